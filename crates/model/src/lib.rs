@@ -1,0 +1,14 @@
+//! Nouns and pure rules of the service: ids, time, money and what follows from them.
+//!
+//! Nothing here does I/O, reads a clock or rolls dice; whoever calls hands those in. The `sqlx` feature
+//! teaches the nouns their native form on each database and is only for the `store` crate.
+
+mod date;
+mod id;
+#[cfg(feature = "sqlx")]
+mod sql;
+mod timestamp;
+
+pub use date::{Date, InvalidDate};
+pub use id::{KeyId, TenantId, UserId};
+pub use timestamp::{InvalidTimestamp, Timestamp};

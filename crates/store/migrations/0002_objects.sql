@@ -1,0 +1,83 @@
+-- Objects and what was said about them.
+
+CREATE TABLE objects (
+    tenant_id        UUID NOT NULL,
+    object_id        TEXT NOT NULL,
+    object_type      TEXT NOT NULL,
+    display_name     TEXT,
+    -- Events ever recorded, which is also the sequence number of the newest one.
+    event_count      BIGINT NOT NULL,
+    first_seen       TIMESTAMP NOT NULL,
+    last_seen        TIMESTAMP NOT NULL,
+    last_analyzed_at TIMESTAMP,
+    -- The highest yes/no probability and the highest score among the answers of enabled signals; -1 without one,
+    -- so that objects without a value sort last on both databases and a keyset needs no special case.
+    risk             DOUBLE NOT NULL DEFAULT -1,
+    trust            DOUBLE NOT NULL DEFAULT -1,
+    PRIMARY KEY (tenant_id, object_id)
+) STRICT;
+-- One index a sort of the object list, each in its page order.
+CREATE INDEX objects_recent ON objects (tenant_id, last_seen DESC, object_id);
+CREATE INDEX objects_flagged ON objects (tenant_id, risk DESC, last_seen DESC, object_id);
+CREATE INDEX objects_trust ON objects (tenant_id, trust DESC, last_seen DESC, object_id);
+
+CREATE TABLE events (
+    tenant_id   UUID NOT NULL,
+    object_id   TEXT NOT NULL,
+    -- Arrival order within the object, from 1.
+    seq         BIGINT NOT NULL,
+    type        TEXT NOT NULL CHECK (type IN ('event', 'message')),
+    name        TEXT,
+    content     TEXT,
+    -- As it was sent, order of keys included: it is shown and passed on, never searched.
+    metadata    TEXT,
+    occurred_at TIMESTAMP NOT NULL,
+    received_at TIMESTAMP NOT NULL,
+    PRIMARY KEY (tenant_id, object_id, seq)
+) STRICT;
+CREATE INDEX events_listed ON events (tenant_id, object_id, occurred_at DESC, seq DESC);
+CREATE INDEX events_retained ON events (tenant_id, received_at);
+
+-- The rolling summary: events up to `through_seq` folded into `state`. Apart from `objects`, which every ingest
+-- rewrites, because only an analysis changes it.
+CREATE TABLE summaries (
+    tenant_id       UUID NOT NULL,
+    object_id       TEXT NOT NULL,
+    through_seq     BIGINT NOT NULL,
+    through_time    TIMESTAMP NOT NULL,
+    folded_events   BIGINT NOT NULL,
+    state           JSON NOT NULL,
+    PRIMARY KEY (tenant_id, object_id)
+) STRICT;
+
+CREATE TABLE idempotency_keys (
+    tenant_id       UUID NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    object_id       TEXT NOT NULL,
+    kind            TEXT NOT NULL CHECK (kind IN ('async', 'sync')),
+    accepted        BIGINT NOT NULL,
+    expires_at      TIMESTAMP NOT NULL,
+    PRIMARY KEY (tenant_id, idempotency_key)
+) CLUSTERED;
+CREATE INDEX idempotency_keys_expired ON idempotency_keys (expires_at);
+
+-- Rollups. `shard` spreads the writers of one hot row over several; readers sum them.
+
+CREATE TABLE object_tallies (
+    tenant_id   UUID NOT NULL,
+    object_type TEXT NOT NULL,
+    shard       BIGINT NOT NULL,
+    objects     BIGINT NOT NULL,
+    analyzed    BIGINT NOT NULL,
+    flagged     BIGINT NOT NULL,
+    PRIMARY KEY (tenant_id, object_type, shard)
+) CLUSTERED;
+
+CREATE TABLE event_tallies (
+    tenant_id UUID NOT NULL,
+    -- The minute of receipt: "the last 24 hours" is a sum over at most 1,441 minutes.
+    minute    TIMESTAMP NOT NULL,
+    shard     BIGINT NOT NULL,
+    events    BIGINT NOT NULL,
+    PRIMARY KEY (tenant_id, minute, shard)
+) CLUSTERED;

@@ -1,0 +1,1 @@
+//! What the database itself says of its tables.

@@ -1,0 +1,168 @@
+//! Two databases behind one set of statements.
+//!
+//! The macros below take one SQL text with `$1` placeholders and expand the same query for each native driver. Values
+//! bind as our own types, which know their native form on each database (`model`, feature `sqlx`). Where one text
+//! cannot serve both, [`crate::dialect`] holds the difference.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{PgPool, SqlitePool};
+
+use crate::{Error, Result};
+
+/// Which database is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Embedded, one process, no set-up.
+    Sqlite,
+    /// Shared by any number of processes.
+    Postgres,
+}
+
+/// An open database.
+#[derive(Clone)]
+pub enum Database {
+    /// SQLite admits one writer at a time. Giving it one connection turns lock contention into a fair queue.
+    Sqlite {
+        /// The only connection that writes.
+        writer: SqlitePool,
+        /// Connections that read beside it.
+        readers: SqlitePool,
+    },
+    /// PostgreSQL.
+    Postgres(PgPool),
+}
+
+/// Readers beside SQLite's one writer. Reads are short and the machine has few cores; more only cost memory.
+const SQLITE_READERS: u32 = 4;
+/// How long SQLite waits for another process's lock, such as an `auspex admin` command's.
+const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.
+const POSTGRES_CONNECTIONS: u32 = 20;
+/// How long a caller waits for a connection before the database counts as unreachable.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Database {
+    /// Opens the database at `url`; a SQLite file that does not exist is made.
+    pub async fn connect(url: &str) -> Result<Self> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            Self::connect_sqlite(Path::new(path.strip_prefix("//").unwrap_or(path))).await
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Self::connect_postgres(url).await
+        } else {
+            Err(Error::Address("a database address starts with sqlite: or postgres://".to_owned()))
+        }
+    }
+
+    async fn connect_sqlite(path: &Path) -> Result<Self> {
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // What was answered as recorded is on the disk: a power cut loses nothing.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(SQLITE_BUSY_TIMEOUT);
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options.clone())
+            .await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(SQLITE_READERS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_lazy_with(options.pragma("query_only", "true"));
+        Ok(Self::Sqlite { writer, readers })
+    }
+
+    async fn connect_postgres(url: &str) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|error| Error::Address(format!("not a PostgreSQL address: {error}")))?
+            .application_name("auspex");
+        let pool = PgPoolOptions::new()
+            .max_connections(POSTGRES_CONNECTIONS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options)
+            .await?;
+        Ok(Self::Postgres(pool))
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            Self::Sqlite { .. } => Backend::Sqlite,
+            Self::Postgres(_) => Backend::Postgres,
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// Runs one expression with a native connection, written once for both databases.
+macro_rules! on_either {
+    ($conn:expr, |$native:ident| $body:expr) => {
+        match $conn {
+            $crate::Conn::Sqlite(held) => {
+                let $native = held.native();
+                $body
+            }
+            $crate::Conn::Postgres(held) => {
+                let $native = held.native();
+                $body
+            }
+        }
+    };
+}
+
+/// Runs a statement and says how many rows it changed.
+macro_rules! execute {
+    ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::database::on_either!($conn, |native| {
+            sqlx::query($sql)$(.bind($value))*.execute(native).await.map(|done| done.rows_affected())
+        })
+        .map_err($crate::Error::from)
+    };
+}
+
+/// All rows of a query, each as the type that the caller names.
+macro_rules! fetch_all {
+    ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::database::on_either!($conn, |native| {
+            sqlx::query_as($sql)$(.bind($value))*.fetch_all(native).await
+        })
+        .map_err($crate::Error::from)
+    };
+}
+
+/// The one row of a query.
+macro_rules! fetch_one {
+    ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::database::on_either!($conn, |native| {
+            sqlx::query_as($sql)$(.bind($value))*.fetch_one(native).await
+        })
+        .map_err($crate::Error::from)
+    };
+}
+
+/// The row of a query, if there is one.
+macro_rules! fetch_optional {
+    ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::database::on_either!($conn, |native| {
+            sqlx::query_as($sql)$(.bind($value))*.fetch_optional(native).await
+        })
+        .map_err($crate::Error::from)
+    };
+}
+
+pub(crate) use {execute, fetch_all, fetch_one, fetch_optional, on_either};

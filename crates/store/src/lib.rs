@@ -1,0 +1,54 @@
+//! All SQL, and only SQL: one file a noun. One text serves SQLite and PostgreSQL (see [`database`]).
+//!
+//! A use case runs in one named transaction: [`Store::write`] retries it when the database asks for that and meters
+//! it by its name, [`Store::read`] lends a connection for statements that need none.
+
+pub mod catalogue;
+pub mod database;
+mod deployment;
+mod dialect;
+mod error;
+mod migrations;
+mod pending;
+mod transaction;
+
+pub use database::{Backend, Database};
+pub use error::{Error, Result};
+pub use pending::Pending;
+pub use transaction::{Conn, StoreError};
+
+/// The service's memory: one database, on either backend, at the newest schema.
+#[derive(Clone)]
+pub struct Store {
+    database: Database,
+}
+
+impl Store {
+    /// Opens the database at `url` (`sqlite:PATH` or `postgres://…`) and brings its schema up to date.
+    ///
+    /// Several processes may do so at once: one migrates, the others wait for it.
+    pub async fn open(url: &str) -> Result<Self> {
+        let database = Database::connect(url).await?;
+        migrations::run(&database).await?;
+        Ok(Self { database })
+    }
+
+    /// Which database this is.
+    pub fn backend(&self) -> Backend {
+        self.database.backend()
+    }
+
+    /// Asks the database for its simplest answer.
+    pub async fn ping(&self) -> Result<()> {
+        self.read("ping", async |conn| {
+            let _: (i64,) = database::fetch_one!(conn, "SELECT count(*) FROM deployment WHERE name = ''")?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Closes every connection, after the work under way on each.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+}

@@ -1,0 +1,146 @@
+//! Named transactions: metered, and run again when the database says that a conflict, not the caller, is to blame.
+
+use std::time::{Duration, Instant};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Postgres, Sqlite, Transaction};
+use tracing::debug;
+
+use crate::{Database, Error, Result, Store};
+
+/// A connection on loan for one use case, on either database.
+pub enum Conn {
+    /// To SQLite.
+    Sqlite(Held<Sqlite>),
+    /// To PostgreSQL.
+    Postgres(Held<Postgres>),
+}
+
+/// How a connection is held: inside a transaction, or only for the statements at hand.
+pub enum Held<DB: sqlx::Database> {
+    /// Inside a transaction; dropping it rolls back.
+    Transaction(Transaction<'static, DB>),
+    /// Outside of one: each statement stands alone.
+    Plain(PoolConnection<DB>),
+}
+
+impl<DB: sqlx::Database> Held<DB> {
+    pub(crate) fn native(&mut self) -> &mut DB::Connection {
+        match self {
+            Self::Transaction(transaction) => transaction,
+            Self::Plain(connection) => connection,
+        }
+    }
+
+    async fn commit(self) -> Result<()> {
+        match self {
+            Self::Transaction(transaction) => Ok(transaction.commit().await?),
+            Self::Plain(_) => Ok(()),
+        }
+    }
+}
+
+/// An error that a use case may return from its transaction: its own, or one of the store's underneath.
+pub trait StoreError: From<Error> {
+    /// The store's error, when that is what this is.
+    fn store_error(&self) -> Option<&Error>;
+}
+
+impl StoreError for Error {
+    fn store_error(&self) -> Option<&Error> {
+        Some(self)
+    }
+}
+
+/// Tries of a transaction that keeps conflicting. Conflicts pass within milliseconds; more tries only hide a hot spot.
+const MAX_TRIES: u32 = 8;
+/// The wait before the second try; it doubles with each.
+const FIRST_RETRY_MS: u64 = 2;
+
+impl Store {
+    /// Runs `work` in a transaction called `name` and commits what it did if it returns `Ok`.
+    ///
+    /// On a conflict the whole of `work` runs again, so it must have no effect outside of the transaction.
+    pub async fn write<T, E: StoreError>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFn(&mut Conn) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let started = Instant::now();
+        let mut tries = 1;
+        let outcome = loop {
+            let outcome = self.try_write(&work).await;
+            let transient = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
+            if !transient || tries == MAX_TRIES {
+                break outcome;
+            }
+            debug!(transaction = name, tries, "transaction conflicts, trying again");
+            tokio::time::sleep(Duration::from_millis(FIRST_RETRY_MS << (tries - 1))).await;
+            tries += 1;
+        };
+        meter(name, started, tries, outcome.is_ok());
+        outcome
+    }
+
+    async fn try_write<T, E: StoreError>(&self, work: &impl AsyncFn(&mut Conn) -> Result<T, E>) -> Result<T, E> {
+        let mut conn = self.begin().await?;
+        let value = work(&mut conn).await?;
+        conn.commit().await?;
+        Ok(value)
+    }
+
+    /// Lends `work` a connection outside of any transaction: each statement sees the newest committed state.
+    pub async fn read<T, E: StoreError>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let started = Instant::now();
+        let outcome = match self.lend().await {
+            Ok(mut conn) => work(&mut conn).await,
+            Err(error) => Err(error.into()),
+        };
+        meter(name, started, 1, outcome.is_ok());
+        outcome
+    }
+
+    async fn begin(&self) -> Result<Conn> {
+        Ok(match &self.database {
+            // Taking the write lock at once: a read lock that must grow can fail halfway.
+            Database::Sqlite { writer, .. } => {
+                Conn::Sqlite(Held::Transaction(writer.begin_with("BEGIN IMMEDIATE").await?))
+            }
+            Database::Postgres(pool) => Conn::Postgres(Held::Transaction(pool.begin().await?)),
+        })
+    }
+
+    async fn lend(&self) -> Result<Conn> {
+        Ok(match &self.database {
+            Database::Sqlite { readers, .. } => Conn::Sqlite(Held::Plain(readers.acquire().await?)),
+            Database::Postgres(pool) => Conn::Postgres(Held::Plain(pool.acquire().await?)),
+        })
+    }
+}
+
+impl Conn {
+    async fn commit(self) -> Result<()> {
+        match self {
+            Self::Sqlite(held) => held.commit().await,
+            Self::Postgres(held) => held.commit().await,
+        }
+    }
+}
+
+fn meter(name: &'static str, started: Instant, tries: u32, ok: bool) {
+    let outcome = if ok { "ok" } else { "error" };
+    metrics::histogram!("auspex_store_transaction_seconds", "name" => name, "outcome" => outcome)
+        .record(started.elapsed());
+    if tries > 1 {
+        metrics::counter!("auspex_store_transaction_retries_total", "name" => name).increment(u64::from(tries - 1));
+    }
+}
+
+/// Refuses a statement that changed another number of rows than the one it is about.
+pub(crate) fn expect_one(actual: u64) -> Result<()> {
+    if actual == 1 { Ok(()) } else { Err(Error::RowsAffected { expected: 1, actual }) }
+}

@@ -1,0 +1,88 @@
+//! A database for one test.
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use store::{Backend, Store};
+use tempfile::TempDir;
+
+use crate::Stage;
+
+/// Names the PostgreSQL cluster that tests may make databases in; `make test` sets it.
+const CLUSTER_VARIABLE: &str = "AUSPEX_TEST_POSTGRES";
+
+/// An empty database of its own for one test: a file in a directory that goes with it, or a new one in the cluster.
+pub struct TestDatabase {
+    backend: Backend,
+    url: String,
+    directory: TempDir,
+    name: String,
+}
+
+impl TestDatabase {
+    /// Makes an empty database.
+    pub async fn create(backend: Backend) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+        let url = match backend {
+            Backend::Sqlite => format!("sqlite:{}", directory.path().join("auspex.db").display()),
+            Backend::Postgres => {
+                run_in_cluster(&format!("CREATE DATABASE {name}")).await;
+                let (base, query) = cluster();
+                format!("{base}/{name}{query}")
+            }
+        };
+        Self { backend, url, directory, name }
+    }
+
+    /// Which database it is.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Its address, as in `DATABASE_URL`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A directory that lives as long as the database.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
+    /// Opens it, at the newest schema.
+    pub async fn open(&self) -> Store {
+        Store::open(&self.url).await.expect("the test database opens")
+    }
+}
+
+impl Stage for TestDatabase {
+    async fn set(backend: Backend) -> Self {
+        Self::create(backend).await
+    }
+
+    async fn strike(self) {
+        if self.backend == Backend::Postgres {
+            run_in_cluster(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+        }
+    }
+}
+
+/// The cluster's address up to the database, and what follows it.
+fn cluster() -> (String, String) {
+    #[expect(clippy::disallowed_methods, reason = "the one setting that tests take from outside")]
+    let url = std::env::var(CLUSTER_VARIABLE).unwrap_or_else(|_| {
+        panic!("{CLUSTER_VARIABLE} is not set: run `make test`, which starts a PostgreSQL of its own")
+    });
+    let (url, query) = match url.split_once('?') {
+        Some((url, query)) => (url.to_owned(), format!("?{query}")),
+        None => (url, String::new()),
+    };
+    let (base, _database) = url.rsplit_once('/').expect("postgres://host/database");
+    (base.to_owned(), query)
+}
+
+async fn run_in_cluster(statement: &str) {
+    let (base, query) = cluster();
+    let mut connection = PgConnection::connect(&format!("{base}/postgres{query}")).await.expect("the test cluster answers");
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("the test cluster obeys");
+    connection.close().await.expect("the connection closes");
+}
