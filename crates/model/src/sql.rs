@@ -51,7 +51,8 @@ impl PgHasArrayType for Timestamp {
 
 impl Encode<'_, Postgres> for Timestamp {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        let micros = self.micros().checked_sub(PG_EPOCH_MICROS).ok_or("an instant too early for timestamptz")?;
+        let micros =
+            self.micros().checked_sub(PG_EPOCH_MICROS).ok_or("an instant too early for timestamptz")?;
         <i64 as Encode<Postgres>>::encode(micros, buffer)
     }
 }
@@ -60,7 +61,9 @@ impl<'r> Decode<'r, Postgres> for Timestamp {
     fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
         binary_only(&value)?;
         let micros = <i64 as Decode<Postgres>>::decode(value)?;
-        Ok(Self::from_micros(micros.checked_add(PG_EPOCH_MICROS).ok_or("an instant too late for a timestamp")?))
+        Ok(Self::from_micros(
+            micros.checked_add(PG_EPOCH_MICROS).ok_or("an instant too late for a timestamp")?,
+        ))
     }
 }
 

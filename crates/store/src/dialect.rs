@@ -34,8 +34,10 @@ impl Backend {
         let mut translated = String::with_capacity(schema.len());
         for line in schema.lines() {
             let code = line.split("--").next().unwrap_or_default();
-            for piece in code.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_') {
-                let word = piece.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            for piece in code.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+            {
+                let word =
+                    piece.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
                 translated.push_str(native(word).unwrap_or(word));
                 translated.push_str(&piece[word.len()..]);
             }
@@ -51,7 +53,8 @@ mod tests {
 
     #[test]
     fn a_schema_reads_in_each_database_s_own_words() {
-        let ours = "CREATE TABLE t (id UUID NOT NULL, at TIMESTAMP, -- TEXT in a comment\n at_text TEXT) CLUSTERED;";
+        let ours =
+            "CREATE TABLE t (id UUID NOT NULL, at TIMESTAMP, -- TEXT in a comment\n at_text TEXT) CLUSTERED;";
         assert_eq!(
             Backend::Sqlite.translate(ours),
             "CREATE TABLE t (id BLOB NOT NULL, at INTEGER, \n at_text TEXT) STRICT, WITHOUT ROWID;\n"

@@ -35,7 +35,10 @@ impl Error {
             // PostgreSQL: serialization failure, deadlock.
             Some("40001" | "40P01") => true,
             // SQLite: busy (primary code 5) and locked (6), with any extended code above the low byte.
-            Some(code) => code.parse::<u32>().is_ok_and(|code| code < 0x10000 && matches!(code & 0xff, 5 | 6)) && is_sqlite(error.as_ref()),
+            Some(code) => {
+                code.parse::<u32>().is_ok_and(|code| code < 0x10000 && matches!(code & 0xff, 5 | 6))
+                    && is_sqlite(error.as_ref())
+            }
             None => false,
         }
     }
@@ -49,7 +52,13 @@ impl Error {
                 None => false,
             },
             Self::Database(error) => {
-                matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed)
+                matches!(
+                    error,
+                    sqlx::Error::Io(_)
+                        | sqlx::Error::PoolTimedOut
+                        | sqlx::Error::PoolClosed
+                        | sqlx::Error::WorkerCrashed
+                )
             }
             _ => false,
         }

@@ -3,7 +3,6 @@
 //! A use case runs in one named transaction: [`Store::write`] retries it when the database asks for that and meters
 //! it by its name, [`Store::read`] lends a connection for statements that need none.
 
-pub mod catalogue;
 pub mod database;
 mod deployment;
 mod dialect;

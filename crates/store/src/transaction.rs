@@ -25,7 +25,8 @@ pub enum Held<DB: sqlx::Database> {
 }
 
 impl<DB: sqlx::Database> Held<DB> {
-    pub(crate) fn native(&mut self) -> &mut DB::Connection {
+    /// The driver's own connection, to run a statement on.
+    pub fn native(&mut self) -> &mut DB::Connection {
         match self {
             Self::Transaction(transaction) => transaction,
             Self::Plain(connection) => connection,
@@ -82,7 +83,10 @@ impl Store {
         outcome
     }
 
-    async fn try_write<T, E: StoreError>(&self, work: &impl AsyncFn(&mut Conn) -> Result<T, E>) -> Result<T, E> {
+    async fn try_write<T, E: StoreError>(
+        &self,
+        work: &impl AsyncFn(&mut Conn) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut conn = self.begin().await?;
         let value = work(&mut conn).await?;
         conn.commit().await?;
@@ -136,7 +140,8 @@ fn meter(name: &'static str, started: Instant, tries: u32, ok: bool) {
     metrics::histogram!("auspex_store_transaction_seconds", "name" => name, "outcome" => outcome)
         .record(started.elapsed());
     if tries > 1 {
-        metrics::counter!("auspex_store_transaction_retries_total", "name" => name).increment(u64::from(tries - 1));
+        metrics::counter!("auspex_store_transaction_retries_total", "name" => name)
+            .increment(u64::from(tries - 1));
     }
 }
 

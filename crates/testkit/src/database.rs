@@ -82,7 +82,8 @@ fn cluster() -> (String, String) {
 
 async fn run_in_cluster(statement: &str) {
     let (base, query) = cluster();
-    let mut connection = PgConnection::connect(&format!("{base}/postgres{query}")).await.expect("the test cluster answers");
+    let mut connection =
+        PgConnection::connect(&format!("{base}/postgres{query}")).await.expect("the test cluster answers");
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("the test cluster obeys");
     connection.close().await.expect("the connection closes");
 }

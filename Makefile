@@ -1,0 +1,25 @@
+.DEFAULT_GOAL := help
+
+# nextest where it is installed: it runs tests of all crates side by side. Plain cargo does the same, slower.
+TEST_RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo "nextest run" || echo "test")
+
+.PHONY: help
+help: ## Say what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+.PHONY: run
+run: ## Build and run the service on SQLite at http://127.0.0.1:8080
+	cargo run --release --quiet --package auspex-server -- serve
+
+.PHONY: test
+test: ## Run every test, on SQLite and on a throw-away PostgreSQL
+	scripts/with-postgres cargo $(TEST_RUNNER) --workspace
+
+.PHONY: lint
+lint: ## Check formatting and lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- --deny warnings
+
+.PHONY: bench
+bench: ## Measure what the documentation claims, as ratios within one run
+	bench/run

@@ -1,0 +1,110 @@
+//! The configuration as an operator meets it.
+
+use std::io::Write as _;
+
+use super::*;
+
+fn with(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    Config::from_environment(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+fn with_file(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let path = file.path().to_str().unwrap();
+    with(&[&[("AUSPEX_CONFIG", path)], variables].concat())
+}
+
+fn refusal(result: Result<Config, ConfigError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn nothing_set_is_a_working_development_configuration() {
+    let config = with(&[]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.database_address(), "sqlite:./data/auspex.db");
+    assert_eq!(config.debounce, Duration::from_secs(3));
+    assert_eq!(config.prices.input_per_mtok, Price(100_000));
+    assert!(config.allow_private_targets);
+    assert!(config.effective.iter().all(|setting| setting.origin == Origin::Default));
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let text = "listen = \"127.0.0.1:1\"\nworkers = 4\nmetering = false\ntrusted_proxies = [\"10.0.0.0/8\", \"::1\"]";
+    let config = with_file(text, &[("AUSPEX_LISTEN", "127.0.0.1:2"), ("AUSPEX_METERING", "")]).unwrap();
+    assert_eq!(config.listen.port(), 2);
+    assert_eq!(config.workers, 4);
+    assert!(config.trusted_proxies.contains("::ffff:10.1.2.3".parse().unwrap()));
+    assert!(config.billing.metering, "an empty variable unsets what the file says");
+}
+
+#[test]
+fn prices_by_model_come_from_the_file() {
+    let text = "[prices.\"gpt-x\"]\ninput_per_mtok = 0.15\noutput_per_mtok = \"0.6\"";
+    let config = with_file(text, &[]).unwrap();
+    assert_eq!(config.prices.by_model.0["gpt-x"], (Price(150_000), Price(600_000)));
+    let refused = refusal(with_file("[prices.x]\ninput_per_mtok = -1", &[]));
+    assert!(refused.contains("prices") && refused.contains("x.input_per_mtok"), "{refused}");
+}
+
+#[test]
+fn a_bad_value_is_named() {
+    for (name, value) in [
+        ("AUSPEX_LISTEN", "here"),
+        ("AUSPEX_ENV", "staging"),
+        ("AUSPEX_ROLE", "boss"),
+        ("AUSPEX_WORKERS", "0"),
+        ("AUSPEX_WORKERS", "many"),
+        ("AUSPEX_DEBOUNCE_MS", "-1"),
+        ("AUSPEX_DEBOUNCE_MAX_MS", "10"),
+        ("AUSPEX_METERING", "perhaps"),
+        ("AUSPEX_COST_MARGIN", "1e3"),
+        ("AUSPEX_PUBLIC_URL", "ftp://example.com"),
+        ("AUSPEX_DATABASE_URL", "mysql://x"),
+        ("AUSPEX_TRUSTED_PROXIES", "10.0.0.0/99"),
+        ("AUSPEX_ANALYZER", "oracle"),
+        ("AUSPEX_LOG", "no=such=level"),
+        ("AUSPEX_LOG_FORMAT", "xml"),
+        ("AUSPEX_TOPUP_MAX_CENTS", "1"),
+    ] {
+        let refused = refusal(with(&[(name, value)]));
+        assert!(refused.contains(name), "{name}={value}: {refused}");
+    }
+    let refused = refusal(with_file("workers = \"many\"", &[]));
+    assert!(refused.contains("workers in the configuration file"), "{refused}");
+    let refused = refusal(with(&[("AUSPEX_ANALYZER", "openai")]));
+    assert!(refused.contains("AUSPEX_ANALYZER_URL"), "{refused}");
+}
+
+#[test]
+fn production_and_postgres_demand_a_master_key() {
+    for variable in [("AUSPEX_ENV", "production"), ("AUSPEX_DATABASE_URL", "postgres://localhost/auspex")] {
+        assert!(refusal(with(&[variable])).contains("AUSPEX_MASTER_KEY"));
+    }
+    let config = with(&[("AUSPEX_ENV", "production"), ("AUSPEX_MASTER_KEY", "x")]).unwrap();
+    assert!(!config.allow_private_targets, "production keeps webhooks out of private networks");
+}
+
+#[test]
+fn a_name_nobody_knows_is_refused_in_the_file_and_told_in_the_environment() {
+    assert!(refusal(with_file("lisen = \"127.0.0.1:1\"", &[])).contains("lisen"));
+    let config = with(&[("AUSPEX_LISEN", "127.0.0.1:1")]).unwrap();
+    assert_eq!(config.warnings.len(), 1);
+    assert!(config.warnings[0].contains("AUSPEX_LISEN"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    assert!(refusal(with(&[("AUSPEX_CONFIG", "/does/not/exist.toml")])).contains("/does/not/exist.toml"));
+    assert!(refusal(with_file("listen = ", &[])).contains("not TOML"));
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let config = with(&[("AUSPEX_MASTER_KEY", "hush"), ("AUSPEX_SMTP_URL", "smtp://me:hush@mail")]).unwrap();
+    assert!(!format!("{config:?}").contains("hush"));
+    let shown = config.effective.iter().find(|setting| setting.name == "master_key").unwrap();
+    assert_eq!((shown.shown.as_str(), shown.origin), ("********", Origin::Environment));
+}

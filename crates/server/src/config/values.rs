@@ -1,0 +1,176 @@
+//! The kinds of values that settings take, each with its way to be written.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+macro_rules! one_of {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($text => Ok(Self::$variant),)*
+                    _ => Err(format!("it must be one of: {}", [$($text),*].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+one_of! {
+    /// How careful the service is by default.
+    Environment {
+        /// On a developer's machine.
+        Development = "development",
+        /// For real.
+        Production = "production",
+    }
+}
+
+one_of! {
+    /// What a process does.
+    Role {
+        /// Answers requests.
+        Api = "api",
+        /// Works off queues.
+        Worker = "worker",
+        /// Both.
+        All = "all",
+    }
+}
+
+one_of! {
+    /// What answers the questions.
+    AnalyzerKind {
+        /// The model in the binary.
+        Embedded = "embedded",
+        /// A decision-model server.
+        Systemone = "systemone",
+        /// Any OpenAI-compatible chat endpoint.
+        Openai = "openai",
+        /// Anthropic's Messages API.
+        Anthropic = "anthropic",
+    }
+}
+
+one_of! {
+    /// What an empty balance does.
+    Enforcement {
+        /// Analyses pause.
+        Block = "block",
+        /// The balance may go negative.
+        Grace = "grace",
+    }
+}
+
+one_of! {
+    /// How log lines are written.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// For machines.
+        Json = "json",
+    }
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flag(pub bool);
+
+impl FromStr for Flag {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "true" | "1" => Ok(Self(true)),
+            "false" | "0" => Ok(Self(false)),
+            _ => Err("it must be true or false"),
+        }
+    }
+}
+
+/// A duration in whole milliseconds, at least one and at most a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Millis(pub Duration);
+
+impl FromStr for Millis {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(millis @ 1..=86_400_000) => Ok(Self(Duration::from_millis(millis))),
+            _ => Err("it must be a whole number of milliseconds from 1 to 86400000"),
+        }
+    }
+}
+
+/// An exact decimal that is not negative, in millionths: US dollars become micro-dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price(pub u64);
+
+impl FromStr for Price {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "it must be a decimal number such as 0.10, with at most six decimals";
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || whole.len() > 9 || fraction.len() > 6 || !digits(whole) || !digits(fraction) {
+            return Err(WRONG);
+        }
+        format!("{whole}{fraction:0<6}").parse().map(Self).map_err(|_| WRONG)
+    }
+}
+
+/// Prices of tokens by model: `[prices."a-model"]` with `input_per_mtok` and `output_per_mtok`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriceTable(pub BTreeMap<String, (Price, Price)>);
+
+impl PriceTable {
+    pub(super) fn read(table: &toml::Table) -> Result<Self, String> {
+        let mut prices = BTreeMap::new();
+        for (model, entry) in table {
+            let price = |name: &str| {
+                let value = entry.get(name).ok_or_else(|| format!("{model} lacks {name}"))?;
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                text.parse::<Price>().map_err(|reason| format!("{model}.{name}: `{text}`: {reason}"))
+            };
+            prices.insert(model.clone(), (price("input_per_mtok")?, price("output_per_mtok")?));
+        }
+        Ok(Self(prices))
+    }
+}
+
+/// Address ranges, separated by commas; a bare address is a range of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkList(pub Vec<IpNet>);
+
+impl NetworkList {
+    /// Whether one of the ranges holds the address, also when it is an IPv4 address written as IPv6.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+}
+
+impl FromStr for NetworkList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let networks = text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
+            let network = part.parse::<IpNet>().ok();
+            network
+                .or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from))
+                .ok_or_else(|| format!("`{part}` is not an address range such as 10.0.0.0/8"))
+        });
+        networks.collect::<Result<_, _>>().map(Self)
+    }
+}

@@ -1,0 +1,91 @@
+//! Every refusal in one shape: `{"error": {"code", "message"}}`. Codes are stable; messages are for people.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use service::{Error, Kind};
+use tracing::{error, warn};
+
+/// An error on its way to the client.
+pub(crate) struct Refusal(pub(crate) Error);
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: Body<'a>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    code: &'static str,
+    message: &'a str,
+}
+
+impl<E: Into<Error>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, code) = status_and_code(self.0.kind());
+        log(&self.0, status);
+        let body = Json(Envelope { error: Body { code, message: self.0.message() } });
+        let mut response = (status, body).into_response();
+        if let Some(wait) = self.0.wait() {
+            // Rounded up: a client that waits as told must not be refused again for coming too early.
+            let seconds = wait.as_millis().div_ceil(1_000).max(1);
+            if let Ok(value) = HeaderValue::from_str(&seconds.to_string()) {
+                response.headers_mut().insert(header::RETRY_AFTER, value);
+            }
+        }
+        response
+    }
+}
+
+/// What is ours to mend goes to the log with its cause; what the client did wrong does not.
+fn log(refusal: &Error, status: StatusCode) {
+    if !status.is_server_error() {
+        return;
+    }
+    let mut causes = Vec::new();
+    let mut cause = refusal.cause().map(|cause| cause as &dyn std::error::Error);
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    if refusal.kind() == Kind::Internal {
+        error!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
+    } else {
+        warn!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
+    }
+}
+
+fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
+    match kind {
+        Kind::BadRequest => (StatusCode::BAD_REQUEST, "bad_request"),
+        Kind::WeakPassword => (StatusCode::BAD_REQUEST, "weak_password"),
+        Kind::InvalidPassword => (StatusCode::BAD_REQUEST, "invalid_password"),
+        Kind::InvalidCode => (StatusCode::BAD_REQUEST, "invalid_code"),
+        Kind::InvalidToken => (StatusCode::BAD_REQUEST, "invalid_token"),
+        Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
+        Kind::MfaRequired => (StatusCode::UNAUTHORIZED, "mfa_required"),
+        Kind::PaymentRequired => (StatusCode::PAYMENT_REQUIRED, "payment_required"),
+        Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
+        Kind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+        Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+        Kind::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
+        Kind::Conflict => (StatusCode::CONFLICT, "conflict"),
+        Kind::PayloadTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"),
+        Kind::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+        Kind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+        Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        Kind::AnalyzerError => (StatusCode::BAD_GATEWAY, "analyzer_error"),
+        Kind::IdentityProviderError => (StatusCode::BAD_GATEWAY, "identity_provider_error"),
+        Kind::PaymentProviderError => (StatusCode::BAD_GATEWAY, "payment_provider_error"),
+        Kind::AnalyzerBusy => (StatusCode::SERVICE_UNAVAILABLE, "analyzer_busy"),
+        Kind::PaymentsNotConfigured => (StatusCode::SERVICE_UNAVAILABLE, "payments_not_configured"),
+        Kind::NotReady => (StatusCode::SERVICE_UNAVAILABLE, "not_ready"),
+    }
+}

@@ -1,0 +1,108 @@
+//! What handlers take from a request: parsed, bounded, and refused in our envelope when it does not fit.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use service::{Error, Kind};
+
+use super::envelope::Refusal;
+
+/// The largest body: 500 events of the usual size, with room.
+pub(super) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// How long a client may take to send its body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A JSON body, whatever content type it claims.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Refusal> {
+        Ok(Self(parse(&read(request).await?)?))
+    }
+}
+
+/// The whole body, at most [`MAX_BODY_BYTES`] of it and within [`BODY_TIMEOUT`].
+async fn read(request: Request) -> Result<Bytes, Error> {
+    let limited = Limited::new(request.into_body(), MAX_BODY_BYTES);
+    match tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Error::new(Kind::PayloadTooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes")))
+        }
+        Ok(Err(_)) => Err(Error::bad_request("the body did not arrive whole")),
+        Err(_) => Err(Error::new(Kind::RequestTimeout, "the body did not arrive in time")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    if has_escaped_nul(body) {
+        return Err(Error::bad_request("a text contains U+0000, which cannot be stored"));
+    }
+    match serde_json::from_slice(body) {
+        Ok(value) => Ok(value),
+        Err(error) if error.is_data() => Err(Error::bad_request(locate::<T>(body))),
+        Err(_) if body.is_empty() => Err(Error::bad_request("the body is empty; it must be JSON")),
+        Err(error) => Err(Error::bad_request(format!("the body is not JSON: {error}"))),
+    }
+}
+
+/// Says where the value is that does not fit. Parses again, so that only refusals pay for it.
+fn locate<T: DeserializeOwned>(body: &[u8]) -> String {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => "the body does not fit".to_owned(),
+        Err(error) => {
+            let path = error.path().to_string();
+            let reason = error.into_inner().to_string();
+            // The position in the text means little where the path names the field.
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            if path == "." { reason.to_owned() } else { format!("{path}: {reason}") }
+        }
+    }
+}
+
+/// Whether a string of the document holds U+0000. Raw, JSON forbids it; escaped, PostgreSQL cannot keep it.
+fn has_escaped_nul(body: &[u8]) -> bool {
+    let mut rest = body;
+    while let Some(at) = rest.windows(6).position(|window| window == b"\\u0000") {
+        let backslashes = rest[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+        // An odd number before it means that this backslash is itself escaped.
+        if backslashes % 2 == 0 {
+            return true;
+        }
+        rest = &rest[at + 6..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escaped_nul_is_found_and_an_escaped_backslash_is_not_one() {
+        assert!(has_escaped_nul(br#"{"a": "x\u0000"}"#));
+        assert!(has_escaped_nul(br#"{"a": "\\\u0000"}"#));
+        assert!(!has_escaped_nul(br#"{"a": "\\u0000"}"#));
+        assert!(!has_escaped_nul(br#"{"a": "\u0001"}"#));
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_located() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Order {
+            #[expect(dead_code, reason = "only parsed")]
+            items: Vec<u8>,
+        }
+        let refused = parse::<Order>(br#"{"items": [1, "two"]}"#).unwrap_err();
+        assert_eq!(refused.message(), "items[1]: invalid type: string \"two\", expected u8");
+        assert_eq!(parse::<Order>(b"{}").unwrap_err().message(), "missing field `items`");
+        assert!(parse::<Order>(b"{").unwrap_err().message().starts_with("the body is not JSON"));
+        assert!(parse::<Order>(b"").unwrap_err().message().contains("empty"));
+    }
+}

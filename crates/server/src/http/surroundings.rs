@@ -1,0 +1,115 @@
+//! What surrounds every route: the request id and its log span, headers, CORS, compression, and a net for panics.
+
+use std::any::Any;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use service::{Error, Kind};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use tracing::{Instrument as _, debug, info_span};
+use url::Url;
+
+use super::App;
+use super::envelope::Refusal;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Room for a UUID or a trace id of any kind; more is not an id.
+const MAX_REQUEST_ID: usize = 128;
+/// How long a browser may remember what CORS allows.
+const CORS_MAX_AGE: Duration = Duration::from_secs(3_600);
+
+/// Puts the surroundings around the routes, outermost last.
+pub(super) fn around(routes: Router<App>, app: &App) -> Router<App> {
+    routes
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CompressionLayer::new())
+        .layer(cors(&app.public_url))
+        .layer(middleware::from_fn_with_state(app.clone(), guard_headers))
+        .layer(middleware::from_fn_with_state(app.clone(), identify))
+}
+
+/// Gives the request an id, which every log line about it and the response carry.
+async fn identify(State(app): State<App>, request: Request, next: Next) -> Response {
+    let sent = request.headers().get(REQUEST_ID).filter(|id| is_plain(id.as_bytes())).cloned();
+    let id = sent.unwrap_or_else(|| {
+        let id = app.random.id(app.clock.now()).to_string();
+        HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    });
+    let path = request.uri().path();
+    let span = info_span!("request", id = id.to_str().unwrap_or_default(), method = %request.method(), path);
+    let started = Instant::now();
+    let mut response = async move {
+        let response = next.run(request).await;
+        debug!(status = response.status().as_u16(), elapsed_us = started.elapsed().as_micros(), "answered");
+        response
+    }
+    .instrument(span)
+    .await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// An id is letters, digits and a little punctuation: nothing that could forge a log line.
+fn is_plain(id: &[u8]) -> bool {
+    (1..=MAX_REQUEST_ID).contains(&id.len())
+        && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte))
+}
+
+/// Tells browsers to take answers for nothing but what they are.
+async fn guard_headers(State(app): State<App>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let mut default = |name: HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    default(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    default(header::X_FRAME_OPTIONS, "DENY");
+    default(header::REFERRER_POLICY, "no-referrer");
+    default(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    default(header::CACHE_CONTROL, "no-store");
+    if app.public_url.scheme() == "https" {
+        default(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+    response
+}
+
+/// Lets the console's own origin read answers, and no other.
+fn cors(public_url: &Url) -> CorsLayer {
+    let origin = HeaderValue::from_str(&public_url.origin().ascii_serialization());
+    let exposed = [
+        "x-request-id",
+        "retry-after",
+        "ratelimit-limit",
+        "ratelimit-remaining",
+        "ratelimit-reset",
+        "x-cache",
+        "idempotent-replayed",
+        "events-recorded",
+    ];
+    CorsLayer::new()
+        .allow_origin(origin.map_or_else(|_| AllowOrigin::list([]), AllowOrigin::exact))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            HeaderName::from_static("idempotency-key"),
+            REQUEST_ID,
+        ])
+        .expose_headers(exposed.map(HeaderName::from_static))
+        .max_age(CORS_MAX_AGE)
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let message = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_default();
+    Refusal(Error::new(Kind::Internal, "internal error").because(format!("panic: {message}"))).into_response()
+}

@@ -1,0 +1,5 @@
+//! `auspex`, the command.
+
+fn main() -> std::process::ExitCode {
+    auspex_server::cli::main()
+}

@@ -1,0 +1,170 @@
+//! The binary as an operator meets it: commands, logs, signals.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A command of ours with an empty environment and a data directory of its own.
+fn auspex(directory: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_auspex"));
+    command.args(arguments).env_clear().current_dir(directory).env("AUSPEX_LISTEN", "127.0.0.1:0");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(directory: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    auspex(directory, arguments).envs(variables.iter().copied()).output().unwrap()
+}
+
+/// A running service and the address that it printed.
+struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Running {
+    fn start(directory: &TempDir, variables: &[(&str, &str)]) -> Self {
+        let mut child = auspex(directory, &["serve"]).envs(variables.iter().copied()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let Some((_, address)) = line.trim_end().split_once(" listens on http://") else {
+            let mut errors = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+            panic!("the service did not start: {line:?} {errors}");
+        };
+        let address = address.to_owned();
+        Self { child, stdout, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = self.connect();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nx-request-id: id-of-{}\r\n\r\n",
+            path.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Tells it to stop, and returns whether it ended well, with all it wrote to its log.
+    fn stop(mut self) -> (bool, String) {
+        self.signal("-TERM");
+        let mut log = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (self.child.wait().unwrap().success(), log)
+    }
+}
+
+#[test]
+fn it_says_where_it_listens_and_what_to_do_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut service = Running::start(&directory, &[]);
+    assert!(service.get("/readyz").starts_with("HTTP/1.1 200"));
+    let mut told = String::new();
+    while !told.contains("stop") {
+        service.stdout.read_line(&mut told).unwrap();
+    }
+    assert!(told.contains(&format!("curl http://{}/readyz", service.address)), "{told}");
+    assert!(directory.path().join("data/auspex.db").exists());
+    assert!(service.stop().0);
+}
+
+#[test]
+fn it_starts_again_on_the_database_it_made() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let service = Running::start(&directory, &[]);
+        assert!(service.get("/readyz").starts_with("HTTP/1.1 200"));
+        assert!(service.stop().0);
+    }
+}
+
+#[test]
+fn log_lines_about_a_request_carry_its_id_in_both_formats() {
+    for format in ["text", "json"] {
+        let directory = tempfile::tempdir().unwrap();
+        let service = Running::start(&directory, &[("AUSPEX_LOG", "debug"), ("AUSPEX_LOG_FORMAT", format)]);
+        service.get("/healthz");
+        let (_, log) = service.stop();
+        let about: Vec<&str> = log.lines().filter(|line| line.contains("answered")).collect();
+        assert_eq!(about.len(), 1, "{log}");
+        assert!(about[0].contains("id-of-8"), "{}", about[0]);
+        if format == "json" {
+            for line in log.lines() {
+                let parsed: serde_json::Value =
+                    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                assert!(parsed["timestamp"].is_string() && parsed["level"].is_string(), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_under_way_is_answered_before_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let service = Running::start(&directory, &[]);
+    // Half a request is under way when the signal comes; a silent connection is not, and must not hold the end up.
+    let _silent = service.connect();
+    let mut half = service.connect();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nhost: te").unwrap();
+    // A second request, answered, shows that the server has read what came before it.
+    assert!(service.get("/healthz").starts_with("HTTP/1.1 200"));
+    service.signal("-TERM");
+    half.write_all(b"st\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    half.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    assert!(service.stop().0);
+}
+
+#[test]
+fn a_bad_setting_stops_the_start_and_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    for command in ["serve", "migrate", "config"] {
+        let output = run(&directory, &[command], &[("AUSPEX_WORKERS", "many")]);
+        assert!(!output.status.success());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said, "auspex: AUSPEX_WORKERS is not valid: `many`: invalid digit found in string\n");
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = run(&directory, &["serve"], &[("AUSPEX_LISTEN", &address)]);
+    assert!(String::from_utf8(output.stderr).unwrap().contains(&format!("cannot listen on {address}")));
+}
+
+#[test]
+fn config_shows_every_setting_and_no_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let output =
+        run(&directory, &["config"], &[("AUSPEX_SMTP_URL", "smtp://me:hush@mail"), ("AUSPEX_WORKERS", "3")]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    assert!(!shown.contains("hush"));
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn migrate_makes_the_schema_and_may_be_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let output = run(&directory, &["migrate"], &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(directory.path().join("data/auspex.db").exists());
+}

@@ -1,1 +1,0 @@
-//! What the database itself says of its tables.

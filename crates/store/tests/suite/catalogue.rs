@@ -1,0 +1,233 @@
+//! The schema as each database describes it: the same on both, and keyed by tenant wherever a tenant owns the row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use store::Database;
+use testkit::{Backend, Stage, TestDatabase, on_both, play};
+
+on_both!(every_key_of_a_tenant_s_table_starts_with_the_tenant, every_table_has_a_primary_key);
+
+/// Tables that are asked before the tenant is known, and so may be keyed by something else.
+const DIRECTORY: [(&str, &str); 6] = [
+    ("api_keys", "a request names its key, and the key names the tenant"),
+    ("checkouts", "the payment provider names the checkout, not the tenant"),
+    ("identities", "an identity provider names its subject, not the tenant"),
+    ("password_resets", "a reset link carries a token only"),
+    ("sessions", "a request carries a token only"),
+    ("users", "sign-in names an email only, which is unique over all tenants"),
+];
+
+/// Tables whose rows belong to no tenant.
+const DEPLOYMENT_WIDE: [(&str, &str); 4] = [
+    ("deployment", "facts about the deployment itself"),
+    ("migrations", "the journal of the schema"),
+    ("nodes", "processes serve all tenants"),
+    ("throttles", "attempts are counted before anybody is signed in"),
+];
+
+/// A column as the database describes it.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Column {
+    table_name: String,
+    name: String,
+    native_type: String,
+    nullable: bool,
+    generated: bool,
+}
+
+/// An index, or the index behind a key. Databases name the latter as they like, so here it is named by its kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::FromRow)]
+struct Index {
+    table_name: String,
+    name: String,
+    is_unique: bool,
+    is_partial: bool,
+    /// In order, each with its direction: `tenant_id, last_seen DESC`.
+    columns: String,
+}
+
+impl Index {
+    fn starts_with_the_tenant(&self) -> bool {
+        self.columns.split(", ").next() == Some("tenant_id")
+    }
+}
+
+const SQLITE_COLUMNS: &str = "
+    SELECT tables.name AS table_name, columns.name, columns.type AS native_type,
+           columns.\"notnull\" = 0 AS nullable, columns.hidden <> 0 AS generated
+    FROM pragma_table_list AS tables JOIN pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.schema = 'main' AND tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+    ORDER BY tables.name, columns.cid";
+
+const POSTGRES_COLUMNS: &str = "
+    SELECT tables.relname::text AS table_name, columns.attname::text AS name,
+           format_type(columns.atttypid, columns.atttypmod) AS native_type,
+           NOT columns.attnotnull AS nullable, columns.attgenerated <> '' AS generated
+    FROM pg_class AS tables
+    JOIN pg_attribute AS columns ON columns.attrelid = tables.oid AND columns.attnum > 0 AND NOT columns.attisdropped
+    WHERE tables.relnamespace = 'public'::regnamespace AND tables.relkind = 'r'
+    ORDER BY tables.relname, columns.attnum";
+
+/// A primary key is read from the columns: SQLite keeps no index for one that is its row number.
+const SQLITE_INDEXES: &str = "
+    SELECT tables.name AS table_name, 'primary key' AS name, TRUE AS is_unique, FALSE AS is_partial,
+           group_concat(columns.name, ', ' ORDER BY columns.pk) AS columns
+    FROM pragma_table_list AS tables JOIN pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.schema = 'main' AND tables.type = 'table' AND columns.pk > 0
+    GROUP BY tables.name
+    UNION ALL
+    SELECT tables.name, CASE indexes.origin WHEN 'u' THEN 'unique' ELSE indexes.name END,
+           indexes.\"unique\", indexes.partial,
+           group_concat(columns.name || CASE WHEN columns.\"desc\" THEN ' DESC' ELSE '' END, ', ' ORDER BY columns.seqno)
+    FROM pragma_table_list AS tables
+    JOIN pragma_index_list(tables.name) AS indexes
+    JOIN pragma_index_xinfo(indexes.name) AS columns
+    WHERE tables.schema = 'main' AND indexes.origin <> 'pk' AND columns.key = 1
+    GROUP BY tables.name, indexes.name";
+
+const POSTGRES_INDEXES: &str = "
+    SELECT tables.relname::text AS table_name,
+           CASE WHEN indexes.indisprimary THEN 'primary key'
+                WHEN EXISTS (SELECT FROM pg_constraint WHERE conindid = indexes.indexrelid AND contype = 'u') THEN 'unique'
+                ELSE names.relname::text END AS name,
+           indexes.indisunique AS is_unique, indexes.indpred IS NOT NULL AS is_partial,
+           (SELECT string_agg(pg_get_indexdef(indexes.indexrelid, position, TRUE)
+                              || CASE WHEN indexes.indoption[position - 1] & 1 = 1 THEN ' DESC' ELSE '' END,
+                              ', ' ORDER BY position)
+            FROM generate_series(1, indexes.indnkeyatts) AS position) AS columns
+    FROM pg_index AS indexes
+    JOIN pg_class AS names ON names.oid = indexes.indexrelid
+    JOIN pg_class AS tables ON tables.oid = indexes.indrelid
+    WHERE tables.relnamespace = 'public'::regnamespace AND tables.relkind = 'r'";
+
+/// All columns, table by table, in their order.
+async fn columns(database: &Database) -> Vec<Column> {
+    match database {
+        Database::Sqlite { readers, .. } => sqlx::query_as(SQLITE_COLUMNS).fetch_all(readers).await,
+        Database::Postgres(pool) => sqlx::query_as(POSTGRES_COLUMNS).fetch_all(pool).await,
+    }
+    .unwrap()
+}
+
+/// All indexes and keys, sorted.
+async fn indexes(database: &Database) -> Vec<Index> {
+    let mut indexes: Vec<Index> = match database {
+        Database::Sqlite { readers, .. } => sqlx::query_as(SQLITE_INDEXES).fetch_all(readers).await,
+        Database::Postgres(pool) => sqlx::query_as(POSTGRES_INDEXES).fetch_all(pool).await,
+    }
+    .unwrap();
+    indexes.sort();
+    indexes
+}
+
+/// The names of all tables.
+pub(crate) async fn tables(database: &Database) -> BTreeSet<String> {
+    columns(database).await.into_iter().map(|column| column.table_name).collect()
+}
+
+/// The database at the newest schema, to ask about its tables.
+async fn migrated(database: &TestDatabase) -> Database {
+    database.open().await.close().await;
+    Database::connect(database.url()).await.unwrap()
+}
+
+/// What SQLite keeps in a column that is of this type on PostgreSQL.
+fn on_sqlite(postgres_type: &str) -> &'static str {
+    match postgres_type {
+        "bigint" | "boolean" | "timestamp with time zone" => "INTEGER",
+        "bytea" | "uuid" => "BLOB",
+        "date" | "jsonb" | "text" => "TEXT",
+        "double precision" => "REAL",
+        other => panic!("the schema has no word for {other}"),
+    }
+}
+
+#[tokio::test]
+async fn both_databases_have_the_same_schema() {
+    let on_file = TestDatabase::create(Backend::Sqlite).await;
+    let on_server = TestDatabase::create(Backend::Postgres).await;
+    let (sqlite, postgres) = (migrated(&on_file).await, migrated(&on_server).await);
+
+    let mut expected = columns(&postgres).await;
+    for column in &mut expected {
+        column.native_type = on_sqlite(&column.native_type).to_owned();
+    }
+    assert!(expected.iter().any(|column| column.generated), "the comparison sees generated columns");
+    assert_same(&columns(&sqlite).await, &expected);
+
+    let expected = indexes(&postgres).await;
+    assert!(expected.iter().any(|index| index.is_partial && index.name == "bulk_runs_running"));
+    assert!(expected.iter().any(|index| index.columns.ends_with(" DESC")));
+    assert_same(&indexes(&sqlite).await, &expected);
+
+    on_file.strike().await;
+    on_server.strike().await;
+}
+
+/// Two long lists are equal; a failure shows where they part, not all of both.
+fn assert_same<T: PartialEq + std::fmt::Debug>(sqlite: &[T], postgres: &[T]) {
+    for (on_sqlite, on_postgres) in sqlite.iter().zip(postgres) {
+        assert_eq!(on_sqlite, on_postgres);
+    }
+    assert_eq!(sqlite.len(), postgres.len());
+}
+
+async fn every_key_of_a_tenant_s_table_starts_with_the_tenant(database: &TestDatabase) {
+    let database = migrated(database).await;
+    let columns = columns(&database).await;
+    let of_tenants: BTreeSet<&str> = columns
+        .iter()
+        .filter(|column| column.name == "tenant_id")
+        .map(|column| column.table_name.as_str())
+        .collect();
+    let of_none: BTreeSet<&str> = columns
+        .iter()
+        .map(|column| column.table_name.as_str())
+        .filter(|table| !of_tenants.contains(table))
+        .collect();
+    assert_eq!(of_none, names(&DEPLOYMENT_WIDE), "tables without a tenant are named above, and only those");
+
+    let indexes = indexes(&database).await;
+    let keyed_otherwise: BTreeSet<&str> = indexes
+        .iter()
+        .filter(|index| index.is_unique && !index.starts_with_the_tenant())
+        .map(|index| index.table_name.as_str())
+        .filter(|table| of_tenants.contains(table))
+        .collect();
+    assert_eq!(keyed_otherwise, names(&DIRECTORY), "directory tables are named above, and only those");
+}
+
+fn names<const N: usize>(list: &[(&'static str, &str); N]) -> BTreeSet<&'static str> {
+    list.iter().map(|(name, _reason)| *name).collect()
+}
+
+async fn every_table_has_a_primary_key(database: &TestDatabase) {
+    let database = migrated(database).await;
+    let with_key: BTreeSet<String> = indexes(&database)
+        .await
+        .into_iter()
+        .filter(|index| index.name == "primary key")
+        .map(|index| index.table_name)
+        .collect();
+    assert_eq!(with_key, tables(&database).await);
+}
+
+/// In another collation a keyset would follow the locale that the cluster was made with.
+#[test]
+fn text_sorts_by_bytes_on_postgres() {
+    play(Backend::Postgres, async |database: &TestDatabase| {
+        let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
+        let collations: Vec<(String, String)> = sqlx::query_as(
+            "SELECT columns.table_name || '.' || columns.column_name, coalesce(columns.collation_name, 'default')::text
+             FROM information_schema.columns AS columns
+             WHERE columns.table_schema = 'public' AND columns.data_type = 'text'",
+        )
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+        let others: BTreeMap<_, _> =
+            collations.iter().filter(|(_, collation)| collation != "C").cloned().collect();
+        assert_eq!(others, BTreeMap::new());
+        assert!(!collations.is_empty());
+    });
+}
