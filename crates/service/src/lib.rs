@@ -3,9 +3,11 @@
 mod clock;
 mod error;
 mod random;
+mod sealing;
 mod workers;
 
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
 pub use random::Random;
+pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use workers::Workers;

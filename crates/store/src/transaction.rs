@@ -65,12 +65,18 @@ impl Store {
     pub async fn write<T, E: StoreError>(
         &self,
         name: &'static str,
-        work: impl AsyncFn(&mut Conn) -> Result<T, E>,
+        mut work: impl AsyncFnMut(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
         let started = Instant::now();
         let mut tries = 1;
         let outcome = loop {
-            let outcome = self.try_write(&work).await;
+            let outcome: Result<T, E> = match self.begin().await {
+                Err(error) => Err(error.into()),
+                Ok(mut conn) => match work(&mut conn).await {
+                    Err(error) => Err(error),
+                    Ok(value) => conn.commit().await.map(|()| value).map_err(E::from),
+                },
+            };
             let transient = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
             if !transient || tries == MAX_TRIES {
                 break outcome;
