@@ -1,6 +1,6 @@
 //! Where SQLite and PostgreSQL really differ: column types of the schema, and locks.
 
-use crate::Backend;
+use crate::{Backend, Conn};
 
 /// The words that migrations use for column types and table kinds, with their native form.
 ///
@@ -44,6 +44,25 @@ impl Backend {
             translated.push('\n');
         }
         translated
+    }
+
+    /// The end of a query that claims rows: those that another transaction is claiming are passed over, not waited for.
+    /// SQLite has one writer at a time, so there is nobody to pass.
+    pub(crate) fn skip_locked(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR UPDATE SKIP LOCKED",
+        }
+    }
+}
+
+impl Conn {
+    /// Which database this leads to.
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            Self::Sqlite(_) => Backend::Sqlite,
+            Self::Postgres(_) => Backend::Postgres,
+        }
     }
 }
 

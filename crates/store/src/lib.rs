@@ -4,11 +4,22 @@
 //! it by its name, [`Store::read`] lends a connection for statements that need none.
 
 pub mod database;
+pub mod users;
+pub mod tenants;
+pub mod signals;
+pub mod sessions;
+pub mod ledger;
+pub mod keys;
+pub mod identities;
 mod deployment;
 mod dialect;
 mod error;
 mod migrations;
+pub mod nodes;
+pub mod outbox;
 mod pending;
+pub mod rate_budgets;
+pub mod throttles;
 mod transaction;
 
 pub use database::{Backend, Database};

@@ -62,21 +62,17 @@ impl Store {
     /// Runs `work` in a transaction called `name` and commits what it did if it returns `Ok`.
     ///
     /// On a conflict the whole of `work` runs again, so it must have no effect outside of the transaction.
+    // A closure that is cloned and called once, not one that is called again: the compiler cannot see that the future
+    // of the latter is `Send` when the closure borrows, and every request handler must be.
     pub async fn write<T, E: StoreError>(
         &self,
         name: &'static str,
-        mut work: impl AsyncFnMut(&mut Conn) -> Result<T, E>,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
         let started = Instant::now();
         let mut tries = 1;
         let outcome = loop {
-            let outcome: Result<T, E> = match self.begin().await {
-                Err(error) => Err(error.into()),
-                Ok(mut conn) => match work(&mut conn).await {
-                    Err(error) => Err(error),
-                    Ok(value) => conn.commit().await.map(|()| value).map_err(E::from),
-                },
-            };
+            let outcome = self.try_write(work.clone()).await;
             let transient = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
             if !transient || tries == MAX_TRIES {
                 break outcome;
@@ -91,7 +87,7 @@ impl Store {
 
     async fn try_write<T, E: StoreError>(
         &self,
-        work: &impl AsyncFn(&mut Conn) -> Result<T, E>,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut conn = self.begin().await?;
         let value = work(&mut conn).await?;

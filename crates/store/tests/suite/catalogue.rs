@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::Database;
 use testkit::{Backend, Stage, TestDatabase, on_both, play};
 
+use crate::migrated;
+
 on_both!(every_key_of_a_tenant_s_table_starts_with_the_tenant, every_table_has_a_primary_key);
 
 /// Tables that are asked before the tenant is known, and so may be keyed by something else.
@@ -64,8 +66,9 @@ const POSTGRES_COLUMNS: &str = "
            format_type(columns.atttypid, columns.atttypmod) AS native_type,
            NOT columns.attnotnull AS nullable, columns.attgenerated <> '' AS generated
     FROM pg_class AS tables
-    JOIN pg_attribute AS columns ON columns.attrelid = tables.oid AND columns.attnum > 0 AND NOT columns.attisdropped
+    JOIN pg_attribute AS columns ON columns.attrelid = tables.oid
     WHERE tables.relnamespace = 'public'::regnamespace AND tables.relkind = 'r'
+      AND columns.attnum > 0 AND NOT columns.attisdropped
     ORDER BY tables.relname, columns.attnum";
 
 /// A primary key is read from the columns: SQLite keeps no index for one that is its row number.
@@ -78,7 +81,8 @@ const SQLITE_INDEXES: &str = "
     UNION ALL
     SELECT tables.name, CASE indexes.origin WHEN 'u' THEN 'unique' ELSE indexes.name END,
            indexes.\"unique\", indexes.partial,
-           group_concat(columns.name || CASE WHEN columns.\"desc\" THEN ' DESC' ELSE '' END, ', ' ORDER BY columns.seqno)
+           group_concat(columns.name || CASE WHEN columns.\"desc\" THEN ' DESC' ELSE '' END,
+                        ', ' ORDER BY columns.seqno)
     FROM pragma_table_list AS tables
     JOIN pragma_index_list(tables.name) AS indexes
     JOIN pragma_index_xinfo(indexes.name) AS columns
@@ -88,7 +92,8 @@ const SQLITE_INDEXES: &str = "
 const POSTGRES_INDEXES: &str = "
     SELECT tables.relname::text AS table_name,
            CASE WHEN indexes.indisprimary THEN 'primary key'
-                WHEN EXISTS (SELECT FROM pg_constraint WHERE conindid = indexes.indexrelid AND contype = 'u') THEN 'unique'
+                WHEN EXISTS (SELECT FROM pg_constraint WHERE conindid = indexes.indexrelid AND contype = 'u')
+                THEN 'unique'
                 ELSE names.relname::text END AS name,
            indexes.indisunique AS is_unique, indexes.indpred IS NOT NULL AS is_partial,
            (SELECT string_agg(pg_get_indexdef(indexes.indexrelid, position, TRUE)
@@ -123,12 +128,6 @@ async fn indexes(database: &Database) -> Vec<Index> {
 /// The names of all tables.
 pub(crate) async fn tables(database: &Database) -> BTreeSet<String> {
     columns(database).await.into_iter().map(|column| column.table_name).collect()
-}
-
-/// The database at the newest schema, to ask about its tables.
-async fn migrated(database: &TestDatabase) -> Database {
-    database.open().await.close().await;
-    Database::connect(database.url()).await.unwrap()
 }
 
 /// What SQLite keeps in a column that is of this type on PostgreSQL.
@@ -218,9 +217,8 @@ fn text_sorts_by_bytes_on_postgres() {
     play(Backend::Postgres, async |database: &TestDatabase| {
         let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
         let collations: Vec<(String, String)> = sqlx::query_as(
-            "SELECT columns.table_name || '.' || columns.column_name, coalesce(columns.collation_name, 'default')::text
-             FROM information_schema.columns AS columns
-             WHERE columns.table_schema = 'public' AND columns.data_type = 'text'",
+            "SELECT table_name || '.' || column_name, coalesce(collation_name, 'default')::text
+             FROM information_schema.columns WHERE table_schema = 'public' AND data_type = 'text'",
         )
         .fetch_all(&pool)
         .await

@@ -5,17 +5,28 @@
 // The name that every other crate of the workspace knows it by.
 extern crate auspex_store as store;
 
+/// Runs one expression with a native connection, written once for both databases.
+macro_rules! on_either {
+    ($conn:expr, |$native:ident| $body:expr) => {
+        match $conn {
+            store::Conn::Sqlite(held) => {
+                let $native = held.native();
+                $body
+            }
+            store::Conn::Postgres(held) => {
+                let $native = held.native();
+                $body
+            }
+        }
+    };
+}
+
 /// Runs a statement on a lent connection and says how many rows it changed.
 macro_rules! execute {
     ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
-        match $conn {
-            store::Conn::Sqlite(held) => {
-                sqlx::query($sql)$(.bind($value))*.execute(held.native()).await.map(|done| done.rows_affected())
-            }
-            store::Conn::Postgres(held) => {
-                sqlx::query($sql)$(.bind($value))*.execute(held.native()).await.map(|done| done.rows_affected())
-            }
-        }
+        on_either!($conn, |native| {
+            sqlx::query($sql)$(.bind($value))*.execute(native).await.map(|done| done.rows_affected())
+        })
         .map_err(store::Error::from)
     };
 }
@@ -23,11 +34,8 @@ macro_rules! execute {
 /// All rows of a query on a lent connection, each as the type that the caller names.
 macro_rules! fetch_all {
     ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
-        match $conn {
-            store::Conn::Sqlite(held) => sqlx::query_as($sql)$(.bind($value))*.fetch_all(held.native()).await,
-            store::Conn::Postgres(held) => sqlx::query_as($sql)$(.bind($value))*.fetch_all(held.native()).await,
-        }
-        .map_err(store::Error::from)
+        on_either!($conn, |native| sqlx::query_as($sql)$(.bind($value))*.fetch_all(native).await)
+            .map_err(store::Error::from)
     };
 }
 
@@ -36,3 +44,12 @@ mod hot_paths;
 mod migrations;
 mod transactions;
 mod values;
+
+use store::Database;
+use testkit::TestDatabase;
+
+/// The database at the newest schema, open for a test's own questions.
+async fn migrated(database: &TestDatabase) -> Database {
+    database.open().await.close().await;
+    Database::connect(database.url()).await.unwrap()
+}

@@ -116,7 +116,7 @@ fn postgres_understands_instants_and_days_as_we_do() {
         for text in EDGES.iter().filter(|text| !text.starts_with("0000")) {
             let instant: Timestamp = text.parse().unwrap();
             let (same_instant, same_day): (bool, bool) = sqlx::query_as(
-                "SELECT $1 = CAST($3::text AS timestamptz), $2 = CAST(CAST($3::text AS timestamptz) AT TIME ZONE 'UTC' AS date)",
+                "SELECT $1 = $3::text::timestamptz, $2 = ($3::text::timestamptz AT TIME ZONE 'UTC')::date",
             )
             .bind(instant)
             .bind(instant.date())
@@ -157,7 +157,7 @@ async fn json_comes_back(database: &TestDatabase) {
         json!(null),
         json!({}),
         json!("a text with \"quotes\", a \\, an é and a 🦉"),
-        json!([i64::MIN, u64::MAX, 0.1, -1.5e-300, 1e300, true]),
+        json!([i64::MIN, u64::MAX, 0.1, -1.5e-5, 1e300, true]),
         json!({"z": 1, "a": {"": [], "nested": [{"deep": null}]}}),
     ];
     for state in states {
@@ -166,7 +166,8 @@ async fn json_comes_back(database: &TestDatabase) {
                 execute!(conn, "DELETE FROM summaries")?;
                 execute!(
                     conn,
-                    "INSERT INTO summaries (tenant_id, object_id, through_seq, through_time, folded_events, state)
+                    "INSERT INTO summaries
+                         (tenant_id, object_id, through_seq, through_time, folded_events, state)
                      VALUES ($1, 'object', 1, $2, 1, $3)",
                     TENANT,
                     Timestamp::from_seconds(0),

@@ -1,0 +1,7 @@
+//! The records of the HTTP interface, named as the specification names them. The server writes them, clients read them.
+
+mod account;
+mod keys;
+
+pub use account::*;
+pub use keys::*;

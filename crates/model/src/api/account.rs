@@ -1,0 +1,337 @@
+//! Account and console records.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{Provider, Timestamp};
+
+/// A new account and its first admin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RegisterRequest {
+    /// What the account is called.
+    #[schema(example = "Acme Marketplace")]
+    pub tenant_name: String,
+    /// The admin's address.
+    #[schema(format = Email, example = "ann@example.com")]
+    pub email: String,
+    /// 8 to 256 characters, and not easy to guess.
+    #[schema(format = Password, example = "correct horse battery staple")]
+    pub password: String,
+}
+
+/// Signing in with email and password.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoginRequest {
+    /// The user's address.
+    #[schema(format = Email, example = "ann@example.com")]
+    pub email: String,
+    /// The user's password.
+    #[schema(format = Password)]
+    pub password: String,
+    /// An authenticator code or a recovery code; needed only when two-factor is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "123456")]
+    pub code: Option<String>,
+}
+
+/// Exchanging a legacy key for a short-lived tenant token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenExchangeRequest {
+    /// The public key ID.
+    #[schema(example = "ak_…")]
+    pub api_key: String,
+    /// The old long key.
+    pub secret: String,
+}
+
+/// A credential to be sent as `Authorization: Bearer`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    /// The token.
+    pub token: String,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// What it is for.
+    pub token_type: TokenType,
+    /// Whether this sign-in made the account; only for social sign-in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub new_user: Option<bool>,
+}
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenType {
+    /// A person's session.
+    Console,
+    /// A legacy key's.
+    Tenant,
+}
+
+/// Asking for a reset link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForgotPasswordRequest {
+    /// The user's address.
+    #[schema(format = Email, example = "ann@example.com")]
+    pub email: String,
+}
+
+/// Setting a new password with a reset link's token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResetPasswordRequest {
+    /// The token of the link.
+    pub token: String,
+    /// The new password.
+    #[schema(format = Password)]
+    pub password: String,
+}
+
+/// Changing one's own password.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangePasswordRequest {
+    /// The password until now.
+    #[schema(format = Password)]
+    pub current_password: String,
+    /// The password from now on.
+    #[schema(format = Password)]
+    pub new_password: String,
+}
+
+/// A sentence for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Message {
+    /// The sentence.
+    pub message: String,
+}
+
+/// Who is asking.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Me {
+    /// How the request was authenticated.
+    pub auth_type: AuthType,
+    /// The account.
+    pub tenant_id: Uuid,
+    /// The account's name.
+    pub tenant_name: String,
+    /// The signed-in user; the user fields appear for console tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub user_id: Option<Uuid>,
+    /// Their address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Email)]
+    pub email: Option<String>,
+    /// What they may do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "admin")]
+    pub role: Option<String>,
+    /// Whether they have finished the console's first steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub onboarded: Option<bool>,
+}
+
+/// How a request was authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthType {
+    /// By an API key, or a token made from one.
+    Tenant,
+    /// By a signed-in user.
+    Console,
+}
+
+/// The settings of an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Settings {
+    /// Whether a new signal is asked about existing objects at once.
+    pub auto_backfill_signals: bool,
+    /// How long raw events are kept.
+    pub event_retention: EventRetention,
+    /// How many days, with `days`; null otherwise.
+    pub event_retention_days: Option<i64>,
+}
+
+/// A change of settings; what is left out stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SettingsUpdate {
+    /// Whether a new signal is asked about existing objects at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub auto_backfill_signals: Option<bool>,
+    /// How long raw events are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub event_retention: Option<EventRetention>,
+    /// Required with `days`, 1 to 3650; refused otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 3650)]
+    pub event_retention_days: Option<i64>,
+}
+
+/// How long raw events are kept. Answers outlive them in every mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EventRetention {
+    /// Until their object is deleted.
+    Forever,
+    /// Some days from their receipt.
+    Days,
+    /// Until an analysis has read them.
+    AfterAnalysis,
+}
+
+impl EventRetention {
+    /// As it is written in records and in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forever => "forever",
+            Self::Days => "days",
+            Self::AfterAnalysis => "after_analysis",
+        }
+    }
+}
+
+/// Where two-factor stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MfaStatus {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// Recovery codes not used yet; 0 while off.
+    pub recovery_codes_remaining: i64,
+}
+
+/// What an authenticator app needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MfaSetup {
+    /// The secret in base32.
+    pub secret: String,
+    /// The same as an address for a QR code.
+    pub otpauth_uri: String,
+}
+
+/// Turning two-factor on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MfaEnableRequest {
+    /// A current code of the secret that was set up.
+    #[schema(example = "123456")]
+    pub code: String,
+}
+
+/// Codes for when the authenticator is lost. Shown once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MfaRecoveryCodes {
+    /// Eight codes, each good for one sign-in.
+    #[schema(min_items = 8, max_items = 8)]
+    pub recovery_codes: Vec<String>,
+}
+
+/// Turning two-factor off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MfaDisableRequest {
+    /// The user's password; required unless the account has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Password)]
+    pub password: Option<String>,
+    /// A current code or an unused recovery code.
+    #[schema(example = "123456")]
+    pub code: String,
+}
+
+/// Which providers people can sign in with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OAuthProviders {
+    /// Those that are configured.
+    pub providers: Vec<Provider>,
+    /// Whether strangers may make an account.
+    pub allow_registration: bool,
+}
+
+/// Starting a sign-in at a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OAuthAuthorizeRequest {
+    /// The caller's own value, which comes back with the code.
+    #[schema(example = "3f1c9a7e")]
+    pub state: String,
+    /// The base64url SHA-256 of the PKCE verifier (S256).
+    #[schema(example = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")]
+    pub code_challenge: String,
+}
+
+/// Where to send the browser.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuthorizationURL {
+    /// The provider's page.
+    #[schema(format = "uri")]
+    pub url: String,
+}
+
+/// Finishing a sign-in at a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OAuthCodeRequest {
+    /// The code that the provider gave the browser.
+    pub code: String,
+    /// The PKCE verifier of the challenge.
+    #[schema(example = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")]
+    pub code_verifier: String,
+    /// The name of the account, used only when the sign-in makes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tenant_name: Option<String>,
+}
+
+/// A linked account at a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Identity {
+    /// Which provider.
+    pub provider: Provider,
+    /// The address that the provider showed.
+    #[schema(format = Email)]
+    pub email: String,
+    /// When it was linked.
+    pub created_at: Timestamp,
+}
+
+/// The ways a user can sign in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Identities {
+    /// Whether with a password.
+    pub has_password: bool,
+    /// The linked accounts.
+    pub identities: Vec<Identity>,
+    /// The providers that are configured.
+    pub providers: Vec<Provider>,
+}
+
+/// Whether a user wants the mails of an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NotificationPreference {
+    /// The event.
+    #[schema(example = "low_balance")]
+    pub event: String,
+    /// Its name for people.
+    pub label: String,
+    /// What the mail says.
+    pub description: String,
+    /// Whether it is sent.
+    pub enabled: bool,
+    /// Always sent; cannot be turned off.
+    pub critical: bool,
+}
+
+/// All mails a user may get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NotificationPreferences {
+    /// One for each event.
+    pub preferences: Vec<NotificationPreference>,
+}
+
+/// From email event to wanted; events left out keep their setting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(example = json!({"low_balance": false}))]
+pub struct NotificationPreferencesUpdate(pub BTreeMap<String, bool>);

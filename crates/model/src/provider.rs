@@ -1,0 +1,74 @@
+//! The identity providers that people can sign in with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// An identity provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// Google, or another OpenID Connect issuer in its place.
+    Google,
+    /// GitHub, or a server of its kind.
+    Github,
+}
+
+/// A text that names no identity provider.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownProvider;
+
+impl Provider {
+    /// Every provider, in the order in which they are offered.
+    pub const ALL: [Self; 2] = [Self::Google, Self::Github];
+
+    /// Its name in addresses, in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Google => "google",
+            Self::Github => "github",
+        }
+    }
+}
+
+impl FromStr for Provider {
+    type Err = UnknownProvider;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProvider> {
+        Self::ALL.into_iter().find(|provider| provider.as_str() == text).ok_or(UnknownProvider)
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for UnknownProvider {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("not an identity provider: google or github")
+    }
+}
+
+impl std::error::Error for UnknownProvider {}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer as _;
+    use serde::de::value::{Error, StrDeserializer};
+
+    use super::*;
+
+    #[test]
+    fn the_same_name_stands_everywhere() {
+        for provider in Provider::ALL {
+            assert_eq!(provider.to_string().parse(), Ok(provider));
+            let name: StrDeserializer<'_, Error> = provider.as_str().into_deserializer();
+            assert_eq!(Provider::deserialize(name), Ok(provider));
+        }
+        assert_eq!("Google".parse::<Provider>(), Err(UnknownProvider));
+    }
+}

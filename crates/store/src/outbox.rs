@@ -1,0 +1,152 @@
+//! Messages on their way out: queued with the change that they tell of, sent by a worker under a lease.
+//!
+//! A lease is a token and an end. Whoever holds the token may close or put back the row; once the lease has ended,
+//! anybody may take it again. So a message is sent at least once.
+
+use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::database::{execute, fetch_all, fetch_optional};
+use crate::transaction::expect_one;
+use crate::{Conn, Result};
+
+/// The way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// By mail.
+    Mail,
+    /// To a chat webhook.
+    Slack,
+}
+
+/// A message to be queued.
+#[derive(Clone, Copy)]
+pub struct NewMessage<'a> {
+    /// Its id.
+    pub message_id: Uuid,
+    /// The way it goes.
+    pub channel: Channel,
+    /// What it says, sealed.
+    pub message: &'a [u8],
+    /// The object that it is about; it goes with the object.
+    pub object_id: Option<&'a str>,
+    /// The firing that it reports.
+    pub firing_id: Option<Uuid>,
+    /// When it was queued; it is due at once.
+    pub created_at: Timestamp,
+}
+
+/// A claim on messages: only its token closes them, and only until its end.
+#[derive(Clone, Copy)]
+pub struct Lease {
+    /// Known to the claimer alone.
+    pub token: Uuid,
+    /// When others may take over.
+    pub until: Timestamp,
+}
+
+/// A message in the hands of whoever claimed it.
+#[derive(sqlx::FromRow)]
+pub struct Claimed {
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// Its id.
+    pub message_id: Uuid,
+    /// What it says, sealed.
+    pub message: Vec<u8>,
+    /// How often it was claimed, this time included.
+    pub attempts: i64,
+    /// When it was queued.
+    pub created_at: Timestamp,
+}
+
+impl Channel {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mail => "mail",
+            Self::Slack => "slack",
+        }
+    }
+}
+
+/// Queues a message, in the transaction of the change that it tells of.
+pub async fn enqueue(conn: &mut Conn, tenant: TenantId, message: &NewMessage<'_>) -> Result<()> {
+    let added = execute!(
+        conn,
+        "INSERT INTO outbox (tenant_id, message_id, channel, message, object_id, firing_id, run_after, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        tenant,
+        message.message_id,
+        message.channel.name(),
+        message.message,
+        message.object_id,
+        message.firing_id,
+        message.created_at
+    )?;
+    expect_one(added)
+}
+
+/// Takes up to `limit` due messages of all tenants, longest due first.
+pub async fn claim(
+    conn: &mut Conn,
+    channel: Channel,
+    now: Timestamp,
+    lease: Lease,
+    limit: i64,
+) -> Result<Vec<Claimed>> {
+    // Materialized: run again for each row, the inner query would lock and claim more than its limit.
+    let statement = format!(
+        "WITH due AS MATERIALIZED (
+             SELECT tenant_id AS due_tenant, message_id AS due_message FROM outbox
+             WHERE channel = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
+         )
+         UPDATE outbox SET lease_token = $4, lease_until = $5, attempts = attempts + 1
+         FROM due WHERE tenant_id = due_tenant AND message_id = due_message
+         RETURNING tenant_id, message_id, message, attempts, created_at",
+        conn.backend().skip_locked()
+    );
+    fetch_all!(conn, AssertSqlSafe(statement), channel.name(), now, limit, lease.token, lease.until)
+}
+
+/// Removes a message that has gone, or that never will; false when the lease was lost.
+pub async fn finish(conn: &mut Conn, tenant: TenantId, message: Uuid, token: Uuid) -> Result<bool> {
+    let removed = execute!(
+        conn,
+        "DELETE FROM outbox WHERE tenant_id = $1 AND message_id = $2 AND lease_token = $3",
+        tenant,
+        message,
+        token
+    )?;
+    Ok(removed == 1)
+}
+
+/// Puts a message back until `run_after`; false when the lease was lost.
+pub async fn retry(
+    conn: &mut Conn,
+    tenant: TenantId,
+    message: Uuid,
+    token: Uuid,
+    run_after: Timestamp,
+) -> Result<bool> {
+    let put_back = execute!(
+        conn,
+        "UPDATE outbox SET run_after = $4, lease_token = NULL, lease_until = NULL
+         WHERE tenant_id = $1 AND message_id = $2 AND lease_token = $3",
+        tenant,
+        message,
+        token,
+        run_after
+    )?;
+    Ok(put_back == 1)
+}
+
+/// When the next message is due, or the next lease ends.
+pub async fn next_due(conn: &mut Conn, channel: Channel) -> Result<Option<Timestamp>> {
+    let due: Option<(Timestamp,)> = fetch_optional!(
+        conn,
+        "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1",
+        channel.name()
+    )?;
+    Ok(due.map(|(at,)| at))
+}
