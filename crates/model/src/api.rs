@@ -2,6 +2,8 @@
 
 mod account;
 mod keys;
+mod system;
 
 pub use account::*;
 pub use keys::*;
+pub use system::*;

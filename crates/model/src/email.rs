@@ -85,10 +85,28 @@ mod tests {
     fn refuses_what_no_mail_reaches() {
         let long = format!("{}@example.com", "x".repeat(65));
         for text in [
-            "", "ann", "@example.com", "ann@", "ann@@example.com", "a nn@example.com", "ann@exa mple.com", ".ann@x.y",
-            "ann.@x.y", "a..b@x.y", "ann@-x.y", "ann@x..y", "ann@x.y\r\nBcc: all@x.y", "\"ann\"@x.y", "änn@x.y", &long,
+            "",
+            "ann",
+            "@example.com",
+            "ann@",
+            "ann@@example.com",
+            "a nn@example.com",
+            "ann@exa mple.com",
+            ".ann@x.y",
+            "ann.@x.y",
+            "a..b@x.y",
+            "ann@-x.y",
+            "ann@x..y",
+            "ann@x.y\r\nBcc: all@x.y",
+            "\"ann\"@x.y",
+            "änn@x.y",
+            &long,
         ] {
-            assert_eq!(text.parse::<EmailAddress>().map(|address| address.given), Err(InvalidEmail), "{text}");
+            assert_eq!(
+                text.parse::<EmailAddress>().map(|address| address.given),
+                Err(InvalidEmail),
+                "{text}"
+            );
         }
     }
 }

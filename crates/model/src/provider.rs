@@ -31,6 +31,14 @@ impl Provider {
             Self::Github => "github",
         }
     }
+
+    /// Its name for people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Google => "Google",
+            Self::Github => "GitHub",
+        }
+    }
 }
 
 impl FromStr for Provider {

@@ -46,7 +46,8 @@ pub fn base32(secret: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut text = String::with_capacity(secret.len().div_ceil(5) * 8);
     for chunk in secret.chunks(5) {
-        let bits = chunk.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte)) << (8 * (5 - chunk.len()));
+        let bits =
+            chunk.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte)) << (8 * (5 - chunk.len()));
         for letter in 0..(chunk.len() * 8).div_ceil(5) {
             let index = (bits >> (35 - 5 * letter)) & 31;
             text.push(char::from(ALPHABET[usize::try_from(index).unwrap_or(0)]));
@@ -93,7 +94,12 @@ mod tests {
     #[test]
     fn the_vectors_of_rfc_4648() {
         for (bytes, text) in [
-            ("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"),
+            ("", ""),
+            ("f", "MY"),
+            ("fo", "MZXQ"),
+            ("foo", "MZXW6"),
+            ("foob", "MZXW6YQ"),
+            ("fooba", "MZXW6YTB"),
             ("foobar", "MZXW6YTBOI"),
         ] {
             assert_eq!(base32(bytes.as_bytes()), text);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks on its own streams")]
 
+mod admin;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -9,7 +11,7 @@ use service::{Clock, Random};
 use store::Store;
 
 use crate::config::{Config, Origin, PREFIX};
-use crate::{Server, logging, serve};
+use crate::{Server, assembly, logging, serve};
 
 /// A signal analysis service: send events about objects, read typed answers about them.
 #[derive(Parser)]
@@ -27,6 +29,11 @@ enum Command {
     Migrate,
     /// Print the effective settings and where each comes from; secrets are masked.
     Config,
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Operate on the database: accounts, people and keys.
+    #[command(subcommand)]
+    Admin(admin::Command),
 }
 
 type CommandResult = Result<(), Box<dyn std::error::Error>>;
@@ -44,6 +51,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> CommandResult {
+    if let Command::Openapi = command {
+        println!("{}", crate::openapi_document().to_pretty_json()?);
+        return Ok(());
+    }
     let config = Config::load()?;
     if let Command::Config = command {
         print_settings(&config);
@@ -57,8 +68,9 @@ fn run(command: Command) -> CommandResult {
     runtime.block_on(async {
         match command {
             Command::Serve => serve(config).await,
-            Command::Migrate => migrate(config).await,
-            Command::Config => Ok(()),
+            Command::Migrate => migrate(&config).await,
+            Command::Admin(command) => admin::run(command, &config).await,
+            Command::Config | Command::Openapi => Ok(()),
         }
     })
 }
@@ -66,11 +78,20 @@ fn run(command: Command) -> CommandResult {
 async fn serve(config: Config) -> CommandResult {
     let database =
         if config.database_url.is_some() { "as configured".to_owned() } else { config.database_address() };
+    let mail = config.smtp_url.is_none().then(|| config.data_dir.join("mail"));
     let stopping = serve::stop_signal()?;
     let server = Server::start(config, Clock::system(), Random::system()?).await?;
-    println!("Auspex {} listens on {}", env!("CARGO_PKG_VERSION"), server.public_url());
+    let url = server.public_url();
+    println!("Auspex {} listens on {url}", env!("CARGO_PKG_VERSION"));
     println!("  database  {database}");
-    println!("  ready?    curl {}/readyz", server.public_url());
+    if let Some(directory) = mail {
+        println!("  mail      {} (set AUSPEX_SMTP_URL to send it)", directory.display());
+    }
+    println!("  API       {url}/openapi.json");
+    println!("  next      open an account:");
+    println!(
+        "            curl {url}/auth/console/register -d '{{\"tenant_name\": \"Acme\", \"email\": \"you@example.com\", \"password\": \"…\"}}'"
+    );
     println!("  stop      Ctrl-C");
     stopping.await;
     if !server.stop().await {
@@ -79,8 +100,8 @@ async fn serve(config: Config) -> CommandResult {
     Ok(())
 }
 
-async fn migrate(config: Config) -> CommandResult {
-    serve::prepare_data_directory(&config)?;
+async fn migrate(config: &Config) -> CommandResult {
+    assembly::prepare_data_directory(config)?;
     let store = Store::open(&config.database_address()).await?;
     store.close().await;
     println!("The database is at the newest schema.");

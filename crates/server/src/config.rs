@@ -20,13 +20,6 @@ pub use self::values::{
 #[error("{0}")]
 pub struct ConfigError(String);
 
-impl ConfigError {
-    /// The default public address, which follows from where the service listens, is no address.
-    pub(crate) fn from_public_url(reason: &url::ParseError) -> Self {
-        Self::bad("public_url", Origin::Default, reason)
-    }
-}
-
 /// Everything an operator may set.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -236,7 +229,7 @@ impl Config {
 
     /// What no single setting can say: values that only fit together.
     fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |name: &str, reason: &str| Err(ConfigError::bad(name, self.origin_of(name), reason));
+        let refuse = |name: &str, reason: &str| Err(self.refuse(name, &reason));
         let shared_database =
             self.database_url.as_ref().is_some_and(|url| !url.expose().starts_with("sqlite:"));
         if let Some(url) = &self.database_url
@@ -279,6 +272,21 @@ impl Config {
             return refuse("log", &reason.to_string());
         }
         Ok(())
+    }
+
+    /// A setting that turned out not to work, named the way its writer knows it.
+    pub(crate) fn refuse(&self, name: &str, reason: &dyn std::fmt::Display) -> ConfigError {
+        ConfigError::bad(name, self.origin_of(name), reason)
+    }
+
+    /// How people reach the service when it listens on `address`.
+    pub(crate) fn public_url_at(&self, address: SocketAddr) -> Result<Url, ConfigError> {
+        match &self.public_url {
+            Some(url) => Ok(url.clone()),
+            None => {
+                Url::parse(&format!("http://{address}")).map_err(|reason| self.refuse("public_url", &reason))
+            }
+        }
     }
 
     fn origin_of(&self, name: &str) -> Origin {

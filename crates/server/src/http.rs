@@ -1,37 +1,106 @@
 //! HTTP: routes, and what surrounds every one of them. A file a noun.
 
+mod account;
+mod authenticate;
+mod client_address;
 mod connections;
 mod envelope;
 mod extract;
 mod health;
+mod identities;
+mod keys;
+mod openapi;
+mod sign_in;
 mod surroundings;
+mod two_factor;
 
-use axum::Router;
-use axum::routing::get;
-use service::{Clock, Error, Kind, Random};
-use store::Store;
+use std::sync::Arc;
+
+use axum::{Router, middleware};
+use service::{Error, Kind, Service};
 use url::Url;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub(crate) use self::connections::Connections;
 use self::envelope::Refusal;
+use crate::config::NetworkList;
 
 /// What handlers work with.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) store: Store,
-    pub(crate) clock: Clock,
-    pub(crate) random: Random,
+    pub(crate) service: Arc<Service>,
     pub(crate) public_url: Url,
+    pub(crate) trusted_proxies: NetworkList,
 }
 
 /// The whole HTTP interface.
 pub(crate) fn router(app: App) -> Router {
-    let routes = Router::new()
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
+    let console =
+        console().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::limit_by_address));
+    let v1 = v1().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::authenticate));
+    let (routes, document) = described(console, v1).split_for_parts();
+    finish(routes.merge(openapi::routes(openapi::finished(document))), app)
+}
+
+/// What a process that only works off queues answers: whether it lives.
+pub(crate) fn health_router(app: App) -> Router {
+    finish(system().split_for_parts().0, app)
+}
+
+/// The description of the whole interface.
+pub fn openapi_document() -> utoipa::openapi::OpenApi {
+    openapi::finished(described(console(), v1()).into_openapi())
+}
+
+/// What holds around any set of routes.
+fn finish(routes: Router<App>, app: App) -> Router {
+    let routes = routes
         .fallback(|| async { Refusal(Error::new(Kind::NotFound, "there is no such route")) })
         .method_not_allowed_fallback(|| async {
             Refusal(Error::new(Kind::MethodNotAllowed, "this route does not take that method"))
         });
     surroundings::around(routes, &app).with_state(app)
+}
+
+fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(openapi::Document::openapi()).merge(system()).merge(console).merge(v1)
+}
+
+/// Open to everybody.
+fn system() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::ready))
+}
+
+/// Sign-in, before anybody is known: limited by address.
+fn console() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(sign_in::register))
+        .routes(routes!(sign_in::log_in))
+        .routes(routes!(sign_in::exchange_token))
+        .routes(routes!(sign_in::forgot_password))
+        .routes(routes!(sign_in::reset_password))
+        .routes(routes!(identities::providers))
+        .routes(routes!(identities::authorize))
+        .routes(routes!(identities::sign_in))
+}
+
+/// Everything of an account: authenticated, and limited by tenant.
+fn v1() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(account::me))
+        .routes(routes!(account::settings, account::update_settings))
+        .routes(routes!(account::onboarded))
+        .routes(routes!(account::change_password))
+        .routes(routes!(account::notifications, account::set_notifications))
+        .routes(routes!(two_factor::status))
+        .routes(routes!(two_factor::setup))
+        .routes(routes!(two_factor::enable))
+        .routes(routes!(two_factor::disable))
+        .routes(routes!(identities::list))
+        .routes(routes!(identities::link, identities::unlink))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::update, keys::revoke))
+        .routes(routes!(keys::rotate))
 }

@@ -1,9 +1,12 @@
 //! The binary `auspex`: configuration, command line, HTTP and the process around the use cases.
 
+mod assembly;
 pub mod cli;
 pub mod config;
 mod http;
 mod logging;
 mod serve;
 
-pub use serve::{Server, StartError};
+pub use assembly::StartError;
+pub use http::openapi_document;
+pub use serve::Server;

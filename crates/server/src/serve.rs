@@ -1,17 +1,18 @@
 //! The running process: what is started, in which order, and how it stops without dropping anything.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
-use service::{Clock, Random, Workers};
+use service::{Clock, Random, Service, Workers};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use url::Url;
 
-use crate::config::{Config, ConfigError};
+use crate::assembly::{StartError, assemble};
+use crate::config::{Config, Role};
 use crate::http::{self, App, Connections};
 
 /// How long requests and workers may take to finish once the service is told to stop.
@@ -21,60 +22,33 @@ pub(crate) const DRAIN_LIMIT: Duration = Duration::from_secs(20);
 pub struct Server {
     address: SocketAddr,
     public_url: Url,
-    store: Store,
+    service: Arc<Service>,
     connections: Connections,
     workers: Workers,
-}
-
-/// Why the service did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {cause}")]
-    Listen {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// The data directory cannot be used.
-    #[error("cannot use the data directory {path}: {cause}")]
-    DataDirectory {
-        /// The directory asked for.
-        path: String,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// The database cannot be used.
-    #[error("cannot use the database: {0}")]
-    Database(#[from] store::Error),
-    /// The settings do not work out.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
 }
 
 impl Server {
     /// Starts the service and returns once it accepts requests.
     pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Self, StartError> {
-        // The one TLS implementation of everything that calls out; already there when a test starts a second service.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        prepare_data_directory(&config)?;
-        let store = Store::open(&config.database_address()).await?;
-        let listener = TcpListener::bind(config.listen)
-            .await
-            .map_err(|cause| StartError::Listen { address: config.listen, cause })?;
-        let address =
-            listener.local_addr().map_err(|cause| StartError::Listen { address: config.listen, cause })?;
-        let public_url = match &config.public_url {
-            Some(url) => url.clone(),
-            None => Url::parse(&format!("http://{address}"))
-                .map_err(|error| ConfigError::from_public_url(&error))?,
-        };
+        let cannot_listen = |cause| StartError::Listen { address: config.listen, cause };
+        let listener = TcpListener::bind(config.listen).await.map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
-        let app = App { store: store.clone(), clock, random, public_url: public_url.clone() };
-        let connections = Connections::accept(listener, http::router(app));
+        let service = Arc::new(assemble(&config, clock, random, workers.clone(), &public_url).await?);
+        service.start_node();
+        if config.role != Role::Api {
+            service.start_queues();
+        }
+        let app = App {
+            service: Arc::clone(&service),
+            public_url: public_url.clone(),
+            trusted_proxies: config.trusted_proxies,
+        };
+        let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
+        let connections = Connections::accept(listener, routes);
         info!(%address, "listening");
-        Ok(Self { address, public_url, store, connections, workers })
+        Ok(Self { address, public_url, service, connections, workers })
     }
 
     /// Where it listens.
@@ -89,7 +63,7 @@ impl Server {
 
     /// Its database.
     pub fn store(&self) -> &Store {
-        &self.store
+        self.service.store()
     }
 
     /// Stops accepting, finishes requests and workers, and says whether all ended in time.
@@ -99,7 +73,7 @@ impl Server {
             // Requests first: they may still hand work to the workers.
             self.connections.drain().await;
             self.workers.drain().await;
-            self.store.close().await;
+            self.service.store().close().await;
         })
         .await
         .is_ok();
@@ -110,15 +84,6 @@ impl Server {
         }
         drained
     }
-}
-
-/// Makes the data directory, for us alone, where the configuration has a use for it.
-pub(crate) fn prepare_data_directory(config: &Config) -> Result<(), StartError> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&config.data_dir)
-        .map_err(|cause| StartError::DataDirectory { path: config.data_dir.display().to_string(), cause })
 }
 
 /// Ends with the first signal to stop; a second one ends the process at once.

@@ -1,13 +1,169 @@
 //! The use cases of the service, and the outside world that they need. Knows nothing of HTTP servers.
+//!
+//! [`Service`] holds what every use case works with; each noun's file adds its use cases to it.
 
+mod accounts;
+mod address_budget;
+mod authentication;
 mod clock;
+mod default_signals;
 mod error;
+mod identities;
+mod keys;
+pub mod mail;
+mod nodes;
+mod notifications;
+mod operators;
+mod password_reset;
+mod passwords;
+mod providers;
 mod random;
+mod rate;
 mod sealing;
+mod sign_in;
+mod signing;
+mod sweeper;
+mod throttle;
+mod tokens;
+mod two_factor;
 mod workers;
 
+use std::error::Error as StdError;
+
+use store::Store;
+
+pub use address_budget::{AddressBudget, client_network};
+pub use authentication::{Caller, Credential, Presented};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
+pub use nodes::Nodes;
+pub use providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
 pub use random::Random;
+pub use rate::{Allowance, Decision, RateBudget};
 pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
+pub use signing::RequestLine;
+pub use throttle::{Limit, Throttle};
 pub use workers::Workers;
+
+use self::authentication::Gate;
+use self::mail::{Letters, Mailer};
+use self::passwords::Passwords;
+
+/// Everything that use cases work with. One for each process.
+pub struct Service {
+    store: Store,
+    clock: Clock,
+    random: Random,
+    sealer: Sealer,
+    options: Options,
+    workers: Workers,
+    mailer: Mailer,
+    letters: Letters,
+    providers: Providers,
+    throttle: Throttle,
+    passwords: Passwords,
+    gate: Gate,
+    nodes: Nodes,
+    rate: RateBudget,
+    addresses: AddressBudget,
+}
+
+/// What an operator decides about the use cases.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether strangers may make an account.
+    pub allow_registration: bool,
+    /// What a new account starts with.
+    pub signup_credit_cents: u32,
+    /// Requests a minute for a tenant, over all nodes.
+    pub rate_limit_per_minute: u32,
+}
+
+/// What a process brings along: its memory, its time, its dice, its keys and its ways out.
+pub struct Foundations {
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// The dice.
+    pub random: Random,
+    /// The keys of secrets at rest.
+    pub sealer: Sealer,
+    /// Background tasks.
+    pub workers: Workers,
+    /// The way of mail.
+    pub mailer: Mailer,
+    /// What mails say.
+    pub letters: Letters,
+    /// Identity providers.
+    pub providers: Providers,
+}
+
+impl Service {
+    /// Puts the use cases on their foundations; nothing runs in the background yet.
+    pub fn new(foundations: Foundations, options: Options) -> Result<Self> {
+        let Foundations { store, clock, random, sealer, workers, mailer, letters, providers } = foundations;
+        let nodes = Nodes::new(store.clone(), clock.clone(), &random);
+        Ok(Self {
+            throttle: Throttle::new(store.clone(), clock.clone()),
+            passwords: Passwords::new(random.clone())?,
+            gate: Gate::new(),
+            rate: RateBudget::new(store.clone(), clock.clone(), nodes.clone(), options.rate_limit_per_minute),
+            addresses: AddressBudget::new(clock.clone()),
+            nodes,
+            store,
+            clock,
+            random,
+            sealer,
+            options,
+            workers,
+            mailer,
+            letters,
+            providers,
+        })
+    }
+
+    /// Starts what every process does in the background: it is counted among the nodes.
+    pub fn start_node(&self) {
+        let nodes = self.nodes.clone();
+        self.workers.start(|stop| nodes.run(stop));
+    }
+
+    /// Starts what a process that works off queues does in the background.
+    pub fn start_queues(&self) {
+        let mailer = self.mailer.clone();
+        self.workers.start(|stop| mailer.run(stop));
+        let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
+        self.workers.start(|stop| sweeper.run(stop));
+    }
+
+    /// Budgets of requests for tenants.
+    pub fn rate(&self) -> &RateBudget {
+        &self.rate
+    }
+
+    /// Budgets of requests for addresses that nobody has signed in from.
+    pub fn addresses(&self) -> &AddressBudget {
+        &self.addresses
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The time.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The dice.
+    pub fn random(&self) -> &Random {
+        &self.random
+    }
+}
+
+/// A failure of ours, with its cause for the log.
+fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+    Error::new(Kind::Internal, "internal error").because(cause)
+}

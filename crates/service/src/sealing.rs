@@ -74,6 +74,11 @@ impl Sealer {
         Self { current, previous }
     }
 
+    /// Names the key that seals.
+    pub fn fingerprint(&self) -> String {
+        self.current.fingerprint()
+    }
+
     /// Seals `secret` for the column `place` of the row `owner`.
     pub fn seal(&self, random: &Random, place: &'static str, owner: Uuid, secret: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_BYTES] = random.bytes();
@@ -88,7 +93,8 @@ impl Sealer {
     pub fn open(&self, place: &'static str, owner: Uuid, sealed: &[u8]) -> Result<Vec<u8>, CannotUnseal> {
         let (id, rest) = sealed.split_at_checked(KEY_ID_BYTES).ok_or(CannotUnseal)?;
         let (nonce, secret) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(CannotUnseal)?;
-        let key = [Some(&self.current), self.previous.as_ref()].into_iter().flatten().find(|key| key.id() == id);
+        let key =
+            [Some(&self.current), self.previous.as_ref()].into_iter().flatten().find(|key| key.id() == id);
         let payload = Payload { msg: secret, aad: &binding(place, owner) };
         key.ok_or(CannotUnseal)?.cipher().decrypt(&XNonce::from(*nonce), payload).map_err(|_| CannotUnseal)
     }

@@ -64,12 +64,21 @@ pub async fn insert(conn: &mut Conn, key: &Key) -> Result<bool> {
 
 /// The keys of a tenant that are not revoked, oldest first.
 pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Key>> {
-    fetch_all!(conn, select!("WHERE tenant_id = $1 AND status <> 'revoked' ORDER BY created_at, key_id"), tenant)
+    fetch_all!(
+        conn,
+        select!("WHERE tenant_id = $1 AND status <> 'revoked' ORDER BY created_at, key_id"),
+        tenant
+    )
 }
 
 /// A key of a tenant that is not revoked.
 pub async fn find(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<Option<Key>> {
-    fetch_optional!(conn, select!("WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'"), tenant, key)
+    fetch_optional!(
+        conn,
+        select!("WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'"),
+        tenant,
+        key
+    )
 }
 
 /// The active key that requests name so.
@@ -138,7 +147,13 @@ pub async fn revoke_all(conn: &mut Conn, tenant: TenantId) -> Result<u64> {
 }
 
 /// Writes down when a key was used.
-pub async fn touch(conn: &mut Conn, tenant: TenantId, key: KeyId, now: Timestamp, the_old_way: bool) -> Result<()> {
+pub async fn touch(
+    conn: &mut Conn,
+    tenant: TenantId,
+    key: KeyId,
+    now: Timestamp,
+    the_old_way: bool,
+) -> Result<()> {
     let legacy_used_at = the_old_way.then_some(now);
     expect_one(execute!(
         conn,

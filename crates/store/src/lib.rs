@@ -4,23 +4,23 @@
 //! it by its name, [`Store::read`] lends a connection for statements that need none.
 
 pub mod database;
-pub mod users;
-pub mod tenants;
-pub mod signals;
-pub mod sessions;
-pub mod ledger;
-pub mod keys;
-pub mod identities;
 mod deployment;
 mod dialect;
 mod error;
+pub mod identities;
+pub mod keys;
+pub mod ledger;
 mod migrations;
 pub mod nodes;
 pub mod outbox;
 mod pending;
 pub mod rate_budgets;
+pub mod sessions;
+pub mod signals;
+pub mod tenants;
 pub mod throttles;
 mod transaction;
+pub mod users;
 
 pub use database::{Backend, Database};
 pub use error::{Error, Result};

@@ -97,6 +97,17 @@ pub async fn insert_reset(
     )?)
 }
 
+/// Whether there is such a reset link, and it has not expired.
+pub async fn find_reset(conn: &mut Conn, token_hash: &[u8; 32], now: Timestamp) -> Result<bool> {
+    let found: Option<(UserId,)> = fetch_optional!(
+        conn,
+        "SELECT user_id FROM password_resets WHERE token_hash = $1 AND expires_at > $2",
+        token_hash.as_slice(),
+        now
+    )?;
+    Ok(found.is_some())
+}
+
 /// Uses up a reset link: whose it is, for one caller only, if it has not expired.
 pub async fn take_reset(
     conn: &mut Conn,

@@ -86,6 +86,13 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Opt
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND user_id = $2"), tenant, user)
 }
 
+/// Keeps other transactions from changing a person until this one ends.
+pub async fn lock(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
+    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    execute!(conn, "UPDATE users SET role = role WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    Ok(())
+}
+
 /// Everybody of this account.
 pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<User>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY created_at, user_id"), tenant)
@@ -184,7 +191,12 @@ pub async fn take_totp_step(conn: &mut Conn, tenant: TenantId, user: UserId, ste
 }
 
 /// Replaces all recovery codes.
-pub async fn set_recovery_codes(conn: &mut Conn, tenant: TenantId, user: UserId, hashes: &[[u8; 32]]) -> Result<()> {
+pub async fn set_recovery_codes(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    hashes: &[[u8; 32]],
+) -> Result<()> {
     execute!(conn, "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
     for hash in hashes {
         expect_one(execute!(
@@ -199,7 +211,12 @@ pub async fn set_recovery_codes(conn: &mut Conn, tenant: TenantId, user: UserId,
 }
 
 /// Uses up a recovery code: true for one caller only.
-pub async fn take_recovery_code(conn: &mut Conn, tenant: TenantId, user: UserId, hash: &[u8; 32]) -> Result<bool> {
+pub async fn take_recovery_code(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    hash: &[u8; 32],
+) -> Result<bool> {
     let deleted = execute!(
         conn,
         "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2 AND code_hash = $3",
@@ -233,7 +250,13 @@ pub async fn optouts(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<
 }
 
 /// Sets whether this person wants the mails of an event.
-pub async fn set_optout(conn: &mut Conn, tenant: TenantId, user: UserId, event: &str, wanted: bool) -> Result<()> {
+pub async fn set_optout(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    event: &str,
+    wanted: bool,
+) -> Result<()> {
     if wanted {
         execute!(
             conn,

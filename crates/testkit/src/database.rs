@@ -1,5 +1,7 @@
 //! A database for one test.
 
+use std::sync::Arc;
+
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use store::{Backend, Store};
 use tempfile::TempDir;
@@ -13,7 +15,7 @@ const CLUSTER_VARIABLE: &str = "AUSPEX_TEST_POSTGRES";
 pub struct TestDatabase {
     backend: Backend,
     url: String,
-    directory: TempDir,
+    directory: Arc<TempDir>,
     name: String,
 }
 
@@ -30,7 +32,18 @@ impl TestDatabase {
                 format!("{base}/{name}{query}")
             }
         };
-        Self { backend, url, directory, name }
+        Self { backend, url, directory: Arc::new(directory), name }
+    }
+
+    /// The same database for a second holder; one of them strikes it.
+    #[must_use]
+    pub fn share(&self) -> Self {
+        Self {
+            backend: self.backend,
+            url: self.url.clone(),
+            directory: Arc::clone(&self.directory),
+            name: self.name.clone(),
+        }
     }
 
     /// Which database it is.

@@ -3,23 +3,12 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use model::api::{self, ErrorBody};
 use service::{Error, Kind};
 use tracing::{error, warn};
 
 /// An error on its way to the client.
 pub(crate) struct Refusal(pub(crate) Error);
-
-#[derive(Serialize)]
-struct Envelope<'a> {
-    error: Body<'a>,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    code: &'static str,
-    message: &'a str,
-}
 
 impl<E: Into<Error>> From<E> for Refusal {
     fn from(error: E) -> Self {
@@ -31,8 +20,13 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, code) = status_and_code(self.0.kind());
         log(&self.0, status);
-        let body = Json(Envelope { error: Body { code, message: self.0.message() } });
+        let body = Json(api::Error {
+            error: ErrorBody { code: code.to_owned(), message: self.0.message().to_owned() },
+        });
         let mut response = (status, body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(wait) = self.0.wait() {
             // Rounded up: a client that waits as told must not be refused again for coming too early.
             let seconds = wait.as_millis().div_ceil(1_000).max(1);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use service::{Error, Kind};
 
 use super::envelope::Refusal;
@@ -26,6 +27,32 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     }
 }
 
+/// A JSON body, or none where every field is optional.
+pub(super) struct JsonOrNothing<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for JsonOrNothing<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Refusal> {
+        let body = read(request).await?;
+        Ok(Self(if body.is_empty() { T::default() } else { parse(&body)? }))
+    }
+}
+
+/// The parameters of the path.
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Error::bad_request(rejection.body_text()).into()),
+        }
+    }
+}
+
 /// The whole body, at most [`MAX_BODY_BYTES`] of it and within [`BODY_TIMEOUT`].
 async fn read(request: Request) -> Result<Bytes, Error> {
     let limited = Limited::new(request.into_body(), MAX_BODY_BYTES);
@@ -43,10 +70,16 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     if has_escaped_nul(body) {
         return Err(Error::bad_request("a text contains U+0000, which cannot be stored"));
     }
+    if body.is_empty() {
+        return Err(Error::bad_request("the body is empty; it must be JSON"));
+    }
+    // serde would take an array for a record, its fields by position.
+    if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
+        return Err(Error::bad_request("the body must be a JSON object"));
+    }
     match serde_json::from_slice(body) {
         Ok(value) => Ok(value),
         Err(error) if error.is_data() => Err(Error::bad_request(locate::<T>(body))),
-        Err(_) if body.is_empty() => Err(Error::bad_request("the body is empty; it must be JSON")),
         Err(error) => Err(Error::bad_request(format!("the body is not JSON: {error}"))),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
+use model::api::{self, Health};
 use service::{Error, Kind};
 
 use super::App;
@@ -13,19 +13,27 @@ use super::envelope::Refusal;
 /// How long the database may take to answer before the service counts as not ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
-#[derive(Serialize)]
-pub(super) struct Health {
-    status: &'static str,
-}
-
+/// Whether the process lives.
+///
+/// Checks no dependency.
+#[utoipa::path(get, path = "/healthz", tag = "system", responses((status = 200, body = Health)))]
 pub(super) async fn alive() -> Json<Health> {
-    Json(Health { status: "ok" })
+    Json(ok())
 }
 
+fn ok() -> Health {
+    Health { status: "ok".to_owned() }
+}
+
+/// Whether the service can work: its database answers.
+#[utoipa::path(get, path = "/readyz", tag = "system", responses(
+    (status = 200, body = Health),
+    (status = 503, description = "`not_ready`: the database does not answer within a second.", body = api::Error),
+))]
 pub(super) async fn ready(State(app): State<App>) -> Result<Json<Health>, Refusal> {
     let not_ready = || Error::new(Kind::NotReady, "the database does not answer");
-    match tokio::time::timeout(READY_TIMEOUT, app.store.ping()).await {
-        Ok(Ok(())) => Ok(Json(Health { status: "ok" })),
+    match tokio::time::timeout(READY_TIMEOUT, app.service.store().ping()).await {
+        Ok(Ok(())) => Ok(Json(ok())),
         Ok(Err(error)) => Err(Refusal(not_ready().because(error))),
         Err(elapsed) => Err(Refusal(not_ready().because(elapsed))),
     }

@@ -38,7 +38,7 @@ pub(super) fn around(routes: Router<App>, app: &App) -> Router<App> {
 async fn identify(State(app): State<App>, request: Request, next: Next) -> Response {
     let sent = request.headers().get(REQUEST_ID).filter(|id| is_plain(id.as_bytes())).cloned();
     let id = sent.unwrap_or_else(|| {
-        let id = app.random.id(app.clock.now()).to_string();
+        let id = app.service.random().id(app.service.clock().now()).to_string();
         HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     });
     let path = request.uri().path();

@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use auspex_server::Server;
 use auspex_server::config::Config;
+use mailparse::MailHeaderMap as _;
 use model::Timestamp;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use service::{Clock, ClockHands, Random};
 use store::{Backend, Pending};
 use testkit::{Stage, TestDatabase};
 
+use crate::signer::Signer;
+
 /// Every story starts at this instant: 2026-01-01T00:00:00Z.
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_767_225_600);
+/// A password that nobody guesses.
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// How long the service may take to work off what a story left in its queues.
 const QUEUES_LIMIT: Duration = Duration::from_secs(10);
 
@@ -23,6 +28,7 @@ pub(crate) struct App {
     database: TestDatabase,
     server: Mutex<Option<Server>>,
     base: String,
+    clock: Clock,
     hands: ClockHands,
     client: Client,
 }
@@ -32,6 +38,14 @@ pub(crate) struct App {
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+/// A mail that the service has sent, as it lies in the data directory.
+#[derive(Debug)]
+pub(crate) struct SentMail {
+    pub(crate) to: String,
+    pub(crate) subject: String,
     pub(crate) text: String,
 }
 
@@ -45,27 +59,60 @@ impl App {
 
     /// Starts the service on this database, reached by `url`.
     pub(crate) async fn start_on(database: TestDatabase, url: &str, settings: &[(&str, &str)]) -> Self {
-        let data_dir = database.directory().join("data").display().to_string();
-        let usual = [
-            ("AUSPEX_LISTEN", "127.0.0.1:0"),
-            ("AUSPEX_DATA_DIR", &data_dir),
-            ("AUSPEX_DATABASE_URL", url),
-            ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
-        ];
-        let variables =
-            usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let config = Config::from_environment(variables).expect("the settings of a test are valid");
         let (clock, hands) = Clock::manual(START);
-        let server =
-            Server::start(config, clock, Random::system().unwrap()).await.expect("the service starts");
+        let server = start_server(&database, url, settings, &clock).await;
         let base = format!("http://{}", server.address());
         let client = Client::builder().timeout(Duration::from_secs(30)).no_proxy().build().unwrap();
-        Self { database, server: Mutex::new(Some(server)), base, hands, client }
+        Self { database, server: Mutex::new(Some(server)), base, clock, hands, client }
+    }
+
+    /// Starts another node on the same database, with the same clock.
+    pub(crate) async fn second_node(&self, settings: &[(&str, &str)]) -> Self {
+        let server = start_server(&self.database, self.database.url(), settings, &self.clock).await;
+        let base = format!("http://{}", server.address());
+        Self {
+            database: self.database.share(),
+            server: Mutex::new(Some(server)),
+            base,
+            clock: self.clock.clone(),
+            hands: self.hands.clone(),
+            client: self.client.clone(),
+        }
+    }
+
+    /// Stops the service and starts it again on the same database.
+    pub(crate) async fn restart(&mut self, settings: &[(&str, &str)]) {
+        let server = self.server.lock().unwrap().take().expect("the service runs");
+        assert!(server.stop().await, "the service drains in time");
+        let server = start_server(&self.database, self.database.url(), settings, &self.clock).await;
+        self.base = format!("http://{}", server.address());
+        self.server = Mutex::new(Some(server));
+    }
+
+    /// Stops this node.
+    pub(crate) async fn stop(self) {
+        let server = self.server.lock().unwrap().take().expect("the service runs");
+        assert!(server.stop().await, "the service drains in time");
     }
 
     /// Moves the service's clock.
     pub(crate) fn advance(&self, by: Duration) {
         self.hands.advance(by);
+    }
+
+    /// The time on the service's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The directory that the service keeps its files in.
+    pub(crate) fn data_directory(&self) -> std::path::PathBuf {
+        self.database.directory().join("data")
+    }
+
+    /// The database's address, for commands beside the service.
+    pub(crate) fn database_url(&self) -> &str {
+        self.database.url()
     }
 
     /// The address of a path.
@@ -90,6 +137,50 @@ impl App {
         self.send(self.request(Method::GET, path)).await
     }
 
+    /// `POST path` with a JSON body.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// A request with a bearer token, and with a JSON body unless that is null.
+    pub(crate) async fn call(&self, token: &str, method: Method, path: &str, body: &Value) -> Reply {
+        let request = self.request(method, path).bearer_auth(token);
+        self.send(if body.is_null() { request } else { request.json(body) }).await
+    }
+
+    /// Opens an account and returns its admin's console token.
+    pub(crate) async fn register(&self, email: &str) -> String {
+        let body = json!({"tenant_name": "Acme", "email": email, "password": PASSWORD});
+        let reply = self.post("/auth/console/register", &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        reply.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Makes an API key and returns what signs with it.
+    pub(crate) async fn api_key(&self, token: &str) -> Signer {
+        let reply = self.call(token, Method::POST, "/v1/api_keys", &json!({})).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        let made = reply.json();
+        Signer::new(made["key"].as_str().unwrap(), made["secret"].as_str().unwrap())
+    }
+
+    /// Waits for the queues to empty, then reads every mail sent so far, oldest first.
+    pub(crate) async fn mails(&self) -> Vec<SentMail> {
+        self.settle().await;
+        let directory = self.data_directory().join("mail");
+        let mut paths: Vec<_> =
+            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "eml"));
+        paths.sort();
+        paths.iter().map(|path| SentMail::parse(&std::fs::read(path).unwrap())).collect()
+    }
+
+    /// The subjects of the mails sent to an address so far, oldest first.
+    pub(crate) async fn subjects_to(&self, address: &str) -> Vec<String> {
+        let mails = self.mails().await;
+        mails.into_iter().filter(|mail| mail.to.contains(address)).map(|mail| mail.subject).collect()
+    }
+
     /// Overwrites the SQLite file under the running service.
     pub(crate) fn break_sqlite_file(&self) {
         for name in ["auspex.db", "auspex.db-wal", "auspex.db-shm"] {
@@ -100,10 +191,10 @@ impl App {
     }
 
     /// Waits until no work is left in any queue.
-    async fn settle(&self, store: &store::Store) {
-        let idle = Pending::default();
+    pub(crate) async fn settle(&self) {
+        let store = self.server.lock().unwrap().as_ref().expect("the service runs").store().clone();
         let settled = tokio::time::timeout(QUEUES_LIMIT, async {
-            while store.pending().await.expect("the queues can be counted") != idle {
+            while store.pending().await.expect("the queues can be counted") != Pending::default() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
@@ -113,14 +204,33 @@ impl App {
     }
 }
 
+async fn start_server(
+    database: &TestDatabase,
+    url: &str,
+    settings: &[(&str, &str)],
+    clock: &Clock,
+) -> Server {
+    let data_dir = database.directory().join("data").display().to_string();
+    let usual = [
+        ("AUSPEX_LISTEN", "127.0.0.1:0"),
+        ("AUSPEX_DATA_DIR", &data_dir),
+        ("AUSPEX_DATABASE_URL", url),
+        ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+    ];
+    let variables =
+        usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let config = Config::from_environment(variables).expect("the settings of a test are valid");
+    Server::start(config, clock.clone(), Random::system().unwrap()).await.expect("the service starts")
+}
+
 impl Stage for App {
     async fn set(backend: Backend) -> Self {
         Self::start(backend, &[]).await
     }
 
     async fn strike(self) {
+        self.settle().await;
         let server = self.server.lock().unwrap().take().expect("the service runs until the end");
-        self.settle(server.store()).await;
         assert!(server.stop().await, "the service drains in time");
         self.database.strike().await;
     }
@@ -146,11 +256,16 @@ impl Reply {
         assert_eq!(body["error"]["code"], code, "{}", self.text);
         let message = body["error"]["message"].as_str().unwrap().to_owned();
         assert!(!message.is_empty());
-        assert_eq!(
-            body,
-            serde_json::json!({"error": {"code": code, "message": message}}),
-            "nothing but the envelope"
-        );
+        assert_eq!(body, json!({"error": {"code": code, "message": message}}), "nothing but the envelope");
         message
+    }
+}
+
+impl SentMail {
+    fn parse(bytes: &[u8]) -> Self {
+        let mail = mailparse::parse_mail(bytes).unwrap();
+        let header = |name: &str| mail.get_headers().get_first_value(name).unwrap_or_default();
+        let text = mail.parts().find(|part| part.ctype.mimetype == "text/plain").unwrap().get_body().unwrap();
+        Self { to: header("To"), subject: header("Subject"), text }
     }
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
 
 mod app;
+mod body;
 mod database_down;
 mod process;
 mod shell;
+mod signer;

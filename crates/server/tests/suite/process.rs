@@ -63,8 +63,12 @@ impl Running {
     }
 
     /// Tells it to stop, and returns whether it ended well, with all it wrote to its log.
-    fn stop(mut self) -> (bool, String) {
+    fn stop(self) -> (bool, String) {
         self.signal("-TERM");
+        self.wait()
+    }
+
+    fn wait(mut self) -> (bool, String) {
         let mut log = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         (self.child.wait().unwrap().success(), log)
@@ -80,7 +84,7 @@ fn it_says_where_it_listens_and_what_to_do_next() {
     while !told.contains("stop") {
         service.stdout.read_line(&mut told).unwrap();
     }
-    assert!(told.contains(&format!("curl http://{}/readyz", service.address)), "{told}");
+    assert!(told.contains(&format!("curl http://{}/auth/console/register", service.address)), "{told}");
     assert!(directory.path().join("data/auspex.db").exists());
     assert!(service.stop().0);
 }
@@ -130,7 +134,7 @@ fn a_request_under_way_is_answered_before_the_end() {
     let mut answer = String::new();
     half.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
-    assert!(service.stop().0);
+    assert!(service.wait().0);
 }
 
 #[test]

@@ -1,0 +1,181 @@
+//! Puts the service together from the configuration: database, keys of secrets at rest, ways out, use cases.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use service::mail::{Letters, Mailer, Transport};
+use service::{
+    Clock, Foundations, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
+    Workers,
+};
+use store::Store;
+use url::Url;
+
+use crate::config::{Config, ConfigError, Secret};
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {cause}")]
+    Listen {
+        /// The address asked for.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error("cannot use the data directory {path}: {cause}")]
+    DataDirectory {
+        /// The directory asked for.
+        path: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The database cannot be used.
+    #[error("cannot use the database: {0}")]
+    Database(#[from] store::Error),
+    /// The database was made with another master key.
+    #[error(
+        "AUSPEX_MASTER_KEY is not the key that this database was made with: secrets in it could not be read"
+    )]
+    OtherMasterKey,
+    /// The settings do not work out.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Something of ours broke.
+    #[error("{0}")]
+    Service(#[from] service::Error),
+}
+
+/// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
+pub(crate) async fn assemble(
+    config: &Config,
+    clock: Clock,
+    random: Random,
+    workers: Workers,
+    public_url: &Url,
+) -> Result<Service, StartError> {
+    // The one TLS implementation of everything that calls out; already there when a test starts a second service.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    prepare_data_directory(config)?;
+    let sealer = sealer(config, &random)?;
+    let store = Store::open(&config.database_address()).await?;
+    let ours = sealer.fingerprint();
+    if store.remember("master_key", &ours).await? != ours {
+        return Err(StartError::OtherMasterKey);
+    }
+    let mailer = Mailer::new(
+        store.clone(),
+        clock.clone(),
+        random.clone(),
+        sealer.clone(),
+        transport(config)?,
+        &config.mail_from,
+    )
+    .map_err(|reason| config.refuse("mail_from", &reason))?;
+    let foundations = Foundations {
+        store,
+        providers: providers(config, public_url, clock.clone())?,
+        clock,
+        random,
+        sealer,
+        workers,
+        mailer,
+        letters: Letters::new(public_url.as_str()),
+    };
+    let options = Options {
+        allow_registration: config.allow_registration,
+        signup_credit_cents: config.billing.signup_credit_cents,
+        rate_limit_per_minute: config.rate_limit_per_minute,
+    };
+    Ok(Service::new(foundations, options)?)
+}
+
+/// Makes the data directory, for us alone.
+pub(crate) fn prepare_data_directory(config: &Config) -> Result<(), StartError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&config.data_dir)
+        .map_err(|cause| data_directory(&config.data_dir, cause))
+}
+
+fn data_directory(path: &Path, cause: std::io::Error) -> StartError {
+    StartError::DataDirectory { path: path.display().to_string(), cause }
+}
+
+fn sealer(config: &Config, random: &Random) -> Result<Sealer, StartError> {
+    let read = |name, secret: &Option<Secret>| {
+        let key = secret.as_ref().map(|secret| MasterKey::from_base64(secret.expose()));
+        key.transpose().map_err(|reason| config.refuse(name, &reason))
+    };
+    let current = match read("master_key", &config.master_key)? {
+        Some(key) => key,
+        // The configuration allows this in development on SQLite alone.
+        None => kept_master_key(&config.data_dir.join("master.key"), random)?,
+    };
+    Ok(Sealer::new(current, read("master_key_previous", &config.master_key_previous)?))
+}
+
+/// The master key in the data directory, made when there is none.
+fn kept_master_key(path: &Path, random: &Random) -> Result<MasterKey, StartError> {
+    let key = MasterKey::generate(random);
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => {
+            let written = writeln!(file, "{}", key.to_base64()).and_then(|()| file.sync_all());
+            written.map_err(|cause| data_directory(path, cause))?;
+            Ok(key)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let text = std::fs::read_to_string(path).map_err(|cause| data_directory(path, cause))?;
+            let key = MasterKey::from_base64(&text);
+            key.map_err(|reason| data_directory(path, std::io::Error::new(ErrorKind::InvalidData, reason)))
+        }
+        Err(cause) => Err(data_directory(path, cause)),
+    }
+}
+
+fn transport(config: &Config) -> Result<Transport, StartError> {
+    match &config.smtp_url {
+        Some(url) => Ok(Transport::smtp(url.expose()).map_err(|reason| config.refuse("smtp_url", &reason))?),
+        None => {
+            let directory = config.data_dir.join("mail");
+            Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
+        }
+    }
+}
+
+fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Providers, StartError> {
+    let google = match (&config.google.client_id, &config.google.client_secret) {
+        (Some(id), Some(secret)) => Some(GoogleOptions {
+            client_id: id.clone(),
+            client_secret: secret.expose().to_owned(),
+            issuer: config.google.issuer.clone(),
+        }),
+        (None, None) => None,
+        (Some(_), None) => {
+            return Err(config.refuse("google_client_secret", &"it goes with google_client_id").into());
+        }
+        (None, Some(_)) => {
+            return Err(config.refuse("google_client_id", &"it goes with google_client_secret").into());
+        }
+    };
+    let github = match (&config.github.client_id, &config.github.client_secret) {
+        (Some(id), Some(secret)) => Some(GithubOptions {
+            client_id: id.clone(),
+            client_secret: secret.expose().to_owned(),
+            url: config.github.url.clone(),
+            api_url: config.github.api_url.clone(),
+        }),
+        (None, None) => None,
+        (Some(_), None) => {
+            return Err(config.refuse("github_client_secret", &"it goes with github_client_id").into());
+        }
+        (None, Some(_)) => {
+            return Err(config.refuse("github_client_id", &"it goes with github_client_secret").into());
+        }
+    };
+    Ok(Providers::new(google, github, public_url, clock)?)
+}

@@ -1,0 +1,102 @@
+//! The account and the person who is asking.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::api::{
+    ChangePasswordRequest, Error, Me, NotificationPreferences, NotificationPreferencesUpdate, Settings,
+    SettingsUpdate, Token,
+};
+
+use super::App;
+use super::authenticate::{Authenticated, Person};
+use super::envelope::Refusal;
+use super::extract;
+
+/// Who is asking.
+#[utoipa::path(get, path = "/v1/me", tag = "account", responses((status = 200, body = Me)))]
+pub(super) async fn me(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<Me>, Refusal> {
+    Ok(Json(app.service.me(caller).await?))
+}
+
+/// The settings of the account.
+#[utoipa::path(get, path = "/v1/settings", tag = "account", responses((status = 200, body = Settings)))]
+pub(super) async fn settings(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<Settings>, Refusal> {
+    Ok(Json(app.service.settings(caller.tenant).await?))
+}
+
+/// Change the settings of the account.
+///
+/// What is left out stays as it is.
+#[utoipa::path(patch, path = "/v1/settings", tag = "account", request_body = SettingsUpdate, responses(
+    (status = 200, body = Settings),
+))]
+pub(super) async fn update_settings(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Json(update): extract::Json<SettingsUpdate>,
+) -> Result<Json<Settings>, Refusal> {
+    Ok(Json(app.service.update_settings(caller.tenant, &update).await?))
+}
+
+/// Finish the console's first steps.
+#[utoipa::path(post, path = "/v1/me/onboarded", tag = "console", security(("console_token" = [])), responses(
+    (status = 204, description = "Remembered."),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+    (status = 404, description = "There is no such user.", body = Error),
+))]
+pub(super) async fn onboarded(State(app): State<App>, person: Person) -> Result<StatusCode, Refusal> {
+    app.service.set_onboarded(person.tenant, person.user).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Change one's password.
+///
+/// Signs out every other session and returns a new token.
+#[utoipa::path(post, path = "/v1/me/password", tag = "console", security(("console_token" = [])),
+    request_body = ChangePasswordRequest, responses(
+    (status = 200, description = "Changed; the token replaces the one that was used.", body = Token),
+    (status = 400, description = "`invalid_password` for a wrong current one, `weak_password` for the new one.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+))]
+pub(super) async fn change_password(
+    State(app): State<App>,
+    person: Person,
+    extract::Json(request): extract::Json<ChangePasswordRequest>,
+) -> Result<Json<Token>, Refusal> {
+    Ok(Json(app.service.change_password(person.tenant, person.user, &request).await?))
+}
+
+/// Which mails one gets.
+#[utoipa::path(get, path = "/v1/me/notifications", tag = "console", security(("console_token" = [])), responses(
+    (status = 200, body = NotificationPreferences),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+))]
+pub(super) async fn notifications(
+    State(app): State<App>,
+    person: Person,
+) -> Result<Json<NotificationPreferences>, Refusal> {
+    Ok(Json(app.service.notification_preferences(person.tenant, person.user).await?))
+}
+
+/// Choose which mails one gets.
+///
+/// Events left out keep their setting; critical mails cannot be turned off.
+#[utoipa::path(put, path = "/v1/me/notifications", tag = "console", security(("console_token" = [])),
+    request_body = NotificationPreferencesUpdate, responses(
+    (status = 200, body = NotificationPreferences),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+))]
+pub(super) async fn set_notifications(
+    State(app): State<App>,
+    person: Person,
+    extract::Json(update): extract::Json<NotificationPreferencesUpdate>,
+) -> Result<Json<NotificationPreferences>, Refusal> {
+    Ok(Json(app.service.set_notification_preferences(person.tenant, person.user, &update).await?))
+}

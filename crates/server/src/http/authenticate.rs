@@ -1,0 +1,135 @@
+//! Who is asking and whether they may go on: around `/v1` by tenant, around `/auth` by address.
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use model::{TenantId, UserId};
+use percent_encoding::percent_decode_str;
+use service::{Allowance, Caller, Credential, Decision, Error, Kind, Presented, RequestLine};
+use url::form_urlencoded;
+
+use super::App;
+use super::client_address::ClientAddress;
+use super::envelope::Refusal;
+
+/// Query parameters in which clients have been seen to put tokens, where logs and histories keep them.
+const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
+
+/// Lets a request through to `/v1` if it proves whose it is and its tenant has budget left.
+pub(super) async fn authenticate(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let caller = match identify(&app, &parts).await {
+        Ok(caller) => caller,
+        Err(error) if error.kind() == Kind::Unauthorized => {
+            let decision = app.service.addresses().count(address);
+            let refusal = decision.permit().err().unwrap_or(error);
+            return with_allowance(Refusal(refusal).into_response(), decision.allowance);
+        }
+        Err(error) => return Refusal(error).into_response(),
+    };
+    let decision = match app.service.rate().take(caller.tenant).await {
+        Ok(decision) => decision,
+        Err(error) => return Refusal(error).into_response(),
+    };
+    let response = match decision.permit() {
+        Ok(()) => {
+            parts.extensions.insert(caller);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(refusal) => Refusal(refusal).into_response(),
+    };
+    with_allowance(response, decision.allowance)
+}
+
+async fn identify(app: &App, request: &Parts) -> Result<Caller, Error> {
+    let headers = &request.headers;
+    let query: Vec<(String, String)> =
+        form_urlencoded::parse(request.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+    let mut api_keys = query.iter().filter(|(name, _)| name == "api_key").map(|(_, value)| value.as_str());
+    let api_key = api_keys.next();
+    if api_keys.next().is_some() {
+        return Err(Error::new(Kind::Unauthorized, "unauthorized"));
+    }
+    let decoded_path = percent_decode_str(request.uri.path()).decode_utf8().ok();
+    let presented = Presented {
+        bearer: bearer(headers),
+        x_api_key: headers.get("x-api-key").and_then(|value| value.to_str().ok()),
+        api_key,
+        token_in_query: query.iter().any(|(name, _)| TOKEN_PARAMETERS.contains(&name.as_str())),
+        request: RequestLine { method: request.method.as_str(), decoded_path: decoded_path.as_deref() },
+    };
+    app.service.authenticate(presented).await
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, credential) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(credential.trim())
+}
+
+/// Lets a request through to `/auth` if its address has budget left.
+pub(super) async fn limit_by_address(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    request: Request,
+    next: Next,
+) -> Response {
+    let decision: Decision = app.service.addresses().count(address);
+    let response = match decision.permit() {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => Refusal(refusal).into_response(),
+    };
+    with_allowance(response, decision.allowance)
+}
+
+fn with_allowance(mut response: Response, allowance: Allowance) -> Response {
+    let numbers = [
+        ("ratelimit-limit", allowance.limit.to_string()),
+        ("ratelimit-remaining", allowance.remaining.to_string()),
+        ("ratelimit-reset", allowance.reset_s.to_string()),
+    ];
+    for (name, number) in numbers {
+        if let Ok(value) = HeaderValue::from_str(&number) {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+    response
+}
+
+/// Whoever asks, by key or in person.
+pub(super) struct Authenticated(pub(super) Caller);
+
+impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+        let caller = parts.extensions.get::<Caller>().copied();
+        Ok(Self(caller.ok_or_else(|| Error::new(Kind::Unauthorized, "unauthorized"))?))
+    }
+}
+
+/// A person who is signed in; keys are refused.
+pub(super) struct Person {
+    pub(super) tenant: TenantId,
+    pub(super) user: UserId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Person {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
+        match caller.credential {
+            Credential::Console(user) => Ok(Self { tenant: caller.tenant, user }),
+            Credential::Key(_) => {
+                Err(Error::new(Kind::Forbidden, "only a signed-in user may do this").into())
+            }
+        }
+    }
+}

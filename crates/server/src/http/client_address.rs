@@ -1,0 +1,94 @@
+//! Where a request really comes from.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use super::App;
+use super::connections::Peer;
+use crate::config::NetworkList;
+
+/// The client's address: the connection's, or what a trusted proxy says of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientAddress(pub(super) IpAddr);
+
+impl FromRequestParts<App> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        // Every connection of ours has a peer; without one, all strangers share an address that is nobody's.
+        let peer = parts.extensions.get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(peer)| peer.ip());
+        Ok(Self(client_address(peer, &parts.headers, &app.trusted_proxies)))
+    }
+}
+
+/// The right-most address outside of the trusted proxies: everything left of it, anybody could have written.
+fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &NetworkList) -> IpAddr {
+    let mut client = peer.to_canonical();
+    if !trusted.contains(client) {
+        return client;
+    }
+    let forwarded: Vec<&str> = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .collect();
+    for hop in forwarded.iter().rev() {
+        let Some(address) = parse(hop.trim()) else { break };
+        client = address.to_canonical();
+        if !trusted.contains(client) {
+            break;
+        }
+    }
+    client
+}
+
+/// An address, perhaps with a port or in brackets, as proxies write them.
+fn parse(hop: &str) -> Option<IpAddr> {
+    let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
+    bare.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, forwarded: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for line in forwarded {
+            headers.append("x-forwarded-for", line.parse().unwrap());
+        }
+        let trusted: NetworkList = "10.0.0.0/8, 127.0.0.1, ::1".parse().unwrap();
+        client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn a_stranger_cannot_name_another_address() {
+        assert_eq!(client("203.0.113.9", &["1.2.3.4"]), "203.0.113.9");
+        assert_eq!(
+            client("10.0.0.1", &["1.2.3.4, 203.0.113.9"]),
+            "203.0.113.9",
+            "what is left of a stranger is his word"
+        );
+    }
+
+    #[test]
+    fn trusted_hops_are_walked_from_the_right() {
+        assert_eq!(client("10.0.0.1", &["203.0.113.9, 10.0.0.2"]), "203.0.113.9");
+        assert_eq!(
+            client("10.0.0.1", &["203.0.113.9", "10.0.0.2, 10.0.0.3"]),
+            "203.0.113.9",
+            "several headers are one list"
+        );
+        assert_eq!(client("::ffff:10.0.0.1", &["203.0.113.9:4711"]), "203.0.113.9");
+        assert_eq!(client("::1", &["[2001:db8::1]:80"]), "2001:db8::1");
+        assert_eq!(client("::1", &["[2001:db8::1]"]), "2001:db8::1");
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", &["10.0.0.2"]), "10.0.0.2", "all trusted: the left-most");
+        assert_eq!(client("10.0.0.1", &["203.0.113.9, unknown"]), "10.0.0.1", "garbage ends the walk");
+    }
+}

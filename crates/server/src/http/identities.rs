@@ -1,0 +1,110 @@
+//! Signing in through a provider, and linked accounts.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::Provider;
+use model::api::{
+    AuthorizationURL, Error, Identities, Identity, OAuthAuthorizeRequest, OAuthCodeRequest, OAuthProviders,
+    Token,
+};
+use service::Kind;
+
+use super::App;
+use super::authenticate::Person;
+use super::envelope::Refusal;
+use super::extract;
+
+/// Which providers people can sign in with.
+#[utoipa::path(get, path = "/auth/console/oauth/providers", tag = "console", responses((status = 200, body = OAuthProviders)))]
+pub(super) async fn providers(State(app): State<App>) -> Json<OAuthProviders> {
+    Json(app.service.oauth_providers())
+}
+
+/// Start a sign-in at a provider.
+///
+/// Send the browser to the address that comes back; the provider returns it to `{public_url}/console/oauth/{provider}`.
+#[utoipa::path(post, path = "/auth/console/oauth/{provider}/authorize", tag = "console",
+    params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthAuthorizeRequest, responses(
+    (status = 200, body = AuthorizationURL),
+    (status = 404, description = "The provider is unknown or not configured.", body = Error),
+    (status = 502, description = "The provider failed.", body = Error),
+))]
+pub(super) async fn authorize(
+    State(app): State<App>,
+    extract::Path(provider): extract::Path<String>,
+    extract::Json(request): extract::Json<OAuthAuthorizeRequest>,
+) -> Result<Json<AuthorizationURL>, Refusal> {
+    Ok(Json(app.service.authorization_url(known(&provider)?, &request).await?))
+}
+
+/// Finish a sign-in at a provider.
+///
+/// Signs in the linked user, links a verified email to an existing user, or opens a new account.
+#[utoipa::path(post, path = "/auth/console/oauth/{provider}", tag = "console",
+    params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
+    (status = 200, description = "Signed in to an existing account.", body = Token),
+    (status = 201, description = "Signed in to a new account; `new_user` is true.", body = Token),
+    (status = 403, description = "Registration is disabled, or the provider has not verified the email.", body = Error),
+    (status = 404, description = "The provider is unknown or not configured.", body = Error),
+    (status = 409, description = "Another account of the provider is linked to the user.", body = Error),
+    (status = 502, description = "The provider failed.", body = Error),
+))]
+pub(super) async fn sign_in(
+    State(app): State<App>,
+    extract::Path(provider): extract::Path<String>,
+    extract::Json(request): extract::Json<OAuthCodeRequest>,
+) -> Result<(StatusCode, Json<Token>), Refusal> {
+    let token = app.service.sign_in_with(known(&provider)?, &request).await?;
+    let status = if token.new_user == Some(true) { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(token)))
+}
+
+/// The ways one can sign in.
+#[utoipa::path(get, path = "/v1/me/identities", tag = "console", security(("console_token" = [])), responses(
+    (status = 200, body = Identities),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+))]
+pub(super) async fn list(State(app): State<App>, person: Person) -> Result<Json<Identities>, Refusal> {
+    Ok(Json(app.service.identities(person.tenant, person.user).await?))
+}
+
+/// Link an account at a provider.
+#[utoipa::path(post, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
+    params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
+    (status = 201, description = "Linked.", body = Identity),
+    (status = 403, description = "Only a signed-in user may do this, or the provider has not verified the email.", body = Error),
+    (status = 404, description = "The provider is unknown or not configured.", body = Error),
+    (status = 409, description = "The account is linked to another user, or another account of the provider to this one.", body = Error),
+    (status = 502, description = "The provider failed.", body = Error),
+))]
+pub(super) async fn link(
+    State(app): State<App>,
+    person: Person,
+    extract::Path(provider): extract::Path<String>,
+    extract::Json(request): extract::Json<OAuthCodeRequest>,
+) -> Result<(StatusCode, Json<Identity>), Refusal> {
+    let identity = app.service.link_identity(person.tenant, person.user, known(&provider)?, &request).await?;
+    Ok((StatusCode::CREATED, Json(identity)))
+}
+
+/// Unlink an account at a provider.
+#[utoipa::path(delete, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
+    params(("provider" = Provider, Path, description = "The provider.")), responses(
+    (status = 204, description = "Unlinked."),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+    (status = 404, description = "The provider is unknown, or no account of it is linked.", body = Error),
+    (status = 409, description = "It is the last way to sign in.", body = Error),
+))]
+pub(super) async fn unlink(
+    State(app): State<App>,
+    person: Person,
+    extract::Path(provider): extract::Path<String>,
+) -> Result<StatusCode, Refusal> {
+    app.service.unlink_identity(person.tenant, person.user, known(&provider)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn known(provider: &str) -> Result<Provider, service::Error> {
+    provider.parse().map_err(|_| service::Error::new(Kind::NotFound, "there is no such provider"))
+}

@@ -1,0 +1,86 @@
+//! API keys.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::KeyId;
+use model::api::{APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, Error};
+use uuid::Uuid;
+
+use super::App;
+use super::authenticate::Authenticated;
+use super::envelope::Refusal;
+use super::extract;
+
+/// List the keys that are not revoked.
+#[utoipa::path(get, path = "/v1/api_keys", tag = "api keys", responses((status = 200, body = APIKeyList)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<APIKeyList>, Refusal> {
+    Ok(Json(app.service.api_keys(caller.tenant).await?))
+}
+
+/// Make a key.
+///
+/// The signing secret is in this answer and in no other. Every console user of the account gets a mail.
+#[utoipa::path(post, path = "/v1/api_keys", tag = "api keys", request_body = APIKeyCreate, responses(
+    (status = 201, description = "Made; the secret is shown this once.", body = APIKeySecret),
+))]
+pub(super) async fn create(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::JsonOrNothing(request): extract::JsonOrNothing<APIKeyCreate>,
+) -> Result<(StatusCode, Json<APIKeySecret>), Refusal> {
+    Ok((StatusCode::CREATED, Json(app.service.create_api_key(caller.tenant, &request).await?)))
+}
+
+/// Rename a key, deactivate it, or activate it again.
+#[utoipa::path(patch, path = "/v1/api_keys/{key_id}", tag = "api keys",
+    params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), request_body = APIKeyUpdate, responses(
+    (status = 200, body = APIKey),
+    (status = 404, description = "There is no such key, or it is revoked.", body = Error),
+))]
+pub(super) async fn update(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key_id): extract::Path<Uuid>,
+    extract::Json(update): extract::Json<APIKeyUpdate>,
+) -> Result<Json<APIKey>, Refusal> {
+    Ok(Json(app.service.update_api_key(caller.tenant, KeyId(key_id), &update).await?))
+}
+
+/// Revoke a key.
+///
+/// It stops authenticating at once, and its public key ID is never issued again.
+#[utoipa::path(delete, path = "/v1/api_keys/{key_id}", tag = "api keys",
+    params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), responses(
+    (status = 204, description = "Revoked."),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such key, or it is revoked.", body = Error),
+))]
+pub(super) async fn revoke(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key_id): extract::Path<Uuid>,
+) -> Result<StatusCode, Refusal> {
+    app.service.revoke_api_key(caller.tenant, KeyId(key_id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give a key a new secret.
+///
+/// The public key ID stays; the old secret stops working at once. A legacy key can sign from then on.
+#[utoipa::path(post, path = "/v1/api_keys/{key_id}/rotate", tag = "api keys",
+    params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), responses(
+    (status = 200, description = "Rotated; the secret is shown this once.", body = APIKeySecret),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such key, or it is revoked.", body = Error),
+))]
+pub(super) async fn rotate(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key_id): extract::Path<Uuid>,
+) -> Result<Json<APIKeySecret>, Refusal> {
+    Ok(Json(app.service.rotate_api_key(caller.tenant, KeyId(key_id)).await?))
+}

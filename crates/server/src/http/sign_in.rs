@@ -1,0 +1,90 @@
+//! Signing in, before anybody is known.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::api::{
+    Error, ForgotPasswordRequest, LoginRequest, Message, RegisterRequest, ResetPasswordRequest, Token,
+    TokenExchangeRequest,
+};
+
+use super::App;
+use super::client_address::ClientAddress;
+use super::envelope::Refusal;
+use super::extract;
+
+/// Open an account.
+///
+/// Makes the account and its first admin, grants the signup credit and the default signals, and signs in.
+#[utoipa::path(post, path = "/auth/console/register", tag = "console", request_body = RegisterRequest, responses(
+    (status = 201, description = "The account is open, and its admin is signed in.", body = Token),
+    (status = 403, description = "Registration is disabled.", body = Error),
+    (status = 409, description = "The email address has an account already.", body = Error),
+))]
+pub(super) async fn register(
+    State(app): State<App>,
+    extract::Json(request): extract::Json<RegisterRequest>,
+) -> Result<(StatusCode, Json<Token>), Refusal> {
+    Ok((StatusCode::CREATED, Json(app.service.register(&request).await?)))
+}
+
+/// Sign in with email and password.
+///
+/// With two-factor on, a login without `code` is refused with `mfa_required`; repeat it with an authenticator code or a
+/// recovery code. Repeated failures lock the email and the address for 15 minutes.
+#[utoipa::path(post, path = "/auth/console/login", tag = "console", request_body = LoginRequest, responses(
+    (status = 200, description = "Signed in.", body = Token),
+    (status = 401, description = "Wrong email, password or code; or `mfa_required`.", body = Error),
+))]
+pub(super) async fn log_in(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    extract::Json(request): extract::Json<LoginRequest>,
+) -> Result<Json<Token>, Refusal> {
+    Ok(Json(app.service.log_in(&request, address).await?))
+}
+
+/// Exchange a legacy key for a short-lived tenant token.
+///
+/// Deprecated, and kept for one release: rotate legacy keys and sign requests instead.
+#[utoipa::path(post, path = "/auth/token", tag = "console", request_body = TokenExchangeRequest, responses(
+    (status = 200, description = "A tenant token, valid for 15 minutes.", body = Token),
+    (status = 401, description = "The key is unknown, inactive, rotated or revoked.", body = Error),
+))]
+pub(super) async fn exchange_token(
+    State(app): State<App>,
+    extract::Json(request): extract::Json<TokenExchangeRequest>,
+) -> Result<Json<Token>, Refusal> {
+    Ok(Json(app.service.exchange_token(&request).await?))
+}
+
+/// Ask for a link to reset a password.
+///
+/// The answer is the same whether or not the email has an account. The link works once, within an hour.
+#[utoipa::path(post, path = "/auth/console/password/forgot", tag = "console", request_body = ForgotPasswordRequest, responses(
+    (status = 202, description = "If the address has an account, a link is on its way.", body = Message),
+))]
+pub(super) async fn forgot_password(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    extract::Json(request): extract::Json<ForgotPasswordRequest>,
+) -> Result<(StatusCode, Json<Message>), Refusal> {
+    app.service.forgot_password(&request, address).await?;
+    let message = "If this address has an account, a link to reset the password is on its way.".to_owned();
+    Ok((StatusCode::ACCEPTED, Json(Message { message })))
+}
+
+/// Set a new password with a reset link.
+///
+/// Signs out every session of the user.
+#[utoipa::path(post, path = "/auth/console/password/reset", tag = "console", request_body = ResetPasswordRequest, responses(
+    (status = 204, description = "The password is set."),
+    (status = 400, description = "`weak_password`, or `invalid_token` for a link that is unknown, used or too old.", body = Error),
+))]
+pub(super) async fn reset_password(
+    State(app): State<App>,
+    extract::Json(request): extract::Json<ResetPasswordRequest>,
+) -> Result<StatusCode, Refusal> {
+    app.service.reset_password(&request).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

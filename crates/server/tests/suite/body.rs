@@ -1,0 +1,54 @@
+//! Bodies that are malformed, too large, or never arrive.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::app::App;
+
+testkit::on_both!(
+    malformed_bodies_name_what_is_wrong,
+    a_body_over_the_limit_is_refused,
+    long_answers_are_compressed
+);
+
+async fn malformed_bodies_name_what_is_wrong(app: &App) {
+    let send = async |body: &str| {
+        let request = app.request(Method::POST, "/auth/console/register").body(body.to_owned());
+        app.send(request).await.refused(400, "bad_request")
+    };
+    assert!(send("").await.contains("empty"));
+    assert!(send("{").await.contains("not JSON"));
+    assert!(send("{\"tenant_name\": \"\u{1}\"}").await.contains("not JSON"));
+    for other in ["[]", "null", "\"text\"", " [\"Acme\", \"a@b.c\", \"correct horse battery staple\"]"] {
+        assert!(send(other).await.contains("must be a JSON object"), "{other}");
+    }
+    assert!(send("{}").await.contains("tenant_name"));
+    assert!(
+        send(r#"{"tenant_name": 1, "email": "a@b.c", "password": "x"}"#).await.starts_with("tenant_name: ")
+    );
+    assert!(
+        send(r#"{"tenant_name": "a\u0000b", "email": "a@b.c", "password": "x"}"#).await.contains("U+0000")
+    );
+    let deep = format!("{{\"tenant_name\": {}", "[".repeat(100_000));
+    send(&deep).await;
+    let latin1 = app.request(Method::POST, "/auth/console/register").body(vec![b'"', 0xe9, b'"']);
+    app.send(latin1).await.refused(400, "bad_request");
+}
+
+async fn a_body_over_the_limit_is_refused(app: &App) {
+    let large = json!({"tenant_name": "x".repeat(4 * 1024 * 1024), "email": "a@b.c", "password": "x"});
+    app.post("/auth/console/register", &large).await.refused(413, "payload_too_large");
+    let fitting =
+        json!({"tenant_name": "x".repeat(4 * 1024 * 1024 - 100), "email": "a@b.c", "password": "x"});
+    app.post("/auth/console/register", &fitting).await.refused(400, "bad_request");
+}
+
+async fn long_answers_are_compressed(app: &App) {
+    let asked = app.request(Method::GET, "/openapi.json").header("accept-encoding", "gzip");
+    let reply = asked.send().await.unwrap();
+    assert_eq!(reply.headers()["content-encoding"], "gzip");
+    let packed = reply.bytes().await.unwrap();
+    let plain = app.get("/openapi.json").await;
+    assert_eq!(plain.header("content-encoding"), "");
+    assert!(packed.len() < plain.text.len() / 2);
+}

@@ -1,0 +1,222 @@
+//! Who is asking: signed requests, console sessions, and keys from before request signing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{KeyId, TenantId, Timestamp, UserId};
+use moka::future::Cache;
+use store::keys::Key;
+use store::sessions::Session;
+use store::{Conn, keys, sessions};
+use tracing::warn;
+
+use crate::signing::{self, RequestLine, Verifier};
+use crate::{Error, Kind, Result, Service, tokens};
+
+/// How long a node believes what it read of a key or a session. A key that ends anywhere ends here within a second,
+/// with no message between nodes that could be lost; and a busy key costs one read a second, not one a request.
+const BELIEF: Duration = Duration::from_millis(800);
+/// Credentials remembered at a time.
+const REMEMBERED: u64 = 10_000;
+/// How often the use of a key is written down.
+const TOUCH_EVERY: Duration = Duration::from_secs(60);
+
+/// Who is asking, once that is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The account: all that the caller may see.
+    pub tenant: TenantId,
+    /// How they proved it.
+    pub credential: Credential,
+}
+
+/// How a caller proved who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// By an API key, whichever way.
+    Key(KeyId),
+    /// By a console token.
+    Console(UserId),
+}
+
+/// What a request shows of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Presented<'a> {
+    /// The bearer credential.
+    pub bearer: Option<&'a str>,
+    /// The old long key in its own header.
+    pub x_api_key: Option<&'a str>,
+    /// The public key ID in the query.
+    pub api_key: Option<&'a str>,
+    /// Whether a token stands in the query, where logs would keep it.
+    pub token_in_query: bool,
+    /// What is asked for.
+    pub request: RequestLine<'a>,
+}
+
+/// What is believed about credentials for a moment.
+pub(crate) struct Gate {
+    signing: Cache<String, Arc<SigningKey>>,
+    sessions: Cache<[u8; 32], Arc<Session>>,
+    /// Checked against when there is no such key, so that an unknown key takes the time of a bad signature.
+    nobody: Verifier,
+}
+
+struct SigningKey {
+    caller: Caller,
+    verifier: Verifier,
+    last_used_at: Option<Timestamp>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self {
+            signing: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
+            sessions: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
+            nobody: Verifier::new(b"nobody's secret, as long as any other one would be"),
+        }
+    }
+
+    /// Forgets everything: a credential has just ended on this node.
+    pub(crate) fn forget(&self) {
+        self.signing.invalidate_all();
+        self.sessions.invalidate_all();
+    }
+}
+
+/// The one refusal for every reason.
+pub(crate) fn unauthorized() -> Error {
+    Error::new(Kind::Unauthorized, "unauthorized")
+}
+
+impl Service {
+    /// Finds out who is asking, or refuses without saying why.
+    pub async fn authenticate(&self, presented: Presented<'_>) -> Result<Caller> {
+        if presented.token_in_query {
+            return Err(unauthorized());
+        }
+        match (presented.bearer, presented.x_api_key) {
+            (Some(bearer), _)
+                if bearer.starts_with(tokens::CONSOLE_TOKEN) || bearer.starts_with(tokens::TENANT_TOKEN) =>
+            {
+                self.authenticate_session(bearer).await
+            }
+            (Some(bearer), _) if bearer.matches('.').count() == 2 => {
+                self.authenticate_signed(bearer, presented).await
+            }
+            (Some(long_key), _) | (None, Some(long_key)) => self.authenticate_legacy(long_key).await,
+            (None, None) => Err(unauthorized()),
+        }
+    }
+
+    async fn authenticate_signed(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
+        let kid = signing::key_id(token).ok_or_else(unauthorized)?;
+        let public_id = match (kid.as_deref(), presented.api_key) {
+            (Some(kid), Some(api_key)) if kid != api_key => return Err(unauthorized()),
+            (Some(id), _) | (None, Some(id)) => id,
+            (None, None) => return Err(unauthorized()),
+        };
+        let now = self.clock.now();
+        let Some(key) = self.signing_key(public_id).await? else {
+            let _ = self.gate.nobody.accepts(token, presented.request, now);
+            return Err(unauthorized());
+        };
+        if !key.verifier.accepts(token, presented.request, now) {
+            return Err(unauthorized());
+        }
+        if let Credential::Key(key_id) = key.caller.credential {
+            self.touch(key.caller.tenant, key_id, key.last_used_at, false).await;
+        }
+        Ok(key.caller)
+    }
+
+    async fn signing_key(&self, public_id: &str) -> Result<Option<Arc<SigningKey>>> {
+        if let Some(key) = self.gate.signing.get(public_id).await {
+            return Ok(Some(key));
+        }
+        let found = self
+            .store
+            .read("key_by_public_id", async |conn| keys::by_public_id(conn, public_id).await)
+            .await?;
+        let Some(key) = found else { return Ok(None) };
+        let Some(sealed) = &key.secret else { return Ok(None) };
+        let secret = self.sealer.open("api_keys.secret", key.key_id.0, sealed).map_err(crate::internal)?;
+        let signing_key = Arc::new(SigningKey {
+            caller: caller_of(&key),
+            verifier: Verifier::new(&secret),
+            last_used_at: key.last_used_at,
+        });
+        self.gate.signing.insert(public_id.to_owned(), Arc::clone(&signing_key)).await;
+        Ok(Some(signing_key))
+    }
+
+    async fn authenticate_session(&self, token: &str) -> Result<Caller> {
+        let (hash, now) = (tokens::hash(token), self.clock.now());
+        let session = match self.gate.sessions.get(&hash).await {
+            Some(session) => session,
+            None => {
+                let found =
+                    self.store.read("session", async |conn| sessions::find(conn, &hash, now).await).await?;
+                let session = Arc::new(found.ok_or_else(unauthorized)?);
+                self.gate.sessions.insert(hash, Arc::clone(&session)).await;
+                session
+            }
+        };
+        if session.expires_at <= now {
+            return Err(unauthorized());
+        }
+        let credential = match (session.user_id, session.key_id) {
+            (Some(user), _) => Credential::Console(user),
+            (None, Some(key)) => Credential::Key(key),
+            (None, None) => return Err(unauthorized()),
+        };
+        Ok(Caller { tenant: session.tenant_id, credential })
+    }
+
+    async fn authenticate_legacy(&self, long_key: &str) -> Result<Caller> {
+        let key = self.legacy_key(long_key).await?;
+        self.touch(key.tenant_id, key.key_id, key.legacy_used_at, true).await;
+        Ok(caller_of(&key))
+    }
+
+    /// The active key that this old long key belongs to. Each use is told in the log: these paths will be removed.
+    pub(crate) async fn legacy_key(&self, long_key: &str) -> Result<Key> {
+        let hash = tokens::hash(long_key);
+        let found = self
+            .store
+            .read("key_by_legacy_hash", async |conn| keys::by_legacy_hash(conn, &hash).await)
+            .await?;
+        let key = found.ok_or_else(unauthorized)?;
+        warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, its kind will be removed");
+        Ok(key)
+    }
+
+    /// Writes down that a key was used, unless that was done within the last minute. It never fails a request.
+    pub(crate) async fn touch(
+        &self,
+        tenant: TenantId,
+        key: KeyId,
+        last: Option<Timestamp>,
+        the_old_way: bool,
+    ) {
+        let now = self.clock.now();
+        if last.is_some_and(|last| now.since(last) < TOUCH_EVERY) {
+            return;
+        }
+        let written = self
+            .store
+            .write("touch_key", async |conn: &mut Conn| {
+                keys::touch(conn, tenant, key, now, the_old_way).await
+            })
+            .await;
+        match written {
+            // The next request must see what was written, or it would write it again.
+            Ok(()) => self.gate.signing.invalidate_all(),
+            Err(error) => warn!(%error, key = %key, "cannot write down the use of a key"),
+        }
+    }
+}
+
+fn caller_of(key: &Key) -> Caller {
+    Caller { tenant: key.tenant_id, credential: Credential::Key(key.key_id) }
+}

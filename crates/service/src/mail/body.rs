@@ -1,0 +1,109 @@
+//! What a mail says, once, and its two forms: plain text, and HTML that reads the same in any mail program.
+
+/// A heading, what there is to say, and where to go from there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// One line that says it all.
+    pub heading: String,
+    /// The rest, paragraph by paragraph.
+    pub paragraphs: Vec<String>,
+    /// Where to go from there.
+    pub link: Option<Link>,
+}
+
+/// A link that looks like a button.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What it does.
+    pub label: String,
+    /// Where it leads.
+    pub url: String,
+}
+
+// Mail programs drop style sheets, so each element carries its own.
+const PAGE: &str =
+    "margin:0;padding:24px;font-family:sans-serif;font-size:16px;line-height:1.5;color:#1a1a1a";
+const COLUMN: &str = "max-width:560px;margin:0 auto";
+const HEADING: &str = "font-size:20px;margin:0 0 16px";
+const PARAGRAPH: &str = "margin:0 0 16px";
+const BUTTON: &str = "display:inline-block;padding:10px 18px;background:#1a4fd0;color:#ffffff;text-decoration:none;border-radius:4px";
+const SMALL: &str = "margin:0;font-size:13px;color:#595959;word-break:break-all";
+
+impl Body {
+    /// As plain text.
+    pub fn to_text(&self) -> String {
+        let mut blocks = vec![self.heading.clone()];
+        blocks.extend(self.paragraphs.iter().cloned());
+        blocks.extend(self.link.as_ref().map(|link| format!("{}:\n{}", link.label, link.url)));
+        blocks.join("\n\n") + "\n"
+    }
+
+    /// As HTML: no pictures, nothing fetched, nothing that tells that it was read.
+    pub fn to_html(&self) -> String {
+        let heading = escape(&self.heading);
+        let mut lines = vec![
+            "<!doctype html>".to_owned(),
+            "<html lang=\"en\">".to_owned(),
+            format!("<head><meta charset=\"utf-8\"><title>{heading}</title></head>"),
+            format!("<body style=\"{PAGE}\">"),
+            format!("<div style=\"{COLUMN}\">"),
+            format!("<h1 style=\"{HEADING}\">{heading}</h1>"),
+        ];
+        let paragraphs = self.paragraphs.iter();
+        lines.extend(paragraphs.map(|text| format!("<p style=\"{PARAGRAPH}\">{}</p>", escape(text))));
+        if let Some(link) = &self.link {
+            let (label, url) = (escape(&link.label), escape(&link.url));
+            lines.push(format!(
+                "<p style=\"{PARAGRAPH}\"><a href=\"{url}\" style=\"{BUTTON}\">{label}</a></p>"
+            ));
+            // For whoever copies it, or wants to see where the button leads.
+            lines.push(format!("<p style=\"{SMALL}\">{url}</p>"));
+        }
+        lines.extend(["</div>".to_owned(), "</body>".to_owned(), "</html>".to_owned()]);
+        lines.join("\n") + "\n"
+    }
+}
+
+/// Text as it stands in HTML, between tags and in quoted attributes.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_becomes_markup() {
+        let nasty = "<script>'\"&".to_owned();
+        let link = Link { label: nasty.clone(), url: "https://example.com/?a=1&b=\"><script>".to_owned() };
+        let body = Body { heading: nasty.clone(), paragraphs: vec![nasty.clone()], link: Some(link) };
+        let html = body.to_html();
+        assert!(!html.contains("<script>"), "{html}");
+        assert_eq!(
+            html.matches("&lt;script&gt;&#39;&quot;&amp;").count(),
+            4,
+            "title, heading, paragraph, label"
+        );
+        assert!(html.contains("href=\"https://example.com/?a=1&amp;b=&quot;&gt;&lt;script&gt;\""), "{html}");
+        assert_eq!(body.to_text().matches(&nasty).count(), 3, "plain text stays as it is");
+    }
+
+    #[test]
+    fn a_link_is_optional() {
+        let body = Body { heading: "Hello".to_owned(), paragraphs: vec!["World".to_owned()], link: None };
+        assert_eq!(body.to_text(), "Hello\n\nWorld\n");
+        assert!(!body.to_html().contains("<a "));
+    }
+}

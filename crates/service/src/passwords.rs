@@ -1,0 +1,120 @@
+//! Passwords: what is good enough, and how they are kept (Argon2id).
+
+use std::sync::Arc;
+
+use argon2::Argon2;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use tokio::sync::Semaphore;
+
+use crate::{Error, Kind, Random, Result};
+
+const MIN_CHARACTERS: usize = 8;
+const MAX_CHARACTERS: usize = 256;
+/// Guessable below this: between 10⁶ and 10⁸ guesses.
+const MIN_STRENGTH: zxcvbn::Score = zxcvbn::Score::Two;
+/// Nothing beyond this many characters makes a password weaker, and estimating takes time that grows with the square.
+const ESTIMATED_CHARACTERS: usize = 64;
+
+/// Hashes and checks passwords, as many at a time as there are cores: each takes 19 MiB and tens of milliseconds.
+#[derive(Clone)]
+pub(crate) struct Passwords {
+    places: Arc<Semaphore>,
+    random: Random,
+    /// Checked against when there is no such user, so that a wrong email takes the time of a wrong password.
+    nobody: Arc<str>,
+}
+
+impl Passwords {
+    pub(crate) fn new(random: Random) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let nobody = hash(&random, "nobody's password")?.into();
+        Ok(Self { places: Arc::new(Semaphore::new(cores)), random, nobody })
+    }
+
+    /// Refuses a password that is too short, too long or too easy to guess by somebody who knows `about` the user.
+    pub(crate) fn demand_strength(password: &str, about: &[&str]) -> Result<()> {
+        let characters = password.chars().count();
+        if !(MIN_CHARACTERS..=MAX_CHARACTERS).contains(&characters) {
+            return Err(Error::new(
+                Kind::WeakPassword,
+                format!("password: it must have {MIN_CHARACTERS} to {MAX_CHARACTERS} characters"),
+            ));
+        }
+        let start: String = password.chars().take(ESTIMATED_CHARACTERS).collect();
+        let estimate = zxcvbn::zxcvbn(&start, about);
+        if estimate.score() >= MIN_STRENGTH {
+            return Ok(());
+        }
+        let hint = estimate.feedback().and_then(zxcvbn::feedback::Feedback::warning);
+        let hint = hint.map_or_else(String::new, |warning| format!(" {warning}"));
+        Err(Error::new(Kind::WeakPassword, format!("password: it is too easy to guess.{hint}")))
+    }
+
+    /// The hash to be kept.
+    pub(crate) async fn hash(&self, password: &str) -> Result<String> {
+        let (random, password) = (self.random.clone(), password.to_owned());
+        self.run(move || hash(&random, &password)).await?
+    }
+
+    /// Whether the password is the one that was hashed. Takes as long when there is no hash to compare with.
+    pub(crate) async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool> {
+        let known = hash.is_some();
+        let (password, hash) = (password.to_owned(), hash.unwrap_or(&self.nobody).to_owned());
+        let matches = self
+            .run(move || {
+                let Ok(hash) = PasswordHash::new(&hash) else { return false };
+                Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
+            })
+            .await?;
+        Ok(matches && known)
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let internal = |cause: Box<dyn std::error::Error + Send + Sync>| {
+            Error::new(Kind::Internal, "internal error").because(cause)
+        };
+        let _place = self.places.acquire().await.map_err(|error| internal(error.into()))?;
+        tokio::task::spawn_blocking(work).await.map_err(|error| internal(error.into()))
+    }
+}
+
+fn hash(random: &Random, password: &str) -> Result<String> {
+    let salt: [u8; 16] = random.bytes();
+    let hash = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
+    let hash =
+        hash.map_err(|error| Error::new(Kind::Internal, "internal error").because(error.to_string()))?;
+    Ok(hash.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_right_password_and_no_other() {
+        let passwords = Passwords::new(Random::seeded(1)).unwrap();
+        let hash = passwords.hash("correct horse battery staple").await.unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert!(passwords.verify("correct horse battery staple", Some(&hash)).await.unwrap());
+        assert!(!passwords.verify("correct horse battery stable", Some(&hash)).await.unwrap());
+        assert!(!passwords.verify("nobody's password", None).await.unwrap(), "nobody has no password");
+        assert_ne!(hash, passwords.hash("correct horse battery staple").await.unwrap(), "salted");
+    }
+
+    #[test]
+    fn guessable_passwords_are_refused() {
+        let long = "x1Y&".repeat(65);
+        for password in
+            ["", "1234567", "password", "password1", "qwertyuiop", "aaaaaaaaaaaa", "annexample", &long]
+        {
+            let refused =
+                Passwords::demand_strength(password, &["ann@example.com", "annexample"]).unwrap_err();
+            assert_eq!(refused.kind(), Kind::WeakPassword, "{password}");
+        }
+        for password in ["correct horse battery staple", "Tr0ub4dor&3x", &"pässwörter sind lang ".repeat(12)]
+        {
+            Passwords::demand_strength(password, &["ann@example.com"]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! GitHub: plain OAuth 2, then its API says who the token belongs to.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::http::{Failure, Http, fetch};
+use super::oauth::{Application, Tokens, exchange};
+use super::{ProvenIdentity, without_slash};
+
+const SCOPE: &str = "read:user user:email";
+/// The version of the API that this was written for; GitHub keeps answering in its form.
+const API_VERSION: &str = "2022-11-28";
+
+pub(super) struct Github {
+    application: Application,
+    url: String,
+    api_url: String,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: u64,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    email: String,
+    primary: bool,
+    verified: bool,
+}
+
+impl Github {
+    pub(super) fn new(application: Application, url: &Url, api_url: &Url) -> Self {
+        Self { application, url: without_slash(url).to_owned(), api_url: without_slash(api_url).to_owned() }
+    }
+
+    pub(super) fn authorization_url(&self, state: &str, challenge: &str) -> Result<Url, Failure> {
+        let endpoint = address(format!("{}/login/oauth/authorize", self.url))?;
+        Ok(self.application.authorization_url(endpoint, SCOPE, state, challenge))
+    }
+
+    pub(super) async fn identify(
+        &self,
+        http: &Http,
+        code: &str,
+        verifier: &str,
+    ) -> Result<ProvenIdentity, Failure> {
+        let mut form = self.application.grant(code, verifier);
+        form.extend(self.application.credentials());
+        let endpoint = address(format!("{}/login/oauth/access_token", self.url))?;
+        let tokens = exchange(http.post(endpoint).form(&form)).await?;
+        let user: User = self.ask(http, "asking for the user", "/user", &tokens).await?;
+        let addresses: Vec<Address> =
+            self.ask(http, "asking for the addresses", "/user/emails?per_page=100", &tokens).await?;
+        let primary = addresses
+            .into_iter()
+            .find(|address| address.primary)
+            .ok_or_else(|| Failure::at("asking for the addresses", "none is the primary one"))?;
+        Ok(ProvenIdentity {
+            subject: user.id.to_string(),
+            email: primary.email,
+            email_verified: primary.verified,
+            name: user.name.filter(|name| !name.trim().is_empty()),
+        })
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        http: &Http,
+        step: &'static str,
+        path: &str,
+        tokens: &Tokens,
+    ) -> Result<T, Failure> {
+        let request = http
+            .get(address(format!("{}{path}", self.api_url))?)
+            .header("X-GitHub-Api-Version", API_VERSION)
+            .bearer_auth(&tokens.access_token);
+        fetch(step, request).await
+    }
+}
+
+fn address(text: String) -> Result<Url, Failure> {
+    Url::parse(&text).map_err(|error| Failure::at("reading the configured address", error))
+}

@@ -1,0 +1,112 @@
+//! Signing in, and the tokens that come of it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
+use model::{EmailAddress, TenantId, UserId};
+use store::sessions::Holder;
+use store::users::User;
+use store::{Conn, sessions, users};
+
+use crate::authentication::unauthorized;
+use crate::throttle::Limit;
+use crate::{Error, Kind, Result, Service, client_network, tokens};
+
+/// The life of a console token.
+const CONSOLE_TOKEN_LIFE: Duration = Duration::from_secs(24 * 3_600);
+/// The life of a tenant token.
+const TENANT_TOKEN_LIFE: Duration = Duration::from_secs(15 * 60);
+
+impl Service {
+    /// Signs a person in with email and password, and with a code where two-factor is on.
+    pub async fn log_in(&self, request: &LoginRequest, address: IpAddr) -> Result<Token> {
+        // An address that is none belongs to nobody: it goes the whole way, so that the answer tells nothing.
+        let email_key = request
+            .email
+            .parse::<EmailAddress>()
+            .map_or_else(|_| request.email.clone(), |email| email.key().to_owned());
+        let address = client_network(address).to_string();
+        self.throttle.attempt(&Limit::LOGIN_ADDRESS, &address).await?;
+        if let Err(locked) = self.throttle.attempt(&Limit::LOGIN_EMAIL, &email_key).await {
+            self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
+            return Err(locked);
+        }
+        let user = self.check_login(request, &email_key).await;
+        match &user {
+            Ok(_) => {
+                self.throttle.clear(&Limit::LOGIN_EMAIL, &email_key).await?;
+                self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
+            }
+            // A right password that lacks the code, or a failure of ours, is no failed sign-in.
+            Err(error) if error.kind() != Kind::Unauthorized => {
+                self.throttle.forgive(&Limit::LOGIN_EMAIL, &email_key).await?;
+                self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
+            }
+            Err(_) => {}
+        }
+        let user = user?;
+        self.store
+            .write("open_session", async |conn| self.open_session(conn, user.tenant_id, user.user_id).await)
+            .await
+    }
+
+    async fn check_login(&self, request: &LoginRequest, email_key: &str) -> Result<User> {
+        let user =
+            self.store.read("user_by_email", async |conn| users::by_email(conn, email_key).await).await?;
+        let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
+        if !self.passwords.verify(&request.password, hash).await? {
+            return Err(unauthorized());
+        }
+        let user = user.ok_or_else(unauthorized)?;
+        if user.totp_enabled_at.is_none() {
+            return Ok(user);
+        }
+        let Some(code) = &request.code else {
+            return Err(Error::new(Kind::MfaRequired, "an authenticator or recovery code is required"));
+        };
+        let taken =
+            self.store.write("take_login_code", async |conn| self.take_code(conn, &user, code).await).await?;
+        if taken { Ok(user) } else { Err(unauthorized()) }
+    }
+
+    /// Exchanges a legacy key for a short-lived tenant token.
+    pub async fn exchange_token(&self, request: &TokenExchangeRequest) -> Result<Token> {
+        let key = self.legacy_key(&request.secret).await?;
+        if key.public_id != request.api_key {
+            return Err(unauthorized());
+        }
+        self.touch(key.tenant_id, key.key_id, key.legacy_used_at, true).await;
+        let token = self.new_token(tokens::TENANT_TOKEN, TENANT_TOKEN_LIFE, TokenType::Tenant);
+        let (hash, now) = (tokens::hash(&token.token), self.clock.now());
+        self.store
+            .write("exchange_token", async |conn: &mut Conn| {
+                let holder = Holder::Key(key.key_id);
+                sessions::insert(conn, key.tenant_id, holder, &hash, now, token.expires_at).await
+            })
+            .await?;
+        Ok(token)
+    }
+
+    /// Opens a console session within a transaction of the caller's.
+    pub(crate) async fn open_session(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<Token> {
+        let token = self.new_token(tokens::CONSOLE_TOKEN, CONSOLE_TOKEN_LIFE, TokenType::Console);
+        let hash = tokens::hash(&token.token);
+        sessions::insert(conn, tenant, Holder::User(user), &hash, self.clock.now(), token.expires_at).await?;
+        Ok(token)
+    }
+
+    fn new_token(&self, prefix: &str, life: Duration, token_type: TokenType) -> Token {
+        Token {
+            token: tokens::secret(&self.random, prefix),
+            expires_at: self.clock.now() + life,
+            token_type,
+            new_user: None,
+        }
+    }
+}

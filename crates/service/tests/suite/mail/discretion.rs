@@ -1,0 +1,90 @@
+//! What the log and the meters tell of mails: which, and how it went; never what they say.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use service::mail::Letters;
+use testkit::{Backend, Stage as _};
+
+use super::office::{Office, start};
+use super::peer::Peer;
+use super::{FIRST_WAIT, SPREAD};
+
+/// All that is logged, in memory.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+/// How often each outcome was counted, by name.
+fn outcomes(snapshotter: &Snapshotter) -> Vec<(String, u64)> {
+    let mut outcomes = Vec::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        if let ("auspex_mails_total", DebugValue::Counter(count)) = (key.key().name(), value) {
+            outcomes.extend(key.key().labels().map(|label| (label.value().to_owned(), count)));
+        }
+    }
+    outcomes.sort();
+    outcomes
+}
+
+/// On one thread, because log and meters are this thread's own; on SQLite, because the database makes no difference.
+#[test]
+fn the_log_names_a_mail_and_tells_nothing_of_it() {
+    let (log, recorder) = (Log::default(), DebuggingRecorder::new());
+    let (writer, snapshotter) = (log.clone(), recorder.snapshotter());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let _metering = metrics::set_default_local_recorder(&recorder);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let office = Office::set(Backend::Sqlite).await;
+        let letter =
+            Letters::new("https://auspex.example").password_reset("ann@example.com", "hush-hush-token");
+        let refusing = Peer::start(&["--refuse"]);
+        let mailer = office.plain_mailer(&refusing.plain_url());
+        let workers = start(&mailer);
+        office.queue(&mailer, &letter).await;
+        office.until_empty().await;
+        workers.drain().await;
+        let busy = Peer::start(&["--busy", "1"]);
+        let mailer = office.plain_mailer(&busy.plain_url());
+        let workers = start(&mailer);
+        office.queue(&mailer, &letter).await;
+        office.until_due_in(FIRST_WAIT).await;
+        office.advance(FIRST_WAIT.mul_f64(SPREAD));
+        office.until_empty().await;
+        workers.drain().await;
+        office.strike().await;
+    });
+    let text = log.text();
+    for expected in
+        ["WARN", "message_id=", "event=\"password_reset\"", "the server answered 550", "answered 451"]
+    {
+        assert!(text.contains(expected), "{expected} is missing in {text}");
+    }
+    for secret in ["hush", "console/reset", "Reset your password", "ann@example.com", "not known here"] {
+        assert!(!text.contains(secret), "{secret} is told in {text}");
+    }
+    let counted = [("failed", 1), ("retried", 1), ("sent", 1)].map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(outcomes(&snapshotter), counted);
+}

@@ -1,0 +1,10 @@
+//! What the use cases promise, tried on both databases.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
+
+// The name that every other crate of the workspace knows it by.
+extern crate auspex_service as service;
+
+mod mail;
+mod providers;
+mod rate;

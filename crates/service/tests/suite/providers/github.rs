@@ -1,0 +1,107 @@
+//! Sign-in at the stand-in for GitHub.
+
+use std::collections::HashMap;
+
+use model::Provider;
+use serde_json::{Value, json};
+use service::{Clock, GithubOptions, Kind, ProvenIdentity, Providers};
+
+use super::peer::Peer;
+use super::{
+    CHALLENGE, CLIENT_ID, CLIENT_SECRET, OTHER_VERIFIER, STATE, VERIFIER, agree, assert_broken,
+    assert_refused, github_at, providers,
+};
+
+const CALLBACK: &str = "https://example.test/auspex/console/oauth/github";
+
+fn github(callback: &str, more: &[&str]) -> (Peer, Providers) {
+    let registered = ["--client-id", CLIENT_ID, "--client-secret", CLIENT_SECRET, "--redirect-uri", callback];
+    let peer = Peer::start("github.py", &[&registered, more].concat());
+    let providers = providers(None, Some(github_at(&peer.url)), Clock::system());
+    (peer, providers)
+}
+
+async fn person(peer: &Peer, id: u64, profile: Value) {
+    let address = peer.url.join(&format!("/people/{id}")).unwrap();
+    let request = reqwest::Client::builder().build().unwrap().put(address).json(&profile);
+    assert_eq!(request.send().await.unwrap().status(), 204);
+}
+
+fn ann() -> Value {
+    json!({"name": "Ann", "emails": [
+        {"email": "old@example.com", "primary": false, "verified": true},
+        {"email": "ann@example.com", "primary": true, "verified": true},
+    ]})
+}
+
+async fn code(providers: &Providers, id: &str) -> String {
+    let url = providers.authorization_url(Provider::Github, STATE, CHALLENGE).await.unwrap();
+    let mut answer = agree(url, &[("id", id)]).await;
+    assert_eq!(answer["state"], STATE);
+    answer.remove("code").unwrap()
+}
+
+#[tokio::test]
+async fn a_person_signs_in() {
+    let (peer, providers) = github(CALLBACK, &[]);
+    person(&peer, 42, ann()).await;
+    let first = code(&providers, "42").await;
+    let expected = ProvenIdentity {
+        subject: "42".to_owned(),
+        email: "ann@example.com".to_owned(),
+        email_verified: true,
+        name: Some("Ann".to_owned()),
+    };
+    assert_eq!(providers.identify(Provider::Github, &first, VERIFIER).await.unwrap(), expected);
+    assert_refused(providers.identify(Provider::Github, &first, VERIFIER).await);
+    assert_refused(providers.identify(Provider::Github, "made-up", VERIFIER).await);
+    let second = code(&providers, "42").await;
+    assert_refused(providers.identify(Provider::Github, &second, OTHER_VERIFIER).await);
+}
+
+#[tokio::test]
+async fn an_unverified_address_is_told_as_such() {
+    let bob = json!({"name": null, "emails": [
+        {"email": "bob@example.com", "primary": true, "verified": false},
+    ]});
+    let (peer, lenient) = github(CALLBACK, &[]);
+    person(&peer, 7, bob.clone()).await;
+    let found = lenient.identify(Provider::Github, &code(&lenient, "7").await, VERIFIER).await.unwrap();
+    assert_eq!((found.email.as_str(), found.email_verified, found.name), ("bob@example.com", false, None));
+
+    let (peer, strict) = github(CALLBACK, &["--refuse-unverified"]);
+    person(&peer, 7, bob).await;
+    let error = strict.identify(Provider::Github, &code(&strict, "7").await, VERIFIER).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Forbidden, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_registration_is_the_operator_s_to_mend() {
+    let (peer, honest) = github(CALLBACK, &[]);
+    person(&peer, 42, ann()).await;
+    let options = GithubOptions { client_secret: "hush hush".to_owned(), ..github_at(&peer.url) };
+    let wrong = providers(None, Some(options), Clock::system());
+    let outcome = wrong.identify(Provider::Github, &code(&honest, "42").await, VERIFIER).await;
+    assert_broken(outcome, "incorrect_client_credentials");
+
+    let (_peer, elsewhere) = github("https://example.test/elsewhere", &[]);
+    assert_broken(elsewhere.identify(Provider::Github, "any", VERIFIER).await, "redirect_uri_mismatch");
+}
+
+#[tokio::test]
+async fn the_browser_is_sent_with_all_that_github_asks_for() {
+    let github = providers(None, Some(github_at(&"https://github.test".parse().unwrap())), Clock::system());
+    let url = github.authorization_url(Provider::Github, STATE, CHALLENGE).await.unwrap();
+    assert!(url.as_str().starts_with("https://github.test/login/oauth/authorize?"), "{url}");
+    let query: HashMap<_, _> = url.query_pairs().into_owned().collect();
+    let expected = [
+        ("response_type", "code"),
+        ("client_id", CLIENT_ID),
+        ("redirect_uri", CALLBACK),
+        ("scope", "read:user user:email"),
+        ("state", STATE),
+        ("code_challenge", CHALLENGE),
+        ("code_challenge_method", "S256"),
+    ];
+    assert_eq!(query, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+}

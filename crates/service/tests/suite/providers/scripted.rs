@@ -1,0 +1,222 @@
+//! A provider that answers whatever a test tells it to, and an OpenID Connect issuer made of it: no real provider
+//! lies on demand.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use model::{Provider, Timestamp};
+use serde_json::{Value, json};
+use service::{Clock, ClockHands, Error, ProvenIdentity, Providers};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use url::{Url, form_urlencoded};
+
+use super::{CHALLENGE, CLIENT_ID, VERIFIER, google_at, providers};
+
+pub(super) const CODE: &str = "the-code-of-this-sign-in";
+pub(super) const ACCESS_TOKEN: &str = "the-access-token";
+/// What the manual clock shows at first.
+pub(super) const NOW: i64 = 1_800_000_000;
+const MEBIBYTE: usize = 1024 * 1024;
+
+/// How an address answers.
+#[derive(Clone)]
+pub(super) enum Reply {
+    Json(u16, Value),
+    Text(&'static str),
+    Redirect,
+    /// JSON that would do, behind a mebibyte of blanks.
+    Huge(Value),
+    /// Nothing, ever.
+    Silence,
+}
+
+/// What an address was asked.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub(super) authorization: Option<String>,
+    pub(super) form: HashMap<String, String>,
+}
+
+#[derive(Default)]
+struct Script {
+    replies: HashMap<&'static str, Reply>,
+    asked: HashMap<String, Vec<Asked>>,
+}
+
+/// A provider that does as it is told.
+pub(super) struct Scripted {
+    pub(super) url: Url,
+    script: Arc<Mutex<Script>>,
+    // Ends the server with this value.
+    _server: JoinSet<()>,
+}
+
+impl Scripted {
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let script = Arc::new(Mutex::new(Script::default()));
+        let router = axum::Router::new().fallback(play).with_state(Arc::clone(&script));
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, script, _server: server }
+    }
+
+    pub(super) fn replies(&self, path: &'static str, reply: Reply) {
+        self.script.lock().unwrap().replies.insert(path, reply);
+    }
+
+    pub(super) fn asked(&self, path: &str) -> Vec<Asked> {
+        self.script.lock().unwrap().asked.get(path).cloned().unwrap_or_default()
+    }
+}
+
+async fn play(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, MEBIBYTE).await.unwrap();
+    let authorization = parts.headers.get(header::AUTHORIZATION);
+    let asked = Asked {
+        authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
+        form: form_urlencoded::parse(&body).into_owned().collect(),
+    };
+    let reply = {
+        let mut script = script.lock().unwrap();
+        script.asked.entry(parts.uri.path().to_owned()).or_default().push(asked);
+        script.replies.get(parts.uri.path()).cloned()
+    };
+    match reply {
+        None => StatusCode::NOT_FOUND.into_response(),
+        Some(Reply::Json(status, value)) => {
+            (StatusCode::from_u16(status).unwrap(), axum::Json(value)).into_response()
+        }
+        Some(Reply::Text(text)) => text.into_response(),
+        Some(Reply::Redirect) => (StatusCode::FOUND, [(header::LOCATION, "/elsewhere")]).into_response(),
+        Some(Reply::Huge(value)) => Body::from(format!("{}{value}", " ".repeat(MEBIBYTE))).into_response(),
+        Some(Reply::Silence) => std::future::pending().await,
+    }
+}
+
+/// An issuer that is honest until told otherwise, us as its client, and the clock that we go by.
+pub(super) struct Issuer {
+    pub(super) provider: Scripted,
+    pub(super) providers: Providers,
+    pub(super) hands: ClockHands,
+}
+
+impl Issuer {
+    pub(super) async fn start() -> Self {
+        let provider = Scripted::start().await;
+        let (clock, hands) = Clock::manual(Timestamp::from_seconds(NOW));
+        let providers = providers(Some(google_at(&provider.url)), None, clock);
+        let issuer = Self { provider, providers, hands };
+        issuer.describes_itself(json!({}));
+        issuer.has_keys(&[(1, "one")]);
+        issuer.gives(&issuer.token());
+        issuer
+    }
+
+    /// As tokens name it: without the slash that an address ends with.
+    pub(super) fn name(&self) -> &str {
+        self.provider.url.as_str().trim_end_matches('/')
+    }
+
+    /// The discovery document, with changes.
+    pub(super) fn description(&self, changes: Value) -> Value {
+        let mut document = json!({
+            "issuer": self.name(),
+            "authorization_endpoint": format!("{}/authorize?tenant=1", self.name()),
+            "token_endpoint": format!("{}/token", self.name()),
+            "jwks_uri": format!("{}/keys", self.name()),
+            "userinfo_endpoint": format!("{}/userinfo", self.name()),
+        });
+        merge(&mut document, changes);
+        document
+    }
+
+    pub(super) fn describes_itself(&self, changes: Value) {
+        let document = self.description(changes);
+        self.provider.replies("/.well-known/openid-configuration", Reply::Json(200, document));
+    }
+
+    pub(super) fn has_keys(&self, keys: &[(u8, &str)]) {
+        self.provider.replies("/keys", Reply::Json(200, key_set(keys)));
+    }
+
+    /// Answers the code with this ID token.
+    pub(super) fn gives(&self, id_token: &str) {
+        let tokens = json!({"access_token": ACCESS_TOKEN, "token_type": "Bearer", "id_token": id_token});
+        self.provider.replies("/token", Reply::Json(200, tokens));
+    }
+
+    /// True claims, with changes; null removes one.
+    pub(super) fn claims(&self, changes: Value) -> Value {
+        let mut claims = json!({
+            "iss": self.name(),
+            "sub": "ann-1",
+            "aud": CLIENT_ID,
+            "iat": NOW,
+            "exp": NOW + 3600,
+            "nonce": CHALLENGE,
+            "email": "ann@example.com",
+            "email_verified": true,
+            "name": "Ann",
+        });
+        merge(&mut claims, changes);
+        claims
+    }
+
+    /// A true token.
+    pub(super) fn token(&self) -> String {
+        signed(1, Some("one"), &self.claims(json!({})))
+    }
+
+    /// A token that the issuer did sign, with other claims.
+    pub(super) fn token_with(&self, changes: Value) -> String {
+        signed(1, Some("one"), &self.claims(changes))
+    }
+
+    pub(super) async fn identify(&self) -> Result<ProvenIdentity, Error> {
+        self.providers.identify(Provider::Google, CODE, VERIFIER).await
+    }
+}
+
+fn merge(into: &mut Value, changes: Value) {
+    let Value::Object(changes) = changes else { panic!("changes are an object") };
+    let members = into.as_object_mut().unwrap();
+    for (name, value) in changes {
+        if value.is_null() {
+            members.remove(&name);
+        } else {
+            members.insert(name, value);
+        }
+    }
+}
+
+/// The P-256 key whose secret number is this byte 32 times, in PKCS #8.
+pub(super) fn key(secret: u8) -> EncodingKey {
+    const PREFIX: &str = "3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420";
+    EncodingKey::from_ec_der(&[hex::decode(PREFIX).unwrap(), vec![secret; 32]].concat())
+}
+
+/// The public halves, as an issuer lists them.
+pub(super) fn key_set(keys: &[(u8, &str)]) -> Value {
+    let keys = keys.iter().map(|(secret, name)| {
+        let mut key = Jwk::from_encoding_key(&key(*secret), Algorithm::ES256).unwrap();
+        key.common.key_id = Some((*name).to_owned());
+        key
+    });
+    json!({"keys": keys.collect::<Vec<_>>()})
+}
+
+/// A token signed with one of those keys.
+pub(super) fn signed(secret: u8, name: Option<&str>, claims: &Value) -> String {
+    let header = Header { kid: name.map(str::to_owned), ..Header::new(Algorithm::ES256) };
+    jsonwebtoken::encode(&header, claims, &key(secret)).unwrap()
+}
