@@ -13,6 +13,7 @@ run: ## Build and run the service on SQLite at http://127.0.0.1:8080
 
 .PHONY: test
 test: ## Run every test, on SQLite and on a throw-away PostgreSQL
+	scripts/test-peers
 	scripts/with-postgres cargo $(TEST_RUNNER) --workspace
 
 .PHONY: lint
@@ -22,4 +23,5 @@ lint: ## Check formatting and lints
 
 .PHONY: bench
 bench: ## Measure what the documentation claims, as ratios within one run
-	bench/run
+	cargo build --release --quiet --package auspex-server --package auspex-bench
+	target/release/auspex-bench target/release/auspex

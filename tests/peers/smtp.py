@@ -28,9 +28,8 @@ class Mailbox:
     """Takes every mail, unless it is told to refuse."""
 
     def __init__(self, busy, refuse):
-        self.busy = busy
+        self.busy = collections.Counter(busy)
         self.refuse = refuse
-        self.attempts = collections.Counter()
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         if self.refuse:
@@ -42,8 +41,8 @@ class Mailbox:
 
     async def handle_DATA(self, server, session, envelope):
         to = envelope.rcpt_tos[0]
-        self.attempts[to] += 1
-        if self.attempts[to] <= self.busy:
+        if self.busy[to] > 0:
+            self.busy[to] -= 1
             say({"to": to, "answer": 451})
             return "451 4.3.0 Come back later"
         mail = email.message_from_bytes(envelope.original_content, policy=email.policy.default)
@@ -61,6 +60,11 @@ class Mailbox:
         }
         say({"to": to, "answer": 250, "mail": received})
         return "250 OK"
+
+
+def busy(argument):
+    address, count = argument.split("=")
+    return {address: int(count)}
 
 
 def authenticator(login):
@@ -110,7 +114,7 @@ def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--tls", choices=["none", "starttls", "implicit"], default="none")
     parser.add_argument("--login", help="USER:PASSWORD without which no mail is taken")
-    parser.add_argument("--busy", type=int, default=0, help="answer 451 to this many attempts for each recipient")
+    parser.add_argument("--busy", metavar="ADDRESS=COUNT", type=busy, default={}, help="answer 451 to its first mails")
     parser.add_argument("--refuse", action="store_true", help="answer 550 to every recipient")
     asyncio.run(serve(parser.parse_args()))
 

@@ -49,8 +49,14 @@ pub enum StartError {
     Service(#[from] service::Error),
 }
 
+/// Puts the use cases on their database without listening: for commands, and for measuring them.
+pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Service, StartError> {
+    let public_url = config.public_url_at(config.listen)?;
+    assemble_for(config, clock, random, Workers::default(), &public_url).await
+}
+
 /// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
-pub(crate) async fn assemble(
+pub(crate) async fn assemble_for(
     config: &Config,
     clock: Clock,
     random: Random,

@@ -7,6 +7,6 @@ mod http;
 mod logging;
 mod serve;
 
-pub use assembly::StartError;
+pub use assembly::{StartError, assemble};
 pub use http::openapi_document;
 pub use serve::Server;

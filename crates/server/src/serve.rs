@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use url::Url;
 
-use crate::assembly::{StartError, assemble};
+use crate::assembly::{StartError, assemble_for};
 use crate::config::{Config, Role};
 use crate::http::{self, App, Connections};
 
@@ -35,7 +35,7 @@ impl Server {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
-        let service = Arc::new(assemble(&config, clock, random, workers.clone(), &public_url).await?);
+        let service = Arc::new(assemble_for(&config, clock, random, workers.clone(), &public_url).await?);
         service.start_node();
         if config.role != Role::Api {
             service.start_queues();

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
 use model::TenantId;
-use service::{Clock, Random, Service, Workers};
+use service::{Clock, Random, Service};
 use uuid::Uuid;
 
 use super::CommandResult;
@@ -70,9 +70,7 @@ pub(super) enum Key {
 }
 
 pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
-    let workers = Workers::default();
-    let public_url = config.public_url_at(config.listen)?;
-    let service = assemble(config, Clock::system(), Random::system()?, workers, &public_url).await?;
+    let service = assemble(config, Clock::system(), Random::system()?).await?;
     let outcome = match command {
         Command::Tenant(command) => tenant(command, &service).await,
         Command::User(command) => user(command, &service).await,

@@ -120,7 +120,7 @@ impl Letters {
     pub fn low_balance(&self, to: &str, balance_cents: i64, mark_cents: i64) -> Mail {
         let news =
             format!("Your balance is {}, which is below {}.", dollars(balance_cents), dollars(mark_cents));
-        let advice = "When it is used up, analyses stop until you top up.".to_owned();
+        let advice = "When it is used up, analyses may stop until you top up.".to_owned();
         self.letter("low_balance", to, "Your balance is low", [news, advice])
     }
 

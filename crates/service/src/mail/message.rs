@@ -80,8 +80,8 @@ pub(super) fn one_line(text: &str) -> Result<&str, InvalidMail> {
     Ok(text)
 }
 
-/// A text as it stands wherever mail allows that, so that a link can be copied from a file; the library encodes all that
-/// has a line of more than 76 letters, as links do.
+/// A text as it stands wherever mail allows that, so that a link can be copied from a file. Left to itself, the library
+/// encodes all that has a line of more than 76 letters, as links do, and lets control characters pass.
 fn encode(text: &str) -> Body {
     let printable = |byte: u8| matches!(byte, b' '..=b'~');
     let as_it_stands = |line: &str| line.len() <= MAX_LINE && line.bytes().all(printable);
@@ -89,7 +89,8 @@ fn encode(text: &str) -> Body {
         let lines = text.replace('\n', "\r\n");
         Body::dangerous_pre_encoded(lines.into_bytes(), ContentTransferEncoding::SevenBit)
     } else {
-        Body::new(text.to_owned())
+        Body::new_with_encoding(text.to_owned(), ContentTransferEncoding::QuotedPrintable)
+            .unwrap_or_else(Body::new)
     }
 }
 
@@ -99,7 +100,43 @@ fn system_time(instant: Timestamp) -> SystemTime {
 
 #[cfg(test)]
 mod tests {
+    use model::TenantId;
+    use uuid::Uuid;
+
     use super::*;
+
+    fn mail(to: &str, subject: &str) -> Mail {
+        Mail::new("test", to, subject, &crate::mail::Body::default())
+    }
+
+    fn posted(text: &str) -> String {
+        let mail = Mail { text: text.to_owned(), ..mail("a@b.c", "Hello") };
+        let claimed = Claimed {
+            tenant_id: TenantId(Uuid::nil()),
+            message_id: Uuid::from_u128(1),
+            message: Vec::new(),
+            attempts: 1,
+            created_at: Timestamp::from_seconds(0),
+        };
+        let posting = write(&sender("a@b.c").unwrap(), &mail, &claimed).unwrap();
+        assert_eq!(posting.name, "1970-01-01T000000.000000Z-00000000-0000-0000-0000-000000000001");
+        String::from_utf8(posting.bytes).unwrap()
+    }
+
+    #[test]
+    fn every_attempt_sends_the_same_bytes() {
+        assert_eq!(posted("Hello"), posted("Hello"));
+    }
+
+    #[test]
+    fn a_text_stands_as_it_is_where_mail_allows_it() {
+        let longest = "=".repeat(MAX_LINE);
+        assert!(posted(&format!("a\n{longest}\n")).contains(&format!("\r\na\r\n{longest}\r\n")));
+        for text in [format!("{longest}="), "Grüße".to_owned(), "a\rb".to_owned(), "a\0b".to_owned()] {
+            let posted = posted(&text);
+            assert!(posted.is_ascii() && !posted.contains(&text), "{posted}");
+        }
+    }
 
     #[test]
     fn senders_have_an_address_and_perhaps_a_name() {
@@ -113,7 +150,6 @@ mod tests {
 
     #[test]
     fn nothing_that_breaks_a_line_becomes_a_header() {
-        let mail = |to: &str, subject: &str| Mail::new("test", to, subject, &super::super::Body::default());
         assert_eq!(mail("a@b.c", "Grüße").check(), Ok(()));
         for to in ["", "a", "a@b.c\r\nBcc: d@e.f", "a@b.c, d@e.f", "A <a@b.c>", "\"a\r\nb\"@c.d"] {
             assert!(mail(to, "Hello").check().is_err(), "{to:?}");

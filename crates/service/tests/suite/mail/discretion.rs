@@ -64,15 +64,15 @@ fn the_log_names_a_mail_and_tells_nothing_of_it() {
         let mailer = office.plain_mailer(&refusing.plain_url());
         let workers = start(&mailer);
         office.queue(&mailer, &letter).await;
-        office.until_empty().await;
+        office.until_left(0).await;
         workers.drain().await;
-        let busy = Peer::start(&["--busy", "1"]);
+        let busy = Peer::start(&["--busy", "ann@example.com=1"]);
         let mailer = office.plain_mailer(&busy.plain_url());
         let workers = start(&mailer);
         office.queue(&mailer, &letter).await;
         office.until_due_in(FIRST_WAIT).await;
         office.advance(FIRST_WAIT.mul_f64(SPREAD));
-        office.until_empty().await;
+        office.until_left(0).await;
         workers.drain().await;
         office.strike().await;
     });

@@ -75,9 +75,9 @@ impl Office {
         self.until(async || self.next_due().await.filter(|due| range.contains(due))).await
     }
 
-    /// Waits until no mail is left.
-    pub(super) async fn until_empty(&self) {
-        self.until(async || self.next_due().await.is_none().then_some(())).await;
+    /// Waits until this many mails are left in the queue.
+    pub(super) async fn until_left(&self, count: i64) {
+        self.until(async || (self.store.pending().await.unwrap().messages == count).then_some(())).await;
     }
 
     async fn until<T>(&self, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
@@ -89,13 +89,10 @@ impl Office {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let answer = tokio::time::timeout(LIMIT, asking).await;
-        match answer {
-            Ok(answer) => answer,
-            Err(_) => {
-                panic!("the queue does not get there; the next mail is due at {:?}", self.next_due().await)
-            }
+        if let Ok(answer) = tokio::time::timeout(LIMIT, asking).await {
+            return answer;
         }
+        panic!("the queue does not get there; the next mail is due at {:?}", self.next_due().await);
     }
 }
 

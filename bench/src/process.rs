@@ -1,0 +1,82 @@
+//! The process as an operator meets it: how soon it answers, how much memory it takes when idle.
+
+use std::error::Error;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use crate::Figure;
+
+/// Starts measured; the median counts, since a single one may meet a busy machine.
+const STARTS: usize = 9;
+
+pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    // The first start makes the database; only starts on an existing one are measured.
+    drop(Running::start(binary, directory.path())?);
+    let mut starts = Vec::new();
+    let mut resident = Vec::new();
+    for _ in 0..STARTS {
+        let begun = Instant::now();
+        let service = Running::start(binary, directory.path())?;
+        service.get("/healthz")?;
+        starts.push(begun.elapsed().as_secs_f64());
+        service.get("/readyz")?;
+        resident.push(service.resident_mib()?);
+    }
+    Ok(vec![
+        Figure { what: "start to first answer, existing SQLite database (median)", measured: median(starts), unit: "s", limit: 0.5 },
+        Figure { what: "resident memory when idle (median)", measured: median(resident), unit: "Mi", limit: 40.0 },
+    ])
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+struct Running {
+    child: Child,
+    address: String,
+}
+
+impl Running {
+    fn start(binary: &Path, directory: &Path) -> Result<Self, Box<dyn Error>> {
+        let mut child = Command::new(binary)
+            .arg("serve")
+            .env_clear()
+            .env("AUSPEX_LISTEN", "127.0.0.1:0")
+            .current_dir(directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        let address = line.trim_end().rsplit_once("http://").ok_or("the service did not start")?.1.to_owned();
+        Ok(Self { child, address })
+    }
+
+    fn get(&self, path: &str) -> Result<(), Box<dyn Error>> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(format!("{path}: {answer}").into()) }
+    }
+
+    fn resident_mib(&self) -> Result<f64, Box<dyn Error>> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+        let kib: f64 = line.split_whitespace().nth(1).ok_or("no number")?.parse()?;
+        Ok(kib / 1_024.0)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
