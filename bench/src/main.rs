@@ -19,7 +19,8 @@ struct Figure {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let binary = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: auspex-bench PATH-OF-AUSPEX")?);
+    let binary = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: auspex-bench PATH-OF-AUSPEX")?)
+        .canonicalize()?;
     let mut figures = process::measure(&binary)?;
     figures.push(signing::measure()?);
     println!("{:<58} {:>10} {:>10}", "", "measured", "at most");

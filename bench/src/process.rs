@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use crate::Figure;
@@ -27,8 +27,18 @@ pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
         resident.push(service.resident_mib()?);
     }
     Ok(vec![
-        Figure { what: "start to first answer, existing SQLite database (median)", measured: median(starts), unit: "s", limit: 0.5 },
-        Figure { what: "resident memory when idle (median)", measured: median(resident), unit: "Mi", limit: 40.0 },
+        Figure {
+            what: "start to first answer, existing SQLite database (median)",
+            measured: median(starts),
+            unit: "s",
+            limit: 0.5,
+        },
+        Figure {
+            what: "resident memory when idle (median)",
+            measured: median(resident),
+            unit: "Mi",
+            limit: 40.0,
+        },
     ])
 }
 
@@ -40,6 +50,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 struct Running {
     child: Child,
     address: String,
+    /// Kept open: a service whose output nobody reads must not notice.
+    _output: BufReader<ChildStdout>,
 }
 
 impl Running {
@@ -53,9 +65,10 @@ impl Running {
             .stderr(Stdio::null())
             .spawn()?;
         let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        let mut output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        output.read_line(&mut line)?;
         let address = line.trim_end().rsplit_once("http://").ok_or("the service did not start")?.1.to_owned();
-        Ok(Self { child, address })
+        Ok(Self { child, address, _output: output })
     }
 
     fn get(&self, path: &str) -> Result<(), Box<dyn Error>> {

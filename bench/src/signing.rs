@@ -22,7 +22,12 @@ pub(crate) fn measure() -> Result<Figure, Box<dyn Error>> {
     // One thread, so that its own CPU time is all the work there is.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let measured = runtime.block_on(measure_here())?;
-    Ok(Figure { what: "CPU to verify a signed request, key in the cache (median)", measured, unit: "µs", limit: 20.0 })
+    Ok(Figure {
+        what: "CPU to verify a signed request, key in the cache (median)",
+        measured,
+        unit: "µs",
+        limit: 20.0,
+    })
 }
 
 async fn measure_here() -> Result<f64, Box<dyn Error>> {
@@ -48,7 +53,8 @@ async fn measure_here() -> Result<f64, Box<dyn Error>> {
 
 async fn authenticate(service: &Service, token: &str) -> Result<(), service::Error> {
     let request = RequestLine { method: "POST", decoded_path: Some("/v1/objects/user_1/events") };
-    let presented = Presented { bearer: Some(token), x_api_key: None, api_key: None, token_in_query: false, request };
+    let presented =
+        Presented { bearer: Some(token), x_api_key: None, api_key: None, token_in_query: false, request };
     service.authenticate(presented).await.map(drop)
 }
 

@@ -2,8 +2,12 @@
 
 mod account;
 mod keys;
+mod objects;
+mod signals;
 mod system;
 
 pub use account::*;
 pub use keys::*;
+pub use objects::*;
+pub use signals::*;
 pub use system::*;

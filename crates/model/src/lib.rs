@@ -3,18 +3,31 @@
 //! Nothing here does I/O, reads a clock or rolls dice; whoever calls hands those in. The `sqlx` feature
 //! teaches the nouns their native form on each database and is only for the `store` crate.
 
+mod answer;
 pub mod api;
+pub mod compaction;
+pub mod condition;
 mod date;
+pub mod dossier;
 mod email;
+pub mod event;
 mod id;
+mod money;
 mod provider;
+mod question;
 #[cfg(feature = "sqlx")]
 mod sql;
 mod timestamp;
 pub mod totp;
 
+pub use answer::{Answer, Distribution, InvalidDistribution};
+pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};
+pub use dossier::{Dossier, DossierEvent};
 pub use email::{EmailAddress, InvalidEmail};
+pub use event::NewEvent;
 pub use id::{KeyId, TenantId, UserId};
+pub use money::{Charge, Tariff};
 pub use provider::{Provider, UnknownProvider};
+pub use question::{Candidate, InvalidQuestion, Question, SignalType};
 pub use timestamp::{InvalidTimestamp, Timestamp};

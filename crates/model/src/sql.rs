@@ -93,6 +93,12 @@ impl Type<Postgres> for Date {
     }
 }
 
+impl PgHasArrayType for Date {
+    fn array_type_info() -> PgTypeInfo {
+        <SqlDate as PgHasArrayType>::array_type_info()
+    }
+}
+
 impl Encode<'_, Postgres> for Date {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
         let days = i32::try_from(self.days() - PG_EPOCH_DAYS)?;

@@ -3,7 +3,10 @@
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 
+use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, StandIn, SystemOne};
+use model::Tariff;
 use service::mail::{Letters, Mailer, Transport};
 use service::{
     Clock, Foundations, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
@@ -12,7 +15,7 @@ use service::{
 use store::Store;
 use url::Url;
 
-use crate::config::{Config, ConfigError, Secret};
+use crate::config::{AnalyzerKind, Config, ConfigError, Enforcement, Price, Secret};
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -90,13 +93,37 @@ pub(crate) async fn assemble_for(
         workers,
         mailer,
         letters: Letters::new(public_url.as_str()),
+        analyzer: analyzer(config)?,
     };
-    let options = Options {
+    Ok(Service::new(foundations, options(config))?)
+}
+
+fn options(config: &Config) -> Options {
+    let tariff = |(input, output): (Price, Price)| Tariff {
+        input_per_mtok: input.0,
+        output_per_mtok: output.0,
+        margin: config.prices.margin.0,
+    };
+    Options {
         allow_registration: config.allow_registration,
         signup_credit_cents: config.billing.signup_credit_cents,
         rate_limit_per_minute: config.rate_limit_per_minute,
-    };
-    Ok(Service::new(foundations, options)?)
+        debounce: config.debounce,
+        debounce_max: config.debounce_max,
+        sync_limit: config.sync_limit,
+        workers: config.workers,
+        analyzer_timeout: config.analyzer.timeout,
+        metering: config.billing.metering,
+        block: config.billing.enforcement == Enforcement::Block,
+        tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
+        tariffs: config
+            .prices
+            .by_model
+            .0
+            .iter()
+            .map(|(model, prices)| (model.clone(), tariff(*prices)))
+            .collect(),
+    }
 }
 
 /// Makes the data directory, for us alone.
@@ -151,6 +178,28 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
             Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
         }
     }
+}
+
+fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    let ours = &config.analyzer;
+    if ours.kind == AnalyzerKind::Embedded {
+        return Ok(Arc::new(StandIn));
+    }
+    let Some(url) = &ours.url else { return Err(config.refuse("analyzer_url", &"it is required").into()) };
+    let endpoint = Endpoint {
+        url: url.clone(),
+        api_key: ours.api_key.as_ref().map(|key| key.expose().to_owned()),
+        model: ours.model.clone().unwrap_or_else(|| "default".to_owned()),
+        timeout: ours.timeout,
+        max_concurrency: usize::from(config.workers),
+    };
+    let refused = |reason| config.refuse("analyzer_url", &reason);
+    Ok(match ours.kind {
+        AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(refused)?),
+        AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(refused)?),
+        AnalyzerKind::Systemone => Arc::new(SystemOne::new(endpoint).map_err(refused)?),
+        AnalyzerKind::Embedded => Arc::new(StandIn),
+    })
 }
 
 fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Providers, StartError> {

@@ -4,6 +4,8 @@
 
 mod admin;
 
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -81,23 +83,29 @@ async fn serve(config: Config) -> CommandResult {
     let mail = config.smtp_url.is_none().then(|| config.data_dir.join("mail"));
     let stopping = serve::stop_signal()?;
     let server = Server::start(config, Clock::system(), Random::system()?).await?;
-    let url = server.public_url();
-    println!("Auspex {} listens on {url}", env!("CARGO_PKG_VERSION"));
-    println!("  database  {database}");
-    if let Some(directory) = mail {
-        println!("  mail      {} (set AUSPEX_SMTP_URL to send it)", directory.display());
-    }
-    println!("  API       {url}/openapi.json");
-    println!("  next      open an account:");
-    println!(
-        "            curl {url}/auth/console/register -d '{{\"tenant_name\": \"Acme\", \"email\": \"you@example.com\", \"password\": \"…\"}}'"
-    );
-    println!("  stop      Ctrl-C");
+    greet(server.public_url(), &database, mail.as_deref());
     stopping.await;
     if !server.stop().await {
         return Err(format!("not everything finished within {} s", serve::DRAIN_LIMIT.as_secs()).into());
     }
     Ok(())
+}
+
+/// Says where it listens and what to do next. Whoever closes the stream after the first line does not stop the service.
+fn greet(url: &str, database: &str, mail: Option<&Path>) {
+    let mut lines = vec![
+        format!("Auspex {} listens on {url}", env!("CARGO_PKG_VERSION")),
+        format!("  database  {database}"),
+    ];
+    if let Some(directory) = mail {
+        lines.push(format!("  mail      {} (set AUSPEX_SMTP_URL to send it)", directory.display()));
+    }
+    let account = r#"{"tenant_name": "Acme", "email": "you@example.com", "password": "…"}"#;
+    lines.push(format!("  API       {url}/openapi.json"));
+    lines.push("  next      open an account:".to_owned());
+    lines.push(format!("            curl {url}/auth/console/register -d '{account}'"));
+    lines.push("  stop      Ctrl-C".to_owned());
+    let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
 }
 
 async fn migrate(config: &Config) -> CommandResult {

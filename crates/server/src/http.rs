@@ -5,12 +5,15 @@ mod authenticate;
 mod client_address;
 mod connections;
 mod envelope;
+mod events;
 mod extract;
 mod health;
 mod identities;
 mod keys;
+mod objects;
 mod openapi;
 mod sign_in;
+mod signals;
 mod surroundings;
 mod two_factor;
 
@@ -103,4 +106,15 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))
+        .routes(routes!(objects::overview))
+        .routes(routes!(objects::list))
+        .routes(routes!(objects::read, objects::delete))
+        .routes(routes!(objects::state))
+        .routes(routes!(objects::analyze))
+        .routes(routes!(events::ingest, events::list))
+        .routes(routes!(events::ingest_alias))
+        .routes(routes!(signals::list))
+        .routes(routes!(signals::put, signals::delete))
+        .routes(routes!(signals::playground))
+        .routes(routes!(signals::system_one))
 }

@@ -2,7 +2,7 @@
 
 use model::api::{AuthType, EventRetention, Me, RegisterRequest, Settings, SettingsUpdate, Token};
 use model::{EmailAddress, TenantId, Timestamp, UserId};
-use store::signals::NewSignal;
+use store::signals::Signal;
 use store::tenants::Tenant;
 use store::users::{NewUser, User};
 use store::{Conn, ledger, signals, tenants, users};
@@ -92,14 +92,17 @@ impl Service {
             ledger::credit(conn, tenant, self.random.id(now), credit, "signup_credit", now).await?;
         }
         for signal in default_signals::all() {
-            let signal = NewSignal {
-                key: signal.key,
+            let signal = Signal {
+                key: signal.key.to_owned(),
                 signal_id: self.random.id(now),
-                kind: signal.kind,
-                instructions: &signal.instructions,
-                criteria: Some(&signal.criteria),
+                kind: signal.kind.to_owned(),
+                instructions: signal.instructions,
+                criteria: Some(signal.criteria),
+                enabled: true,
+                created_at: now,
+                updated_at: now,
             };
-            signals::insert(conn, tenant, &signal, now).await?;
+            signals::put(conn, tenant, &signal).await?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Who is asking: signed requests, console sessions, and keys from before request signing.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use model::{KeyId, TenantId, Timestamp, UserId};
 use moka::future::Cache;
@@ -19,7 +20,7 @@ const BELIEF: Duration = Duration::from_millis(800);
 /// Credentials remembered at a time.
 const REMEMBERED: u64 = 10_000;
 /// How often the use of a key is written down.
-const TOUCH_EVERY: Duration = Duration::from_secs(60);
+const TOUCH_EVERY: Duration = Duration::from_mins(1);
 
 /// Who is asking, once that is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,16 +57,33 @@ pub struct Presented<'a> {
 
 /// What is believed about credentials for a moment.
 pub(crate) struct Gate {
-    signing: Cache<String, Arc<SigningKey>>,
-    sessions: Cache<[u8; 32], Arc<Session>>,
+    signing: Cache<String, Arc<Belief<SigningKey>>>,
+    sessions: Cache<[u8; 32], Arc<Belief<Session>>>,
+    /// Counts the times that credentials ended on this node.
+    era: AtomicU64,
     /// Checked against when there is no such key, so that an unknown key takes the time of a bad signature.
     nobody: Verifier,
+}
+
+/// When a question was put to the database. The answer is as old as the question, however late it comes: a credential
+/// may end in between.
+#[derive(Clone, Copy)]
+struct Asked {
+    era: u64,
+    at: Instant,
+}
+
+/// What was read of a credential.
+struct Belief<T> {
+    asked: Asked,
+    value: T,
 }
 
 struct SigningKey {
     caller: Caller,
     verifier: Verifier,
-    last_used_at: Option<Timestamp>,
+    /// When its use was last written down, in microseconds.
+    last_used_at: AtomicI64,
 }
 
 impl Gate {
@@ -73,14 +91,35 @@ impl Gate {
         Self {
             signing: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
             sessions: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
+            era: AtomicU64::new(0),
             nobody: Verifier::new(b"nobody's secret, as long as any other one would be"),
         }
     }
 
-    /// Forgets everything: a credential has just ended on this node.
+    /// Forgets everything, also what is being read just now: a credential has just ended on this node.
     pub(crate) fn forget(&self) {
-        self.signing.invalidate_all();
-        self.sessions.invalidate_all();
+        self.era.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// To be called before the database is asked.
+    fn ask(&self) -> Asked {
+        Asked { era: self.era.load(Ordering::SeqCst), at: Instant::now() }
+    }
+
+    fn holds<T>(&self, belief: &Belief<T>) -> bool {
+        belief.asked.era == self.era.load(Ordering::SeqCst) && belief.asked.at.elapsed() < BELIEF
+    }
+}
+
+impl SigningKey {
+    /// Whether this use is to be written down. Of many at once, one is.
+    fn begins_a_minute(&self, now: Timestamp) -> bool {
+        let last = self.last_used_at.load(Ordering::Relaxed);
+        now.since(Timestamp::from_micros(last)) >= TOUCH_EVERY
+            && self
+                .last_used_at
+                .compare_exchange(last, now.micros(), Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 }
 
@@ -117,23 +156,32 @@ impl Service {
             (None, None) => return Err(unauthorized()),
         };
         let now = self.clock.now();
-        let Some(key) = self.signing_key(public_id).await? else {
-            let _ = self.gate.nobody.accepts(token, presented.request, now);
-            return Err(unauthorized());
+        let accepts = |verifier: &Verifier| verifier.accepts(token, presented.request, now);
+        let believed = self.gate.signing.get(public_id).await.filter(|belief| self.gate.holds(belief));
+        let key = if let Some(key) = believed.filter(|belief| accepts(&belief.value.verifier)) {
+            key
+        } else {
+            // Asked for again after a bad signature too: another node may just have rotated the key, and time must
+            // not tell whether there is one.
+            let found = self.read_signing_key(public_id).await?;
+            let accepted = accepts(found.as_ref().map_or(&self.gate.nobody, |belief| &belief.value.verifier));
+            found.filter(|_| accepted).ok_or_else(unauthorized)?
         };
-        if !key.verifier.accepts(token, presented.request, now) {
-            return Err(unauthorized());
+        let caller = key.value.caller;
+        if let Credential::Key(key_id) = caller.credential
+            && key.value.begins_a_minute(now)
+        {
+            self.write_use(caller.tenant, key_id, false).await;
         }
-        if let Credential::Key(key_id) = key.caller.credential {
-            self.touch(key.caller.tenant, key_id, key.last_used_at, false).await;
-        }
-        Ok(key.caller)
+        Ok(caller)
     }
 
-    async fn signing_key(&self, public_id: &str) -> Result<Option<Arc<SigningKey>>> {
-        if let Some(key) = self.gate.signing.get(public_id).await {
-            return Ok(Some(key));
+    async fn read_signing_key(&self, public_id: &str) -> Result<Option<Arc<Belief<SigningKey>>>> {
+        // PostgreSQL cannot be asked for such a text, so no key is called that.
+        if public_id.contains('\0') {
+            return Ok(None);
         }
+        let asked = self.gate.ask();
         let found = self
             .store
             .read("key_by_public_id", async |conn| keys::by_public_id(conn, public_id).await)
@@ -141,27 +189,30 @@ impl Service {
         let Some(key) = found else { return Ok(None) };
         let Some(sealed) = &key.secret else { return Ok(None) };
         let secret = self.sealer.open("api_keys.secret", key.key_id.0, sealed).map_err(crate::internal)?;
-        let signing_key = Arc::new(SigningKey {
+        let value = SigningKey {
             caller: caller_of(&key),
             verifier: Verifier::new(&secret),
-            last_used_at: key.last_used_at,
-        });
-        self.gate.signing.insert(public_id.to_owned(), Arc::clone(&signing_key)).await;
-        Ok(Some(signing_key))
+            last_used_at: AtomicI64::new(key.last_used_at.map_or(i64::MIN, Timestamp::micros)),
+        };
+        let belief = Arc::new(Belief { asked, value });
+        self.gate.signing.insert(public_id.to_owned(), Arc::clone(&belief)).await;
+        Ok(Some(belief))
     }
 
     async fn authenticate_session(&self, token: &str) -> Result<Caller> {
         let (hash, now) = (tokens::hash(token), self.clock.now());
-        let session = match self.gate.sessions.get(&hash).await {
-            Some(session) => session,
-            None => {
-                let found =
-                    self.store.read("session", async |conn| sessions::find(conn, &hash, now).await).await?;
-                let session = Arc::new(found.ok_or_else(unauthorized)?);
-                self.gate.sessions.insert(hash, Arc::clone(&session)).await;
-                session
-            }
+        let believed = self.gate.sessions.get(&hash).await.filter(|belief| self.gate.holds(belief));
+        let belief = if let Some(belief) = believed {
+            belief
+        } else {
+            let asked = self.gate.ask();
+            let found =
+                self.store.read("session", async |conn| sessions::find(conn, &hash, now).await).await?;
+            let belief = Arc::new(Belief { asked, value: found.ok_or_else(unauthorized)? });
+            self.gate.sessions.insert(hash, Arc::clone(&belief)).await;
+            belief
         };
+        let session = &belief.value;
         if session.expires_at <= now {
             return Err(unauthorized());
         }
@@ -199,20 +250,21 @@ impl Service {
         last: Option<Timestamp>,
         the_old_way: bool,
     ) {
-        let now = self.clock.now();
-        if last.is_some_and(|last| now.since(last) < TOUCH_EVERY) {
-            return;
+        if last.is_none_or(|last| self.clock.now().since(last) >= TOUCH_EVERY) {
+            self.write_use(tenant, key, the_old_way).await;
         }
+    }
+
+    async fn write_use(&self, tenant: TenantId, key: KeyId, the_old_way: bool) {
+        let now = self.clock.now();
         let written = self
             .store
             .write("touch_key", async |conn: &mut Conn| {
                 keys::touch(conn, tenant, key, now, the_old_way).await
             })
             .await;
-        match written {
-            // The next request must see what was written, or it would write it again.
-            Ok(()) => self.gate.signing.invalidate_all(),
-            Err(error) => warn!(%error, key = %key, "cannot write down the use of a key"),
+        if let Err(error) = written {
+            warn!(%error, key = %key, "cannot write down the use of a key");
         }
     }
 }

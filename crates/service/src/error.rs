@@ -13,6 +13,7 @@ pub struct Error {
     kind: Kind,
     message: String,
     retry_after: Option<Duration>,
+    events_recorded: bool,
     cause: Option<Cause>,
 }
 
@@ -76,7 +77,7 @@ pub enum Kind {
 impl Error {
     /// A refusal of this kind, with a message that names what is wrong.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, cause: None }
+        Self { kind, message: message.into(), retry_after: None, events_recorded: false, cause: None }
     }
 
     /// A malformed request or a value that fails validation.
@@ -96,6 +97,18 @@ impl Error {
     pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.cause = Some(Cause::Other(cause.into()));
         self
+    }
+
+    /// The same, of a request whose events were recorded all the same and must not be sent again.
+    #[must_use]
+    pub fn with_events_recorded(mut self) -> Self {
+        self.events_recorded = true;
+        self
+    }
+
+    /// Whether the request's events were recorded all the same.
+    pub fn events_recorded(&self) -> bool {
+        self.events_recorded
     }
 
     /// What kind it is.

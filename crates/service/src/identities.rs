@@ -34,9 +34,8 @@ impl Service {
     pub async fn sign_in_with(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<Token> {
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
-        let token = self
-            .store
-            .write("sign_in_with_provider", async |conn: &mut Conn| {
+        let enter = || {
+            self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
                 if let Some(known) = identities::find(conn, provider.as_str(), &proven.subject).await? {
                     let token = self.open_session(conn, known.tenant_id, known.user_id).await?;
                     return Ok(Token { new_user: Some(false), ..token });
@@ -48,7 +47,12 @@ impl Service {
                 }
                 self.sign_up_with(conn, provider, &proven, &email, request.tenant_name.as_deref()).await
             })
-            .await?;
+        };
+        let token = match enter().await {
+            // Another request may have made the account or the link meanwhile; now they are there to be found.
+            Err(error) if error.kind() == Kind::Conflict => enter().await?,
+            outcome => outcome?,
+        };
         self.gate.forget();
         self.mailer.wake();
         Ok(token)
@@ -67,14 +71,21 @@ impl Service {
         provider: Provider,
         proven: &ProvenIdentity,
     ) -> Result<()> {
+        // Locked before it is looked at again, so that of two sign-ins the second does not end what the first began.
+        users::lock(conn, user.tenant_id, user.user_id).await?;
+        let user = self.signed_in_user(conn, user.tenant_id, user.user_id).await?;
         if user.email_verified_at.is_none() {
             users::set_password(conn, user.tenant_id, user.user_id, None).await?;
             users::disable_totp(conn, user.tenant_id, user.user_id).await?;
             sessions::delete_of_user(conn, user.user_id).await?;
             keys::revoke_all(conn, user.tenant_id).await?;
+            // They may have linked an account of their own at a provider, which would let them in for good.
+            for linked in identities::of_user(conn, user.tenant_id, user.user_id).await? {
+                identities::delete(conn, user.tenant_id, user.user_id, &linked.provider).await?;
+            }
             users::verify_email(conn, user.tenant_id, user.user_id, self.clock.now()).await?;
         }
-        self.link(conn, user, provider, proven).await.map(drop)
+        self.link(conn, &user, provider, proven).await.map(drop)
     }
 
     async fn sign_up_with(
@@ -99,7 +110,7 @@ impl Service {
         let (tenant, user) = self.provision(conn, name, &first).await?;
         let identity = new_identity(tenant, user, provider, proven, now);
         if !identities::insert(conn, &identity, &proven.subject).await? {
-            return Err(internal("an identity was linked while its account was made"));
+            return Err(Error::new(Kind::Conflict, "this account is linked to another user"));
         }
         let token = self.open_session(conn, tenant, user).await?;
         Ok(Token { new_user: Some(true), ..token })
@@ -129,11 +140,15 @@ impl Service {
         request: &OAuthCodeRequest,
     ) -> Result<Identity> {
         let proven = self.prove(provider, request).await?;
-        verified_email(&proven)?;
+        let email = verified_email(&proven)?;
         let identity = self
             .store
             .write("link_identity", async |conn: &mut Conn| {
                 let user = self.signed_in_user(conn, tenant, user).await?;
+                // The provider has shown that the user's own address is theirs, if that is the one it knows.
+                if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {
+                    users::verify_email(conn, tenant, user.user_id, self.clock.now()).await?;
+                }
                 self.link(conn, &user, provider, &proven).await
             })
             .await?;

@@ -4,50 +4,71 @@
 
 mod accounts;
 mod address_budget;
+mod analysis;
 mod authentication;
+mod bell;
 mod clock;
 mod default_signals;
 mod error;
 mod identities;
+mod ingest;
 mod keys;
 pub mod mail;
 mod nodes;
 mod notifications;
+mod objects;
 mod operators;
 mod password_reset;
 mod passwords;
+mod playground;
 mod providers;
 mod random;
 mod rate;
+mod recorder;
+mod scheduler;
 mod sealing;
 mod sign_in;
+mod signals;
 mod signing;
 mod sweeper;
 mod throttle;
 mod tokens;
 mod two_factor;
+mod verdict;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
+use std::sync::Arc;
+use std::time::Duration;
 
+use analyzer::Analyzer;
+use model::Tariff;
 use store::Store;
+use store::recording::Enforcement;
 
 pub use address_budget::{AddressBudget, client_network};
 pub use authentication::{Caller, Credential, Presented};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
+pub use ingest::Ingested;
 pub use nodes::Nodes;
+pub use objects::ObjectQuery;
 pub use providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
 pub use random::Random;
 pub use rate::{Allowance, Decision, RateBudget};
 pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
+pub use store::objects::Sort;
 pub use throttle::{Limit, Throttle};
 pub use workers::Workers;
 
 use self::authentication::Gate;
+use self::bell::Bell;
 use self::mail::{Letters, Mailer};
 use self::passwords::Passwords;
+use self::recorder::Recorder;
+use self::scheduler::Scheduler;
 
 /// Everything that use cases work with. One for each process.
 pub struct Service {
@@ -66,6 +87,10 @@ pub struct Service {
     nodes: Nodes,
     rate: RateBudget,
     addresses: AddressBudget,
+    analyzer: Arc<dyn Analyzer>,
+    recorder: Recorder,
+    /// Rung when an analysis was scheduled or a worker got free.
+    bell: Bell,
 }
 
 /// What an operator decides about the use cases.
@@ -77,6 +102,36 @@ pub struct Options {
     pub signup_credit_cents: u32,
     /// Requests a minute for a tenant, over all nodes.
     pub rate_limit_per_minute: u32,
+    /// How long an object must be quiet before it is analyzed.
+    pub debounce: Duration,
+    /// How long an object that is never quiet waits at most.
+    pub debounce_max: Duration,
+    /// Synchronous analyses at a time for a tenant, over all nodes.
+    pub sync_limit: u32,
+    /// Analyses at a time in this process.
+    pub workers: u16,
+    /// How long an analyzer may take.
+    pub analyzer_timeout: Duration,
+    /// Whether analyses are billed.
+    pub metering: bool,
+    /// Whether an empty balance pauses analyses; else it may go negative.
+    pub block: bool,
+    /// What analyses cost by default.
+    pub tariff: Tariff,
+    /// What they cost with particular models.
+    pub tariffs: BTreeMap<String, Tariff>,
+}
+
+impl Options {
+    /// What analyses by a model cost.
+    fn tariff_of(&self, model: &str) -> Tariff {
+        self.tariffs.get(model).copied().unwrap_or(self.tariff)
+    }
+
+    /// Whether an empty balance refuses work.
+    fn blocks(&self) -> bool {
+        self.metering && self.block
+    }
 }
 
 /// What a process brings along: its memory, its time, its dice, its keys and its ways out.
@@ -97,12 +152,18 @@ pub struct Foundations {
     pub letters: Letters,
     /// Identity providers.
     pub providers: Providers,
+    /// What answers questions.
+    pub analyzer: Arc<dyn Analyzer>,
 }
 
 impl Service {
     /// Puts the use cases on their foundations; nothing runs in the background yet.
     pub fn new(foundations: Foundations, options: Options) -> Result<Self> {
-        let Foundations { store, clock, random, sealer, workers, mailer, letters, providers } = foundations;
+        let Foundations { store, clock, random, sealer, workers, mailer, letters, providers, analyzer } =
+            foundations;
+        let bell = Bell::default();
+        let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
+        let recorder = Recorder::start(store.clone(), random.clone(), enforcement, bell.clone(), &workers);
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
         Ok(Self {
             throttle: Throttle::new(store.clone(), clock.clone()),
@@ -120,6 +181,9 @@ impl Service {
             mailer,
             letters,
             providers,
+            analyzer,
+            recorder,
+            bell,
         })
     }
 
@@ -130,11 +194,13 @@ impl Service {
     }
 
     /// Starts what a process that works off queues does in the background.
-    pub fn start_queues(&self) {
+    pub fn start_queues(self: &Arc<Self>) {
         let mailer = self.mailer.clone();
         self.workers.start(|stop| mailer.run(stop));
         let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
         self.workers.start(|stop| sweeper.run(stop));
+        let scheduler = Scheduler::new(Arc::clone(self));
+        self.workers.start(|stop| scheduler.run(stop));
     }
 
     /// Budgets of requests for tenants.

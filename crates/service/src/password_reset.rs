@@ -14,7 +14,7 @@ use crate::throttle::Limit;
 use crate::{Error, Kind, Result, Service, client_network, tokens};
 
 /// The life of a reset link.
-const RESET_LIFE: Duration = Duration::from_secs(3_600);
+const RESET_LIFE: Duration = Duration::from_hours(1);
 
 impl Service {
     /// Changes a password: every other session ends, and the caller gets a new one.
@@ -31,12 +31,14 @@ impl Service {
                     .read("user", async |conn| self.signed_in_user(conn, tenant, user).await)
                     .await?;
                 if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
-                    return Err(Error::new(Kind::InvalidPassword, "the current password is not right"));
+                    return Err(invalid_password());
                 }
                 Passwords::demand_strength(&request.new_password, &[&user.email])?;
                 let hash = self.passwords.hash(&request.new_password).await?;
                 self.store
                     .write("change_password", async |conn: &mut Conn| {
+                        let user =
+                            self.with_same_password(conn, &user).await?.ok_or_else(invalid_password)?;
                         users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                         sessions::delete_of_user(conn, user.user_id).await?;
                         let letter = self.letters.password_changed(&user.email, self.clock.now());
@@ -118,6 +120,10 @@ impl Service {
         self.mailer.wake();
         Ok(())
     }
+}
+
+fn invalid_password() -> Error {
+    Error::new(Kind::InvalidPassword, "the current password is not right")
 }
 
 fn invalid_token() -> Error {

@@ -14,9 +14,9 @@ use crate::throttle::Limit;
 use crate::{Error, Kind, Result, Service, client_network, tokens};
 
 /// The life of a console token.
-const CONSOLE_TOKEN_LIFE: Duration = Duration::from_secs(24 * 3_600);
+const CONSOLE_TOKEN_LIFE: Duration = Duration::from_hours(24);
 /// The life of a tenant token.
-const TENANT_TOKEN_LIFE: Duration = Duration::from_secs(15 * 60);
+const TENANT_TOKEN_LIFE: Duration = Duration::from_mins(15);
 
 impl Service {
     /// Signs a person in with email and password, and with a code where two-factor is on.
@@ -27,13 +27,14 @@ impl Service {
             .parse::<EmailAddress>()
             .map_or_else(|_| request.email.clone(), |email| email.key().to_owned());
         let address = client_network(address).to_string();
+        let _place = self.throttle.place().await?;
         self.throttle.attempt(&Limit::LOGIN_ADDRESS, &address).await?;
         if let Err(locked) = self.throttle.attempt(&Limit::LOGIN_EMAIL, &email_key).await {
             self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
             return Err(locked);
         }
-        let user = self.check_login(request, &email_key).await;
-        match &user {
+        let token = self.check_login(request, &email_key).await;
+        match &token {
             Ok(_) => {
                 self.throttle.clear(&Limit::LOGIN_EMAIL, &email_key).await?;
                 self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
@@ -45,29 +46,40 @@ impl Service {
             }
             Err(_) => {}
         }
-        let user = user?;
-        self.store
-            .write("open_session", async |conn| self.open_session(conn, user.tenant_id, user.user_id).await)
-            .await
+        token
     }
 
-    async fn check_login(&self, request: &LoginRequest, email_key: &str) -> Result<User> {
+    async fn check_login(&self, request: &LoginRequest, email_key: &str) -> Result<Token> {
         let user =
             self.store.read("user_by_email", async |conn| users::by_email(conn, email_key).await).await?;
         let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
         if !self.passwords.verify(&request.password, hash).await? {
             return Err(unauthorized());
         }
-        let user = user.ok_or_else(unauthorized)?;
-        if user.totp_enabled_at.is_none() {
-            return Ok(user);
-        }
-        let Some(code) = &request.code else {
-            return Err(Error::new(Kind::MfaRequired, "an authenticator or recovery code is required"));
-        };
-        let taken =
-            self.store.write("take_login_code", async |conn| self.take_code(conn, &user, code).await).await?;
-        if taken { Ok(user) } else { Err(unauthorized()) }
+        let checked = user.ok_or_else(unauthorized)?;
+        // All or nothing: a sign-in that comes to nothing leaves the code as it was.
+        self.store
+            .write("log_in", async |conn: &mut Conn| {
+                let user = self.with_same_password(conn, &checked).await?.ok_or_else(unauthorized)?;
+                if user.totp_enabled_at.is_some() {
+                    let code = request.code.as_deref().ok_or_else(|| {
+                        Error::new(Kind::MfaRequired, "an authenticator or recovery code is required")
+                    })?;
+                    if !self.take_code(conn, &user, code).await? {
+                        return Err(unauthorized());
+                    }
+                }
+                self.open_session(conn, user.tenant_id, user.user_id).await
+            })
+            .await
+    }
+
+    /// The person as they are now, locked, if their password is still the one that was checked before the transaction
+    /// began. Checking takes long, and nobody may act on a password that was changed meanwhile.
+    pub(crate) async fn with_same_password(&self, conn: &mut Conn, checked: &User) -> Result<Option<User>> {
+        users::lock(conn, checked.tenant_id, checked.user_id).await?;
+        let user = users::find(conn, checked.tenant_id, checked.user_id).await?;
+        Ok(user.filter(|user| user.password_hash == checked.password_hash))
     }
 
     /// Exchanges a legacy key for a short-lived tenant token.

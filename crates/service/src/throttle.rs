@@ -4,13 +4,15 @@
 //! An attempt is counted before what it asks for is checked, or guesses made side by side would all be checked before
 //! the first of them was counted. One that turns out to be no failure is forgiven.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use store::throttles::{self, Attempt};
 use store::{Conn, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Clock, Error, Kind, Result};
+use crate::{Clock, Error, Kind, Result, internal};
 
 /// How many attempts are allowed, and what follows the last of them.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,10 @@ impl Limit {
     ];
 }
 
+/// Attempts under way at a time in a process, where they may be forgiven: fewer than any limit allows. Each counts until
+/// it has turned out to be no failure, so more of them would lock out people none of whom has failed.
+const UNDER_WAY: usize = 4;
+
 /// Rows removed in one transaction: few enough that nobody who signs in meanwhile notices.
 const SWEEP_BATCH: i64 = 500;
 
@@ -67,12 +73,18 @@ const SWEEP_BATCH: i64 = 500;
 pub struct Throttle {
     store: Store,
     clock: Clock,
+    places: Arc<Semaphore>,
 }
 
 impl Throttle {
     /// Counts in this database, by this clock.
     pub fn new(store: Store, clock: Clock) -> Self {
-        Self { store, clock }
+        Self { store, clock, places: Arc::new(Semaphore::new(UNDER_WAY)) }
+    }
+
+    /// Waits for a place among the attempts under way, to be kept from before one is counted until it is settled.
+    pub async fn place(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).acquire_owned().await.map_err(internal)
     }
 
     /// Counts an attempt on `subject`, or refuses it with the time to wait.

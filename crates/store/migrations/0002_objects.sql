@@ -4,6 +4,8 @@ CREATE TABLE objects (
     tenant_id        UUID NOT NULL,
     object_id        TEXT NOT NULL,
     object_type      TEXT NOT NULL,
+    -- The type under which `object_tallies` counts the object: a change of type is noticed where they differ.
+    counted_type     TEXT NOT NULL,
     display_name     TEXT,
     -- Events ever recorded, which is also the sequence number of the newest one.
     event_count      BIGINT NOT NULL,
@@ -56,6 +58,7 @@ CREATE TABLE idempotency_keys (
     object_id       TEXT NOT NULL,
     kind            TEXT NOT NULL CHECK (kind IN ('async', 'sync')),
     accepted        BIGINT NOT NULL,
+    created_at      TIMESTAMP NOT NULL,
     expires_at      TIMESTAMP NOT NULL,
     PRIMARY KEY (tenant_id, idempotency_key)
 ) CLUSTERED;

@@ -54,14 +54,16 @@ CREATE TABLE jobs (
     object_id      TEXT NOT NULL,
     -- 0 live, 1 bulk: live goes first, always.
     priority       BIGINT NOT NULL,
-    -- Debounced: moved by each event, at most to `first_event_at` plus the maximum.
+    -- Debounced: moved by each event, at most to the deadline that the first one set.
     run_at         TIMESTAMP NOT NULL,
-    first_event_at TIMESTAMP NOT NULL,
+    deadline_at    TIMESTAMP NOT NULL,
     -- The signal ids asked for; null asks all.
     signals        JSON,
     bulk_run_id    UUID,
     -- Grows with each merge: a finished analysis removes the job only at the version that it claimed.
     version        BIGINT NOT NULL,
+    -- The version that the lease below was taken at: events since then begin a new debounce.
+    claimed_version BIGINT NOT NULL DEFAULT 0,
     attempts       BIGINT NOT NULL DEFAULT 0,
     lease_token    UUID,
     lease_until    TIMESTAMP,

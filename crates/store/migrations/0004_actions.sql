@@ -117,5 +117,5 @@ CREATE TABLE outbox (
     created_at  TIMESTAMP NOT NULL,
     PRIMARY KEY (tenant_id, message_id)
 ) STRICT;
-CREATE INDEX outbox_due ON outbox (due_at);
+CREATE INDEX outbox_due ON outbox (channel, due_at);
 CREATE INDEX outbox_of_object ON outbox (tenant_id, object_id);

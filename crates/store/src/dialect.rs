@@ -46,6 +46,15 @@ impl Backend {
         translated
     }
 
+    /// The end of a query whose rows stay as they are until the transaction ends. On SQLite the write transaction sees to
+    /// that.
+    pub(crate) fn for_update(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR UPDATE",
+        }
+    }
+
     /// The end of a query that claims rows: those that another transaction is claiming are passed over, not waited for.
     /// SQLite has one writer at a time, so there is nobody to pass.
     pub(crate) fn skip_locked(self) -> &'static str {

@@ -1,8 +1,9 @@
-//! Balances and the ledger whose sum they are.
+//! Balances, the ledger whose sum they are, and the rollups of usage that are kept with it.
 
-use model::{TenantId, Timestamp};
+use model::{Date, TenantId, Timestamp};
 use uuid::Uuid;
 
+use crate::bulk::insert_many;
 use crate::database::{execute, fetch_one};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
@@ -16,6 +17,13 @@ pub async fn open(conn: &mut Conn, tenant: TenantId) -> Result<()> {
     )?)
 }
 
+/// What a tenant has left, in micro-dollars.
+pub async fn balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    let (balance,): (i64,) =
+        fetch_one!(conn, "SELECT balance_micros FROM balances WHERE tenant_id = $1", tenant)?;
+    Ok(balance)
+}
+
 /// Adds an amount to the balance and writes its line, in the order that the balance's row gives.
 pub async fn credit(
     conn: &mut Conn,
@@ -25,13 +33,7 @@ pub async fn credit(
     reason: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let (seq, balance): (i64, i64) = fetch_one!(
-        conn,
-        "UPDATE balances SET balance_micros = balance_micros + $2, ledger_seq = ledger_seq + 1
-         WHERE tenant_id = $1 RETURNING ledger_seq, balance_micros",
-        tenant,
-        micros
-    )?;
+    let (seq, balance) = change_balance(conn, tenant, micros).await?;
     expect_one(execute!(
         conn,
         "INSERT INTO ledger_entries
@@ -45,4 +47,122 @@ pub async fn credit(
         balance,
         now
     )?)
+}
+
+/// An analysis that was done and is to be paid.
+#[derive(Clone, Debug)]
+pub struct AnalysisCharge<'a> {
+    /// The line's id.
+    pub entry_id: Uuid,
+    /// What it is charged, in micro-dollars.
+    pub micros: i64,
+    /// What it cost, in decimal text.
+    pub cost_usd: String,
+    /// The margin, in decimal text.
+    pub cost_margin: String,
+    /// What answered.
+    pub model: &'a str,
+    /// About what; none for a playground.
+    pub object_id: Option<&'a str>,
+    /// Tokens read.
+    pub input_tokens: i64,
+    /// Tokens written.
+    pub output_tokens: i64,
+    /// The walk over all objects that it is part of.
+    pub batch_id: Option<Uuid>,
+    /// Whether a caller waited for it.
+    pub is_sync: bool,
+    /// The signals that were answered.
+    pub signal_keys: &'a [&'a str],
+}
+
+/// Takes the charge out of the balance, writes its line and counts the usage; `metered` is false where nothing is
+/// billed, and then only usage is counted.
+pub async fn charge(
+    conn: &mut Conn,
+    tenant: TenantId,
+    charge: &AnalysisCharge<'_>,
+    metered: bool,
+    now: Timestamp,
+    shard: i64,
+) -> Result<()> {
+    let micros = if metered { charge.micros } else { 0 };
+    if metered {
+        let (seq, balance) = change_balance(conn, tenant, -micros).await?;
+        expect_one(execute!(
+            conn,
+            "INSERT INTO ledger_entries
+                 (tenant_id, seq, entry_id, kind, reason, delta_micros, balance_after_micros, model, object_id, cost_usd,
+                  cost_margin, input_tokens, output_tokens, batch_id, created_at)
+             VALUES ($1, $2, $3, 'charge', 'analysis', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            tenant,
+            seq,
+            charge.entry_id,
+            -micros,
+            balance,
+            charge.model,
+            charge.object_id,
+            &charge.cost_usd,
+            &charge.cost_margin,
+            charge.input_tokens,
+            charge.output_tokens,
+            charge.batch_id,
+            now
+        )?)?;
+    }
+    count_usage(conn, tenant, charge, micros, now.date(), shard).await
+}
+
+async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<(i64, i64)> {
+    fetch_one!(
+        conn,
+        "UPDATE balances SET balance_micros = balance_micros + $2, ledger_seq = ledger_seq + 1
+         WHERE tenant_id = $1 RETURNING ledger_seq, balance_micros",
+        tenant,
+        micros
+    )
+}
+
+async fn count_usage(
+    conn: &mut Conn,
+    tenant: TenantId,
+    charge: &AnalysisCharge<'_>,
+    micros: i64,
+    day: Date,
+    shard: i64,
+) -> Result<()> {
+    execute!(
+        conn,
+        "INSERT INTO usage_days
+             (tenant_id, day, source, model, shard, analyses, spend_micros, input_tokens, output_tokens)
+         VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8)
+         ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET analyses = usage_days.analyses + 1,
+             spend_micros = usage_days.spend_micros + excluded.spend_micros,
+             input_tokens = usage_days.input_tokens + excluded.input_tokens,
+             output_tokens = usage_days.output_tokens + excluded.output_tokens",
+        tenant,
+        day,
+        if charge.is_sync { "sync" } else { "async" },
+        charge.model,
+        shard,
+        micros,
+        charge.input_tokens,
+        charge.output_tokens
+    )?;
+    insert_many!(
+        (i64,);
+        conn,
+        charge.signal_keys,
+        "usage_signal_days",
+        [
+            ("tenant_id", "uuid", |_row| tenant),
+            ("day", "date", |_row| day),
+            ("signal_key", "text", |row| *row),
+            ("shard", "bigint", |_row| shard),
+            ("analyses", "bigint", |_row| 1_i64),
+        ],
+        "ON CONFLICT (tenant_id, day, signal_key, shard) DO UPDATE SET
+             analyses = usage_signal_days.analyses + excluded.analyses",
+    );
+    Ok(())
 }

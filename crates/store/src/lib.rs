@@ -3,20 +3,28 @@
 //! A use case runs in one named transaction: [`Store::write`] retries it when the database asks for that and meters
 //! it by its name, [`Store::read`] lends a connection for statements that need none.
 
+pub mod analyses;
+mod bulk;
+pub mod conditions;
 pub mod database;
 mod deployment;
 mod dialect;
 mod error;
 pub mod identities;
+pub mod jobs;
 pub mod keys;
 pub mod ledger;
 mod migrations;
 pub mod nodes;
+pub mod objects;
 pub mod outbox;
+pub mod overview;
 mod pending;
 pub mod rate_budgets;
+pub mod recording;
 pub mod sessions;
 pub mod signals;
+pub mod sync_leases;
 pub mod tenants;
 pub mod throttles;
 mod transaction;

@@ -3,37 +3,74 @@
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::database::execute;
+use crate::database::{execute, fetch_all, fetch_optional};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
 
-/// A question about to be added.
-#[derive(Debug)]
-pub struct NewSignal<'a> {
+/// A question of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Signal {
     /// What it is called.
-    pub key: &'a str,
-    /// Names the question over its changes.
+    pub key: String,
+    /// Names the question: another type is another question.
     pub signal_id: Uuid,
     /// `noul`, `score` or `choice`.
-    pub kind: &'a str,
-    /// JSON, as it is passed on.
-    pub instructions: &'a str,
-    /// JSON, as it is passed on.
-    pub criteria: Option<&'a str>,
+    #[sqlx(rename = "type")]
+    pub kind: String,
+    /// JSON, as it was sent.
+    pub instructions: String,
+    /// JSON, as it was sent.
+    pub criteria: Option<String>,
+    /// Whether it is asked.
+    pub enabled: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
 }
 
-/// Adds a question, enabled.
-pub async fn insert(conn: &mut Conn, tenant: TenantId, signal: &NewSignal<'_>, now: Timestamp) -> Result<()> {
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT key, signal_id, type, instructions, criteria, enabled, created_at, updated_at FROM signals ",
+            $rest
+        )
+    };
+}
+
+/// Every question of a tenant, by key.
+pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
+    fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY key"), tenant)
+}
+
+/// A question of a tenant.
+pub async fn find(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<Option<Signal>> {
+    fetch_optional!(conn, select!("WHERE tenant_id = $1 AND key = $2"), tenant, key)
+}
+
+/// Makes a question, or replaces its definition.
+pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<()> {
     expect_one(execute!(
         conn,
         "INSERT INTO signals (tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, TRUE, $7, $7)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         ON CONFLICT (tenant_id, key) DO UPDATE SET signal_id = excluded.signal_id, type = excluded.type,
+             instructions = excluded.instructions, criteria = excluded.criteria, enabled = excluded.enabled,
+             updated_at = excluded.updated_at",
         tenant,
-        signal.key,
+        &signal.key,
         signal.signal_id,
-        signal.kind,
-        signal.instructions,
-        signal.criteria,
-        now
+        &signal.kind,
+        &signal.instructions,
+        &signal.criteria,
+        signal.enabled,
+        signal.created_at,
+        signal.updated_at
     )?)
+}
+
+/// Removes a question; says whether there was one.
+pub async fn delete(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<bool> {
+    let deleted = execute!(conn, "DELETE FROM signals WHERE tenant_id = $1 AND key = $2", tenant, key)?;
+    Ok(deleted == 1)
 }

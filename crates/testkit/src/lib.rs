@@ -3,9 +3,11 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test's scaffolding fails the test")]
 
 mod database;
+mod peers;
 mod proxy;
 
 pub use database::TestDatabase;
+pub use peers::{GithubPeer, GooglePeer, agree};
 pub use proxy::Proxy;
 pub use store::Backend;
 

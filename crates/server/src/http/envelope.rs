@@ -27,6 +27,9 @@ impl IntoResponse for Refusal {
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if self.0.events_recorded() {
+            response.headers_mut().insert("events-recorded", HeaderValue::from_static("true"));
+        }
         if let Some(wait) = self.0.wait() {
             // Rounded up: a client that waits as told must not be refused again for coming too early.
             let seconds = wait.as_millis().div_ceil(1_000).max(1);

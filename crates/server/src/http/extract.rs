@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use service::{Error, Kind};
+use url::form_urlencoded;
 
 use super::envelope::Refusal;
 
@@ -48,6 +49,26 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Error::bad_request(rejection.body_text()).into()),
+        }
+    }
+}
+
+/// The parameters of the query. Unknown ones are ignored.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+        let query = parts.uri.query().unwrap_or_default();
+        if form_urlencoded::parse(query.as_bytes())
+            .any(|(name, value)| name.contains('\0') || value.contains('\0'))
+        {
+            return Err(Error::bad_request("a parameter contains U+0000").into());
+        }
+        match axum::extract::Query::try_from_uri(&parts.uri) {
+            Ok(axum::extract::Query(value)) => Ok(Self(value)),
             Err(rejection) => Err(Error::bad_request(rejection.body_text()).into()),
         }
     }

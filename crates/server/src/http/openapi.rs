@@ -24,6 +24,8 @@ use super::App;
     tags(
         (name = "account", description = "Who is asking, and the settings of the account."),
         (name = "api keys", description = "Keys that sign requests."),
+        (name = "objects", description = "Events about objects, and the answers about them."),
+        (name = "signals", description = "The questions that are asked about every object."),
         (name = "console", description = "Sign-in for people."),
         (name = "system", description = "Whether the service lives and can work."),
     ),
@@ -69,8 +71,8 @@ pub(super) fn routes(document: OpenApi) -> Router<App> {
         .route("/openapi.yaml", get(move || answer("application/yaml", Arc::clone(&yaml))))
 }
 
-async fn answer(kind: &'static str, text: Arc<str>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, kind)], text.to_string())
+fn answer(kind: &'static str, text: Arc<str>) -> std::future::Ready<impl IntoResponse> {
+    std::future::ready(([(header::CONTENT_TYPE, kind)], text.to_string()))
 }
 
 /// Adds the refusals that follow from what an operation is, so that no handler lists them.
@@ -82,7 +84,7 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
                 refuse(operation, "429", "Too many requests; `Retry-After` says how long to wait.");
                 secure(operation);
             }
-            if path == "/auth/token" {
+            if path == "/auth/token" || path.ends_with("/ingest") {
                 operation.deprecated = Some(Deprecated::True);
             }
             if path.starts_with("/auth/") {

@@ -57,9 +57,25 @@ impl App {
         Self::start_on(database, &url, settings).await
     }
 
+    /// Starts the service as [`App::start`] does, at another time, for stories with a peer that goes by the real one.
+    pub(crate) async fn start_at(backend: Backend, settings: &[(&str, &str)], start: Timestamp) -> Self {
+        let database = TestDatabase::create(backend).await;
+        let url = database.url().to_owned();
+        Self::start_with(database, &url, settings, start).await
+    }
+
     /// Starts the service on this database, reached by `url`.
     pub(crate) async fn start_on(database: TestDatabase, url: &str, settings: &[(&str, &str)]) -> Self {
-        let (clock, hands) = Clock::manual(START);
+        Self::start_with(database, url, settings, START).await
+    }
+
+    async fn start_with(
+        database: TestDatabase,
+        url: &str,
+        settings: &[(&str, &str)],
+        start: Timestamp,
+    ) -> Self {
+        let (clock, hands) = Clock::manual(start);
         let server = start_server(&database, url, settings, &clock).await;
         let base = format!("http://{}", server.address());
         let client = Client::builder().timeout(Duration::from_secs(30)).no_proxy().build().unwrap();
@@ -188,6 +204,23 @@ impl App {
             let length = std::fs::metadata(&path).unwrap().len();
             std::fs::write(&path, vec![0xAA; usize::try_from(length).unwrap()]).unwrap();
         }
+    }
+
+    /// Takes all money away from everybody, by a line of the ledger like any other.
+    pub(crate) async fn empty_balances(&self) {
+        let store = self.server.lock().unwrap().as_ref().expect("the service runs").store().clone();
+        let now = self.now();
+        store
+            .write("empty_balances", async |conn: &mut store::Conn| {
+                for tenant in store::tenants::all(conn).await? {
+                    let balance = store::ledger::balance(conn, tenant.tenant_id).await?;
+                    let entry = Random::seeded(7).id(now);
+                    store::ledger::credit(conn, tenant.tenant_id, entry, -balance, "adjustment", now).await?;
+                }
+                Ok::<_, store::Error>(())
+            })
+            .await
+            .unwrap();
     }
 
     /// Waits until no work is left in any queue.

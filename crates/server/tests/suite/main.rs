@@ -2,9 +2,25 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
 
+mod admin;
 mod app;
 mod body;
 mod database_down;
+mod identities;
+mod ingest;
+mod keys;
+mod legacy_keys;
+mod login;
+mod notifications;
+mod passwords;
 mod process;
+mod provider_peers;
+mod rate_limits;
+mod refusals;
+mod registration;
+mod secrets_in_logs;
+mod settings;
 mod shell;
 mod signer;
+mod signing;
+mod two_factor;

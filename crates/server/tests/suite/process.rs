@@ -75,6 +75,14 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    /// A test that fails must not leave its service behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn it_says_where_it_listens_and_what_to_do_next() {
     let directory = tempfile::tempdir().unwrap();

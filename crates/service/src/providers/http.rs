@@ -18,8 +18,8 @@ const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
 /// Why a sign-in did not come about.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The provider refuses the code or its verifier: whoever brought them is at fault.
-    #[error("the provider refuses the code or its verifier")]
+    /// The code or its verifier is not good, or not of one sign-in: whoever brought them is at fault.
+    #[error("the code or its verifier is refused")]
     GrantRefused,
     /// The provider gives no identity before it has verified the address.
     #[error("the provider has not verified the address")]

@@ -130,7 +130,12 @@ pub(super) fn verify(
     })?;
     let claims = claims.claims;
     claims.check(expected).map_err(|cause| Failure::at(STEP, cause))?;
-    Ok(claims.profile)
+    match claims.nonce.as_deref() {
+        Some(nonce) if nonce == expected.nonce => Ok(claims.profile),
+        // The issuer does vouch for it: the code and the verifier that were brought are not of the same sign-in.
+        Some(_) => Err(Failure::GrantRefused),
+        None => Err(Failure::at(STEP, "it does not say for which sign-in")),
+    }
 }
 
 impl Claims {
@@ -154,9 +159,6 @@ impl Claims {
         }
         if Timestamp::from_seconds(self.iat) > expected.now + LEEWAY {
             return Err("it was issued in the future");
-        }
-        if self.nonce.as_deref() != Some(expected.nonce) {
-            return Err("it is of another sign-in");
         }
         if !(1..=MAX_SUBJECT).contains(&self.profile.sub.len()) {
             return Err("it names nobody");

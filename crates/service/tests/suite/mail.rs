@@ -89,7 +89,7 @@ async fn a_busy_server_is_asked_again_later(office: &Office) {
     office.advance((FIRST_WAIT * 2).mul_f64(SPREAD));
     office.until_left(0).await;
     workers.drain().await;
-    let answers = peer.answers();
+    let answers = peer.close();
     let answers: Vec<_> = answers.iter().map(|answer| (answer.to.as_str(), answer.code)).collect();
     let (ann, bob) = ("ann@example.com", "bob@example.com");
     assert_eq!(answers, [(ann, 451), (bob, 250), (ann, 451), (ann, 250)]);
@@ -102,7 +102,7 @@ async fn a_mail_that_is_refused_for_good_is_dropped(office: &Office) {
     office.queue(&mailer, &mail_to("nobody@example.com")).await;
     office.until_left(0).await;
     workers.drain().await;
-    let codes: Vec<_> = peer.answers().iter().map(|answer| answer.code).collect();
+    let codes: Vec<_> = peer.close().iter().map(|answer| answer.code).collect();
     assert_eq!(codes, [550]);
 }
 
@@ -172,7 +172,7 @@ async fn nothing_is_sent_to_a_server_without_encryption(office: &Office) {
     let naked = Transport::smtp(&format!("smtp://127.0.0.1:{}", plain.port())).unwrap();
     let url = format!("smtp://127.0.0.1:{}", peer.port());
     mended(office, &peer, naked, Transport::smtp_trusting(&url, peer.authority()).unwrap()).await;
-    assert!(plain.answers().is_empty());
+    assert!(plain.close().is_empty());
 }
 
 async fn a_wrong_password_costs_no_mail(office: &Office) {
@@ -245,8 +245,8 @@ async fn queue_a_hundred(office: &Office, mailer: &Mailer) -> BTreeSet<String> {
 }
 
 /// Asserts that everybody got one mail.
-fn each_got_one(peer: &Peer, people: &BTreeSet<String>) {
-    let answers = peer.answers();
+fn each_got_one(peer: Peer, people: &BTreeSet<String>) {
+    let answers = peer.close();
     assert_eq!(answers.len(), people.len());
     assert_eq!(&answers.into_iter().map(|answer| answer.to).collect::<BTreeSet<_>>(), people);
 }
@@ -263,7 +263,7 @@ async fn two_workers_send_each_mail_once(office: &Office) {
     for worker in workers {
         worker.drain().await;
     }
-    each_got_one(&peer, &people);
+    each_got_one(peer, &people);
 }
 
 async fn a_worker_that_is_stopped_loses_nothing(office: &Office) {
@@ -276,7 +276,7 @@ async fn a_worker_that_is_stopped_loses_nothing(office: &Office) {
     let workers = start(&mailer);
     office.until_left(0).await;
     workers.drain().await;
-    each_got_one(&peer, &people);
+    each_got_one(peer, &people);
 }
 
 async fn the_mail_of_a_worker_that_died_is_taken_again(office: &Office) {
@@ -316,7 +316,7 @@ async fn a_mail_that_cannot_be_read_or_sent_is_dropped(office: &Office) {
     let workers = start(&mailer);
     office.until_left(0).await;
     workers.drain().await;
-    let reached: Vec<_> = peer.answers().into_iter().map(|answer| answer.to).collect();
+    let reached: Vec<_> = peer.close().into_iter().map(|answer| answer.to).collect();
     assert_eq!(reached, ["bob@example.com"]);
 }
 

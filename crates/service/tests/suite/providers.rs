@@ -3,7 +3,6 @@
 mod broken;
 mod github;
 mod google;
-mod peer;
 mod scripted;
 mod tokens;
 
@@ -48,10 +47,7 @@ fn github_at(url: &Url) -> GithubOptions {
 
 /// The person agrees at the provider; what the provider sends back to us with their browser.
 async fn agree(authorization: Url, person: &[(&str, &str)]) -> HashMap<String, String> {
-    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let answer = browser.post(authorization).form(person).send().await.unwrap();
-    assert_eq!(answer.status(), 302);
-    let location: Url = answer.headers()["location"].to_str().unwrap().parse().unwrap();
+    let location = testkit::agree(authorization, person).await;
     assert_eq!(location.host_str(), Some("example.test"));
     location.query_pairs().into_owned().collect()
 }

@@ -245,8 +245,8 @@ const HOT_PATHS: &[(&str, &str)] = &[
         "SELECT delivery_id, payload FROM webhook_deliveries
          WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
     ),
-    ("due messages", "SELECT tenant_id, message_id FROM outbox WHERE due_at <= $1 ORDER BY due_at LIMIT $2"),
-    ("when to wake for a message", "SELECT min(due_at) FROM outbox"),
+    ("due messages", "SELECT tenant_id, message_id FROM outbox WHERE channel = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3"),
+    ("when to wake for a message", "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1"),
     (
         "firings, newest first",
         "SELECT firing_id, detail FROM rule_firings

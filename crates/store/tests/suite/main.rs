@@ -40,6 +40,7 @@ macro_rules! fetch_all {
 }
 
 mod catalogue;
+mod conditions;
 mod hot_paths;
 mod migrations;
 mod transactions;

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -17,6 +18,7 @@ pub(super) struct Peer {
     port: u16,
     authority: Option<String>,
     answers: watch::Receiver<Vec<Answer>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 /// What the server says of itself at the start.
@@ -82,8 +84,8 @@ impl Peer {
         output.read_line(&mut line).unwrap();
         let greeting: Greeting = serde_json::from_str(&line).expect("the mail server says where it listens");
         let (sender, answers) = watch::channel(Vec::new());
-        std::thread::spawn(move || collect(output, &sender));
-        Self { process, port: greeting.port, authority: greeting.authority, answers }
+        let reader = Some(std::thread::spawn(move || collect(output, &sender)));
+        Self { process, port: greeting.port, authority: greeting.authority, answers, reader }
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -103,6 +105,13 @@ impl Peer {
     /// What it has answered so far.
     pub(super) fn answers(&self) -> Vec<Answer> {
         self.answers.borrow().clone()
+    }
+
+    /// Ends it, and returns all that it ever answered.
+    pub(super) fn close(mut self) -> Vec<Answer> {
+        drop(self.process.stdin.take());
+        self.reader.take().unwrap().join().unwrap();
+        self.answers()
     }
 
     /// Waits until it has given this many answers.

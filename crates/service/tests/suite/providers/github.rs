@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use model::Provider;
 use serde_json::{Value, json};
 use service::{Clock, GithubOptions, Kind, ProvenIdentity, Providers};
+use testkit::GithubPeer;
 
-use super::peer::Peer;
 use super::{
     CHALLENGE, CLIENT_ID, CLIENT_SECRET, OTHER_VERIFIER, STATE, VERIFIER, agree, assert_broken,
     assert_refused, github_at, providers,
@@ -14,17 +14,10 @@ use super::{
 
 const CALLBACK: &str = "https://example.test/auspex/console/oauth/github";
 
-fn github(callback: &str, more: &[&str]) -> (Peer, Providers) {
-    let registered = ["--client-id", CLIENT_ID, "--client-secret", CLIENT_SECRET, "--redirect-uri", callback];
-    let peer = Peer::start("github.py", &[&registered, more].concat());
-    let providers = providers(None, Some(github_at(&peer.url)), Clock::system());
+fn github(callback: &str, more: &[&str]) -> (GithubPeer, Providers) {
+    let peer = GithubPeer::start(CLIENT_ID, CLIENT_SECRET, callback, more);
+    let providers = providers(None, Some(github_at(peer.url())), Clock::system());
     (peer, providers)
-}
-
-async fn person(peer: &Peer, id: u64, profile: Value) {
-    let address = peer.url.join(&format!("/people/{id}")).unwrap();
-    let request = reqwest::Client::builder().build().unwrap().put(address).json(&profile);
-    assert_eq!(request.send().await.unwrap().status(), 204);
 }
 
 fn ann() -> Value {
@@ -44,7 +37,7 @@ async fn code(providers: &Providers, id: &str) -> String {
 #[tokio::test]
 async fn a_person_signs_in() {
     let (peer, providers) = github(CALLBACK, &[]);
-    person(&peer, 42, ann()).await;
+    peer.person(42, &ann()).await;
     let first = code(&providers, "42").await;
     let expected = ProvenIdentity {
         subject: "42".to_owned(),
@@ -65,12 +58,12 @@ async fn an_unverified_address_is_told_as_such() {
         {"email": "bob@example.com", "primary": true, "verified": false},
     ]});
     let (peer, lenient) = github(CALLBACK, &[]);
-    person(&peer, 7, bob.clone()).await;
+    peer.person(7, &bob).await;
     let found = lenient.identify(Provider::Github, &code(&lenient, "7").await, VERIFIER).await.unwrap();
     assert_eq!((found.email.as_str(), found.email_verified, found.name), ("bob@example.com", false, None));
 
     let (peer, strict) = github(CALLBACK, &["--refuse-unverified"]);
-    person(&peer, 7, bob).await;
+    peer.person(7, &bob).await;
     let error = strict.identify(Provider::Github, &code(&strict, "7").await, VERIFIER).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Forbidden, "{error:?}");
 }
@@ -78,8 +71,8 @@ async fn an_unverified_address_is_told_as_such() {
 #[tokio::test]
 async fn a_wrong_registration_is_the_operator_s_to_mend() {
     let (peer, honest) = github(CALLBACK, &[]);
-    person(&peer, 42, ann()).await;
-    let options = GithubOptions { client_secret: "hush hush".to_owned(), ..github_at(&peer.url) };
+    peer.person(42, &ann()).await;
+    let options = GithubOptions { client_secret: "hush hush".to_owned(), ..github_at(peer.url()) };
     let wrong = providers(None, Some(options), Clock::system());
     let outcome = wrong.identify(Provider::Github, &code(&honest, "42").await, VERIFIER).await;
     assert_broken(outcome, "incorrect_client_credentials");

@@ -1,39 +1,21 @@
 //! Sign-in at a real OpenID Connect provider.
 
 use model::Provider;
-use serde_json::{Value, json};
+use serde_json::json;
 use service::{Clock, GoogleOptions, ProvenIdentity, Providers};
+use testkit::GooglePeer;
 
-use super::peer::Peer;
 use super::{CHALLENGE, OTHER_VERIFIER, STATE, VERIFIER, agree, assert_broken, assert_refused, providers};
 
 /// A provider at which this service is registered, and what it registered.
-async fn registered() -> (Peer, GoogleOptions) {
-    let peer = Peer::start("oidc.py", &[]);
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let registration = reqwest::Client::builder()
-        .build()
-        .unwrap()
-        .post(peer.url.join("/oauth2/clients").unwrap())
-        .json(&json!({"redirect_uris": ["https://example.test/auspex/console/oauth/google"]}))
-        .send()
-        .await
-        .unwrap();
-    let client: Value = registration.json().await.unwrap();
+async fn registered() -> (GooglePeer, GoogleOptions) {
+    let peer = GooglePeer::start("https://example.test/auspex/console/oauth/google").await;
     let options = GoogleOptions {
-        client_id: client["client_id"].as_str().unwrap().to_owned(),
-        client_secret: client["client_secret"].as_str().unwrap().to_owned(),
-        issuer: peer.url.clone(),
+        client_id: peer.client_id.clone(),
+        client_secret: peer.client_secret.clone(),
+        issuer: peer.url().clone(),
     };
     (peer, options)
-}
-
-async fn person(peer: &Peer, subject: &str, claims: Value) {
-    let request = reqwest::Client::builder()
-        .build()
-        .unwrap()
-        .put(peer.url.join("/users/").unwrap().join(subject).unwrap());
-    assert_eq!(request.json(&claims).send().await.unwrap().status(), 204);
 }
 
 /// The code that the provider gives to the person's browser.
@@ -48,7 +30,7 @@ async fn code(providers: &Providers, subject: &str) -> String {
 async fn a_person_signs_in() {
     let (peer, options) = registered().await;
     let providers = providers(Some(options), None, Clock::system());
-    person(&peer, "ann-1", json!({"email": "ann@example.com", "email_verified": true, "name": "Ann"})).await;
+    peer.person("ann-1", &json!({"email": "ann@example.com", "email_verified": true, "name": "Ann"})).await;
     let first = code(&providers, "ann-1").await;
     let ann = ProvenIdentity {
         subject: "ann-1".to_owned(),
@@ -60,21 +42,21 @@ async fn a_person_signs_in() {
     assert_refused(providers.identify(Provider::Google, &first, VERIFIER).await);
     assert_refused(providers.identify(Provider::Google, "made-up", VERIFIER).await);
 
-    person(&peer, "bob-2", json!({"email": "bob@example.com"})).await;
+    peer.person("bob-2", &json!({"email": "bob@example.com"})).await;
     let second = code(&providers, "bob-2").await;
     let bob = providers.identify(Provider::Google, &second, VERIFIER).await.unwrap();
     assert_eq!((bob.subject.as_str(), bob.email_verified, bob.name), ("bob-2", false, None));
 
     // This provider does not look at the verifier; its nonce still ties the token to it.
     let third = code(&providers, "bob-2").await;
-    assert_broken(providers.identify(Provider::Google, &third, OTHER_VERIFIER).await, "of another sign-in");
+    assert_refused(providers.identify(Provider::Google, &third, OTHER_VERIFIER).await);
 }
 
 #[tokio::test]
 async fn who_has_no_address_cannot_sign_in() {
     let (peer, options) = registered().await;
     let providers = providers(Some(options), None, Clock::system());
-    person(&peer, "cat-3", json!({"name": "Cat"})).await;
+    peer.person("cat-3", &json!({"name": "Cat"})).await;
     let code = code(&providers, "cat-3").await;
     assert_broken(providers.identify(Provider::Google, &code, VERIFIER).await, "it has no email address");
 }
@@ -83,7 +65,7 @@ async fn who_has_no_address_cannot_sign_in() {
 async fn a_wrong_secret_is_the_operator_s_to_mend() {
     let (peer, options) = registered().await;
     let honest = providers(Some(options.clone()), None, Clock::system());
-    person(&peer, "ann-1", json!({"email": "ann@example.com"})).await;
+    peer.person("ann-1", &json!({"email": "ann@example.com"})).await;
     let code = code(&honest, "ann-1").await;
     let wrong = GoogleOptions { client_secret: "wrong".to_owned(), ..options };
     let wrong = providers(Some(wrong), None, Clock::system());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use service::ProvenIdentity;
 
 use super::scripted::{ACCESS_TOKEN, CODE, Issuer, NOW, Reply, key, key_set, signed};
-use super::{CLIENT_ID, CLIENT_SECRET, VERIFIER, assert_broken};
+use super::{CLIENT_ID, CLIENT_SECRET, VERIFIER, assert_broken, assert_refused};
 
 fn ann() -> ProvenIdentity {
     ProvenIdentity {
@@ -77,8 +77,7 @@ async fn a_signed_token_that_says_something_else_is_not_believed() {
         (json!({"exp": null}), "malformed"),
         (json!({"iat": NOW + 61}), "in the future"),
         (json!({"iat": null}), "malformed"),
-        (json!({"nonce": "another"}), "another sign-in"),
-        (json!({"nonce": null}), "another sign-in"),
+        (json!({"nonce": null}), "for which sign-in"),
         (json!({"sub": ""}), "names nobody"),
         (json!({"sub": "a".repeat(256)}), "names nobody"),
         (json!({"sub": null}), "malformed"),
@@ -89,6 +88,16 @@ async fn a_signed_token_that_says_something_else_is_not_believed() {
     issuer.hands.advance(Duration::from_mins(61));
     issuer.gives(&issuer.token());
     assert_broken(issuer.identify().await, "expired");
+}
+
+#[tokio::test]
+async fn a_code_of_another_sign_in_is_refused_to_whoever_brought_it() {
+    let issuer = Issuer::start().await;
+    issuer.gives(&issuer.token_with(json!({"nonce": "another"})));
+    assert_refused(issuer.identify().await);
+    // A failure of the issuer's comes first: the code of a broken one says nothing about who brought it.
+    issuer.gives(&issuer.token_with(json!({"nonce": "another", "aud": "another"})));
+    assert_broken(issuer.identify().await, "another client");
 }
 
 /// A token put together by hand, for what the library refuses to make.

@@ -1,0 +1,48 @@
+//! Every analyzer is measured in the same way, and an inquiry without a single answer is a failure.
+
+use metrics::{counter, histogram};
+use tokio::time::Instant;
+
+use crate::{Failure, Findings};
+
+/// Awaits the findings of an analyzer, and counts what came of them.
+pub(crate) async fn measured(
+    analyzer: &'static str,
+    answering: impl Future<Output = Result<Findings, Failure>>,
+) -> Result<Findings, Failure> {
+    let started = Instant::now();
+    let result = answering.await;
+    if let Ok(findings) = &result {
+        let answered = findings.answers.iter().filter(|answer| answer.is_ok()).count();
+        count_answers("answered", answered);
+        count_answers("failed", findings.answers.len() - answered);
+    }
+    let result = result.and_then(with_an_answer);
+    let outcome = match &result {
+        Ok(_) => "answered",
+        Err(Failure::Throttled { .. }) => {
+            counter!("auspex_analyzer_throttled_total").increment(1);
+            "throttled"
+        }
+        Err(Failure::Down(_)) => "down",
+        Err(Failure::Failed(_)) => "failed",
+    };
+    histogram!("auspex_analyzer_seconds", "analyzer" => analyzer, "outcome" => outcome)
+        .record(started.elapsed().as_secs_f64());
+    result
+}
+
+fn count_answers(outcome: &'static str, number: usize) {
+    counter!("auspex_analyzer_answers_total", "outcome" => outcome)
+        .increment(number.try_into().unwrap_or(u64::MAX));
+}
+
+fn with_an_answer(findings: Findings) -> Result<Findings, Failure> {
+    if findings.answers.iter().any(Result::is_ok) {
+        return Ok(findings);
+    }
+    match findings.answers.first() {
+        Some(Err(error)) => Err(Failure::failed(error.clone())),
+        _ => Ok(findings),
+    }
+}

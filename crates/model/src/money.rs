@@ -1,0 +1,95 @@
+//! Money in integers: micro-dollars for amounts, and exact decimals for what they were worked out from.
+
+use std::fmt;
+
+/// Prices of a model's tokens, in micro-dollars a million tokens, and the margin on them, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tariff {
+    /// For a million tokens that the model reads.
+    pub input_per_mtok: u64,
+    /// For a million tokens that the model writes.
+    pub output_per_mtok: u64,
+    /// What the cost is multiplied by; a million is one.
+    pub margin: u64,
+}
+
+/// What an analysis cost and what it is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// The cost, in millionths of a micro-dollar: tokens times micro-dollars a million tokens.
+    cost_picos: u128,
+    /// The margin in millionths.
+    margin: u64,
+    /// The charge in micro-dollars: cost times margin, rounded half up.
+    pub micros: i64,
+}
+
+const MILLION: u128 = 1_000_000;
+
+impl Tariff {
+    /// What so many tokens are charged.
+    pub fn charge(&self, input_tokens: u64, output_tokens: u64) -> Charge {
+        let cost_picos = u128::from(input_tokens) * u128::from(self.input_per_mtok)
+            + u128::from(output_tokens) * u128::from(self.output_per_mtok);
+        let scaled = cost_picos * u128::from(self.margin);
+        let divisor = MILLION * MILLION;
+        let micros = (scaled + divisor / 2) / divisor;
+        Charge { cost_picos, margin: self.margin, micros: i64::try_from(micros).unwrap_or(i64::MAX) }
+    }
+}
+
+impl Charge {
+    /// The cost in dollars, as exact decimal text.
+    pub fn cost_usd(&self) -> String {
+        Decimal(self.cost_picos, 12).to_string()
+    }
+
+    /// The margin, as exact decimal text.
+    pub fn cost_margin(&self) -> String {
+        Decimal(u128::from(self.margin), 6).to_string()
+    }
+}
+
+/// A number with so many decimals, written without zeros at its end.
+struct Decimal(u128, u32);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one = 10_u128.pow(self.1);
+        let decimals = format!("{:0width$}", self.0 % one, width = self.1 as usize);
+        let decimals = decimals.trim_end_matches('0');
+        if decimals.is_empty() {
+            write!(formatter, "{}", self.0 / one)
+        } else {
+            write!(formatter, "{}.{decimals}", self.0 / one)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARIFF: Tariff = Tariff { input_per_mtok: 100_000, output_per_mtok: 400_000, margin: 1_000_000 };
+
+    #[test]
+    fn a_charge_is_cost_times_margin_rounded_half_up() {
+        let charge = TARIFF.charge(1_000, 10);
+        assert_eq!(
+            (charge.micros, charge.cost_usd().as_str(), charge.cost_margin().as_str()),
+            (104, "0.000104", "1")
+        );
+        assert_eq!(TARIFF.charge(4, 0).micros, 0, "0.4 micro-dollars");
+        assert_eq!(TARIFF.charge(5, 0).micros, 1, "0.5 micro-dollars");
+        assert_eq!(TARIFF.charge(5, 0).cost_usd(), "0.0000005");
+        let with_margin = Tariff { margin: 1_250_000, ..TARIFF }.charge(1_000_000, 0);
+        assert_eq!((with_margin.micros, with_margin.cost_margin().as_str()), (125_000, "1.25"));
+        assert_eq!(TARIFF.charge(0, 0).cost_usd(), "0");
+    }
+
+    #[test]
+    fn the_largest_numbers_do_not_overflow() {
+        let tariff = Tariff { input_per_mtok: 999_999_999_000_000, output_per_mtok: 0, margin: 1_000_000 };
+        assert_eq!(tariff.charge(u64::from(u32::MAX), 0).micros, 4_294_967_290_705_032_705);
+    }
+}

@@ -1,0 +1,101 @@
+//! Events about objects: in, and listed.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use model::api::{Error, EventList, IngestAccepted, IngestRequest, ModerationVerdict};
+use service::Ingested;
+
+use super::App;
+use super::authenticate::Authenticated;
+use super::envelope::Refusal;
+use super::extract;
+
+/// Record events about an object.
+///
+/// Answers 202 at once and schedules a debounced analysis; with `wait: true` it scores the object and answers 200 with a
+/// verdict. With the header `Idempotency-Key`, a repeat records nothing again. After 429 with `Events-Recorded: true`,
+/// 502 and 503 the events are recorded all the same: do not send them again.
+#[utoipa::path(post, path = "/v1/objects/{object_id}/events", tag = "objects",
+    params(
+        ("object_id" = String, Path, description = "Your own id of the object, 1 to 255 characters."),
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; remembered 24 hours."),
+    ),
+    request_body = IngestRequest, responses(
+    (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
+    (status = 202, description = "Recorded; an analysis is scheduled.", body = IngestAccepted),
+    (status = 402, description = "The prepaid balance is empty; nothing was recorded.", body = Error),
+    (status = 409, description = "A request that waited for a verdict was repeated.", body = Error),
+    (status = 422, description = "The `Idempotency-Key` was used for another object.", body = Error),
+    (status = 502, description = "The analyzer failed.", body = Error),
+))]
+pub(super) async fn ingest(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+    headers: HeaderMap,
+    extract::Json(request): extract::Json<IngestRequest>,
+) -> Result<Response, Refusal> {
+    let key = idempotency_key(&headers)?;
+    Ok(match app.service.ingest(caller.tenant, &object_id, request, key).await? {
+        Ingested::Accepted(accepted) => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
+        Ingested::Verdict(verdict) => Json(*verdict).into_response(),
+        Ingested::Replayed(accepted) => {
+            let replayed = [("idempotent-replayed", HeaderValue::from_static("true"))];
+            (StatusCode::ACCEPTED, replayed, Json(accepted)).into_response()
+        }
+    })
+}
+
+/// Record events about an object.
+///
+/// Deprecated: the same as `POST /v1/objects/{object_id}/events`.
+#[utoipa::path(post, path = "/v1/objects/{object_id}/ingest", tag = "objects",
+    params(
+        ("object_id" = String, Path, description = "Your own id of the object, 1 to 255 characters."),
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; remembered 24 hours."),
+    ),
+    request_body = IngestRequest, responses(
+    (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
+    (status = 202, description = "Recorded; an analysis is scheduled.", body = IngestAccepted),
+    (status = 402, description = "The prepaid balance is empty; nothing was recorded.", body = Error),
+    (status = 409, description = "A request that waited for a verdict was repeated.", body = Error),
+    (status = 422, description = "The `Idempotency-Key` was used for another object.", body = Error),
+    (status = 502, description = "The analyzer failed.", body = Error),
+))]
+pub(super) async fn ingest_alias(
+    app: State<App>,
+    caller: Authenticated,
+    object_id: extract::Path<String>,
+    headers: HeaderMap,
+    request: extract::Json<IngestRequest>,
+) -> Result<Response, Refusal> {
+    ingest(app, caller, object_id, headers, request).await
+}
+
+/// List an object's most recent events.
+///
+/// Up to 200, newest first; none for an object that does not exist.
+#[utoipa::path(get, path = "/v1/objects/{object_id}/events", tag = "objects",
+    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    (status = 200, body = EventList),
+    (status = 400, description = "The id cannot be one.", body = Error),
+))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+) -> Result<Json<EventList>, Refusal> {
+    Ok(Json(app.service.events(caller.tenant, &object_id).await?))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, service::Error> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(service::Error::bad_request("Idempotency-Key: there must be only one"));
+    }
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(Some).map_err(|_| service::Error::bad_request("Idempotency-Key: it must be text"))
+}

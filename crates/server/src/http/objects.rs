@@ -1,0 +1,134 @@
+//! Objects and their answers.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::api::{AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState, Overview};
+use serde::Deserialize;
+use service::{ObjectQuery, Sort};
+use utoipa::IntoParams;
+
+use super::App;
+use super::authenticate::Authenticated;
+use super::envelope::Refusal;
+use super::extract;
+
+/// What a list shows.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListParameters {
+    /// A part of an object's id or display name.
+    q: Option<String>,
+    /// `recent`: last seen first; `flagged`: highest yes/no probability first; `trust`: highest score first.
+    #[param(example = "recent")]
+    sort: Option<String>,
+    /// The page size.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+    /// Rows to skip.
+    #[param(minimum = 0)]
+    offset: Option<i64>,
+    /// `next_cursor` of the page before; `offset` is ignored then, and `q` and `sort` must stay the same.
+    cursor: Option<String>,
+}
+
+/// The account at a glance.
+#[utoipa::path(get, path = "/v1/overview", tag = "objects", responses((status = 200, body = Overview)))]
+pub(super) async fn overview(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<Overview>, Refusal> {
+    Ok(Json(app.service.overview(caller.tenant).await?))
+}
+
+/// List objects.
+#[utoipa::path(get, path = "/v1/objects", tag = "objects", params(ListParameters), responses(
+    (status = 200, body = ObjectList),
+    (status = 400, description = "A parameter is out of range, or the cursor belongs to another list.", body = Error),
+))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<ListParameters>,
+) -> Result<Json<ObjectList>, Refusal> {
+    let sort = match parameters.sort.as_deref() {
+        None | Some("recent") => Sort::Recent,
+        Some("flagged") => Sort::Flagged,
+        Some("trust") => Sort::Trust,
+        Some(_) => {
+            return Err(service::Error::bad_request("sort: it must be recent, flagged or trust").into());
+        }
+    };
+    let query = ObjectQuery {
+        q: parameters.q,
+        sort,
+        limit: parameters.limit.unwrap_or(100),
+        offset: parameters.offset.unwrap_or(0),
+        cursor: parameters.cursor,
+    };
+    Ok(Json(app.service.objects(caller.tenant, &query).await?))
+}
+
+/// Read an object's answers.
+#[utoipa::path(get, path = "/v1/objects/{object_id}", tag = "objects",
+    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    (status = 200, body = ObjectAnalysis),
+    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 404, description = "There is no such object.", body = Error),
+))]
+pub(super) async fn read(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+) -> Result<Json<ObjectAnalysis>, Refusal> {
+    Ok(Json(app.service.object(caller.tenant, &object_id).await?))
+}
+
+/// Delete an object.
+///
+/// Removes its events, answers, summary and queued work. The ledger keeps its lines.
+#[utoipa::path(delete, path = "/v1/objects/{object_id}", tag = "objects",
+    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    (status = 204, description = "Deleted."),
+    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 404, description = "There is no such object.", body = Error),
+))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+) -> Result<StatusCode, Refusal> {
+    app.service.delete_object(caller.tenant, &object_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Read what is known of an object beside its answers.
+#[utoipa::path(get, path = "/v1/objects/{object_id}/state", tag = "objects",
+    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    (status = 200, body = ObjectState),
+    (status = 400, description = "The id cannot be one.", body = Error),
+))]
+pub(super) async fn state(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+) -> Result<Json<ObjectState>, Refusal> {
+    Ok(Json(app.service.object_state(caller.tenant, &object_id).await?))
+}
+
+/// Analyze an object again.
+///
+/// Runs at live priority.
+#[utoipa::path(post, path = "/v1/objects/{object_id}/analyze", tag = "objects",
+    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    (status = 202, body = AnalyzeScheduled),
+    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 404, description = "The object has no events.", body = Error),
+))]
+pub(super) async fn analyze(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+) -> Result<(StatusCode, Json<AnalyzeScheduled>), Refusal> {
+    Ok((StatusCode::ACCEPTED, Json(app.service.analyze_object(caller.tenant, &object_id).await?)))
+}

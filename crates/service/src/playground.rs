@@ -1,0 +1,144 @@
+//! Asking without recording: the playground, and the wire format of typed decision models.
+
+use model::api::{
+    PlaygroundRequest, PlaygroundVerdict, SystemOneAnswer, SystemOneQuestion, SystemOneRequest,
+    SystemOneResponse, SystemOneUsage,
+};
+use model::{Answer, Question, SignalType, TenantId, event};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use store::Conn;
+use store::recording::DEFAULT_OBJECT_TYPE;
+
+use crate::analysis::{Asked, Found, Occasion, Which, refusal};
+use crate::{Error, Result, Service};
+
+/// Events of one request.
+const MAX_EVENTS: usize = 50;
+/// Questions of one request.
+const MAX_QUESTIONS: usize = 100;
+/// The largest state, in bytes: what a dossier may hold, with room.
+const MAX_STATE: usize = 64 * 1024;
+/// What a question without instructions asks.
+const NO_INSTRUCTIONS: &str = "\"Judge by the criteria.\"";
+
+impl Service {
+    /// Scores events on their own: records nothing, fires nothing, and is charged.
+    pub async fn play(&self, tenant: TenantId, request: PlaygroundRequest) -> Result<PlaygroundVerdict> {
+        let object_type = request.object_type.as_deref().unwrap_or(DEFAULT_OBJECT_TYPE);
+        event::check_object_type(object_type).map_err(Error::bad_request)?;
+        let events =
+            event::check_events(request.events, MAX_EVENTS, self.clock.now()).map_err(Error::bad_request)?;
+        let which = request.signals.as_deref().map_or(Which::All, Which::Keys);
+        self.in_flight(tenant, async || {
+            let asked = self
+                .store
+                .read("playground_signals", async |conn: &mut Conn| {
+                    self.demand_balance(conn, tenant).await?;
+                    Asked::load(conn, tenant, &which).await
+                })
+                .await?;
+            let verdict = PlaygroundVerdict {
+                analyzed: false,
+                model: self.analyzer.model().to_owned(),
+                latency_ms: 0,
+                answers: Vec::new(),
+                cost_micros: 0,
+                events_count: i64::try_from(events.len()).unwrap_or(i64::MAX),
+                reason: Some("no configured signal matched".to_owned()),
+            };
+            if asked.is_empty() {
+                return Ok(verdict);
+            }
+            let read = self.read_events(object_type, self.told(&events), 0, asked);
+            let found = self.ask(&read).await.map_err(refusal)?;
+            self.charge_unrecorded(tenant, &found).await?;
+            Ok(PlaygroundVerdict {
+                analyzed: true,
+                cost_micros: self.price_of(&found),
+                model: found.model,
+                latency_ms: found.latency_ms,
+                answers: found.answers,
+                reason: None,
+                ..verdict
+            })
+        })
+        .await
+    }
+
+    /// Answers questions about a state that the caller brings.
+    pub async fn system_one(
+        &self,
+        tenant: TenantId,
+        request: &SystemOneRequest,
+    ) -> Result<SystemOneResponse> {
+        let questions = parse_questions(request)?;
+        let state = state_text(&request.state)?;
+        self.in_flight(tenant, async || {
+            self.store
+                .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
+                .await?;
+            let found = self.inquire(&state, &questions).await.map_err(refusal)?;
+            self.charge_unrecorded(tenant, &found).await?;
+            let (input_tokens, output_tokens) = found.tokens();
+            let answers = found.answers.iter().map(|answer| {
+                let question = questions.iter().find(|question| question.key == answer.signal);
+                (answer.signal.clone(), wire_answer(answer, question))
+            });
+            Ok(SystemOneResponse {
+                model: found.model.clone(),
+                answers: answers.collect(),
+                usage: SystemOneUsage { input_tokens, output_tokens },
+            })
+        })
+        .await
+    }
+
+    async fn charge_unrecorded(&self, tenant: TenantId, found: &Found) -> Result<()> {
+        let occasion = Occasion { tenant, object_id: None, batch_id: None, is_sync: true };
+        self.store.write("charge", async |conn: &mut Conn| self.charge(conn, found, &occasion).await).await
+    }
+}
+
+fn parse_questions(request: &SystemOneRequest) -> Result<Vec<Question>> {
+    if request.questions.is_empty() || request.questions.len() > MAX_QUESTIONS {
+        return Err(Error::bad_request(format!("questions: there must be 1 to {MAX_QUESTIONS}")));
+    }
+    let parse = |(id, question): (&String, &SystemOneQuestion)| {
+        let instructions = question.instructions.as_deref().map_or(NO_INSTRUCTIONS, RawValue::get);
+        let criteria = question.criteria.as_deref().map(RawValue::get);
+        Question::parse(id, question.kind, instructions, criteria)
+            .map_err(|error| Error::bad_request(format!("questions.{id}.{error}")))
+    };
+    request.questions.iter().map(parse).collect()
+}
+
+/// A text as it is; anything else as JSON.
+fn state_text(state: &RawValue) -> Result<String> {
+    let text = match serde_json::from_str(state.get()) {
+        Ok(Value::String(text)) => text,
+        _ => state.get().to_owned(),
+    };
+    if text.len() > MAX_STATE {
+        return Err(Error::bad_request(format!("state: it must have at most {MAX_STATE} bytes")));
+    }
+    Ok(text)
+}
+
+fn wire_answer(answer: &Answer, question: Option<&Question>) -> SystemOneAnswer {
+    let legend = question.filter(|question| question.kind == SignalType::Score).map(|question| {
+        let text = |description: &Option<Value>| {
+            description.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        question.candidates.iter().map(|level| (level.name.clone(), text(&level.description))).collect()
+    });
+    SystemOneAnswer {
+        kind: answer.kind,
+        noul: answer.noul,
+        choice: answer.choice.clone(),
+        score: answer.score,
+        probabilities: answer.probabilities.clone(),
+        confidence: answer.confidence,
+        legend,
+    }
+}

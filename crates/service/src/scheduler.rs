@@ -1,0 +1,265 @@
+//! The scheduler: claims due analyses, live before bulk and tenants in turn, and runs as many as there are workers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use analyzer::Failure;
+use model::{TenantId, Timestamp};
+use store::jobs::{self, Claimed, Lease, Priority};
+use store::{Backend, Conn};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, warn};
+
+use crate::analysis::{Asked, Occasion, Which};
+use crate::{Error, Result, Service};
+
+/// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
+const POLL: Duration = Duration::from_secs(1);
+/// How much longer than the analyzer's deadline a job is held.
+const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// Tries of an analysis that fails upstream.
+const MAX_TRIES: i64 = 5;
+/// The wait after the first failure; it doubles with each.
+const RETRY_BASE: Duration = Duration::from_secs(5);
+/// The wait when the analyzer is throttling or down and does not say for how long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a job waits for money before it is looked at again; a top-up wakes it earlier.
+const UNPAID_WAIT: Duration = Duration::from_mins(5);
+
+pub(crate) struct Scheduler {
+    service: Arc<Service>,
+    places: Arc<Semaphore>,
+    /// The tenant that was served last, for each priority.
+    turns: HashMap<&'static str, TenantId>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(service: Arc<Service>) -> Self {
+        let places = Arc::new(Semaphore::new(usize::from(service.options.workers)));
+        Self { service, places, turns: HashMap::new() }
+    }
+
+    /// Works until it is told to stop, and then finishes what is in hand.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        if self.service.store.backend() == Backend::Sqlite {
+            // One process has a SQLite file: whoever held these leases is gone.
+            let voided = self
+                .service
+                .store
+                .write("void_leases", async |conn: &mut Conn| jobs::void_leases(conn).await)
+                .await;
+            if let Err(error) = voided {
+                error!(%error, "cannot void the leases of an earlier process");
+            }
+        }
+        let tasks = TaskTracker::new();
+        while !stop.is_cancelled() {
+            let wait = match self.claim_and_start(&tasks).await {
+                Ok(wait) => wait,
+                Err(error) => {
+                    error!(cause = error.cause(), "cannot claim analyses: {error}");
+                    self.service.clock.now() + POLL
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.service.bell.rung() => {}
+                () = self.service.clock.sleep_until(wait) => {}
+            }
+        }
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    /// Starts as many due analyses as there are free places; returns when to look again.
+    async fn claim_and_start(&mut self, tasks: &TaskTracker) -> Result<Timestamp> {
+        let now = self.service.clock.now();
+        let free = self.places.available_permits();
+        let due = self.service.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
+        if free == 0 || due.is_none_or(|due| due > now) {
+            // A place that gets free rings the bell.
+            return Ok(due.map_or(now + POLL, |due| due.max(now + Duration::from_millis(1)).min(now + POLL)));
+        }
+        let until = now + self.service.options.analyzer_timeout + LEASE_MARGIN;
+        let lease = Lease { token: self.service.random.id(now), until };
+        let claimed = self.claim(now, lease, free).await?;
+        let took_all = claimed.len() == free;
+        for job in claimed {
+            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { break };
+            let service = Arc::clone(&self.service);
+            tasks.spawn(async move {
+                service.work(&job, lease).await;
+                drop(place);
+                service.bell.ring();
+            });
+        }
+        Ok(if took_all { now + POLL } else { now })
+    }
+
+    /// Takes due jobs: live ones first; of each tenant its share, beginning after the one that was served last.
+    async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<Claimed>> {
+        let mut claimed = Vec::new();
+        for (name, priority) in [("live", Priority::Live), ("bulk", Priority::Bulk)] {
+            let left = free - claimed.len();
+            if left == 0 {
+                break;
+            }
+            let after = self.turns.get(name).copied();
+            let taken = self
+                .service
+                .store
+                .write("claim_jobs", async |conn: &mut Conn| {
+                    claim_in_turn(conn, priority, after, now, lease, left).await
+                })
+                .await?;
+            if let Some(job) = taken.last() {
+                self.turns.insert(name, job.tenant_id);
+            }
+            claimed.extend(taken);
+        }
+        Ok(claimed)
+    }
+}
+
+async fn claim_in_turn(
+    conn: &mut Conn,
+    priority: Priority,
+    after: Option<TenantId>,
+    now: Timestamp,
+    lease: Lease,
+    free: usize,
+) -> store::Result<Vec<Claimed>> {
+    let mut tenants = Vec::new();
+    let mut cursor = after;
+    // Once around at the most: past the end it goes on from the start, up to where it began.
+    let mut wrapped = after.is_none();
+    while tenants.len() < free {
+        match jobs::next_tenant(conn, priority, cursor).await? {
+            Some(tenant) if !tenants.contains(&tenant) => {
+                tenants.push(tenant);
+                cursor = Some(tenant);
+            }
+            Some(_) => break,
+            None if wrapped => break,
+            None => {
+                wrapped = true;
+                cursor = None;
+            }
+        }
+    }
+    let mut claimed: Vec<Claimed> = Vec::new();
+    for (index, tenant) in tenants.iter().enumerate() {
+        let left = free - claimed.len();
+        let share = left.div_ceil(tenants.len() - index);
+        let share = i64::try_from(share).unwrap_or(1);
+        claimed.extend(jobs::claim(conn, *tenant, priority, now, lease, share).await?);
+    }
+    Ok(claimed)
+}
+
+impl Service {
+    /// Runs one claimed analysis to its end, whatever that is.
+    async fn work(&self, job: &Claimed, lease: Lease) {
+        let outcome = match self.analyze_job(job, lease).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                error!(cause = error.cause(), object = job.object_id, "an analysis broke: {error}");
+                "error"
+            }
+        };
+        metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
+    }
+
+    async fn analyze_job(&self, job: &Claimed, lease: Lease) -> Result<&'static str> {
+        let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
+        let which = job.signals.as_ref().map_or(Which::All, |ids| Which::Ids(&ids.0));
+        let read = self
+            .store
+            .read("read_history", async |conn: &mut Conn| {
+                self.demand_balance(conn, tenant).await?;
+                let asked = Asked::load(conn, tenant, &which).await?;
+                if asked.is_empty() {
+                    return Ok(None);
+                }
+                self.read_history(conn, tenant, object_id, None, asked).await
+            })
+            .await;
+        let read = match read {
+            Ok(Some(read)) => read,
+            Ok(None) => return self.put_away(job, lease).await,
+            Err(error) if error.kind() == crate::Kind::PaymentRequired => {
+                self.put_back(job, lease, self.clock.now() + UNPAID_WAIT, false).await?;
+                return Ok("unpaid");
+            }
+            Err(error) => return Err(error),
+        };
+        let found = match self.ask(&read).await {
+            Ok(found) => found,
+            Err(failure) => return self.postpone(job, lease, failure).await,
+        };
+        let occasion =
+            Occasion { tenant, object_id: Some(object_id), batch_id: job.bulk_run_id, is_sync: false };
+        let written = self
+            .store
+            .write("analysis", async |conn: &mut Conn| {
+                if !jobs::finish(conn, job, lease.token).await? {
+                    return Ok(false);
+                }
+                self.conclude(conn, &read, &found, &occasion).await?;
+                Ok::<_, Error>(true)
+            })
+            .await?;
+        // A worker whose lease ended while it waited has been replaced: what it found is not written.
+        Ok(if written { "ok" } else { "late" })
+    }
+
+    /// Removes a job for which there is nothing to ask.
+    async fn put_away(&self, job: &Claimed, lease: Lease) -> Result<&'static str> {
+        self.store
+            .write("put_away", async |conn: &mut Conn| jobs::finish(conn, job, lease.token).await)
+            .await?;
+        Ok("nothing")
+    }
+
+    /// Puts a job back after a failure, or gives it up: its events stay, and the next one schedules it again.
+    async fn postpone(&self, job: &Claimed, lease: Lease, failure: Failure) -> Result<&'static str> {
+        let now = self.clock.now();
+        let (wait, uses_up_a_try, outcome) = match failure {
+            Failure::Throttled { retry_after } => (retry_after.unwrap_or(PATIENCE), false, "throttled"),
+            Failure::Down(cause) => {
+                warn!(%cause, "the analyzer cannot be reached");
+                (PATIENCE, false, "down")
+            }
+            Failure::Failed(cause) if job.attempts >= MAX_TRIES => {
+                error!(%cause, object = job.object_id, tries = job.attempts, "an analysis was given up");
+                self.put_away(job, lease).await?;
+                return Ok("given_up");
+            }
+            Failure::Failed(cause) => {
+                warn!(%cause, object = job.object_id, tries = job.attempts, "an analysis failed, and will be tried again");
+                let doubled = u32::try_from(job.attempts - 1).unwrap_or(0).min(8);
+                (RETRY_BASE * 2_u32.pow(doubled), true, "failed")
+            }
+        };
+        self.put_back(job, lease, now + wait, uses_up_a_try).await?;
+        Ok(outcome)
+    }
+
+    async fn put_back(
+        &self,
+        job: &Claimed,
+        lease: Lease,
+        run_at: Timestamp,
+        uses_up_a_try: bool,
+    ) -> Result<()> {
+        self.store
+            .write("put_back", async |conn: &mut Conn| {
+                jobs::retry(conn, job, lease.token, run_at, uses_up_a_try).await
+            })
+            .await?;
+        Ok(())
+    }
+}

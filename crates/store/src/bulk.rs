@@ -1,0 +1,85 @@
+//! Many rows with one statement: the hot path of recording.
+//!
+//! Each database has its own text here, because it is measured to matter. PostgreSQL takes one array a column, so its
+//! text is the same for any number of rows and stays prepared. SQLite takes a list of values, in chunks of a few fixed
+//! sizes, so that few texts are prepared and all of them stay so.
+
+/// Sizes of a chunk for SQLite, largest first. The largest keeps ten columns far below the limit of 32,766 values.
+const CHUNKS: [usize; 5] = [256, 64, 16, 4, 1];
+
+/// Cuts rows into chunks of the fixed sizes.
+pub(crate) fn chunks<T>(mut rows: &[T]) -> Vec<&[T]> {
+    let mut cut = Vec::new();
+    while !rows.is_empty() {
+        let size = CHUNKS.into_iter().find(|size| *size <= rows.len()).unwrap_or(1);
+        let (chunk, rest) = rows.split_at(size);
+        cut.push(chunk);
+        rows = rest;
+    }
+    cut
+}
+
+/// The statement for PostgreSQL, with one array a column.
+pub(crate) fn unnest_text(table: &str, columns: &[(&str, &str)], tail: &str) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let arrays: Vec<String> =
+        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}[]")).collect();
+    format!("INSERT INTO {table} ({}) SELECT * FROM UNNEST({}) {tail}", names.join(", "), arrays.join(", "))
+}
+
+/// The statement for SQLite up to its values.
+pub(crate) fn values_text(table: &str, columns: &[(&str, &str)]) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    format!("INSERT INTO {table} ({}) ", names.join(", "))
+}
+
+/// Inserts rows and returns what the statement's tail asks for:
+/// `insert_many!(RowType; conn, &rows, "table", [("column", "type on PostgreSQL", |row| row.value), …], "ON CONFLICT … RETURNING …")`.
+macro_rules! insert_many {
+    ($row_type:ty; $conn:expr, $rows:expr, $table:literal, [$(($column:literal, $kind:literal, |$row:ident| $value:expr)),+ $(,)?], $tail:literal $(,)?) => {{
+        const COLUMNS: &[(&str, &str)] = &[$(($column, $kind)),+];
+        let rows = $rows;
+        match $conn {
+            $crate::Conn::Sqlite(held) => {
+                let mut returned: Vec<$row_type> = Vec::new();
+                for chunk in $crate::bulk::chunks(rows) {
+                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::values_text($table, COLUMNS));
+                    query.push_values(chunk, |mut values, row| {
+                        $({ let $row = row; values.push_bind($value); })+
+                    });
+                    query.push(concat!(" ", $tail));
+                    returned.extend(query.build_query_as::<$row_type>().fetch_all(held.native()).await?);
+                }
+                returned
+            }
+            $crate::Conn::Postgres(held) => {
+                static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+                let text: &'static str = TEXT.get_or_init(|| $crate::bulk::unnest_text($table, COLUMNS, $tail));
+                if rows.is_empty() {
+                    Vec::<$row_type>::new()
+                } else {
+                    sqlx::query_as::<_, $row_type>(text)
+                        $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
+                        .fetch_all(held.native())
+                        .await?
+                }
+            }
+        }
+    }};
+}
+
+pub(crate) use insert_many;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_have_few_sizes_and_lose_nothing() {
+        let rows: Vec<usize> = (0..600).collect();
+        let sizes: Vec<usize> = chunks(&rows).iter().map(|chunk| chunk.len()).collect();
+        assert_eq!(sizes, [256, 256, 64, 16, 4, 4]);
+        assert_eq!(chunks(&rows).concat(), rows);
+        assert!(chunks::<u8>(&[]).is_empty());
+    }
+}

@@ -1,0 +1,290 @@
+//! Objects by their answers: a condition as SQL that follows an index, however many objects there are.
+//!
+//! There are two ways to a page. Where few answers meet one of the comparisons, they lead to their objects, which are
+//! then sorted. Where many meet each of them, walking the objects in their order soon fills a page. Neither way serves
+//! both cases, and the planners cannot be left to choose: SQLite keeps no statistics unless it is told to, and
+//! PostgreSQL's may be old. So the answers are counted first, up to a bound.
+
+use std::fmt::Write as _;
+
+use model::condition::Accepts;
+use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::database::on_either;
+use crate::{Backend, Conn, Error, Result};
+
+/// From how many answers on the other way is taken. With a million objects and a page of a hundred both ways read about
+/// as many rows at this number; for fewer objects either is fast.
+pub const MANY_ANSWERS: i64 = 10_000;
+
+/// What the objects of a list are sorted by, ties by when they were last seen, then by id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// When they were last seen, newest first.
+    Recent,
+    /// Their highest yes/no probability, highest first; those without one last.
+    Flagged,
+    /// Their highest score, highest first; those without one last.
+    Trust,
+}
+
+/// A page of the objects that meet a condition.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// Whose objects.
+    pub tenant: TenantId,
+    /// Signals, and which of their answers are accepted; all must be.
+    pub comparisons: &'a [(Uuid, &'a Accepts)],
+    /// In which order.
+    pub sort: Sort,
+    /// How many at most.
+    pub limit: i64,
+    /// How many to leave out first.
+    pub offset: i64,
+}
+
+/// An object that meets a condition, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct MatchingObject {
+    /// Its id.
+    pub object_id: String,
+    /// What it is.
+    pub object_type: String,
+    /// What it is called.
+    pub display_name: Option<String>,
+    /// Events ever recorded.
+    pub event_count: i64,
+    /// When the newest of them was received.
+    pub last_seen: Timestamp,
+}
+
+/// The way to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the answers that meet the comparison at this index to their objects.
+    FromAnswers(usize),
+    /// Along the objects in their order, past those that do not match.
+    AlongObjects,
+}
+
+impl Sort {
+    fn order(self) -> &'static str {
+        match self {
+            Self::Recent => "last_seen DESC, object_id",
+            Self::Flagged => "risk DESC, last_seen DESC, object_id",
+            Self::Trust => "trust DESC, last_seen DESC, object_id",
+        }
+    }
+}
+
+impl Search<'_> {
+    /// The page.
+    pub async fn run(&self, conn: &mut Conn) -> Result<Vec<MatchingObject>> {
+        let way = self.way(conn).await?;
+        self.run_by(conn, way).await
+    }
+
+    /// The way that reads fewer rows.
+    pub async fn way(&self, conn: &mut Conn) -> Result<Way> {
+        let mut fewest = MANY_ANSWERS;
+        let mut way = Way::AlongObjects;
+        for (index, (signal, accepts)) in self.comparisons.iter().enumerate() {
+            let mut found = 0;
+            for range in ranges(accepts) {
+                let count = self.count(*signal, &range, fewest - found);
+                let rows: Vec<(i64,)> = count.fetch_all(conn).await?;
+                found += rows.first().map_or(0, |(counted,)| *counted);
+            }
+            if found < fewest {
+                fewest = found;
+                way = Way::FromAnswers(index);
+            }
+        }
+        Ok(way)
+    }
+
+    /// The page, by one way or the other: it is the same page.
+    pub async fn run_by(&self, conn: &mut Conn, way: Way) -> Result<Vec<MatchingObject>> {
+        self.page(conn.backend(), way).fetch_all(conn).await
+    }
+
+    /// What the database would do for the page, line by line.
+    pub async fn explain(&self, conn: &mut Conn, way: Way) -> Result<Vec<String>> {
+        let backend = conn.backend();
+        let mut page = self.page(backend, way);
+        match backend {
+            Backend::Sqlite => {
+                page.text.insert_str(0, "EXPLAIN QUERY PLAN ");
+                let lines: Vec<(i64, i64, i64, String)> = page.fetch_all(conn).await?;
+                Ok(lines.into_iter().map(|(_id, _parent, _unused, line)| line).collect())
+            }
+            Backend::Postgres => {
+                page.text.insert_str(0, "EXPLAIN (COSTS OFF) ");
+                let lines: Vec<(String,)> = page.fetch_all(conn).await?;
+                Ok(lines.into_iter().map(|(line,)| line).collect())
+            }
+        }
+    }
+
+    /// Counts the answers in a range, up to a bound. The order makes the index the only cheap way to them.
+    fn count<'a>(&self, signal: Uuid, range: &Range<'a>, most: i64) -> Statement<'a> {
+        let mut statement = Statement::new("SELECT count(*) FROM (SELECT 1 AS one FROM answers WHERE ");
+        statement.answers_of(self.tenant, signal).push(" AND ").range(range);
+        statement.push(" ORDER BY ").push(range.column).push(" LIMIT ").bind(Value::Count(most));
+        statement.push(") AS counted");
+        statement
+    }
+
+    fn page(&self, backend: Backend, way: Way) -> Statement<'_> {
+        let mut statement = Statement::new("");
+        if let Way::FromAnswers(index) = way {
+            let (signal, accepts) = self.comparisons[index];
+            statement.push("WITH found AS MATERIALIZED (");
+            for (number, range) in ranges(accepts).iter().enumerate() {
+                statement.push(if number == 0 { "" } else { " UNION ALL " });
+                statement.push("SELECT object_id AS found_id FROM answers WHERE ");
+                statement.answers_of(self.tenant, signal).push(" AND ").range(range);
+            }
+            statement.push(") ");
+        }
+        let (before, after) = way.around_objects(backend);
+        statement.push("SELECT object_id, object_type, display_name, event_count, last_seen FROM ");
+        statement.push(before).push("tenant_id = ").bind(Value::Id(self.tenant.0));
+        for (index, (signal, accepts)) in self.comparisons.iter().enumerate() {
+            if way != Way::FromAnswers(index) {
+                statement.push(" AND ").has_answer(*signal, accepts);
+            }
+        }
+        statement.push(after).push(" ORDER BY ").push(self.sort.order());
+        statement.push(" LIMIT ").bind(Value::Count(self.limit));
+        statement.push(" OFFSET ").bind(Value::Count(self.offset));
+        statement
+    }
+}
+
+impl Way {
+    /// What comes before the conditions on an object, and after them.
+    ///
+    /// One object after the other is looked up for the answers found. Each database has its own word for that: SQLite
+    /// takes the tables of a CROSS JOIN in their order. PostgreSQL would rather read all objects where it expects many
+    /// answers, and its guess is far off: it does not know that each signal has values of its own.
+    fn around_objects(self, backend: Backend) -> (&'static str, &'static str) {
+        match (self, backend) {
+            (Self::AlongObjects, _) => ("objects WHERE ", ""),
+            (Self::FromAnswers(_), Backend::Sqlite) => {
+                ("found CROSS JOIN objects WHERE object_id = found_id AND ", "")
+            }
+            (Self::FromAnswers(_), Backend::Postgres) => (
+                "found CROSS JOIN LATERAL (SELECT * FROM objects WHERE object_id = found_id AND ",
+                " LIMIT 1) AS objects",
+            ),
+        }
+    }
+}
+
+/// Answers side by side in an index: a column of `answers`, and what it is compared with.
+struct Range<'a> {
+    column: &'static str,
+    bounds: Vec<(&'static str, Value<'a>)>,
+}
+
+/// The accepted answers, as ranges that do not overlap.
+fn ranges(accepts: &Accepts) -> Vec<Range<'_>> {
+    let value = |bounds| Range { column: "value", bounds };
+    let choice = |operator, option| Range { column: "choice", bounds: vec![(operator, Value::Text(option))] };
+    match accepts {
+        Accepts::Within(range) => {
+            let (low, high) = range.bounds();
+            vec![value(vec![(">=", Value::Number(low)), ("<=", Value::Number(high))])]
+        }
+        Accepts::Outside(range) => {
+            let (low, high) = range.bounds();
+            vec![value(vec![("<", Value::Number(low))]), value(vec![(">", Value::Number(high))])]
+        }
+        Accepts::Option(option) => vec![choice("=", option)],
+        // Not `<>`, which no index serves.
+        Accepts::OtherOption(option) => vec![choice("<", option), choice(">", option)],
+    }
+}
+
+/// A value to bind.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Id(Uuid),
+    Number(f64),
+    Text(&'a str),
+    Count(i64),
+}
+
+/// A statement put together from our own words; values are only ever bound.
+struct Statement<'a> {
+    text: String,
+    values: Vec<Value<'a>>,
+}
+
+impl<'a> Statement<'a> {
+    fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), values: Vec::new() }
+    }
+
+    fn push(&mut self, words: &'static str) -> &mut Self {
+        self.text.push_str(words);
+        self
+    }
+
+    fn bind(&mut self, value: Value<'a>) -> &mut Self {
+        self.values.push(value);
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "${}", self.values.len());
+        self
+    }
+
+    fn answers_of(&mut self, tenant: TenantId, signal: Uuid) -> &mut Self {
+        self.push("tenant_id = ").bind(Value::Id(tenant.0)).push(" AND signal_id = ").bind(Value::Id(signal))
+    }
+
+    fn range(&mut self, range: &Range<'a>) -> &mut Self {
+        for (index, (operator, value)) in range.bounds.iter().enumerate() {
+            self.push(if index == 0 { "" } else { " AND " });
+            self.push(range.column).push(" ").push(operator).push(" ").bind(*value);
+        }
+        self
+    }
+
+    /// Whether the object at hand has an answer that is accepted, looked up by its id: the offset keeps PostgreSQL from
+    /// making a join of it, which for lack of a good guess would read all answers.
+    fn has_answer(&mut self, signal: Uuid, accepts: &'a Accepts) -> &mut Self {
+        self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = objects.tenant_id");
+        self.push(" AND answers.object_id = objects.object_id AND signal_id = ").bind(Value::Id(signal));
+        self.push(" AND (");
+        for (index, range) in ranges(accepts).iter().enumerate() {
+            self.push(if index == 0 { "" } else { " OR " }).range(range);
+        }
+        self.push(") LIMIT 1 OFFSET 0)")
+    }
+
+    /// All rows, each as the type that the caller names.
+    async fn fetch_all<T>(self, conn: &mut Conn) -> Result<Vec<T>>
+    where
+        T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow>,
+        T: for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow>,
+        T: Send + Unpin,
+    {
+        on_either!(conn, |native| {
+            let mut query = sqlx::query_as(AssertSqlSafe(self.text));
+            for value in self.values {
+                query = match value {
+                    Value::Id(id) => query.bind(id),
+                    Value::Number(number) => query.bind(number),
+                    Value::Text(text) => query.bind(text),
+                    Value::Count(count) => query.bind(count),
+                };
+            }
+            // Planned for these values, each time: a plan for any values could be the wrong one by orders of magnitude.
+            query.persistent(false).fetch_all(native).await
+        })
+        .map_err(Error::from)
+    }
+}

@@ -1,0 +1,219 @@
+//! The queue of analyses: one row an object, debounced, leased, live before bulk, tenants in turn.
+
+use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::bulk::insert_many;
+use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::recording::Schedule;
+use crate::{Conn, Result};
+
+/// Which jobs go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Asked for by events and by people.
+    Live,
+    /// Part of a walk over all objects.
+    Bulk,
+}
+
+impl Priority {
+    fn number(self) -> i64 {
+        match self {
+            Self::Live => 0,
+            Self::Bulk => 1,
+        }
+    }
+}
+
+/// A job that a worker holds.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Claimed {
+    /// Whose object it is.
+    pub tenant_id: TenantId,
+    /// The object.
+    pub object_id: String,
+    /// The signal ids asked for; none asks all.
+    pub signals: Option<Json<Vec<Uuid>>>,
+    /// The walk that it is part of.
+    pub bulk_run_id: Option<Uuid>,
+    /// The version that was claimed.
+    pub version: i64,
+    /// How often it was tried, this time included.
+    pub attempts: i64,
+}
+
+/// What a worker holds a job by.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// Only this token releases it.
+    pub token: Uuid,
+    /// When it ends by itself.
+    pub until: Timestamp,
+}
+
+/// Schedules analyses for objects that had events: debounced, for all signals, at live priority.
+pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Schedule)]) -> Result<()> {
+    insert_many!(
+        (i64,);
+        conn,
+        rows,
+        "jobs",
+        [
+            ("tenant_id", "uuid", |row| row.0.0),
+            ("object_id", "text", |row| row.0.1),
+            ("priority", "bigint", |_row| 0_i64),
+            ("run_at", "timestamptz", |row| row.1.run_at),
+            ("deadline_at", "timestamptz", |row| row.1.deadline_at),
+            ("version", "bigint", |_row| 1_i64),
+        ],
+        // A job that is claimed, or that was a bulk job, begins a new debounce; another keeps the deadline it has.
+        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
+             priority = 0,
+             signals = NULL,
+             version = jobs.version + 1,
+             deadline_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
+                           THEN excluded.deadline_at ELSE jobs.deadline_at END,
+             run_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
+                           OR excluded.run_at < jobs.deadline_at
+                      THEN excluded.run_at ELSE jobs.deadline_at END",
+    );
+    Ok(())
+}
+
+/// Schedules an analysis of one object for all signals, at once and at live priority.
+pub async fn schedule_now(conn: &mut Conn, tenant: TenantId, object_id: &str, now: Timestamp) -> Result<()> {
+    execute!(
+        conn,
+        "INSERT INTO jobs (tenant_id, object_id, priority, run_at, deadline_at, version) VALUES ($1, $2, 0, $3, $3, 1)
+         ON CONFLICT (tenant_id, object_id) DO UPDATE SET priority = 0, signals = NULL, version = jobs.version + 1,
+             run_at = excluded.run_at, deadline_at = excluded.deadline_at",
+        tenant,
+        object_id,
+        now
+    )?;
+    Ok(())
+}
+
+/// The tenant with jobs of this priority whose turn comes after another's.
+pub async fn next_tenant(
+    conn: &mut Conn,
+    priority: Priority,
+    after: Option<TenantId>,
+) -> Result<Option<TenantId>> {
+    let after = after.unwrap_or(TenantId(Uuid::nil()));
+    let next: Option<(TenantId,)> = fetch_optional!(
+        conn,
+        "SELECT tenant_id FROM jobs WHERE priority = $1 AND tenant_id > $2 ORDER BY tenant_id LIMIT 1",
+        priority.number(),
+        after
+    )?;
+    Ok(next.map(|(tenant,)| tenant))
+}
+
+/// Takes up to `limit` due jobs of a tenant, longest due first.
+pub async fn claim(
+    conn: &mut Conn,
+    tenant: TenantId,
+    priority: Priority,
+    now: Timestamp,
+    lease: Lease,
+    limit: i64,
+) -> Result<Vec<Claimed>> {
+    // Materialized: run again for each row, the inner query would lock and claim more than its limit.
+    let statement = format!(
+        "WITH due AS MATERIALIZED (
+             SELECT object_id AS due_object FROM jobs
+             WHERE priority = $1 AND tenant_id = $2 AND due_at <= $3 ORDER BY due_at LIMIT $4 {}
+         )
+         UPDATE jobs SET lease_token = $5, lease_until = $6, claimed_version = version, attempts = attempts + 1
+         FROM due WHERE tenant_id = $2 AND object_id = due_object
+         RETURNING tenant_id, object_id, signals, bulk_run_id, version, attempts",
+        conn.backend().skip_locked()
+    );
+    fetch_all!(
+        conn,
+        AssertSqlSafe(statement),
+        priority.number(),
+        tenant,
+        now,
+        limit,
+        lease.token,
+        lease.until
+    )
+}
+
+/// When the next job is due, or the next lease ends.
+pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
+    let (due,): (Option<Timestamp>,) = fetch_one!(conn, "SELECT min(due_at) FROM jobs")?;
+    Ok(due)
+}
+
+/// Removes a job that is done, at the version that was claimed; if events came since, only its lease ends. False when
+/// the lease was lost: then nothing that the worker found may be written.
+pub async fn finish(conn: &mut Conn, job: &Claimed, token: Uuid) -> Result<bool> {
+    let removed = execute!(
+        conn,
+        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3 AND version = $4",
+        job.tenant_id,
+        &job.object_id,
+        token,
+        job.version
+    )?;
+    if removed == 1 {
+        return Ok(true);
+    }
+    let released = execute!(
+        conn,
+        "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0
+         WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
+        job.tenant_id,
+        &job.object_id,
+        token
+    )?;
+    Ok(released == 1)
+}
+
+/// Puts a job back until `run_at`; `uses_up_a_try` is false when nobody is to blame. False when the lease was lost.
+pub async fn retry(
+    conn: &mut Conn,
+    job: &Claimed,
+    token: Uuid,
+    run_at: Timestamp,
+    uses_up_a_try: bool,
+) -> Result<bool> {
+    let put_back = execute!(
+        conn,
+        "UPDATE jobs SET run_at = CASE WHEN version = $4 THEN $5 ELSE run_at END, lease_token = NULL, lease_until = NULL,
+             attempts = attempts - $6
+         WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
+        job.tenant_id,
+        &job.object_id,
+        token,
+        job.version,
+        run_at,
+        i64::from(!uses_up_a_try)
+    )?;
+    Ok(put_back == 1)
+}
+
+/// Ends every lease: on SQLite those of an earlier process are void at the start.
+pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
+    execute!(conn, "UPDATE jobs SET lease_token = NULL, lease_until = NULL WHERE lease_token IS NOT NULL")
+}
+
+/// Removes the queued job that a verdict over the whole history and all signals covers, unless events came since.
+pub async fn clear_covered(conn: &mut Conn, tenant: TenantId, object_id: &str, read_seq: i64) -> Result<()> {
+    execute!(
+        conn,
+        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND lease_token IS NULL AND bulk_run_id IS NULL
+           AND NOT EXISTS (SELECT 1 FROM objects WHERE objects.tenant_id = $1 AND objects.object_id = $2
+                             AND event_count > $3)",
+        tenant,
+        object_id,
+        read_seq
+    )?;
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! Objects as they are read: one, a page in each sort, their answers and their events.
+
+use std::collections::BTreeMap;
+
+use model::api::EventType;
+use model::{TenantId, Timestamp};
+use uuid::Uuid;
+
+use crate::database::{execute, fetch_all, fetch_optional};
+use crate::{Conn, Result, analyses};
+
+/// An object as lists show it.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct Object {
+    /// The caller's id.
+    pub object_id: String,
+    /// What it is.
+    pub object_type: String,
+    /// What people call it.
+    pub display_name: Option<String>,
+    /// Events ever recorded.
+    pub event_count: i64,
+    /// When its last event was received.
+    pub last_seen: Timestamp,
+    /// When it was last analyzed.
+    pub last_analyzed_at: Option<Timestamp>,
+    /// Its highest yes/no probability, or -1.
+    pub risk: f64,
+    /// Its highest score, or -1.
+    pub trust: f64,
+}
+
+/// An answer that is kept.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct KeptAnswer {
+    /// The object.
+    pub object_id: String,
+    /// The question.
+    pub signal_id: Uuid,
+    /// The probability of yes, or the position on the scale.
+    pub value: Option<f64>,
+    /// The likeliest option.
+    pub choice: Option<String>,
+    /// JSON.
+    pub probabilities: Option<String>,
+    /// How sure it is.
+    pub confidence: Option<f64>,
+    /// What answered.
+    pub model: String,
+    /// When.
+    pub computed_at: Timestamp,
+}
+
+/// An event as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct ListedEvent {
+    #[sqlx(rename = "type")]
+    kind: String,
+    /// The event's name, or a message's subject.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: Option<String>,
+    /// JSON.
+    pub metadata: Option<String>,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+}
+
+impl ListedEvent {
+    /// What kind of thing it is.
+    pub fn kind(&self) -> EventType {
+        if self.kind == EventType::Message.as_str() { EventType::Message } else { EventType::Event }
+    }
+}
+
+/// The order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Last seen first.
+    Recent,
+    /// Highest yes/no probability first.
+    Flagged,
+    /// Highest score first.
+    Trust,
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The sort's value of the last object; nothing for `Recent`.
+    pub value: f64,
+    /// When it was last seen.
+    pub last_seen: Timestamp,
+    /// Its id.
+    pub object_id: String,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust FROM objects ",
+            $rest
+        )
+    };
+}
+
+/// An object of a tenant.
+pub async fn find(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<Object>> {
+    fetch_optional!(conn, select!("WHERE tenant_id = $1 AND object_id = $2"), tenant, object_id)
+}
+
+/// The first page of a sort, or one so many rows further on.
+pub async fn page(
+    conn: &mut Conn,
+    tenant: TenantId,
+    sort: Sort,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Object>> {
+    let text = match sort {
+        Sort::Recent => select!("WHERE tenant_id = $1 ORDER BY last_seen DESC, object_id LIMIT $2 OFFSET $3"),
+        Sort::Flagged => {
+            select!("WHERE tenant_id = $1 ORDER BY risk DESC, last_seen DESC, object_id LIMIT $2 OFFSET $3")
+        }
+        Sort::Trust => {
+            select!("WHERE tenant_id = $1 ORDER BY trust DESC, last_seen DESC, object_id LIMIT $2 OFFSET $3")
+        }
+    };
+    fetch_all!(conn, text, tenant, limit, offset)
+}
+
+/// The page after a place. The rest of a sort is up to three ranges of its index, one after the other, so each is asked
+/// only for what the ones before it have left.
+pub async fn page_after(
+    conn: &mut Conn,
+    tenant: TenantId,
+    sort: Sort,
+    place: &Place,
+    limit: i64,
+) -> Result<Vec<Object>> {
+    let left = |found: &Vec<Object>| limit - i64::try_from(found.len()).unwrap_or(limit);
+    let (seen, id, value) = (place.last_seen, place.object_id.as_str(), place.value);
+    let mut found: Vec<Object> = match sort {
+        Sort::Recent => fetch_all!(
+            conn,
+            select!("WHERE tenant_id = $1 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"),
+            tenant,
+            seen,
+            id,
+            limit
+        ),
+        Sort::Flagged => fetch_all!(
+            conn,
+            select!(
+                "WHERE tenant_id = $1 AND risk = $5 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
+            ),
+            tenant,
+            seen,
+            id,
+            limit,
+            value
+        ),
+        Sort::Trust => fetch_all!(
+            conn,
+            select!(
+                "WHERE tenant_id = $1 AND trust = $5 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
+            ),
+            tenant,
+            seen,
+            id,
+            limit,
+            value
+        ),
+    }?;
+    if left(&found) > 0 {
+        let rest = left(&found);
+        let earlier: Vec<Object> = match sort {
+            Sort::Recent => fetch_all!(
+                conn,
+                select!(
+                    "WHERE tenant_id = $1 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
+                ),
+                tenant,
+                seen,
+                rest
+            ),
+            Sort::Flagged => fetch_all!(
+                conn,
+                select!(
+                    "WHERE tenant_id = $1 AND risk = $4 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
+                ),
+                tenant,
+                seen,
+                rest,
+                value
+            ),
+            Sort::Trust => fetch_all!(
+                conn,
+                select!(
+                    "WHERE tenant_id = $1 AND trust = $4 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
+                ),
+                tenant,
+                seen,
+                rest,
+                value
+            ),
+        }?;
+        found.extend(earlier);
+    }
+    if left(&found) > 0 && sort != Sort::Recent {
+        let rest = left(&found);
+        let text = if sort == Sort::Flagged {
+            select!(
+                "WHERE tenant_id = $1 AND risk < $2 ORDER BY risk DESC, last_seen DESC, object_id LIMIT $3"
+            )
+        } else {
+            select!(
+                "WHERE tenant_id = $1 AND trust < $2 ORDER BY trust DESC, last_seen DESC, object_id LIMIT $3"
+            )
+        };
+        let lower: Vec<Object> = fetch_all!(conn, text, tenant, value, rest)?;
+        found.extend(lower);
+    }
+    Ok(found)
+}
+
+/// The answers of some objects, by object.
+pub async fn answers_of(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_ids: &[&str],
+) -> Result<BTreeMap<String, Vec<KeptAnswer>>> {
+    // Each database has its own way to take a list.
+    let rows: Vec<KeptAnswer> = match conn {
+        Conn::Sqlite(held) => {
+            sqlx::query_as(
+                "SELECT object_id, signal_id, value, choice, probabilities, confidence, model, computed_at FROM answers
+                 WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))",
+            )
+            .bind(tenant)
+            .bind(sqlx::types::Json(object_ids))
+            .fetch_all(held.native())
+            .await?
+        }
+        Conn::Postgres(held) => {
+            sqlx::query_as(
+                "SELECT object_id, signal_id, value, choice, probabilities, confidence, model, computed_at FROM answers
+                 WHERE tenant_id = $1 AND object_id = ANY($2)",
+            )
+            .bind(tenant)
+            .bind(object_ids)
+            .fetch_all(held.native())
+            .await?
+        }
+    };
+    let mut by_object: BTreeMap<String, Vec<KeptAnswer>> = BTreeMap::new();
+    for row in rows {
+        by_object.entry(row.object_id.clone()).or_default().push(row);
+    }
+    Ok(by_object)
+}
+
+/// The newest events of an object.
+pub async fn events(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    limit: i64,
+) -> Result<Vec<ListedEvent>> {
+    fetch_all!(
+        conn,
+        "SELECT type, name, content, metadata, occurred_at FROM events WHERE tenant_id = $1 AND object_id = $2
+         ORDER BY occurred_at DESC, seq DESC LIMIT $3",
+        tenant,
+        object_id,
+        limit
+    )
+}
+
+/// Objects among the most recent ones whose id or name contains a text, without regard to case.
+pub async fn search_recent(
+    conn: &mut Conn,
+    tenant: TenantId,
+    text: &str,
+    scanned: i64,
+) -> Result<Vec<Object>> {
+    let pattern =
+        format!("%{}%", text.to_lowercase().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
+    fetch_all!(
+        conn,
+        "SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust FROM (
+             SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust
+             FROM objects WHERE tenant_id = $1 ORDER BY last_seen DESC, object_id LIMIT $3) AS recent
+         WHERE lower(object_id) LIKE $2 ESCAPE '\\' OR lower(coalesce(display_name, '')) LIKE $2 ESCAPE '\\'",
+        tenant,
+        pattern,
+        scanned
+    )
+}
+
+/// Removes an object and everything about it, but not what was paid; says whether there was one.
+pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
+    if !analyses::uncount(conn, tenant, object_id, shard).await? {
+        return Ok(false);
+    }
+    for text in [
+        "DELETE FROM objects WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM events WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM summaries WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM answers WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM rule_states WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM rule_firings WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM outbox WHERE tenant_id = $1 AND object_id = $2",
+    ] {
+        execute!(conn, text, tenant, object_id)?;
+    }
+    Ok(true)
+}

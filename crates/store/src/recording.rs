@@ -1,0 +1,471 @@
+//! Recording: the events of many requests in one transaction, with their objects, jobs, keys and counts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use model::{NewEvent, TenantId, Timestamp};
+
+use crate::bulk::insert_many;
+use crate::database::{execute, fetch_one, fetch_optional};
+use crate::{Conn, Result, jobs};
+
+/// The type of an object whose request names none.
+pub const DEFAULT_OBJECT_TYPE: &str = "object";
+/// Rows that a hot counter is spread over: a writer picks one.
+pub const SHARDS: u8 = 8;
+
+/// One request, ready to be recorded.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// What it is about.
+    pub object_id: String,
+    /// What the object is, when the request says so.
+    pub object_type: Option<String>,
+    /// What people call it, when the request says so.
+    pub display_name: Option<String>,
+    /// What happened.
+    pub events: Vec<NewEvent>,
+    /// The caller's idempotency key and how long it is remembered.
+    pub idempotency: Option<Idempotency>,
+    /// When to analyze; none when the caller waits for a verdict.
+    pub schedule: Option<Schedule>,
+    /// When it was received.
+    pub received_at: Timestamp,
+}
+
+/// A caller's idempotency key.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    /// The key.
+    pub key: String,
+    /// Whether the caller waits for a verdict.
+    pub kind: IngestKind,
+    /// When it is forgotten.
+    pub expires_at: Timestamp,
+}
+
+/// Whether the caller waits for a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IngestKind {
+    /// The caller does not wait.
+    Async,
+    /// The caller does.
+    Sync,
+}
+
+/// When an analysis is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// After the object has been quiet.
+    pub run_at: Timestamp,
+    /// At the latest.
+    pub deadline_at: Timestamp,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It was recorded; the object's newest event has this sequence number.
+    New {
+        /// The sequence number of the last event of the request.
+        last_seq: i64,
+    },
+    /// The key was seen before, for the same object and kind: nothing was recorded again.
+    Replayed {
+        /// How many events the first request recorded.
+        accepted: i64,
+    },
+    /// The key belongs to a request that waited for a verdict, or waits now.
+    Conflict,
+    /// The key was used for another object.
+    KeyReused,
+    /// The tenant's balance is empty: nothing was recorded.
+    PaymentRequired,
+}
+
+/// Which balances refuse a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enforcement {
+    /// Those of zero or less.
+    Block,
+    /// None.
+    Grace,
+}
+
+type ObjectKey = (TenantId, String);
+
+/// Records requests in order: all of them, or none if this fails. Says what became of each.
+pub async fn record(
+    conn: &mut Conn,
+    entries: &[Entry],
+    enforcement: Enforcement,
+    shard: i64,
+) -> Result<Vec<Recorded>> {
+    let broke = empty_balances(conn, entries, enforcement).await?;
+    let mut outcomes: Vec<Option<Recorded>> = entries
+        .iter()
+        .map(|entry| broke.contains(&entry.tenant).then_some(Recorded::PaymentRequired))
+        .collect();
+    settle_keys(conn, entries, &mut outcomes).await?;
+    let fresh: Vec<usize> = (0..entries.len()).filter(|index| outcomes[*index].is_none()).collect();
+    let counts = upsert_objects(conn, entries, &fresh, shard).await?;
+    let last_seqs = insert_events(conn, entries, &fresh, counts).await?;
+    for (index, last_seq) in fresh.iter().zip(last_seqs) {
+        outcomes[*index] = Some(Recorded::New { last_seq });
+    }
+    count_events(conn, entries, &fresh, shard).await?;
+    schedule(conn, entries, &fresh).await?;
+    replay_within(entries, &mut outcomes);
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Recorded::Conflict)).collect())
+}
+
+async fn empty_balances(
+    conn: &mut Conn,
+    entries: &[Entry],
+    enforcement: Enforcement,
+) -> Result<BTreeSet<TenantId>> {
+    let mut broke = BTreeSet::new();
+    if enforcement == Enforcement::Grace {
+        return Ok(broke);
+    }
+    let tenants: BTreeSet<TenantId> = entries.iter().map(|entry| entry.tenant).collect();
+    for tenant in tenants {
+        let (balance,): (i64,) =
+            fetch_one!(conn, "SELECT balance_micros FROM balances WHERE tenant_id = $1", tenant)?;
+        if balance <= 0 {
+            broke.insert(tenant);
+        }
+    }
+    Ok(broke)
+}
+
+/// Writes the idempotency keys down, and settles the requests whose key was there before.
+async fn settle_keys(conn: &mut Conn, entries: &[Entry], outcomes: &mut [Option<Recorded>]) -> Result<()> {
+    // The first of several requests with one key in a batch takes it; the others are settled after it is recorded.
+    let mut firsts: BTreeMap<(TenantId, &str), &Entry> = BTreeMap::new();
+    for (entry, outcome) in entries.iter().zip(outcomes.iter()) {
+        if let (Some(idempotency), None) = (&entry.idempotency, outcome) {
+            firsts.entry((entry.tenant, &idempotency.key)).or_insert(entry);
+        }
+    }
+    let rows: Vec<(&Entry, &Idempotency)> =
+        firsts.values().filter_map(|entry| Some((*entry, entry.idempotency.as_ref()?))).collect();
+    let taken = insert_many!(
+        (TenantId, String);
+        conn,
+        &rows,
+        "idempotency_keys",
+        [
+            ("tenant_id", "uuid", |row| row.0.tenant),
+            ("idempotency_key", "text", |row| row.1.key.as_str()),
+            ("object_id", "text", |row| row.0.object_id.as_str()),
+            ("kind", "text", |row| row.1.kind.name()),
+            ("accepted", "bigint", |row| count(row.0.events.len())),
+            ("created_at", "timestamptz", |row| row.0.received_at),
+            ("expires_at", "timestamptz", |row| row.1.expires_at),
+        ],
+        "ON CONFLICT (tenant_id, idempotency_key) DO UPDATE SET object_id = excluded.object_id, kind = excluded.kind,
+             accepted = excluded.accepted, created_at = excluded.created_at, expires_at = excluded.expires_at
+         WHERE idempotency_keys.expires_at <= excluded.created_at
+         RETURNING tenant_id, idempotency_key",
+    );
+    let taken: BTreeSet<(TenantId, String)> = taken.into_iter().collect();
+    for ((tenant, key), _) in firsts {
+        if taken.contains(&(tenant, key.to_owned())) {
+            continue;
+        }
+        let known: Option<(String, String, i64)> = fetch_optional!(
+            conn,
+            "SELECT object_id, kind, accepted FROM idempotency_keys WHERE tenant_id = $1 AND idempotency_key = $2",
+            tenant,
+            key
+        )?;
+        let Some((object_id, kind, accepted)) = known else { continue };
+        for (entry, outcome) in entries.iter().zip(outcomes.iter_mut()) {
+            if let Some(idempotency) = &entry.idempotency
+                && (entry.tenant, idempotency.key.as_str()) == (tenant, key)
+                && outcome.is_none()
+            {
+                *outcome = Some(repeated(entry, idempotency.kind, &object_id, &kind, accepted));
+            }
+        }
+    }
+    // Later requests with a key that an earlier one of the batch has just taken wait for its outcome.
+    let mut seen: BTreeSet<(TenantId, &str)> = BTreeSet::new();
+    for (entry, outcome) in entries.iter().zip(outcomes.iter_mut()) {
+        if let Some(idempotency) = &entry.idempotency
+            && outcome.is_none()
+            && !seen.insert((entry.tenant, &idempotency.key))
+        {
+            *outcome = Some(Recorded::Conflict);
+        }
+    }
+    Ok(())
+}
+
+/// Settles the requests of a batch whose key an earlier request of the same batch took.
+fn replay_within(entries: &[Entry], outcomes: &mut [Option<Recorded>]) {
+    let mut firsts: HashMap<(TenantId, &str), &Entry> = HashMap::new();
+    for (entry, outcome) in entries.iter().zip(outcomes.iter_mut()) {
+        let Some(idempotency) = &entry.idempotency else { continue };
+        match (&outcome, firsts.get(&(entry.tenant, idempotency.key.as_str()))) {
+            (Some(Recorded::New { .. }), _) => {
+                firsts.insert((entry.tenant, &idempotency.key), entry);
+            }
+            (Some(Recorded::Conflict), Some(first)) => {
+                let kind = first.idempotency.as_ref().map_or(IngestKind::Async, |first| first.kind);
+                *outcome = Some(repeated(
+                    entry,
+                    idempotency.kind,
+                    &first.object_id,
+                    kind.name(),
+                    count(first.events.len()),
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a repeat of a request gets. Bodies are not compared.
+fn repeated(entry: &Entry, asked: IngestKind, object_id: &str, kind: &str, accepted: i64) -> Recorded {
+    if entry.object_id != object_id {
+        Recorded::KeyReused
+    } else if asked == IngestKind::Async && kind == IngestKind::Async.name() {
+        Recorded::Replayed { accepted }
+    } else {
+        Recorded::Conflict
+    }
+}
+
+/// An object of a batch, with all that its requests say of it.
+struct Touched<'a> {
+    key: (TenantId, &'a str),
+    object_type: Option<&'a str>,
+    display_name: Option<&'a str>,
+    events: i64,
+    received_at: Timestamp,
+}
+
+/// Makes or updates the objects, and returns how many events each has now.
+async fn upsert_objects(
+    conn: &mut Conn,
+    entries: &[Entry],
+    fresh: &[usize],
+    shard: i64,
+) -> Result<HashMap<ObjectKey, i64>> {
+    // In order of key, so that two nodes that record for the same objects never wait for each other in a ring.
+    let mut touched: BTreeMap<(TenantId, &str), Touched<'_>> = BTreeMap::new();
+    for entry in fresh.iter().map(|index| &entries[*index]) {
+        let key = (entry.tenant, entry.object_id.as_str());
+        let object = touched.entry(key).or_insert(Touched {
+            key,
+            object_type: None,
+            display_name: None,
+            events: 0,
+            received_at: entry.received_at,
+        });
+        object.object_type = entry.object_type.as_deref().or(object.object_type);
+        object.display_name = entry.display_name.as_deref().or(object.display_name);
+        object.events += count(entry.events.len());
+        object.received_at = object.received_at.max(entry.received_at);
+    }
+    let rows: Vec<Touched<'_>> = touched.into_values().collect();
+    let mut written = insert_many!(
+        (TenantId, String, String, String, i64);
+        conn,
+        &rows,
+        "objects",
+        [
+            ("tenant_id", "uuid", |row| row.key.0),
+            ("object_id", "text", |row| row.key.1),
+            ("object_type", "text", |row| row.object_type.unwrap_or(DEFAULT_OBJECT_TYPE)),
+            ("counted_type", "text", |row| row.object_type.unwrap_or(DEFAULT_OBJECT_TYPE)),
+            ("display_name", "text", |row| row.display_name),
+            ("event_count", "bigint", |row| row.events),
+            ("first_seen", "timestamptz", |row| row.received_at),
+            ("last_seen", "timestamptz", |row| row.received_at),
+        ],
+        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
+             event_count = objects.event_count + excluded.event_count,
+             last_seen = CASE WHEN excluded.last_seen > objects.last_seen THEN excluded.last_seen ELSE objects.last_seen END,
+             display_name = coalesce(excluded.display_name, objects.display_name),
+             object_type = CASE WHEN excluded.object_type = 'object' THEN objects.object_type ELSE excluded.object_type END
+         RETURNING tenant_id, object_id, object_type, counted_type, event_count",
+    );
+    for (row, given) in rows.iter().filter_map(|row| Some((row, row.object_type?))) {
+        // The one type that the statement above cannot tell from a type that was left out.
+        if given == DEFAULT_OBJECT_TYPE {
+            execute!(
+                conn,
+                "UPDATE objects SET object_type = $3 WHERE tenant_id = $1 AND object_id = $2",
+                row.key.0,
+                row.key.1,
+                given
+            )?;
+            for object in &mut written {
+                if (object.0, object.1.as_str()) == row.key {
+                    given.clone_into(&mut object.2);
+                }
+            }
+        }
+    }
+    count_objects(conn, &rows, &written, shard).await?;
+    Ok(written.into_iter().map(|(tenant, object, _, _, events)| ((tenant, object), events)).collect())
+}
+
+/// Counts new objects, and moves those whose type has changed, together with what else is counted of them.
+async fn count_objects(
+    conn: &mut Conn,
+    rows: &[Touched<'_>],
+    written: &[(TenantId, String, String, String, i64)],
+    shard: i64,
+) -> Result<()> {
+    let added: HashMap<(TenantId, &str), i64> = rows.iter().map(|row| (row.key, row.events)).collect();
+    let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
+    for (tenant, object, object_type, counted_type, events) in written {
+        let is_new = added.get(&(*tenant, object.as_str())) == Some(events);
+        if is_new {
+            tallies.entry((*tenant, object_type.clone())).or_default().0 += 1;
+        } else if object_type != counted_type {
+            let (analyzed, flagged): (bool, bool) = fetch_one!(
+                conn,
+                "UPDATE objects SET counted_type = object_type WHERE tenant_id = $1 AND object_id = $2
+                 RETURNING last_analyzed_at IS NOT NULL, risk >= 0.8",
+                *tenant,
+                object
+            )?;
+            let moved = (1, i64::from(analyzed), i64::from(flagged));
+            let to = tallies.entry((*tenant, object_type.clone())).or_default();
+            *to = (to.0 + moved.0, to.1 + moved.1, to.2 + moved.2);
+            let from = tallies.entry((*tenant, counted_type.clone())).or_default();
+            *from = (from.0 - moved.0, from.1 - moved.1, from.2 - moved.2);
+        }
+    }
+    add_object_tallies(conn, &tallies, shard).await
+}
+
+/// Adds to the counts of objects, of analyzed and of flagged ones, by tenant and type.
+pub(crate) async fn add_object_tallies(
+    conn: &mut Conn,
+    tallies: &BTreeMap<(TenantId, String), (i64, i64, i64)>,
+    shard: i64,
+) -> Result<()> {
+    let rows: Vec<_> = tallies.iter().collect();
+    insert_many!(
+        (i64,);
+        conn,
+        &rows,
+        "object_tallies",
+        [
+            ("tenant_id", "uuid", |row| row.0.0),
+            ("object_type", "text", |row| row.0.1.as_str()),
+            ("shard", "bigint", |_row| shard),
+            ("objects", "bigint", |row| row.1.0),
+            ("analyzed", "bigint", |row| row.1.1),
+            ("flagged", "bigint", |row| row.1.2),
+        ],
+        "ON CONFLICT (tenant_id, object_type, shard) DO UPDATE SET objects = object_tallies.objects + excluded.objects,
+             analyzed = object_tallies.analyzed + excluded.analyzed, flagged = object_tallies.flagged + excluded.flagged",
+    );
+    Ok(())
+}
+
+/// Writes the events down, and returns the sequence number of each request's last one.
+async fn insert_events(
+    conn: &mut Conn,
+    entries: &[Entry],
+    fresh: &[usize],
+    counts: HashMap<ObjectKey, i64>,
+) -> Result<Vec<i64>> {
+    // What an object had before this batch, from what it has now.
+    let mut next = counts;
+    for entry in fresh.iter().map(|index| &entries[*index]) {
+        if let Some(seq) = next.get_mut(&(entry.tenant, entry.object_id.clone())) {
+            *seq -= count(entry.events.len());
+        }
+    }
+    let mut rows: Vec<(&Entry, &NewEvent, i64)> = Vec::new();
+    let mut last_seqs = Vec::with_capacity(fresh.len());
+    for entry in fresh.iter().map(|index| &entries[*index]) {
+        let seq = next.entry((entry.tenant, entry.object_id.clone())).or_default();
+        for event in &entry.events {
+            *seq += 1;
+            rows.push((entry, event, *seq));
+        }
+        last_seqs.push(*seq);
+    }
+    insert_many!(
+        (i64,);
+        conn,
+        &rows,
+        "events",
+        [
+            ("tenant_id", "uuid", |row| row.0.tenant),
+            ("object_id", "text", |row| row.0.object_id.as_str()),
+            ("seq", "bigint", |row| row.2),
+            ("type", "text", |row| row.1.kind.as_str()),
+            ("name", "text", |row| row.1.name.as_deref()),
+            ("content", "text", |row| row.1.content.as_deref()),
+            ("metadata", "text", |row| row.1.metadata.as_deref()),
+            ("occurred_at", "timestamptz", |row| row.1.occurred_at),
+            ("received_at", "timestamptz", |row| row.0.received_at),
+        ],
+        "",
+    );
+    Ok(last_seqs)
+}
+
+async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard: i64) -> Result<()> {
+    let mut minutes: BTreeMap<(TenantId, Timestamp), i64> = BTreeMap::new();
+    for entry in fresh.iter().map(|index| &entries[*index]) {
+        *minutes.entry((entry.tenant, minute_of(entry.received_at))).or_default() +=
+            count(entry.events.len());
+    }
+    let rows: Vec<_> = minutes.into_iter().collect();
+    insert_many!(
+        (i64,);
+        conn,
+        &rows,
+        "event_tallies",
+        [
+            ("tenant_id", "uuid", |row| row.0.0),
+            ("minute", "timestamptz", |row| row.0.1),
+            ("shard", "bigint", |_row| shard),
+            ("events", "bigint", |row| row.1),
+        ],
+        "ON CONFLICT (tenant_id, minute, shard) DO UPDATE SET events = event_tallies.events + excluded.events",
+    );
+    Ok(())
+}
+
+/// The minute that an instant falls into.
+pub fn minute_of(instant: Timestamp) -> Timestamp {
+    Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(60))
+}
+
+async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result<()> {
+    let mut due: BTreeMap<(TenantId, &str), Schedule> = BTreeMap::new();
+    for entry in fresh.iter().map(|index| &entries[*index]) {
+        if let Some(schedule) = entry.schedule {
+            let merged = due.entry((entry.tenant, &entry.object_id)).or_insert(schedule);
+            merged.run_at = merged.run_at.max(schedule.run_at).min(merged.deadline_at);
+        }
+    }
+    let rows: Vec<_> = due.into_iter().collect();
+    jobs::schedule_live(conn, &rows).await
+}
+
+impl IngestKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Async => "async",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+fn count(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
