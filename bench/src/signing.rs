@@ -45,7 +45,7 @@ async fn measure_here() -> Result<f64, Box<dyn Error>> {
         for _ in 0..ROUND {
             authenticate(&service, &token).await?;
         }
-        rounds.push((cpu_time()? - before).as_secs_f64() * 1e6 / f64::from(ROUND));
+        rounds.push(cpu_time()?.saturating_sub(before).as_secs_f64() * 1e6 / f64::from(ROUND));
     }
     rounds.sort_by(f64::total_cmp);
     Ok(rounds[ROUNDS / 2])

@@ -1,4 +1,4 @@
-"""llama.cpp's server on loopback for tests, with a model that knows nothing: random weights, one layer, a third of a megabyte.
+"""llama.cpp's server on loopback for tests, with a model that knows nothing: random weights, one layer, under a megabyte.
 
 What it says means nothing, and how it says it is real: tokens, probabilities, grammars, prompt reuse, errors. With
 `--decision` the model is a decision model, which answers at /v1/systemone. The first line on stdout is JSON with its port.

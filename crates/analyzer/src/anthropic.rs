@@ -31,18 +31,13 @@ impl Anthropic {
     }
 
     async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
-        let mut usage = Usage::default();
-        let mut answers = Vec::new();
-        if !inquiry.questions.is_empty() {
-            let reply = self.message(inquiry).await?;
-            let input =
-                tool_input(&reply).ok_or_else(|| Failure::failed("the answer does not use the tool"))?;
-            answers = shares::read(input, inquiry.questions);
-            usage = self::usage(&reply).unwrap_or_else(|| {
-                let asked = prompt::for_shares(inquiry.questions);
-                Usage::estimate(inquiry.state.len() + asked.len(), input.to_string().len())
-            });
-        }
+        let reply = self.message(inquiry).await?;
+        let input = tool_input(&reply).ok_or_else(|| Failure::failed("the answer does not use the tool"))?;
+        let answers = shares::read(input, inquiry.questions);
+        let usage = usage(&reply).unwrap_or_else(|| {
+            let asked = prompt::for_shares(inquiry.questions);
+            Usage::estimate(inquiry.state.len() + asked.len(), input.to_string().len())
+        });
         let model = self.model.clone();
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
@@ -73,7 +68,7 @@ impl Analyzer for Anthropic {
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("anthropic", self.answer(inquiry)))
+        Box::pin(measured("anthropic", self, inquiry, self.answer(inquiry)))
     }
 }
 

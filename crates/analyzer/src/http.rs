@@ -168,8 +168,12 @@ impl Refusal {
             self.status,
             StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN | StatusCode::UNPROCESSABLE_ENTITY
         );
-        let names_it = |text: String| text.to_lowercase().contains(parameter);
-        is_complaint && names_it(self.body.clone()) && !names_it(prompt.to_string())
+        is_complaint && self.says(parameter) && !prompt.to_string().to_lowercase().contains(parameter)
+    }
+
+    /// Whether the server's words hold this one, in any case.
+    pub(crate) fn says(&self, word: &str) -> bool {
+        self.body.to_lowercase().contains(word)
     }
 }
 

@@ -3,13 +3,19 @@
 use metrics::{counter, histogram};
 use tokio::time::Instant;
 
-use crate::{Failure, Findings};
+use crate::{Analyzer, Failure, Findings, Inquiry};
 
-/// Awaits the findings of an analyzer, and counts what came of them.
+/// Awaits the findings of an analyzer, and counts what came of them. Where nothing is asked, nobody is bothered.
 pub(crate) async fn measured(
-    analyzer: &'static str,
+    name: &'static str,
+    analyzer: &impl Analyzer,
+    inquiry: Inquiry<'_>,
     answering: impl Future<Output = Result<Findings, Failure>>,
 ) -> Result<Findings, Failure> {
+    if inquiry.questions.is_empty() {
+        let model = analyzer.model().to_owned();
+        return Ok(Findings { model, answers: Vec::new(), input_tokens: 0, output_tokens: 0 });
+    }
     let started = Instant::now();
     let result = answering.await;
     if let Ok(findings) = &result {
@@ -27,7 +33,7 @@ pub(crate) async fn measured(
         Err(Failure::Down(_)) => "down",
         Err(Failure::Failed(_)) => "failed",
     };
-    histogram!("auspex_analyzer_seconds", "analyzer" => analyzer, "outcome" => outcome)
+    histogram!("auspex_analyzer_seconds", "analyzer" => name, "outcome" => outcome)
         .record(started.elapsed().as_secs_f64());
     result
 }

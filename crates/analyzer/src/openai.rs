@@ -106,13 +106,7 @@ impl OpenAi {
         questions: &[Question],
         deadline: Instant,
     ) -> Result<(Vec<Result<Distribution, AnswerError>>, Usage), Failure> {
-        let (completion, usage) = match self.complete(dossier, Wanted::Shares(questions), deadline).await {
-            Ok(completed) => completed,
-            Err(Stop::Failure(failure)) => return Err(failure),
-            Err(Stop::NoLogprobs) => {
-                return Err(Failure::failed("probabilities were refused, and not asked for"));
-            }
-        };
+        let (completion, usage) = self.complete(dossier, Wanted::Shares(questions), deadline).await?;
         let answers = shares::find(written(&completion))
             .ok_or_else(|| Failure::failed("the answer has no JSON object"))?;
         Ok((shares::read(&answers, questions), usage))
@@ -177,13 +171,22 @@ impl OpenAi {
     }
 }
 
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::NoLogprobs => Self::failed("the server gives no probabilities of tokens"),
+            Stop::Failure(failure) => failure,
+        }
+    }
+}
+
 impl Analyzer for OpenAi {
     fn model(&self) -> &str {
         &self.model
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("openai", self.answer(inquiry)))
+        Box::pin(measured("openai", self, inquiry, self.answer(inquiry)))
     }
 }
 
@@ -194,10 +197,7 @@ impl Refused {
         let (parameter, name) = if body.get("logprobs").is_some() && is_about("logprobs") {
             (&self.logprobs, "logprobs")
         // Newer models want another name for it. A value that does not fit is another matter.
-        } else if body.get("max_tokens").is_some()
-            && is_about("max_tokens")
-            && refusal.body.contains("upported")
-        {
+        } else if body.get("max_tokens").is_some() && is_about("max_tokens") && refusal.says("support") {
             (&self.max_tokens, "max_tokens")
         } else if body.get("temperature").is_some() && is_about("temperature") {
             (&self.temperature, "temperature")

@@ -119,7 +119,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stays_within_its_bounds(maximum in 0_usize..20, steps in prop::collection::vec((any::<bool>(), 0_i64..50, 0_u64..9), 0..60)) {
+        fn stays_within_its_bounds(
+            maximum in 0_usize..20,
+            steps in prop::collection::vec((any::<bool>(), 0_i64..50, 0_u64..9), 0..60),
+        ) {
             let mut pace = Pace::new(maximum);
             for (now, (is_throttled, age, wait)) in (100..).zip(steps) {
                 if is_throttled {

@@ -27,19 +27,13 @@ impl SystemOne {
     }
 
     async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
-        let mut usage = Usage::default();
-        let mut answers = Vec::new();
-        // The format does not know a request without questions.
-        if !inquiry.questions.is_empty() {
-            let questions: Map<String, Value> =
-                numbered(inquiry.questions).map(|(id, one)| (id, asked(one))).collect();
-            let body = json!({"model": self.model, "state": inquiry.state, "questions": questions});
-            let reply = self.http.post(&body, self.http.deadline()).await?;
-            answers.extend(numbered(inquiry.questions).map(|(id, one)| read(&reply["answers"][id], one)));
-            usage = self::usage(&reply).unwrap_or_else(|| {
-                Usage::estimate(inquiry.state.len() + body["questions"].to_string().len(), 0)
-            });
-        }
+        let questions: Map<String, Value> =
+            numbered(inquiry.questions).map(|(id, one)| (id, asked(one))).collect();
+        let body = json!({"model": self.model, "state": inquiry.state, "questions": questions});
+        let reply = self.http.post(&body, self.http.deadline()).await?;
+        let answers = numbered(inquiry.questions).map(|(id, one)| read(&reply["answers"][id], one)).collect();
+        let usage = usage(&reply)
+            .unwrap_or_else(|| Usage::estimate(inquiry.state.len() + body["questions"].to_string().len(), 0));
         let model = self.model.clone();
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
@@ -51,7 +45,7 @@ impl Analyzer for SystemOne {
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("systemone", self.answer(inquiry)))
+        Box::pin(measured("systemone", self, inquiry, self.answer(inquiry)))
     }
 }
 

@@ -171,13 +171,11 @@ fn kept_master_key(path: &Path, random: &Random) -> Result<MasterKey, StartError
 }
 
 fn transport(config: &Config) -> Result<Transport, StartError> {
-    match &config.smtp_url {
-        Some(url) => Ok(Transport::smtp(url.expose()).map_err(|reason| config.refuse("smtp_url", &reason))?),
-        None => {
-            let directory = config.data_dir.join("mail");
-            Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
-        }
+    if let Some(url) = &config.smtp_url {
+        return Ok(Transport::smtp(url.expose()).map_err(|reason| config.refuse("smtp_url", &reason))?);
     }
+    let directory = config.data_dir.join("mail");
+    Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
 fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {

@@ -24,8 +24,8 @@ pub(crate) struct Asked {
     ranked: Vec<Ranked>,
 }
 
-/// An object, read and ready to be asked about.
-pub(crate) struct Read {
+/// An object whose history was read, ready to be asked about.
+pub(crate) struct History {
     pub(crate) asked: Asked,
     state: String,
     read_seq: i64,
@@ -98,7 +98,7 @@ impl Service {
         object_id: &str,
         through: Option<i64>,
         asked: Asked,
-    ) -> Result<Option<Read>> {
+    ) -> Result<Option<History>> {
         let Some(subject) = analyses::subject(conn, tenant, object_id).await? else { return Ok(None) };
         let read_seq = through.unwrap_or(subject.event_count);
         let known = analyses::summary(conn, tenant, object_id).await?;
@@ -133,28 +133,27 @@ impl Service {
             summary.state.sample_messages.clear();
         }
         let folded = if folded == known { None } else { folded };
-        Ok(Some(Read { asked, state: told.render(), read_seq, folded, drop_events }))
+        Ok(Some(History { asked, state: told.render(), read_seq, folded, drop_events }))
     }
 
     /// An object of which only these events are told.
     pub(crate) fn read_events(
-        &self,
         object_type: &str,
         events: Vec<DossierEvent>,
         read_seq: i64,
         asked: Asked,
-    ) -> Read {
+    ) -> History {
         let told = Dossier {
             object_type: object_type.to_owned(),
             display_name: None,
             summary: None,
             recent: events,
         };
-        Read { asked, state: told.render(), read_seq, folded: None, drop_events: false }
+        History { asked, state: told.render(), read_seq, folded: None, drop_events: false }
     }
 
     /// Asks the analyzer.
-    pub(crate) async fn ask(&self, read: &Read) -> std::result::Result<Found, Failure> {
+    pub(crate) async fn ask(&self, read: &History) -> std::result::Result<Found, Failure> {
         self.inquire(&read.state, &read.asked.questions).await
     }
 
@@ -188,7 +187,7 @@ impl Service {
     pub(crate) async fn conclude(
         &self,
         conn: &mut Conn,
-        read: &Read,
+        read: &History,
         found: &Found,
         occasion: &Occasion<'_>,
     ) -> Result<()> {

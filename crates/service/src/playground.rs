@@ -50,7 +50,7 @@ impl Service {
             if asked.is_empty() {
                 return Ok(verdict);
             }
-            let read = self.read_events(object_type, self.told(&events), 0, asked);
+            let read = Self::read_events(object_type, self.told(&events), 0, asked);
             let found = self.ask(&read).await.map_err(refusal)?;
             self.charge_unrecorded(tenant, &found).await?;
             Ok(PlaygroundVerdict {

@@ -32,7 +32,7 @@ impl Random {
 
     /// A number from 0 up to but not including 1.
     pub fn fraction(&self) -> f64 {
-        self.with(|rng| rng.random::<f64>())
+        self.with(RngExt::random)
     }
 
     /// A UUID v7 that says when it was made.

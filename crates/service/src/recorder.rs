@@ -52,9 +52,9 @@ impl Recorder {
     /// Records a request, and returns what became of it once that is durable.
     pub(crate) async fn record(&self, entry: Entry) -> Result<Recorded> {
         let (caller, answer) = oneshot::channel();
-        let stopping = |_| Error::new(Kind::NotReady, "the service is stopping");
-        self.queue.send(Waiting { entry, caller }).await.map_err(|_| stopping(()))?;
-        answer.await.map_err(|_| stopping(()))?
+        let stopping = || Error::new(Kind::NotReady, "the service is stopping");
+        self.queue.send(Waiting { entry, caller }).await.map_err(|_| stopping())?;
+        answer.await.map_err(|_| stopping())?
     }
 }
 

@@ -36,7 +36,7 @@ impl MasterKey {
 
     /// Names the key without telling it; the database keeps this, so that another key is noticed at the start.
     pub fn fingerprint(&self) -> String {
-        self.id().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(self.id())
     }
 
     fn id(&self) -> [u8; KEY_ID_BYTES] {

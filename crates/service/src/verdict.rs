@@ -7,7 +7,7 @@ use model::{DossierEvent, NewEvent, TenantId};
 use store::{Conn, jobs, sync_leases};
 use uuid::Uuid;
 
-use crate::analysis::{Asked, Occasion, Read, Which, refusal};
+use crate::analysis::{Asked, History, Occasion, Which, refusal};
 use crate::{Error, Kind, Result, Service};
 
 /// How much longer than the analyzer's deadline a place in flight is held: a crashed node's places are free after that.
@@ -80,14 +80,14 @@ impl Service {
         events: &[NewEvent],
         include_history: bool,
         asked: Asked,
-    ) -> Result<Read> {
+    ) -> Result<History> {
         if !include_history {
             let subject = self
                 .store
                 .read("verdict_subject", async |conn| store::analyses::subject(conn, tenant, object_id).await)
                 .await?;
             let object_type = subject.map_or_else(String::new, |subject| subject.object_type);
-            return Ok(self.read_events(&object_type, self.told(events), last_seq, asked));
+            return Ok(Self::read_events(&object_type, self.told(events), last_seq, asked));
         }
         let read = self
             .store

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use analyzer::{
-    Analyzer, Anthropic, Endpoint, Failure, Findings, InvalidEndpoint, OpenAi, StandIn, SystemOne,
+    Analyzer, Anthropic, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, OpenAi, StandIn, SystemOne,
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::openai::completion;
 use super::scripted::{Reply, Scripted};
-use super::{API_KEY, STATE, ask, cause_of, endpoint, questions};
+use super::{API_KEY, MODEL, STATE, ask, cause_of, endpoint, questions};
 
 /// Each analyzer behind HTTP.
 fn analyzers(endpoint: &Endpoint) -> Vec<Box<dyn Analyzer>> {
@@ -26,7 +26,7 @@ fn analyzers(endpoint: &Endpoint) -> Vec<Box<dyn Analyzer>> {
 async fn outcomes(endpoint: &Endpoint) -> Vec<Result<Findings, Failure>> {
     let mut outcomes = Vec::new();
     for analyzer in analyzers(endpoint) {
-        let inquiry = analyzer::Inquiry { state: STATE, questions: &questions() };
+        let inquiry = Inquiry { state: STATE, questions: &questions() };
         outcomes.push(analyzer.analyze(inquiry).await);
     }
     outcomes
@@ -91,7 +91,7 @@ async fn an_answer_in_time_counts_beside_one_that_is_late() {
     })
     .await;
     let mut hasty = endpoint(&server.url);
-    hasty.timeout = Duration::from_millis(500);
+    hasty.timeout = Duration::from_secs(1);
     let findings = ask(&OpenAi::new(hasty).unwrap(), &questions()).await.unwrap();
     let which: Vec<bool> = findings.answers.iter().map(Result::is_ok).collect();
     assert_eq!(which, [true, false, false]);
@@ -157,6 +157,16 @@ async fn a_path_and_a_query_of_the_address_are_kept() {
         assert_eq!(asked.path, "/openai/v1/chat/completions");
         assert!(asked.headers.get("authorization").is_none(), "no key, no header");
     }
+}
+
+#[tokio::test]
+async fn nothing_asked_is_nothing_sent() {
+    let server = Scripted::start(|_| Reply::Silence).await;
+    for analyzer in analyzers(&endpoint(&server.url)) {
+        let findings = analyzer.analyze(Inquiry { state: STATE, questions: &[] }).await.unwrap();
+        assert_eq!((findings.answers.len(), findings.input_tokens, findings.model.as_str()), (0, 0, MODEL));
+    }
+    assert_eq!(server.count(), 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server that answers whatever a test tells it to, or passes requests on to a real one, and remembers what it was asked.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
@@ -21,10 +22,34 @@ pub(crate) enum Reply {
     Text(u16, (&'static str, &'static str), String),
     /// Nothing, ever.
     Silence,
-    /// As soon as as many requests wait as the barrier asks for.
-    Together(Arc<Barrier>, Value),
+    /// As soon as the gate opens.
+    Together(Arc<Gate>, Value),
     /// What a real server says, changed.
     Relay(Url, fn(&mut Value)),
+}
+
+/// Opens for some requests at a time, once as many wait, and counts how many waited at most.
+pub(crate) struct Gate {
+    barrier: Barrier,
+    waiting: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Gate {
+    pub(crate) fn new(together: usize) -> Arc<Self> {
+        let barrier = Barrier::new(together);
+        Arc::new(Self { barrier, waiting: AtomicUsize::default(), most: AtomicUsize::default() })
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+
+    async fn pass(&self) {
+        self.most.fetch_max(self.waiting.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.barrier.wait().await;
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A request, and what a real server said to it.
@@ -97,8 +122,8 @@ async fn say(reply: Reply) -> Response {
         Reply::Text(status, (name, value), text) => {
             Response::builder().status(status).header(name, value).body(Body::from(text)).unwrap()
         }
-        Reply::Together(barrier, value) => {
-            barrier.wait().await;
+        Reply::Together(gate, value) => {
+            gate.pass().await;
             axum::Json(value).into_response()
         }
         Reply::Silence | Reply::Relay(..) => std::future::pending().await,

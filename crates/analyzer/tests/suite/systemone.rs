@@ -121,10 +121,3 @@ async fn without_any_answer_the_inquiry_has_failed() {
         assert_eq!(cause, "the analyzer failed: the question was not answered");
     }
 }
-
-#[tokio::test]
-async fn nothing_asked_is_nothing_sent() {
-    let server = Scripted::start(reference).await;
-    let findings = ask(&SystemOne::new(endpoint(&server.url)).unwrap(), &[]).await.unwrap();
-    assert_eq!((findings.answers.len(), server.count()), (0, 0));
-}

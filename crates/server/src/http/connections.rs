@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 /// Connections at a time: far above what a busy service has, far below what would exhaust memory.
 const MAX_CONNECTIONS: usize = 10_000;
 /// How long a client may take to send a request's head, or stay silent between two requests.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// A pause when the system has no more sockets to give, instead of asking in a loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

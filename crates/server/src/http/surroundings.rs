@@ -22,7 +22,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Room for a UUID or a trace id of any kind; more is not an id.
 const MAX_REQUEST_ID: usize = 128;
 /// How long a browser may remember what CORS allows.
-const CORS_MAX_AGE: Duration = Duration::from_secs(3_600);
+const CORS_MAX_AGE: Duration = Duration::from_hours(1);
 
 /// Puts the surroundings around the routes, outermost last.
 pub(super) fn around(routes: Router<App>, app: &App) -> Router<App> {

@@ -63,13 +63,21 @@ async fn events_are_recorded_and_analyzed_once_activity_settles(app: &App) {
     app.settle().await;
     let object = get(app, &key, "/v1/objects/user_1").await.json();
     assert_eq!(object["pending"], json!([]));
-    let kinds: Vec<&str> = object["analysis"].as_array().unwrap().iter().map(|answer| answer["type"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = object["analysis"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| answer["type"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["choice", "noul", "score"]);
     let events = get(app, &key, "/v1/objects/user_1/events").await.json();
     assert_eq!(events["events"].as_array().unwrap().len(), 2);
     assert_eq!(events["events"][1]["metadata"], json!({"name": "Bea", "plan": "free"}));
     let overview = get(app, &key, "/v1/overview").await.json();
-    assert_eq!((&overview["objects"], &overview["events_today"], &overview["signals"]), (&json!(1), &json!(2), &json!(3)));
+    assert_eq!(
+        (&overview["objects"], &overview["events_today"], &overview["signals"]),
+        (&json!(1), &json!(2), &json!(3))
+    );
     assert_eq!(overview["analyzed_pct"], 1.0);
     assert_eq!(overview["categories"], json!([{"name": "user", "count": 1}]));
     app.advance(Duration::from_secs(86_460));
@@ -118,7 +126,8 @@ async fn a_repeated_request_records_nothing_again(app: &App) {
     let with_key = async |object: &str, idempotency: &str, body: &Value| {
         let path = format!("/v1/objects/{object}/events");
         let token = key.sign(app.now(), &Method::POST, &path);
-        let request = app.request(Method::POST, &path).bearer_auth(token).header("idempotency-key", idempotency);
+        let request =
+            app.request(Method::POST, &path).bearer_auth(token).header("idempotency-key", idempotency);
         app.send(request.json(body)).await
     };
     let body = json!({"events": [event("a"), event("b")]});
@@ -189,7 +198,8 @@ async fn objects_are_listed_in_each_sort_by_cursor(app: &App) {
         }
         assert_eq!(&json!(paged), &whole["objects"], "{sort}");
     }
-    let cursor = get(app, &key, "/v1/objects?limit=2").await.json()["next_cursor"].as_str().unwrap().to_owned();
+    let cursor =
+        get(app, &key, "/v1/objects?limit=2").await.json()["next_cursor"].as_str().unwrap().to_owned();
     get(app, &key, &format!("/v1/objects?sort=trust&cursor={cursor}")).await.refused(400, "bad_request");
     for query in ["cursor=nonsense", "limit=0", "limit=201", "limit=x", "offset=-1", "sort=best"] {
         get(app, &key, &format!("/v1/objects?{query}")).await.refused(400, "bad_request");
@@ -208,7 +218,10 @@ async fn an_object_can_be_deleted_with_all_its_traces(app: &App) {
     delete().await.refused(404, "not_found");
     get(app, &key, "/v1/objects/user_1").await.refused(404, "not_found");
     let overview = get(app, &key, "/v1/overview").await.json();
-    assert_eq!((&overview["objects"], &overview["flagged"], &overview["categories"]), (&json!(0), &json!(0), &json!([])));
+    assert_eq!(
+        (&overview["objects"], &overview["flagged"], &overview["categories"]),
+        (&json!(0), &json!(0), &json!([]))
+    );
     assert!(overview["signal_summary"].as_array().unwrap().iter().all(|signal| signal["total"] == 0));
     app.advance(Duration::from_secs(60));
     app.settle().await;
@@ -232,13 +245,18 @@ async fn an_empty_balance_refuses_before_recording(app: &App) {
 
 async fn ids_may_need_escaping(app: &App) {
     let key = stage(app).await;
-    for (escaped, decoded) in [("a%2Fb", "a/b"), ("%F0%9F%98%80%20x", "😀 x"), ("..%2f..", "../.."), ("50%25", "50%")] {
+    for (escaped, decoded) in
+        [("a%2Fb", "a/b"), ("%F0%9F%98%80%20x", "😀 x"), ("..%2f..", "../.."), ("50%25", "50%")]
+    {
         let path = format!("/v1/objects/{escaped}/events");
         let token = key.sign(app.now(), &Method::POST, &format!("/v1/objects/{decoded}/events"));
-        let reply = app.call(&token, Method::POST, &path, &json!({"events": [event("a")], "wait": true})).await;
+        let reply =
+            app.call(&token, Method::POST, &path, &json!({"events": [event("a")], "wait": true})).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         assert_eq!(reply.json()["object_id"], decoded);
     }
     let token = key.sign(app.now(), &Method::POST, "/v1/objects/\u{1}/events");
-    app.call(&token, Method::POST, "/v1/objects/%01/events", &json!({"events": [event("a")]})).await.refused(400, "bad_request");
+    app.call(&token, Method::POST, "/v1/objects/%01/events", &json!({"events": [event("a")]}))
+        .await
+        .refused(400, "bad_request");
 }
