@@ -10,9 +10,11 @@ use model::api::{
     AnalyzeScheduled, CategoryCount, Event, EventList, ObjectAnalysis, ObjectList, ObjectState,
     ObjectSummary, Overview, RiskyObject, SignalResult, SignalSummary,
 };
-use model::{SignalType, TenantId, event};
+use model::condition::{BoundCondition, Query, SignalShape};
+use model::{Question, SignalType, TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use store::conditions::Search;
 use store::objects::{self, KeptAnswer, Object, Place, Sort};
 use store::overview::{self, SignalTally};
 use store::recording::{SHARDS, minute_of};
@@ -25,6 +27,8 @@ use crate::{Error, Kind, Result, Service, internal};
 const MAX_LISTED_EVENTS: i64 = 200;
 /// Objects of a page.
 const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+/// The longest query, in bytes.
+const MAX_QUERY: usize = 1_000;
 /// How many of the most recent objects a search by text looks at.
 const SEARCHED: i64 = 10_000;
 /// How many objects the overview names.
@@ -85,74 +89,35 @@ impl Service {
             return Err(Error::bad_request("offset: it must not be negative"));
         }
         let place = query.cursor.as_deref().map(|cursor| read_cursor(cursor, query)).transpose()?;
-        let text = query.q.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        let q = query.q.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        if q.is_some_and(|text| text.len() > MAX_QUERY) {
+            return Err(Error::bad_request(format!("q: it must have at most {MAX_QUERY} bytes")));
+        }
         self.store
             .read("objects", async |conn: &mut Conn| {
+                let enabled = enabled_signals(conn, tenant).await?;
                 // One more than asked for tells whether there is a next page.
                 let more = query.limit + 1;
-                let mut found = match (text, &place) {
-                    (Some(text), _) => self.search(conn, tenant, text, query, place.as_ref()).await?,
+                let asked = q.map(|text| Query::parse(text, |key| shape(&enabled, key)));
+                let mut found = match (&asked, &place) {
+                    (Some(Query::Signals(condition)), _) => {
+                        matching(conn, tenant, condition, &enabled, query).await?
+                    }
+                    (Some(Query::Text(text)), place) => {
+                        search(conn, tenant, text, query, place.as_ref()).await?
+                    }
                     (None, Some(place)) => objects::page_after(conn, tenant, query.sort, place, more).await?,
                     (None, None) => objects::page(conn, tenant, query.sort, more, query.offset).await?,
                 };
                 let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-                let has_next = found.len() > limit;
+                let has_next = found.len() > limit && !matches!(asked, Some(Query::Signals(_)));
                 found.truncate(limit);
                 let next_cursor = found.last().filter(|_| has_next).map(|last| write_cursor(last, query));
-                let objects = self.summaries(conn, tenant, found).await?;
+                let objects = summaries(conn, tenant, &enabled, found).await?;
                 let offset = if place.is_some() { 0 } else { query.offset };
                 Ok(ObjectList { objects, limit: query.limit, offset, next_cursor })
             })
             .await
-    }
-
-    /// Objects whose id or name contains a text, among the most recent, in the order asked for.
-    async fn search(
-        &self,
-        conn: &mut Conn,
-        tenant: TenantId,
-        text: &str,
-        query: &ObjectQuery,
-        place: Option<&Place>,
-    ) -> Result<Vec<Object>> {
-        let mut found = objects::search_recent(conn, tenant, text, SEARCHED).await?;
-        let key = |object: &Object| value_of(object, query.sort);
-        found.sort_by(|a, b| {
-            let by_value = key(b).total_cmp(&key(a));
-            by_value.then(b.last_seen.cmp(&a.last_seen)).then_with(|| a.object_id.cmp(&b.object_id))
-        });
-        let start = match place {
-            Some(place) => {
-                found.iter().position(|object| is_after(object, query.sort, place)).unwrap_or(found.len())
-            }
-            None => usize::try_from(query.offset).unwrap_or(usize::MAX).min(found.len()),
-        };
-        Ok(found.split_off(start))
-    }
-
-    async fn summaries(
-        &self,
-        conn: &mut Conn,
-        tenant: TenantId,
-        found: Vec<Object>,
-    ) -> Result<Vec<ObjectSummary>> {
-        let enabled = enabled_signals(conn, tenant).await?;
-        let ids: Vec<&str> = found.iter().map(|object| object.object_id.as_str()).collect();
-        let answers = objects::answers_of(conn, tenant, &ids).await?;
-        let summary = |object: &Object| {
-            let (analysis, pending) =
-                results(&enabled, answers.get(&object.object_id).map_or(&[], Vec::as_slice))?;
-            Ok(ObjectSummary {
-                object_id: object.object_id.clone(),
-                object_type: object.object_type.clone(),
-                display_name: object.display_name.clone(),
-                event_count: object.event_count,
-                last_seen: object.last_seen,
-                analysis,
-                pending,
-            })
-        };
-        found.iter().map(summary).collect()
     }
 
     /// The newest events of an object; none of one that does not exist.
@@ -256,6 +221,87 @@ impl Service {
             })
             .await
     }
+}
+
+/// A page of the objects whose answers meet a condition.
+async fn matching(
+    conn: &mut Conn,
+    tenant: TenantId,
+    condition: &BoundCondition,
+    enabled: &[Signal],
+    query: &ObjectQuery,
+) -> Result<Vec<Object>> {
+    let comparisons: Vec<_> = condition
+        .comparisons()
+        .iter()
+        .filter_map(|bound| {
+            let signal = enabled.iter().find(|signal| signal.key == bound.key)?;
+            Some((signal.signal_id, &bound.accepts))
+        })
+        .collect();
+    let search = Search {
+        tenant,
+        comparisons: &comparisons,
+        sort: query.sort,
+        limit: query.limit,
+        offset: query.offset,
+    };
+    Ok(search.run(conn).await?)
+}
+
+/// Objects whose id or name contains a text, among the most recent, in the order asked for.
+async fn search(
+    conn: &mut Conn,
+    tenant: TenantId,
+    text: &str,
+    query: &ObjectQuery,
+    place: Option<&Place>,
+) -> Result<Vec<Object>> {
+    let mut found = objects::search_recent(conn, tenant, text, SEARCHED).await?;
+    let key = |object: &Object| value_of(object, query.sort);
+    found.sort_by(|a, b| {
+        let by_value = key(b).total_cmp(&key(a));
+        by_value.then(b.last_seen.cmp(&a.last_seen)).then_with(|| a.object_id.cmp(&b.object_id))
+    });
+    let start = match place {
+        Some(place) => {
+            found.iter().position(|object| is_after(object, query.sort, place)).unwrap_or(found.len())
+        }
+        None => usize::try_from(query.offset).unwrap_or(usize::MAX).min(found.len()),
+    };
+    Ok(found.split_off(start))
+}
+
+async fn summaries(
+    conn: &mut Conn,
+    tenant: TenantId,
+    enabled: &[Signal],
+    found: Vec<Object>,
+) -> Result<Vec<ObjectSummary>> {
+    let ids: Vec<&str> = found.iter().map(|object| object.object_id.as_str()).collect();
+    let answers = objects::answers_of(conn, tenant, &ids).await?;
+    let summary = |object: &Object| {
+        let (analysis, pending) =
+            results(enabled, answers.get(&object.object_id).map_or(&[], Vec::as_slice))?;
+        Ok(ObjectSummary {
+            object_id: object.object_id.clone(),
+            object_type: object.object_type.clone(),
+            display_name: object.display_name.clone(),
+            event_count: object.event_count,
+            last_seen: object.last_seen,
+            analysis,
+            pending,
+        })
+    };
+    found.iter().map(summary).collect()
+}
+
+/// What a comparison of an enabled signal may say.
+fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
+    let signal = enabled.iter().find(|signal| signal.key == key)?;
+    let kind = signal.kind.parse().ok()?;
+    let question = Question::parse(key, kind, &signal.instructions, signal.criteria.as_deref()).ok()?;
+    Some(SignalShape::from(&question))
 }
 
 async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {

@@ -7,28 +7,18 @@
 
 use std::fmt::Write as _;
 
+use model::TenantId;
 use model::condition::Accepts;
-use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::database::on_either;
-use crate::{Backend, Conn, Error, Result};
+use crate::objects::{Object, Sort};
+use crate::{Backend, Conn, Error, Result, objects};
 
 /// From how many answers on the other way is taken. With a million objects and a page of a hundred both ways read about
 /// as many rows at this number; for fewer objects either is fast.
 pub const MANY_ANSWERS: i64 = 10_000;
-
-/// What the objects of a list are sorted by, ties by when they were last seen, then by id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// When they were last seen, newest first.
-    Recent,
-    /// Their highest yes/no probability, highest first; those without one last.
-    Flagged,
-    /// Their highest score, highest first; those without one last.
-    Trust,
-}
 
 /// A page of the objects that meet a condition.
 #[derive(Clone, Copy, Debug)]
@@ -45,21 +35,6 @@ pub struct Search<'a> {
     pub offset: i64,
 }
 
-/// An object that meets a condition, as a list shows it.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct MatchingObject {
-    /// Its id.
-    pub object_id: String,
-    /// What it is.
-    pub object_type: String,
-    /// What it is called.
-    pub display_name: Option<String>,
-    /// Events ever recorded.
-    pub event_count: i64,
-    /// When the newest of them was received.
-    pub last_seen: Timestamp,
-}
-
 /// The way to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -69,19 +44,9 @@ pub enum Way {
     AlongObjects,
 }
 
-impl Sort {
-    fn order(self) -> &'static str {
-        match self {
-            Self::Recent => "last_seen DESC, object_id",
-            Self::Flagged => "risk DESC, last_seen DESC, object_id",
-            Self::Trust => "trust DESC, last_seen DESC, object_id",
-        }
-    }
-}
-
 impl Search<'_> {
     /// The page.
-    pub async fn run(&self, conn: &mut Conn) -> Result<Vec<MatchingObject>> {
+    pub async fn run(&self, conn: &mut Conn) -> Result<Vec<Object>> {
         let way = self.way(conn).await?;
         self.run_by(conn, way).await
     }
@@ -106,7 +71,7 @@ impl Search<'_> {
     }
 
     /// The page, by one way or the other: it is the same page.
-    pub async fn run_by(&self, conn: &mut Conn, way: Way) -> Result<Vec<MatchingObject>> {
+    pub async fn run_by(&self, conn: &mut Conn, way: Way) -> Result<Vec<Object>> {
         self.page(conn.backend(), way).fetch_all(conn).await
     }
 
@@ -150,7 +115,7 @@ impl Search<'_> {
             statement.push(") ");
         }
         let (before, after) = way.around_objects(backend);
-        statement.push("SELECT object_id, object_type, display_name, event_count, last_seen FROM ");
+        statement.push("SELECT ").push(objects::COLUMNS).push(" FROM ");
         statement.push(before).push("tenant_id = ").bind(Value::Id(self.tenant.0));
         for (index, (signal, accepts)) in self.comparisons.iter().enumerate() {
             if way != Way::FromAnswers(index) {

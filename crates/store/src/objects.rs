@@ -84,6 +84,21 @@ pub enum Sort {
     Trust,
 }
 
+impl Sort {
+    /// The order of a page.
+    pub(crate) fn order(self) -> &'static str {
+        match self {
+            Self::Recent => "last_seen DESC, object_id",
+            Self::Flagged => "risk DESC, last_seen DESC, object_id",
+            Self::Trust => "trust DESC, last_seen DESC, object_id",
+        }
+    }
+}
+
+/// The columns of an [`Object`].
+pub(crate) const COLUMNS: &str =
+    "object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust";
+
 /// Where a page ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {

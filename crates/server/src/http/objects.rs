@@ -17,7 +17,8 @@ use super::extract;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListParameters {
-    /// A part of an object's id or display name.
+    /// A part of an object's id or display name, or comparisons of signals joined by `and` or a comma, such as
+    /// `is_scammer > 0.8 and buyer_intent = ready_to_buy`. Those page by `offset` only.
     q: Option<String>,
     /// `recent`: last seen first; `flagged`: highest yes/no probability first; `trust`: highest score first.
     #[param(example = "recent")]

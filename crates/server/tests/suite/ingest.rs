@@ -15,6 +15,7 @@ testkit::on_both!(
     a_repeated_request_records_nothing_again,
     bad_events_name_their_place_and_record_nothing,
     objects_are_listed_in_each_sort_by_cursor,
+    objects_are_found_by_their_answers,
     an_object_can_be_deleted_with_all_its_traces,
     an_empty_balance_refuses_before_recording,
     ids_may_need_escaping,
@@ -207,6 +208,36 @@ async fn objects_are_listed_in_each_sort_by_cursor(app: &App) {
     let found = get(app, &key, "/v1/objects?q=USER_3").await.json();
     assert_eq!(found["objects"][0]["object_id"], "user_3");
     assert_eq!(found["objects"].as_array().unwrap().len(), 1);
+}
+
+async fn objects_are_found_by_their_answers(app: &App) {
+    let key = stage(app).await;
+    for number in 0..4 {
+        let only = if number < 2 {
+            json!(["is_scammer"])
+        } else {
+            json!(["is_scammer", "trust_score", "buyer_intent"])
+        };
+        let body = json!({"events": [event("view")], "wait": true, "signals": only});
+        assert_eq!(send(app, &key, &format!("user_{number}"), &body).await.status, 200);
+    }
+    let found = async |query: &str| {
+        let list = get(app, &key, &format!("/v1/objects?{query}")).await.json();
+        assert!(list.get("next_cursor").is_none(), "signal queries page by offset");
+        let ids = list["objects"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|object| object["object_id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(found("q=is_scammer%3E%3D0").await.len(), 4);
+    assert_eq!(found("q=is_scammer%3E%3D0%20and%20trust_score%20%3C%3D%202").await, ["user_2", "user_3"]);
+    assert_eq!(found("q=is_scammer%3E%3D0&limit=2&offset=2").await, ["user_2", "user_3"]);
+    assert_eq!(found("q=buyer_intent!%3Dnothing").await, ["user_2", "user_3"], "no answer never matches");
+    assert!(found("q=is_scammer%3E99").await.is_empty());
+    assert_eq!(found("q=unknown%3E1%2Cis_scammer%3C1").await.len(), 4, "what names no signal is skipped");
+    assert!(found("q=unknown%3E1").await.is_empty(), "and alone it is a text that no id contains");
 }
 
 async fn an_object_can_be_deleted_with_all_its_traces(app: &App) {
