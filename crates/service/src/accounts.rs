@@ -182,15 +182,14 @@ fn apply(update: &SettingsUpdate, tenant: &mut Tenant) -> Result<()> {
     if let Some(on) = update.auto_backfill_signals {
         tenant.auto_backfill_signals = on;
     }
-    let kept = tenant
-        .event_retention_days
-        .filter(|_| update.event_retention.is_none_or(|mode| mode == EventRetention::Days));
     if let Some(mode) = update.event_retention {
         mode.as_str().clone_into(&mut tenant.event_retention);
     }
     let by_days = tenant.event_retention == EventRetention::Days.as_str();
-    tenant.event_retention_days = match (update.event_retention_days.or(kept), by_days) {
-        (Some(1..=MAX_RETENTION_DAYS), true) | (None, false) => update.event_retention_days.or(kept),
+    // A mode without days ends the number that was there; a number that was sent must fit the mode.
+    let days = update.event_retention_days.unwrap_or(tenant.event_retention_days.filter(|_| by_days));
+    tenant.event_retention_days = match (days, by_days) {
+        (Some(1..=MAX_RETENTION_DAYS), true) | (None, false) => days,
         (Some(_), true) => {
             return Err(Error::bad_request(format!(
                 "event_retention_days: it must be from 1 to {MAX_RETENTION_DAYS}"

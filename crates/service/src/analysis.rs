@@ -5,7 +5,7 @@ use std::time::Instant;
 use analyzer::{Failure, Findings, Inquiry};
 use model::compaction::Folded;
 use model::{Answer, CompactedState, Dossier, DossierEvent, Question, TenantId, dossier};
-use store::analyses::{self, NewAnswer, NewAnswers, Ranked, Summary};
+use store::analyses::{self, NewAnswer, NewAnswers, Summary};
 use store::ledger::{self, AnalysisCharge};
 use store::recording::SHARDS;
 use store::signals::Signal;
@@ -21,7 +21,6 @@ const READ_AT_ONCE: i64 = 1_000;
 pub(crate) struct Asked {
     signals: Vec<Signal>,
     questions: Vec<Question>,
-    ranked: Vec<Ranked>,
 }
 
 /// An object whose history was read, ready to be asked about.
@@ -64,11 +63,6 @@ impl Asked {
     pub(crate) async fn load(conn: &mut Conn, tenant: TenantId, which: &Which<'_>) -> Result<Self> {
         let all = signals::of_tenant(conn, tenant).await?;
         let enabled: Vec<Signal> = all.into_iter().filter(|signal| signal.enabled).collect();
-        let ranked = enabled
-            .iter()
-            .filter(|signal| signal.kind != "choice")
-            .map(|signal| Ranked { signal_id: signal.signal_id, is_noul: signal.kind == "noul" });
-        let ranked = ranked.collect();
         let is_asked = |signal: &Signal| match which {
             Which::All => true,
             Which::Keys(keys) => keys.contains(&signal.key),
@@ -81,7 +75,7 @@ impl Asked {
                 .map_err(internal)
         };
         let questions = signals.iter().map(question).collect::<Result<_>>()?;
-        Ok(Self { signals, questions, ranked })
+        Ok(Self { signals, questions })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -204,7 +198,7 @@ impl Service {
             read_seq: read.read_seq,
             now,
         };
-        let exists = analyses::put_answers(conn, &new, &read.asked.ranked, shard).await?;
+        let exists = analyses::put_answers(conn, &new, shard).await?;
         if exists && let Some(summary) = &read.folded {
             analyses::put_summary(conn, occasion.tenant, object_id, summary).await?;
         }
@@ -261,7 +255,7 @@ impl Found {
     }
 }
 
-fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = DossierEvent>) {
+pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = DossierEvent>) {
     for event in events {
         let folded = Folded {
             kind: event.kind,

@@ -7,6 +7,7 @@ mod address_budget;
 mod analysis;
 mod authentication;
 mod bell;
+mod bulk_runs;
 mod clock;
 mod default_signals;
 mod error;
@@ -16,6 +17,7 @@ mod keys;
 pub mod mail;
 mod nodes;
 mod notifications;
+mod object_cache;
 mod objects;
 mod operators;
 mod password_reset;
@@ -65,7 +67,9 @@ pub use workers::Workers;
 
 use self::authentication::Gate;
 use self::bell::Bell;
+use self::bulk_runs::Feeder;
 use self::mail::{Letters, Mailer};
+use self::object_cache::ObjectCache;
 use self::passwords::Passwords;
 use self::recorder::Recorder;
 use self::scheduler::Scheduler;
@@ -89,8 +93,11 @@ pub struct Service {
     addresses: AddressBudget,
     analyzer: Arc<dyn Analyzer>,
     recorder: Recorder,
+    cache: Arc<ObjectCache>,
     /// Rung when an analysis was scheduled or a worker got free.
     bell: Bell,
+    /// Rung when a bulk run was started or one of its analyses has ended.
+    feeder_bell: Bell,
 }
 
 /// What an operator decides about the use cases.
@@ -163,7 +170,15 @@ impl Service {
             foundations;
         let bell = Bell::default();
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
-        let recorder = Recorder::start(store.clone(), random.clone(), enforcement, bell.clone(), &workers);
+        let cache = Arc::new(ObjectCache::new(store.backend()));
+        let recorder = Recorder::start(
+            store.clone(),
+            random.clone(),
+            enforcement,
+            bell.clone(),
+            Arc::clone(&cache),
+            &workers,
+        );
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
         Ok(Self {
             throttle: Throttle::new(store.clone(), clock.clone()),
@@ -183,7 +198,9 @@ impl Service {
             providers,
             analyzer,
             recorder,
+            cache,
             bell,
+            feeder_bell: Bell::default(),
         })
     }
 
@@ -201,6 +218,8 @@ impl Service {
         self.workers.start(|stop| sweeper.run(stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
+        let feeder = Feeder::new(Arc::clone(self));
+        self.workers.start(|stop| feeder.run(stop));
     }
 
     /// Budgets of requests for tenants.

@@ -1,6 +1,7 @@
 //! Objects as their owner reads them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -61,8 +62,12 @@ struct Cursor {
 }
 
 impl Service {
-    /// An object with its answers.
-    pub async fn object(&self, tenant: TenantId, object_id: &str) -> Result<ObjectAnalysis> {
+    /// An object with its answers, and whether it was remembered from a moment ago.
+    pub async fn object(&self, tenant: TenantId, object_id: &str) -> Result<(Arc<ObjectAnalysis>, bool)> {
+        self.cache.read(tenant, object_id, async || self.load_object(tenant, object_id).await).await
+    }
+
+    async fn load_object(&self, tenant: TenantId, object_id: &str) -> Result<ObjectAnalysis> {
         self.store
             .read("object", async |conn: &mut Conn| {
                 let object = objects::find(conn, tenant, object_id).await?.ok_or_else(no_such_object)?;
@@ -180,6 +185,7 @@ impl Service {
                 objects::delete(conn, tenant, object_id, shard).await
             })
             .await?;
+        self.cache.forget(tenant, object_id);
         if deleted { Ok(()) } else { Err(no_such_object()) }
     }
 

@@ -41,6 +41,7 @@ impl Service {
                             self.with_same_password(conn, &user).await?.ok_or_else(invalid_password)?;
                         users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                         sessions::delete_of_user(conn, user.user_id).await?;
+                        sessions::delete_resets_of_user(conn, user.user_id).await?;
                         let letter = self.letters.password_changed(&user.email, self.clock.now());
                         self.mail_user(conn, &user, &letter).await?;
                         self.open_session(conn, tenant, user.user_id).await

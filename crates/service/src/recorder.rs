@@ -1,11 +1,14 @@
 //! The recorder: one writer that commits whenever it is free, taking all that waits. One commit serves many callers, and
 //! each is answered when it is durable.
 
+use std::sync::Arc;
+
 use store::recording::{self, Enforcement, Entry, Recorded, SHARDS};
 use store::{Conn, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::object_cache::ObjectCache;
 use crate::{Bell, Error, Kind, Random, Result, Workers, internal};
 
 /// Requests that may wait for the writer; past that, callers wait to get in.
@@ -32,6 +35,7 @@ struct Writer {
     random: Random,
     enforcement: Enforcement,
     bell: Bell,
+    cache: Arc<ObjectCache>,
 }
 
 impl Recorder {
@@ -41,10 +45,11 @@ impl Recorder {
         random: Random,
         enforcement: Enforcement,
         bell: Bell,
+        cache: Arc<ObjectCache>,
         workers: &Workers,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let writer = Writer { store, random, enforcement, bell };
+        let writer = Writer { store, random, enforcement, bell, cache };
         workers.start(|stop| writer.run(waiting, stop));
         Self { queue }
     }
@@ -114,12 +119,16 @@ impl Writer {
 
     async fn write(&self, entries: &[Entry]) -> Result<Vec<Recorded>> {
         let shard = i64::from(self.random.bytes::<1>()[0] % SHARDS);
-        Ok(self
+        let outcomes = self
             .store
             .write("record", async |conn: &mut Conn| {
                 recording::record(conn, entries, self.enforcement, shard).await
             })
-            .await?)
+            .await?;
+        for entry in entries {
+            self.cache.forget(entry.tenant, &entry.object_id);
+        }
+        Ok(outcomes)
     }
 }
 

@@ -94,6 +94,9 @@ impl Scheduler {
                 service.work(&job, lease).await;
                 drop(place);
                 service.bell.ring();
+                if job.bulk_run_id.is_some() {
+                    service.feeder_bell.ring();
+                }
             });
         }
         Ok(if took_all { now + POLL } else { now })
@@ -178,7 +181,7 @@ impl Service {
         let which = job.signals.as_ref().map_or(Which::All, |ids| Which::Ids(&ids.0));
         let read = self
             .store
-            .read("read_history", async |conn: &mut Conn| {
+            .snapshot("read_history", async |conn: &mut Conn| {
                 self.demand_balance(conn, tenant).await?;
                 let asked = Asked::load(conn, tenant, &which).await?;
                 if asked.is_empty() {
@@ -212,6 +215,7 @@ impl Service {
                 Ok::<_, Error>(true)
             })
             .await?;
+        self.cache.forget(tenant, object_id);
         // A worker whose lease ended while it waited has been replaced: what it found is not written.
         Ok(if written { "ok" } else { "late" })
     }

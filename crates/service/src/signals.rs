@@ -27,7 +27,8 @@ impl Service {
         Question::parse(key, input.kind, instructions, criteria)
             .map_err(|error| Error::bad_request(error.to_string()))?;
         let criteria = criteria.filter(|text| *text != "null");
-        self.store
+        let put = self
+            .store
             .write("put_signal", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 let known = signals::find(conn, tenant, key).await?;
@@ -48,7 +49,9 @@ impl Service {
                 signals::put(conn, tenant, &signal).await?;
                 record(&signal)
             })
-            .await
+            .await;
+        self.cache.forget_all();
+        put
     }
 
     /// Removes a signal; its answers are out of sight at once.
@@ -57,6 +60,7 @@ impl Service {
             .store
             .write("delete_signal", async |conn: &mut Conn| signals::delete(conn, tenant, key).await)
             .await?;
+        self.cache.forget_all();
         if deleted { Ok(()) } else { Err(Error::new(Kind::NotFound, "there is no such signal")) }
     }
 }

@@ -1,14 +1,22 @@
-//! Takes away what has run out: sessions, reset links, throttles. Late is harmless, since every reader checks the time.
+//! Takes away what has run out: sessions, reset links, throttles, idempotency keys, and events past their retention.
+//! Late is harmless: every reader checks the time itself.
 
 use std::time::Duration;
 
-use store::{Conn, Store, sessions};
+use model::{TenantId, Timestamp};
+use store::{Conn, Store, analyses, retention, sessions, tenants};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::{Clock, Result, Throttle};
+use crate::analysis::fold;
+use crate::{Clock, Error, Result, Throttle};
 
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
+/// Rows of one step: few enough that no request waits for a sweep.
+const STEP: i64 = 500;
+const DAY: Duration = Duration::from_hours(24);
+/// Minutes are counted for the last day; the rest of this is room.
+const MINUTES_KEPT: Duration = Duration::from_hours(48);
 
 pub(crate) struct Sweeper {
     store: Store,
@@ -23,8 +31,9 @@ impl Sweeper {
 
     pub(crate) async fn run(self, stop: CancellationToken) {
         while stop.run_until_cancelled(self.clock.sleep(SWEEP_EVERY)).await.is_some() {
-            if let Err(error) = self.sweep().await {
-                warn!(cause = error.cause(), "cannot sweep: {error}");
+            match stop.run_until_cancelled(self.sweep()).await {
+                Some(Err(error)) => warn!(cause = error.cause(), "cannot sweep: {error}"),
+                Some(Ok(())) | None => {}
             }
         }
     }
@@ -33,6 +42,57 @@ impl Sweeper {
         let now = self.clock.now();
         self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
         self.throttle.sweep().await?;
+        while self
+            .store
+            .write("sweep_keys", async |conn: &mut Conn| retention::drop_keys(conn, now, STEP).await)
+            .await?
+            > 0
+        {}
+        for (tenant, days) in
+            self.store.read("limited_tenants", async |conn| retention::limited_tenants(conn).await).await?
+        {
+            let days = u32::try_from(days).unwrap_or(u32::MAX);
+            self.sweep_events(tenant, now - DAY * days).await?;
+        }
+        for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
+            self.store
+                .write("sweep_minutes", async |conn: &mut Conn| {
+                    retention::drop_minutes(conn, now - MINUTES_KEPT, tenant.tenant_id).await
+                })
+                .await?;
+        }
         Ok(())
+    }
+
+    /// Folds and removes events received before an instant, some objects at a time.
+    async fn sweep_events(&self, tenant: TenantId, before: Timestamp) -> Result<()> {
+        loop {
+            let outdated = self
+                .store
+                .read("outdated_events", async |conn| retention::outdated(conn, tenant, before, STEP).await)
+                .await?;
+            if outdated.is_empty() {
+                return Ok(());
+            }
+            for (object_id, through) in outdated {
+                self.store
+                    .write("sweep_events", async |conn: &mut Conn| {
+                        let mut summary = analyses::summary(conn, tenant, &object_id).await?;
+                        let after = summary.as_ref().map_or(0, |summary| summary.through_seq);
+                        let events =
+                            analyses::events_between(conn, tenant, &object_id, after, through, i64::MAX)
+                                .await?;
+                        fold(&mut summary, events.into_iter());
+                        if let Some(summary) = &mut summary {
+                            // Texts are what a limit is there to remove; counts stay.
+                            summary.state.sample_messages.clear();
+                            analyses::put_summary(conn, tenant, &object_id, summary).await?;
+                        }
+                        analyses::drop_events(conn, tenant, &object_id, through).await?;
+                        Ok::<_, Error>(())
+                    })
+                    .await?;
+            }
+        }
     }
 }

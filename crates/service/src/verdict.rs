@@ -59,6 +59,7 @@ impl Service {
                     Ok::<_, Error>(())
                 })
                 .await?;
+            self.cache.forget(tenant, object_id);
             let (model, latency_ms) = (found.model, found.latency_ms);
             Ok(ModerationVerdict {
                 analyzed: true,
@@ -91,7 +92,7 @@ impl Service {
         }
         let read = self
             .store
-            .read("verdict_history", async |conn: &mut Conn| {
+            .snapshot("verdict_history", async |conn: &mut Conn| {
                 self.read_history(conn, tenant, object_id, Some(last_seq), asked).await
             })
             .await?;

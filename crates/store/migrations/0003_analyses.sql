@@ -59,6 +59,7 @@ CREATE TABLE jobs (
     deadline_at    TIMESTAMP NOT NULL,
     -- The signal ids asked for; null asks all.
     signals        JSON,
+    -- The walk that asked, for as long as the job is a bulk job: a live event takes the job over.
     bulk_run_id    UUID,
     -- Grows with each merge: a finished analysis removes the job only at the version that it claimed.
     version        BIGINT NOT NULL,
@@ -75,18 +76,20 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_due_by_tenant ON jobs (priority, tenant_id, due_at);
 CREATE INDEX jobs_due ON jobs (due_at);
 
--- A walk over all objects of a tenant (re-analyze all, backfill, sweep of a deleted signal): one row with a cursor
--- that feeds work as it drains, whatever the number of objects.
+-- A walk over all objects of a tenant (re-analyze all, backfill, putting objects in their place after a change of
+-- signals): one row with a cursor that feeds work as it drains, whatever the number of objects.
 CREATE TABLE bulk_runs (
     tenant_id     UUID NOT NULL,
     bulk_run_id   UUID NOT NULL,
-    kind          TEXT NOT NULL CHECK (kind IN ('analyze', 'backfill', 'rerank', 'forget')),
+    kind          TEXT NOT NULL CHECK (kind IN ('analyze', 'backfill', 'rerank')),
     signal_key    TEXT,
     signal_id     UUID,
     status        TEXT NOT NULL CHECK (status IN ('running', 'done')),
     -- The last object fed; empty at the start.
     object_cursor TEXT NOT NULL,
     total         BIGINT NOT NULL,
+    -- Of a backfill that has ended: how many of `total` have an answer since. While it runs, the tallies tell.
+    completed     BIGINT,
     started_at    TIMESTAMP NOT NULL,
     finished_at   TIMESTAMP,
     PRIMARY KEY (tenant_id, bulk_run_id)

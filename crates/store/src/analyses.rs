@@ -173,13 +173,33 @@ pub struct NewAnswers<'a> {
     pub now: Timestamp,
 }
 
-/// A tenant's enabled questions, as an object's place in lists depends on them.
-#[derive(Clone, Copy, Debug)]
-pub struct Ranked {
-    /// The question.
-    pub signal_id: Uuid,
-    /// Whether it is a yes/no question; else a score.
-    pub is_noul: bool,
+/// A tenant's questions as they are now, by id: the type, and whether it is asked.
+struct Questions(HashMap<Uuid, (String, bool)>);
+
+impl Questions {
+    /// Read while the object's row is locked: a change of signals that comes later puts the object in its place again.
+    async fn load(conn: &mut Conn, tenant: TenantId) -> Result<Self> {
+        let rows: Vec<(Uuid, String, bool)> =
+            fetch_all!(conn, "SELECT signal_id, type, enabled FROM signals WHERE tenant_id = $1", tenant)?;
+        Ok(Self(rows.into_iter().map(|(id, kind, enabled)| (id, (kind, enabled))).collect()))
+    }
+
+    fn exists(&self, signal: Uuid) -> bool {
+        self.0.contains_key(&signal)
+    }
+
+    /// The highest yes/no probability and the highest score among answers to enabled questions; -1 without one.
+    fn place(&self, answers: impl Iterator<Item = (Uuid, Option<f64>)>) -> (f64, f64) {
+        let (mut risk, mut trust) = (-1.0_f64, -1.0_f64);
+        for (signal, value) in answers {
+            match (self.0.get(&signal), value) {
+                (Some((kind, true)), Some(value)) if kind == "noul" => risk = risk.max(value),
+                (Some((kind, true)), Some(value)) if kind == "score" => trust = trust.max(value),
+                _ => {}
+            }
+        }
+        (risk, trust)
+    }
 }
 
 #[derive(Clone, sqlx::FromRow)]
@@ -198,13 +218,9 @@ struct Standing {
 }
 
 /// Keeps the answers that are not older than what is there, with every count that follows. False when the object is
-/// gone. The object's row is locked first, so that analyses of one object are written one after the other.
-pub async fn put_answers(
-    conn: &mut Conn,
-    new: &NewAnswers<'_>,
-    ranked: &[Ranked],
-    shard: i64,
-) -> Result<bool> {
+/// gone. The object's row is locked first, so that analyses of one object are written one after the other. Answers to
+/// questions that were deleted meanwhile are not kept.
+pub async fn put_answers(conn: &mut Conn, new: &NewAnswers<'_>, shard: i64) -> Result<bool> {
     let statement = format!(
         "SELECT counted_type, risk, last_analyzed_at FROM objects WHERE tenant_id = $1 AND object_id = $2 {}",
         conn.backend().for_update()
@@ -212,6 +228,7 @@ pub async fn put_answers(
     let standing: Option<Standing> =
         fetch_optional!(conn, AssertSqlSafe(statement), new.tenant, new.object_id)?;
     let Some(standing) = standing else { return Ok(false) };
+    let questions = Questions::load(conn, new.tenant).await?;
     let kept: Vec<Kept> = fetch_all!(
         conn,
         "SELECT signal_id, value, choice, read_seq FROM answers WHERE tenant_id = $1 AND object_id = $2",
@@ -222,6 +239,7 @@ pub async fn put_answers(
     let newer: Vec<&NewAnswer> = new
         .answers
         .iter()
+        .filter(|answer| questions.exists(answer.signal_id))
         .filter(|answer| current.get(&answer.signal_id).is_none_or(|kept| kept.read_seq <= new.read_seq))
         .collect();
     upsert(conn, new, &newer).await?;
@@ -233,8 +251,61 @@ pub async fn put_answers(
             Kept { signal_id: answer.signal_id, value, choice, read_seq: new.read_seq },
         );
     }
-    rank(conn, new, &standing, &current, ranked, shard).await?;
+    let place = questions.place(current.values().map(|kept| (kept.signal_id, kept.value)));
+    rank(conn, new, &standing, place, shard).await?;
     Ok(true)
+}
+
+/// Puts the objects after one up to another in their place again, by the signals as they are now, and removes their
+/// answers to questions that are no more.
+pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &str, shard: i64) -> Result<()> {
+    let statement = format!(
+        "SELECT object_id, counted_type, risk, trust FROM objects
+         WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3 ORDER BY object_id {}",
+        conn.backend().for_update()
+    );
+    let objects: Vec<(String, String, f64, f64)> =
+        fetch_all!(conn, AssertSqlSafe(statement), tenant, after, through)?;
+    let questions = Questions::load(conn, tenant).await?;
+    execute!(
+        conn,
+        "DELETE FROM answers WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3
+           AND signal_id NOT IN (SELECT signal_id FROM signals WHERE tenant_id = $1)",
+        tenant,
+        after,
+        through
+    )?;
+    let kept: Vec<(String, Uuid, Option<f64>)> = fetch_all!(
+        conn,
+        "SELECT object_id, signal_id, value FROM answers
+         WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3",
+        tenant,
+        after,
+        through
+    )?;
+    let mut answers: HashMap<String, Vec<(Uuid, Option<f64>)>> = HashMap::new();
+    for (object_id, signal, value) in kept {
+        answers.entry(object_id).or_default().push((signal, value));
+    }
+    let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
+    for (object_id, counted_type, risk, trust) in objects {
+        let place = questions.place(answers.remove(&object_id).into_iter().flatten());
+        if place == (risk, trust) {
+            continue;
+        }
+        execute!(
+            conn,
+            "UPDATE objects SET risk = $3, trust = $4 WHERE tenant_id = $1 AND object_id = $2",
+            tenant,
+            &object_id,
+            place.0,
+            place.1
+        )?;
+        tallies.entry((tenant, counted_type)).or_default().2 +=
+            i64::from(place.0 >= HIGH) - i64::from(risk >= HIGH);
+    }
+    tallies.retain(|_, change| change.2 != 0);
+    add_object_tallies(conn, &tallies, shard).await
 }
 
 /// Takes an object that is about to go out of every count; false when there is none.
@@ -347,15 +418,9 @@ async fn rank(
     conn: &mut Conn,
     new: &NewAnswers<'_>,
     standing: &Standing,
-    current: &HashMap<Uuid, Kept>,
-    ranked: &[Ranked],
+    (risk, trust): (f64, f64),
     shard: i64,
 ) -> Result<()> {
-    let highest = |is_noul: bool| {
-        let asked = ranked.iter().filter(|signal| signal.is_noul == is_noul);
-        asked.filter_map(|signal| current.get(&signal.signal_id)?.value).fold(-1.0, f64::max)
-    };
-    let (risk, trust) = (highest(true), highest(false));
     execute!(
         conn,
         "UPDATE objects SET last_analyzed_at = $3, risk = $4, trust = $5 WHERE tenant_id = $1 AND object_id = $2",

@@ -73,6 +73,7 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Sc
         "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
              priority = 0,
              signals = NULL,
+             bulk_run_id = NULL,
              version = jobs.version + 1,
              deadline_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
                            THEN excluded.deadline_at ELSE jobs.deadline_at END,
@@ -88,13 +89,69 @@ pub async fn schedule_now(conn: &mut Conn, tenant: TenantId, object_id: &str, no
     execute!(
         conn,
         "INSERT INTO jobs (tenant_id, object_id, priority, run_at, deadline_at, version) VALUES ($1, $2, 0, $3, $3, 1)
-         ON CONFLICT (tenant_id, object_id) DO UPDATE SET priority = 0, signals = NULL, version = jobs.version + 1,
-             run_at = excluded.run_at, deadline_at = excluded.deadline_at",
+         ON CONFLICT (tenant_id, object_id) DO UPDATE SET priority = 0, signals = NULL, bulk_run_id = NULL,
+             version = jobs.version + 1, run_at = excluded.run_at, deadline_at = excluded.deadline_at",
         tenant,
         object_id,
         now
     )?;
     Ok(())
+}
+
+/// An object that a walk asks about.
+#[derive(Clone, Debug)]
+pub struct BulkAsk {
+    /// The object.
+    pub object_id: String,
+    /// The signal ids asked for; none asks all.
+    pub signals: Option<Vec<Uuid>>,
+}
+
+/// Schedules analyses of a walk, at bulk priority.
+///
+/// A live job that waits does all that is asked here and stays as it is. One in a worker's hands may have begun before
+/// the walk did, so it is done once more. Two walks of a tenant meet only where one of them asks for everything: they
+/// feed one after the other.
+pub async fn schedule_bulk(
+    conn: &mut Conn,
+    tenant: TenantId,
+    bulk_run_id: Uuid,
+    asks: &[BulkAsk],
+    now: Timestamp,
+) -> Result<()> {
+    insert_many!(
+        (i64,);
+        conn,
+        asks,
+        "jobs",
+        [
+            ("tenant_id", "uuid", |_row| tenant),
+            ("object_id", "text", |row| row.object_id.as_str()),
+            ("priority", "bigint", |_row| 1_i64),
+            ("run_at", "timestamptz", |_row| now),
+            ("deadline_at", "timestamptz", |_row| now),
+            ("signals", "jsonb", |row| row.signals.as_ref().map(Json)),
+            ("bulk_run_id", "uuid", |_row| bulk_run_id),
+            ("version", "bigint", |_row| 1_i64),
+        ],
+        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
+             signals = NULL,
+             bulk_run_id = CASE WHEN jobs.priority = 1 THEN excluded.bulk_run_id END,
+             version = jobs.version + 1
+         WHERE jobs.priority = 1 OR jobs.lease_token IS NOT NULL",
+    );
+    Ok(())
+}
+
+/// How many bulk jobs a tenant has, counted up to `limit`.
+pub async fn queued_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<i64> {
+    let (queued,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE priority = 1 AND tenant_id = $1 LIMIT $2) AS queued",
+        tenant,
+        limit
+    )?;
+    Ok(queued)
 }
 
 /// The tenant with jobs of this priority whose turn comes after another's.
@@ -208,7 +265,7 @@ pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
 pub async fn clear_covered(conn: &mut Conn, tenant: TenantId, object_id: &str, read_seq: i64) -> Result<()> {
     execute!(
         conn,
-        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND lease_token IS NULL AND bulk_run_id IS NULL
+        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND lease_token IS NULL
            AND NOT EXISTS (SELECT 1 FROM objects WHERE objects.tenant_id = $1 AND objects.object_id = $2
                              AND event_count > $3)",
         tenant,

@@ -1,10 +1,11 @@
 //! Balances, the ledger whose sum they are, and the rollups of usage that are kept with it.
 
 use model::{Date, TenantId, Timestamp};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::bulk::insert_many;
-use crate::database::{execute, fetch_one};
+use crate::database::{execute, fetch_one, fetch_optional};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
 
@@ -109,8 +110,62 @@ pub async fn charge(
             charge.batch_id,
             now
         )?)?;
+        if let Some(batch) = charge.batch_id {
+            add_to_batch(conn, tenant, batch, charge, seq, now).await?;
+        }
     }
     count_usage(conn, tenant, charge, micros, now.date(), shard).await
+}
+
+/// Adds a charge to the line of its batch. The balance's row is locked, so nobody else of the tenant is here.
+async fn add_to_batch(
+    conn: &mut Conn,
+    tenant: TenantId,
+    batch: Uuid,
+    charge: &AnalysisCharge<'_>,
+    seq: i64,
+    now: Timestamp,
+) -> Result<()> {
+    let known: Option<(Json<Vec<String>>,)> = fetch_optional!(
+        conn,
+        "SELECT models FROM ledger_batches WHERE tenant_id = $1 AND batch_id = $2",
+        tenant,
+        batch
+    )?;
+    let mut models = known.map_or_else(Vec::new, |(Json(models),)| models);
+    if !models.iter().any(|model| model == charge.model) {
+        models.push(charge.model.to_owned());
+    }
+    expect_one(execute!(
+        conn,
+        "INSERT INTO ledger_batches
+             (tenant_id, batch_id, last_seq, entries, delta_micros, input_tokens, output_tokens, models, first_at)
+         VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)
+         ON CONFLICT (tenant_id, batch_id) DO UPDATE SET last_seq = excluded.last_seq,
+             entries = ledger_batches.entries + 1,
+             delta_micros = ledger_batches.delta_micros + excluded.delta_micros,
+             input_tokens = ledger_batches.input_tokens + excluded.input_tokens,
+             output_tokens = ledger_batches.output_tokens + excluded.output_tokens,
+             models = excluded.models",
+        tenant,
+        batch,
+        seq,
+        -charge.micros,
+        charge.input_tokens,
+        charge.output_tokens,
+        Json(models),
+        now
+    )?)
+}
+
+/// What a tenant has spent on analyses so far, in micro-dollars, and how many they were.
+pub async fn spent(conn: &mut Conn, tenant: TenantId) -> Result<(i64, i64)> {
+    fetch_one!(
+        conn,
+        "SELECT CAST(coalesce(sum(spend_micros), 0) AS bigint), CAST(coalesce(sum(analyses), 0) AS bigint)
+         FROM usage_days WHERE tenant_id = $1",
+        tenant
+    )
 }
 
 async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<(i64, i64)> {

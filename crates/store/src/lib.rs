@@ -5,6 +5,7 @@
 
 pub mod analyses;
 mod bulk;
+pub mod bulk_runs;
 pub mod conditions;
 pub mod database;
 mod deployment;
@@ -22,6 +23,7 @@ pub mod overview;
 mod pending;
 pub mod rate_budgets;
 pub mod recording;
+pub mod retention;
 pub mod sessions;
 pub mod signals;
 pub mod sync_leases;

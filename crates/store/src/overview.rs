@@ -47,6 +47,27 @@ pub async fn categories(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Categor
     )
 }
 
+/// How many objects a tenant has. Every one of them has events: the first event makes it.
+pub async fn objects(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    let (objects,): (i64,) = fetch_one!(
+        conn,
+        "SELECT CAST(coalesce(sum(objects), 0) AS bigint) FROM object_tallies WHERE tenant_id = $1",
+        tenant
+    )?;
+    Ok(objects)
+}
+
+/// How many objects have no answer to a question.
+pub async fn unanswered(conn: &mut Conn, tenant: TenantId, signal_id: Uuid) -> Result<i64> {
+    let (answers,): (i64,) = fetch_one!(
+        conn,
+        "SELECT CAST(coalesce(sum(answers), 0) AS bigint) FROM signal_tallies WHERE tenant_id = $1 AND signal_id = $2",
+        tenant,
+        signal_id
+    )?;
+    Ok((objects(conn, tenant).await? - answers).max(0))
+}
+
 /// What is known of each question's answers.
 pub async fn signal_tallies(conn: &mut Conn, tenant: TenantId) -> Result<Vec<SignalTally>> {
     fetch_all!(

@@ -86,7 +86,7 @@ pub async fn insert_reset(
     token_hash: &[u8; 32],
     expires_at: Timestamp,
 ) -> Result<()> {
-    execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)?;
+    delete_resets_of_user(conn, user).await?;
     expect_one(execute!(
         conn,
         "INSERT INTO password_resets (token_hash, tenant_id, user_id, expires_at) VALUES ($1, $2, $3, $4)",
@@ -95,6 +95,11 @@ pub async fn insert_reset(
         user,
         expires_at
     )?)
+}
+
+/// Ends the reset links of a person.
+pub async fn delete_resets_of_user(conn: &mut Conn, user: UserId) -> Result<u64> {
+    execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)
 }
 
 /// Whether there is such a reset link, and it has not expired.

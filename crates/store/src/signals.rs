@@ -69,6 +69,12 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<(
     )?)
 }
 
+/// Removes the counts of a question that is no more.
+pub async fn forget_tallies(conn: &mut Conn, tenant: TenantId, signal_id: Uuid) -> Result<()> {
+    execute!(conn, "DELETE FROM signal_tallies WHERE tenant_id = $1 AND signal_id = $2", tenant, signal_id)?;
+    Ok(())
+}
+
 /// Removes a question; says whether there was one.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<bool> {
     let deleted = execute!(conn, "DELETE FROM signals WHERE tenant_id = $1 AND key = $2", tenant, key)?;

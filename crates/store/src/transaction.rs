@@ -110,6 +110,32 @@ impl Store {
         outcome
     }
 
+    /// Lends `work` a connection on which every statement sees the same state, whatever is committed meanwhile.
+    pub async fn snapshot<T, E: StoreError>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let started = Instant::now();
+        let outcome = match self.begin_snapshot().await {
+            Ok(mut conn) => work(&mut conn).await,
+            Err(error) => Err(error.into()),
+        };
+        meter(name, started, 1, outcome.is_ok());
+        outcome
+    }
+
+    async fn begin_snapshot(&self) -> Result<Conn> {
+        Ok(match &self.database {
+            // A reader in WAL mode keeps the state that its first statement saw.
+            Database::Sqlite { readers, .. } => Conn::Sqlite(Held::Transaction(readers.begin().await?)),
+            Database::Postgres(pool) => {
+                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+                Conn::Postgres(Held::Transaction(pool.begin_with(begin).await?))
+            }
+        })
+    }
+
     async fn begin(&self) -> Result<Conn> {
         Ok(match &self.database {
             // Taking the write lock at once: a read lock that must grow can fail halfway.

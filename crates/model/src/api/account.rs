@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -167,10 +167,15 @@ pub struct SettingsUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub event_retention: Option<EventRetention>,
-    /// Required with `days`, 1 to 3650; refused otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 3650)]
-    pub event_retention_days: Option<i64>,
+    /// Required with `days`, 1 to 3650; refused otherwise. Null is none, left out is as before.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 3650)]
+    pub event_retention_days: Option<Option<i64>>,
+}
+
+/// Tells a null that was sent from a field that was left out.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// How long raw events are kept. Answers outlive them in every mode.

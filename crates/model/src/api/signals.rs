@@ -49,6 +49,55 @@ pub struct Signal {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// The backfill that creating it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub backfill: Option<SignalBackfill>,
+}
+
+/// What a backfill of a signal would take, and how far the latest one is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackfillStatus {
+    /// What a backfill would take now.
+    pub estimate: BackfillEstimate,
+    /// The latest backfill, or null.
+    pub backfill: Option<SignalBackfill>,
+}
+
+/// What a backfill would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackfillEstimate {
+    /// Objects without an answer to the signal.
+    pub objects: i64,
+    /// Their number times the account's mean charge per analysis, in micro-dollars; 0 without paid history.
+    pub estimated_cost_micros: i64,
+}
+
+/// Asking one signal about every object without an answer to it. `completed` and `pending` add up to `total`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignalBackfill {
+    /// The signal.
+    pub signal_key: String,
+    /// Whether it is under way.
+    pub status: BackfillState,
+    /// Objects without an answer when it started.
+    pub total: i64,
+    /// How many of them have one now.
+    pub completed: i64,
+    /// How many have none.
+    pub pending: i64,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+/// Whether a backfill is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BackfillState {
+    /// Objects are still to be asked about.
+    Running,
+    /// Every object was asked about; one whose analysis was given up stays pending.
+    Done,
 }
 
 /// Every configured question, by key.

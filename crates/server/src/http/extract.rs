@@ -95,14 +95,15 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         return Err(Error::bad_request("the body is empty; it must be JSON"));
     }
     // serde would take an array for a record, its fields by position.
-    if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
-        return Err(Error::bad_request("the body must be a JSON object"));
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    if is_object && let Ok(value) = serde_json::from_slice(body) {
+        return Ok(value);
     }
-    match serde_json::from_slice(body) {
-        Ok(value) => Ok(value),
-        Err(error) if error.is_data() => Err(Error::bad_request(locate::<T>(body))),
-        Err(error) => Err(Error::bad_request(format!("the body is not JSON: {error}"))),
-    }
+    Err(Error::bad_request(match serde_json::from_slice::<IgnoredAny>(body) {
+        Err(error) => format!("the body is not JSON: {error}"),
+        Ok(_) if !is_object => "the body must be a JSON object".to_owned(),
+        Ok(_) => locate::<T>(body),
+    }))
 }
 
 /// Says where the value is that does not fit. Parses again, so that only refusals pay for it.

@@ -1,5 +1,7 @@
 //! Objects and their answers.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -73,7 +75,7 @@ pub(super) async fn list(
 /// Read an object's answers.
 #[utoipa::path(get, path = "/v1/objects/{object_id}", tag = "objects",
     params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
-    (status = 200, body = ObjectAnalysis),
+    (status = 200, body = ObjectAnalysis, headers(("X-Cache" = String, description = "`HIT` or `MISS`."))),
     (status = 400, description = "The id cannot be one.", body = Error),
     (status = 404, description = "There is no such object.", body = Error),
 ))]
@@ -81,8 +83,10 @@ pub(super) async fn read(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
-) -> Result<Json<ObjectAnalysis>, Refusal> {
-    Ok(Json(app.service.object(caller.tenant, &object_id).await?))
+) -> Result<([(&'static str, &'static str); 1], Json<ObjectAnalysis>), Refusal> {
+    let (object, remembered) = app.service.object(caller.tenant, &object_id).await?;
+    let cache = [("x-cache", if remembered { "HIT" } else { "MISS" })];
+    Ok((cache, Json(Arc::unwrap_or_clone(object))))
 }
 
 /// Delete an object.

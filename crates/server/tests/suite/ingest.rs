@@ -16,6 +16,7 @@ testkit::on_both!(
     bad_events_name_their_place_and_record_nothing,
     objects_are_listed_in_each_sort_by_cursor,
     objects_are_found_by_their_answers,
+    object_reads_are_remembered_until_something_changes,
     an_object_can_be_deleted_with_all_its_traces,
     an_empty_balance_refuses_before_recording,
     ids_may_need_escaping,
@@ -238,6 +239,26 @@ async fn objects_are_found_by_their_answers(app: &App) {
     assert!(found("q=is_scammer%3E99").await.is_empty());
     assert_eq!(found("q=unknown%3E1%2Cis_scammer%3C1").await.len(), 4, "what names no signal is skipped");
     assert!(found("q=unknown%3E1").await.is_empty(), "and alone it is a text that no id contains");
+}
+
+async fn object_reads_are_remembered_until_something_changes(app: &App) {
+    let key = stage(app).await;
+    send(app, &key, "user_1", &json!({"events": [event("a")], "wait": true})).await;
+    let read = async || {
+        let reply = get(app, &key, "/v1/objects/user_1").await;
+        (reply.json()["event_count"].as_i64().unwrap(), reply.header("x-cache").to_owned())
+    };
+    assert_eq!(read().await, (1, "MISS".to_owned()));
+    assert_eq!(read().await, (1, "HIT".to_owned()));
+    send(app, &key, "user_1", &json!({"events": [event("b")]})).await;
+    assert_eq!(read().await, (2, "MISS".to_owned()), "an ingest is seen at once");
+    app.advance(Duration::from_secs(3));
+    app.settle().await;
+    assert_eq!(read().await, (2, "MISS".to_owned()), "and so is a finished analysis");
+    let off = json!({"type": "noul", "instructions": "Is it?", "enabled": false});
+    assert_eq!(key.call(app, Method::PUT, "/v1/signals/is_scammer", &off).await.status, 200);
+    let object = get(app, &key, "/v1/objects/user_1").await.json();
+    assert_eq!(object["analysis"].as_array().unwrap().len(), 2, "answers of disabled signals are hidden");
 }
 
 async fn an_object_can_be_deleted_with_all_its_traces(app: &App) {

@@ -18,6 +18,7 @@ mod provider_peers;
 mod rate_limits;
 mod refusals;
 mod registration;
+mod retention;
 mod secrets_in_logs;
 mod settings;
 mod shell;

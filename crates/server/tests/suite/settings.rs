@@ -82,6 +82,8 @@ async fn an_invalid_change_names_its_field_and_changes_nothing(app: &App) {
         (json!({"auto_backfill_signals": "yes"}), "auto_backfill_signals"),
         (json!({"auto_backfill_signals": 1}), "auto_backfill_signals"),
         (json!({"event_retention": "weeks"}), "event_retention"),
+        (json!({"event_retention": true}), "event_retention"),
+        (json!({"event_retention": "days", "event_retention_days": null}), "event_retention_days"),
         (json!({"event_retention": "Days", "event_retention_days": 7}), "event_retention"),
         (json!({"event_retention": "days", "event_retention_days": 0}), "event_retention_days"),
         (json!({"event_retention": "days", "event_retention_days": -1}), "event_retention_days"),

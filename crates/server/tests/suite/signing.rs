@@ -22,6 +22,7 @@ testkit::on_both!(
     a_token_may_be_bound_to_a_method,
     a_token_may_be_bound_to_a_path,
     paths_are_compared_decoded_once,
+    an_object_s_path_is_signed_decoded,
     tokens_in_the_query_are_refused,
     the_scheme_is_bearer_in_any_case,
     forged_and_broken_tokens_are_refused,
@@ -282,7 +283,6 @@ async fn a_token_may_be_bound_to_a_path(app: &App) {
     taken(&scene.get("/v1/me?x=1", &token).await);
 }
 
-/// Ids in a path are decoded by the router, so a key's id stands in for an object's here.
 async fn paths_are_compared_decoded_once(app: &App) {
     let scene = Scene::set(app).await;
     let rotate = async |path: &str, signed: &str| {
@@ -324,6 +324,32 @@ async fn paths_are_compared_decoded_once(app: &App) {
     let path = format!("/v1/api_keys/{escaped}/rotate");
     refused(&rotate(&path, &path).await);
     assert_eq!(rotate(&path, &format!("/v1/api_keys/{id}/rotate")).await.status, 200);
+}
+
+async fn an_object_s_path_is_signed_decoded(app: &App) {
+    let scene = Scene::set(app).await;
+    let get = async |path: &str, signed: &str| {
+        let token = scene.token(&scene.header(), &json!({"htm": "GET", "htu": signed}));
+        scene.get(path, &token).await
+    };
+    for (escaped, decoded) in [
+        ("order%2F7%20b", "order/7 b"),
+        ("%F0%9F%94%91", "\u{1f511}"),
+        ("100%25", "100%"),
+        ("a%3Fb%3D1%23c", "a?b=1#c"),
+        ("user@acme.example", "user@acme.example"),
+    ] {
+        let path = format!("/v1/objects/{escaped}");
+        let host = "https://auspex.example";
+        get(&path, &format!("/v1/objects/{decoded}")).await.refused(404, "not_found");
+        if !decoded.contains('?') {
+            get(&path, &format!("{host}/v1/objects/{decoded}")).await.refused(404, "not_found");
+        }
+        if escaped != decoded {
+            refused(&get(&path, &path).await);
+            refused(&get(&path, &format!("{host}{path}")).await);
+        }
+    }
 }
 
 async fn tokens_in_the_query_are_refused(app: &App) {
