@@ -111,10 +111,12 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(objects::read, objects::delete))
         .routes(routes!(objects::state))
         .routes(routes!(objects::analyze))
+        .routes(routes!(objects::analyze_all))
         .routes(routes!(events::ingest, events::list))
         .routes(routes!(events::ingest_alias))
         .routes(routes!(signals::list))
         .routes(routes!(signals::put, signals::delete))
+        .routes(routes!(signals::backfill, signals::start_backfill))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
 }

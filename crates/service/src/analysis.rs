@@ -1,10 +1,11 @@
 //! One analysis: what is read, what is asked, and everything that follows, written together.
 
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use analyzer::{Failure, Findings, Inquiry};
 use model::compaction::Folded;
-use model::{Answer, CompactedState, Dossier, DossierEvent, Question, TenantId, dossier};
+use model::{Answer, CompactedState, Dossier, DossierEvent, Question, TenantId, Timestamp, dossier};
 use store::analyses::{self, NewAnswer, NewAnswers, Summary};
 use store::ledger::{self, AnalysisCharge};
 use store::recording::SHARDS;
@@ -159,7 +160,10 @@ impl Service {
     ) -> std::result::Result<Found, Failure> {
         let started = Instant::now();
         let inquiry = Inquiry { state, questions };
-        let findings: Findings = self.analyzer.analyze(inquiry).await?;
+        let begun = self.clock.now();
+        let outcome = self.analyzer.analyze(inquiry).await;
+        self.keep_pace(begun, outcome.as_ref().err());
+        let findings: Findings = outcome?;
         let answers = questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
             let distribution = finding.as_ref().ok()?;
             Answer::new(question, distribution).ok()
@@ -175,6 +179,24 @@ impl Service {
             output_tokens: findings.output_tokens,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Learns how much the analyzer bears: one that asks for patience, or is gone, slows the queue down.
+    fn keep_pace(&self, begun: Timestamp, failure: Option<&Failure>) {
+        let now = self.clock.now();
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            None => pace.succeeded(begun),
+            Some(Failure::Throttled { retry_after }) => pace.throttled(begun, *retry_after, now),
+            Some(Failure::Down(_)) => pace.throttled(begun, None, now),
+            Some(Failure::Failed(_)) => {}
+        }
+    }
+
+    /// How many analyses may run at a time now, and when to ask again if that is none.
+    pub(crate) fn allowed(&self, now: Timestamp) -> (usize, Option<Timestamp>) {
+        let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        (pace.allowed(now), pace.resume_at(now))
     }
 
     /// Writes what follows from an analysis of an object, in the caller's transaction: answers, counts, summary, charge.

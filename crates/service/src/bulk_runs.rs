@@ -60,8 +60,7 @@ impl Feeder {
 
     /// Moves every run on by one step, where it can be; says whether any was.
     async fn round(&self) -> Result<bool> {
-        let runs =
-            self.service.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
+        let runs = self.service.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
         let mut moved = false;
         let mut fed = None;
         for run in &runs {
@@ -286,9 +285,8 @@ async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
     }
     let answered = bulk_runs::answered_between(conn, tenant, &run.object_cursor, &last).await?;
     let ask = |object_id: String| {
-        let open = |signal: &Uuid| {
-            enabled.contains(signal) && !answered.contains(&(object_id.clone(), *signal))
-        };
+        let open =
+            |signal: &Uuid| enabled.contains(signal) && !answered.contains(&(object_id.clone(), *signal));
         let signals: Vec<Uuid> = wanted.iter().copied().filter(open).collect();
         let is_open = run.signal_id.is_some_and(|signal| signals.contains(&signal));
         is_open.then_some(BulkAsk { object_id, signals: Some(signals) })

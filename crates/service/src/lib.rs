@@ -41,10 +41,10 @@ mod workers;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use analyzer::Analyzer;
+use analyzer::{Analyzer, Pace};
 use model::Tariff;
 use store::Store;
 use store::recording::Enforcement;
@@ -92,6 +92,8 @@ pub struct Service {
     rate: RateBudget,
     addresses: AddressBudget,
     analyzer: Arc<dyn Analyzer>,
+    /// How many analyses at a time the analyzer has shown to bear.
+    pace: Mutex<Pace>,
     recorder: Recorder,
     cache: Arc<ObjectCache>,
     /// Rung when an analysis was scheduled or a worker got free.
@@ -169,6 +171,7 @@ impl Service {
         let Foundations { store, clock, random, sealer, workers, mailer, letters, providers, analyzer } =
             foundations;
         let bell = Bell::default();
+        let pace = Mutex::new(Pace::new(usize::from(options.workers)));
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
         let cache = Arc::new(ObjectCache::new(store.backend()));
         let recorder = Recorder::start(
@@ -196,6 +199,7 @@ impl Service {
             mailer,
             letters,
             providers,
+            pace,
             analyzer,
             recorder,
             cache,
@@ -216,6 +220,8 @@ impl Service {
         self.workers.start(|stop| mailer.run(stop));
         let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
         self.workers.start(|stop| sweeper.run(stop));
+        let (store, bell, clock) = (self.store.clone(), self.bell.clone(), self.clock.clone());
+        self.workers.start(|stop| scheduler::listen(store, bell, clock, stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
         let feeder = Feeder::new(Arc::clone(self));

@@ -7,14 +7,14 @@ use std::time::Duration;
 use analyzer::Failure;
 use model::{TenantId, Timestamp};
 use store::jobs::{self, Claimed, Lease, Priority};
-use store::{Backend, Conn};
+use store::{Backend, Conn, Store};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 use crate::analysis::{Asked, Occasion, Which};
-use crate::{Error, Result, Service};
+use crate::{Bell, Clock, Error, Result, Service};
 
 /// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
@@ -77,16 +77,23 @@ impl Scheduler {
     /// Starts as many due analyses as there are free places; returns when to look again.
     async fn claim_and_start(&mut self, tasks: &TaskTracker) -> Result<Timestamp> {
         let now = self.service.clock.now();
-        let free = self.places.available_permits();
-        let due = self.service.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
-        if free == 0 || due.is_none_or(|due| due > now) {
+        let places = self.places.available_permits();
+        let running = usize::from(self.service.options.workers) - places;
+        let (allowed, resume_at) = self.service.allowed(now);
+        let free = places.min(allowed.saturating_sub(running));
+        if free == 0 {
             // A place that gets free rings the bell.
-            return Ok(due.map_or(now + POLL, |due| due.max(now + Duration::from_millis(1)).min(now + POLL)));
+            return Ok(resume_at.unwrap_or(now + POLL).min(now + POLL));
+        }
+        let due = self.service.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
+        if due.is_none_or(|due| due > now) {
+            return Ok(due.unwrap_or(now + POLL).min(now + POLL));
         }
         let until = now + self.service.options.analyzer_timeout + LEASE_MARGIN;
         let lease = Lease { token: self.service.random.id(now), until };
         let claimed = self.claim(now, lease, free).await?;
-        let took_all = claimed.len() == free;
+        // Some but not all places taken: there may be more. None although some are due: another node is taking them.
+        let look_again = if claimed.is_empty() || claimed.len() == free { now + POLL } else { now };
         for job in claimed {
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { break };
             let service = Arc::clone(&self.service);
@@ -99,7 +106,7 @@ impl Scheduler {
                 }
             });
         }
-        Ok(if took_all { now + POLL } else { now })
+        Ok(look_again)
     }
 
     /// Takes due jobs: live ones first; of each tenant its share, beginning after the one that was served last.
@@ -124,6 +131,24 @@ impl Scheduler {
             claimed.extend(taken);
         }
         Ok(claimed)
+    }
+}
+
+/// Rings the bell when another process has scheduled analyses.
+pub(crate) async fn listen(store: Store, bell: Bell, clock: Clock, stop: CancellationToken) {
+    let hear = async || -> store::Result<()> {
+        let Some(mut listener) = store.listen().await? else { return Ok(()) };
+        loop {
+            listener.heard().await?;
+            bell.ring();
+        }
+    };
+    // The queue is polled all the same: without a listener analyses of other processes begin a little later.
+    while let Some(Err(error)) = stop.run_until_cancelled(hear()).await {
+        warn!(%error, "cannot listen to other processes");
+        if stop.run_until_cancelled(clock.sleep(POLL)).await.is_none() {
+            return;
+        }
     }
 }
 

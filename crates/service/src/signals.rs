@@ -3,9 +3,10 @@
 use model::api::{Signal, SignalInput, SignalList};
 use model::{Question, TenantId};
 use serde_json::value::RawValue;
-use store::{Conn, signals};
+use store::{Conn, signals, tenants};
 
-use crate::{Error, Kind, Result, Service, internal};
+use crate::bulk_runs::no_such_signal;
+use crate::{Error, Result, Service, internal};
 
 /// The longest key, in characters.
 const MAX_KEY: usize = 64;
@@ -31,6 +32,7 @@ impl Service {
             .store
             .write("put_signal", async |conn: &mut Conn| {
                 let now = self.clock.now();
+                let owner = tenants::lock(conn, tenant).await?;
                 let known = signals::find(conn, tenant, key).await?;
                 let same_question = known.as_ref().filter(|known| known.kind == input.kind.as_str());
                 let signal = signals::Signal {
@@ -43,25 +45,60 @@ impl Service {
                         .enabled
                         .or_else(|| known.as_ref().map(|known| known.enabled))
                         .unwrap_or(true),
-                    created_at: known.map_or(now, |known| known.created_at),
+                    created_at: known.as_ref().map_or(now, |known| known.created_at),
                     updated_at: now,
                 };
                 signals::put(conn, tenant, &signal).await?;
-                record(&signal)
+                self.follow_change(conn, tenant, known.as_ref(), &signal).await?;
+                let is_new = known.is_none_or(|known| known.signal_id != signal.signal_id);
+                let is_automatic = owner.is_some_and(|owner| owner.auto_backfill_signals);
+                let backfill = if is_new && is_automatic && signal.enabled {
+                    Some(self.backfill_signal(conn, tenant, &signal).await?)
+                } else {
+                    None
+                };
+                Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;
         self.cache.forget_all();
+        self.feeder_bell.ring();
         put
     }
 
-    /// Removes a signal; its answers are out of sight at once.
+    /// Brings what is counted of a signal in line with its change, in the caller's transaction.
+    async fn follow_change(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        before: Option<&signals::Signal>,
+        after: &signals::Signal,
+    ) -> Result<()> {
+        let Some(before) = before else { return Ok(()) };
+        if before.signal_id != after.signal_id {
+            signals::forget_tallies(conn, tenant, before.signal_id).await?;
+            self.rerank_all(conn, tenant).await
+        } else if before.enabled != after.enabled {
+            // Objects are sorted and flagged by the answers of enabled signals alone.
+            self.rerank_all(conn, tenant).await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes a signal; its answers are out of sight at once, and swept in the background.
     pub async fn delete_signal(&self, tenant: TenantId, key: &str) -> Result<()> {
-        let deleted = self
-            .store
-            .write("delete_signal", async |conn: &mut Conn| signals::delete(conn, tenant, key).await)
+        self.store
+            .write("delete_signal", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
+                signals::delete(conn, tenant, key).await?;
+                signals::forget_tallies(conn, tenant, signal.signal_id).await?;
+                self.rerank_all(conn, tenant).await
+            })
             .await?;
         self.cache.forget_all();
-        if deleted { Ok(()) } else { Err(Error::new(Kind::NotFound, "there is no such signal")) }
+        self.feeder_bell.ring();
+        Ok(())
     }
 }
 
@@ -88,5 +125,6 @@ fn record(signal: &signals::Signal) -> Result<Signal> {
         enabled: signal.enabled,
         created_at: signal.created_at,
         updated_at: signal.updated_at,
+        backfill: None,
     })
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::bulk::insert_many;
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::recording::Schedule;
-use crate::{Conn, Result};
+use crate::{Conn, Result, wakeups};
 
 /// Which jobs go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub async fn schedule_now(conn: &mut Conn, tenant: TenantId, object_id: &str, no
         object_id,
         now
     )?;
-    Ok(())
+    wakeups::announce(conn).await
 }
 
 /// An object that a walk asks about.
@@ -140,7 +140,7 @@ pub async fn schedule_bulk(
              version = jobs.version + 1
          WHERE jobs.priority = 1 OR jobs.lease_token IS NOT NULL",
     );
-    Ok(())
+    wakeups::announce(conn).await
 }
 
 /// How many bulk jobs a tenant has, counted up to `limit`.

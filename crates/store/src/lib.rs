@@ -31,11 +31,13 @@ pub mod tenants;
 pub mod throttles;
 mod transaction;
 pub mod users;
+mod wakeups;
 
 pub use database::{Backend, Database};
 pub use error::{Error, Result};
 pub use pending::Pending;
 pub use transaction::{Conn, StoreError};
+pub use wakeups::Listener;
 
 /// The service's memory: one database, on either backend, at the newest schema.
 #[derive(Clone)]

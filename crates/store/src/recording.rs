@@ -6,7 +6,7 @@ use model::{NewEvent, TenantId, Timestamp};
 
 use crate::bulk::insert_many;
 use crate::database::{execute, fetch_one, fetch_optional};
-use crate::{Conn, Result, jobs};
+use crate::{Conn, Result, jobs, wakeups};
 
 /// The type of an object whose request names none.
 pub const DEFAULT_OBJECT_TYPE: &str = "object";
@@ -453,8 +453,12 @@ async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result
             merged.run_at = merged.run_at.max(schedule.run_at).min(merged.deadline_at);
         }
     }
+    if due.is_empty() {
+        return Ok(());
+    }
     let rows: Vec<_> = due.into_iter().collect();
-    jobs::schedule_live(conn, &rows).await
+    jobs::schedule_live(conn, &rows).await?;
+    wakeups::announce(conn).await
 }
 
 impl IngestKind {

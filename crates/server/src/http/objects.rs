@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::api::{AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState, Overview};
+use model::api::{
+    AnalyzeAllScheduled, AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState, Overview,
+};
 use serde::Deserialize;
 use service::{ObjectQuery, Sort};
 use utoipa::IntoParams;
@@ -136,4 +138,16 @@ pub(super) async fn analyze(
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<(StatusCode, Json<AnalyzeScheduled>), Refusal> {
     Ok((StatusCode::ACCEPTED, Json(app.service.analyze_object(caller.tenant, &object_id).await?)))
+}
+
+/// Analyze every object again.
+///
+/// Runs at bulk priority, behind live traffic; each analysis is billed. While one such run is under way no second one is
+/// started: the answer is that of the first.
+#[utoipa::path(post, path = "/v1/analyze", tag = "objects", responses((status = 202, body = AnalyzeAllScheduled)))]
+pub(super) async fn analyze_all(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<(StatusCode, Json<AnalyzeAllScheduled>), Refusal> {
+    Ok((StatusCode::ACCEPTED, Json(app.service.analyze_all(caller.tenant).await?)))
 }

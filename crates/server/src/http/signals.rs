@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
-    Error, PlaygroundRequest, PlaygroundVerdict, Signal, SignalInput, SignalList, SystemOneRequest,
-    SystemOneResponse,
+    BackfillStatus, Error, PlaygroundRequest, PlaygroundVerdict, Signal, SignalBackfill, SignalInput,
+    SignalList, SystemOneRequest, SystemOneResponse,
 };
 
 use super::App;
@@ -48,6 +48,38 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Refusal> {
     app.service.delete_signal(caller.tenant, &key).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Read what a backfill would take, and how far the latest one is.
+#[utoipa::path(get, path = "/v1/signals/{key}/backfill", tag = "signals",
+    params(("key" = String, Path, description = "The signal.")), responses(
+    (status = 200, body = BackfillStatus),
+    (status = 404, description = "There is no such signal.", body = Error),
+))]
+pub(super) async fn backfill(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key): extract::Path<String>,
+) -> Result<Json<BackfillStatus>, Refusal> {
+    Ok(Json(app.service.backfill(caller.tenant, &key).await?))
+}
+
+/// Ask a signal about every object without an answer to it.
+///
+/// Runs at bulk priority, behind live traffic; each analysis is billed. While a backfill of the signal is under way no
+/// second one is started: the answer is the first.
+#[utoipa::path(post, path = "/v1/signals/{key}/backfill", tag = "signals",
+    params(("key" = String, Path, description = "The signal.")), responses(
+    (status = 202, body = SignalBackfill),
+    (status = 404, description = "There is no such signal.", body = Error),
+    (status = 409, description = "The signal is disabled.", body = Error),
+))]
+pub(super) async fn start_backfill(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key): extract::Path<String>,
+) -> Result<(StatusCode, Json<SignalBackfill>), Refusal> {
+    Ok((StatusCode::ACCEPTED, Json(app.service.start_backfill(caller.tenant, &key).await?)))
 }
 
 /// Score events without recording them.

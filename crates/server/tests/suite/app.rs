@@ -14,6 +14,7 @@ use service::{Clock, ClockHands, Random};
 use store::{Backend, Pending};
 use testkit::{Stage, TestDatabase};
 
+use crate::log_watch;
 use crate::signer::Signer;
 
 /// Every story starts at this instant: 2026-01-01T00:00:00Z.
@@ -145,7 +146,11 @@ impl App {
     pub(crate) async fn send(&self, request: RequestBuilder) -> Reply {
         let response = request.send().await.expect("the service answers");
         let (status, headers) = (response.status(), response.headers().clone());
-        Reply { status, headers, text: response.text().await.expect("the answer is text") }
+        let text = response.text().await.expect("the answer is text");
+        if let Ok(answer) = serde_json::from_str(&text) {
+            log_watch::remember_answer(&answer);
+        }
+        Reply { status, headers, text }
     }
 
     /// `GET path`.
@@ -243,6 +248,7 @@ async fn start_server(
     settings: &[(&str, &str)],
     clock: &Clock,
 ) -> Server {
+    log_watch::start();
     let data_dir = database.directory().join("data").display().to_string();
     let usual = [
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
@@ -266,6 +272,7 @@ impl Stage for App {
         let server = self.server.lock().unwrap().take().expect("the service runs until the end");
         assert!(server.stop().await, "the service drains in time");
         self.database.strike().await;
+        log_watch::search();
     }
 }
 
@@ -299,6 +306,9 @@ impl SentMail {
         let mail = mailparse::parse_mail(bytes).unwrap();
         let header = |name: &str| mail.get_headers().get_first_value(name).unwrap_or_default();
         let text = mail.parts().find(|part| part.ctype.mimetype == "text/plain").unwrap().get_body().unwrap();
+        if let Some((_, token)) = text.split_once("reset?token=") {
+            log_watch::remember(token.split_whitespace().next().unwrap_or_default());
+        }
         Self { to: header("To"), subject: header("Subject"), text }
     }
 }

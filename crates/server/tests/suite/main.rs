@@ -5,12 +5,15 @@
 mod admin;
 mod app;
 mod body;
+mod bulk_runs;
 mod database_down;
 mod identities;
 mod ingest;
 mod keys;
 mod legacy_keys;
+mod log_watch;
 mod login;
+mod nodes;
 mod notifications;
 mod passwords;
 mod process;

@@ -1,0 +1,38 @@
+//! Several processes on one PostgreSQL.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::{Backend, Stage as _};
+
+use crate::app::App;
+
+/// The worker's clock stands still, so that its poll never comes: only the word of the other process can wake it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_woken_by_what_another_process_schedules() {
+    let api = App::start(Backend::Postgres, &[("AUSPEX_ROLE", "api"), ("AUSPEX_DEBOUNCE_MS", "1")]).await;
+    let worker = api.second_node(&[("AUSPEX_ROLE", "worker")]).await;
+    assert_eq!(worker.get("/healthz").await.status, 200);
+    worker.get("/v1/me").await.refused(404, "not_found");
+    let token = api.register("ann@example.com").await;
+    let key = api.api_key(&token).await;
+    let body = json!({"events": [{"type": "event", "name": "signup"}]});
+    assert_eq!(key.call(&api, Method::POST, "/v1/objects/user_1/events", &body).await.status, 202);
+    api.advance(Duration::from_millis(1));
+    // Asked for again after the clock was moved: this is what the worker hears.
+    assert_eq!(key.call(&api, Method::POST, "/v1/objects/user_1/analyze", &Value::Null).await.status, 202);
+    let asked = Instant::now();
+    loop {
+        let object = key.call(&api, Method::GET, "/v1/objects/user_1", &Value::Null).await.json();
+        if object["pending"] == json!([]) {
+            break;
+        }
+        assert!(asked.elapsed() < Duration::from_secs(10), "the worker sleeps: {object}");
+    }
+    // Mail has time: the worker finds it when it next looks.
+    api.advance(Duration::from_secs(3));
+    api.settle().await;
+    worker.stop().await;
+    api.strike().await;
+}

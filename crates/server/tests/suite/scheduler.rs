@@ -1,0 +1,446 @@
+//! Analyses that nobody waits for: when they run, in which order, and what becomes of those that fail.
+
+use std::time::Duration;
+
+use model::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+use service::Random;
+use store::jobs::{self, Lease, Priority};
+use store::{Conn, Store};
+use testkit::{Backend, Stage as _};
+
+use crate::app::App;
+use crate::scripted_analyzer::{
+    OneWorker, Scripted, ScriptedAnalyzer, Turn, get, judge, number, risk, tell, until, with_analyzer,
+};
+
+testkit::on_both!(
+    a_burst_is_one_request_and_never_waits_for_ever,
+    an_object_is_analyzed_once_at_a_time_and_again_when_more_came,
+    older_answers_never_overwrite_newer_ones,
+    a_failing_analysis_is_tried_five_times_and_ever_more_rarely,
+    events_do_not_cut_the_wait_after_a_failure_short,
+    throttling_uses_up_no_try_and_is_waited_out,
+    an_analyzer_that_is_down_uses_up_no_try,
+    answers_that_came_are_kept_and_the_rest_stays_pending,
+    an_analyzer_that_answers_nothing_has_failed,
+    tenants_are_served_in_turn,
+    a_tenant_whose_turn_has_not_come_holds_up_nobody,
+    an_empty_balance_pauses_analyses_until_there_is_money,
+    an_analysis_whose_object_is_deleted_meanwhile_is_paid,
+    a_lease_that_nobody_holds_any_more_runs_out,
+);
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How long an object must be quiet.
+const QUIET: Duration = Duration::from_secs(3);
+/// How long a worker holds a job: the analyzer's deadline and five seconds.
+const LEASE: Duration = Duration::from_secs(35);
+
+async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    for name in ["first", "second"] {
+        tell(stage, &key, "user_1", name).await;
+        stage.advance(2 * SECOND);
+        stage.give_it_a_chance().await;
+        stage.analyzer.asked(0).await;
+    }
+    stage.advance(SECOND);
+    stage.analyzer.asked(1).await;
+    stage.settle().await;
+    let dossier = stage.analyzer.seen().remove(0);
+    assert!(dossier.contains("first") && dossier.contains("second"), "{dossier}");
+
+    // An event every two seconds never leaves three quiet ones.
+    for number in 0..15 {
+        stage.give_it_a_chance().await;
+        stage.analyzer.asked(1).await;
+        tell(stage, &key, "busy", &format!("click_{number}")).await;
+        stage.advance(2 * SECOND);
+    }
+    stage.analyzer.asked(2).await;
+    stage.settle().await;
+    let dossier = stage.analyzer.seen().remove(1);
+    assert!(dossier.contains("click_0") && dossier.contains("click_14"), "{dossier}");
+    assert_eq!(stage.charges().await, 2);
+}
+
+async fn an_object_is_analyzed_once_at_a_time_and_again_when_more_came(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let gate = stage.analyzer.hold(0.1);
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    for name in ["late", "later"] {
+        tell(stage, &key, "user_1", name).await;
+        let asked = key.call(stage, Method::POST, "/v1/objects/user_1/analyze", &Value::Null).await;
+        assert_eq!(asked.status, 202, "{}", asked.text);
+        stage.advance(15 * SECOND);
+        stage.give_it_a_chance().await;
+        stage.analyzer.asked(1).await;
+    }
+    gate.open();
+    stage.analyzer.asked(2).await;
+    stage.settle().await;
+    let dossiers = stage.analyzer.seen();
+    assert!(!dossiers[0].contains("late") && dossiers[1].contains("later"), "{dossiers:?}");
+    assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
+    assert_eq!(stage.charges().await, 2);
+}
+
+async fn older_answers_never_overwrite_newer_ones(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let gate = stage.analyzer.hold(0.1);
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    stage.analyzer.always(Turn::Answer(0.9));
+    let verdict = judge(stage, &key, "user_1", "late").await;
+    assert_eq!(verdict.status, 200, "a running analysis does not hold up a verdict: {}", verdict.text);
+    assert_eq!(risk(stage, &key, "user_1").await, Some(0.9));
+    gate.open();
+    stage.settle().await;
+    assert_eq!(risk(stage, &key, "user_1").await, Some(0.9));
+    let overview = get(stage, &key, "/v1/overview").await.json();
+    assert_eq!(overview["flagged"], 1, "nor do the counts go back");
+    assert_eq!(stage.charges().await, 2, "both were asked, and both are paid");
+    stage.analyzer.asked(2).await;
+}
+
+async fn a_failing_analysis_is_tried_five_times_and_ever_more_rarely(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    stage.analyzer.always(Turn::Refuse(500, None));
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    for (tries, wait_s) in (1..).zip([5, 10, 20, 40]) {
+        stage.at_rest().await;
+        stage.advance(Duration::from_secs(wait_s) - SECOND);
+        stage.give_it_a_chance().await;
+        stage.analyzer.asked(tries).await;
+        stage.advance(SECOND);
+        stage.analyzer.asked(tries + 1).await;
+    }
+    stage.settle().await;
+    stage.advance(Duration::from_hours(1));
+    stage.give_it_a_chance().await;
+    stage.analyzer.asked(5).await;
+    let object = get(stage, &key, "/v1/objects/user_1").await.json();
+    assert_eq!((&object["event_count"], &object["analysis"]), (&json!(1), &json!([])));
+    assert_eq!(stage.charges().await, 0);
+
+    stage.analyzer.always(Turn::Answer(0.5));
+    tell(stage, &key, "user_1", "late").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(6).await;
+    stage.settle().await;
+    let dossier = stage.analyzer.seen().remove(5);
+    assert!(dossier.contains("early") && dossier.contains("late"), "its events stayed: {dossier}");
+    assert_eq!(stage.charges().await, 1);
+}
+
+async fn events_do_not_cut_the_wait_after_a_failure_short(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    stage.analyzer.then(Turn::Refuse(500, None));
+    stage.analyzer.then(Turn::Refuse(500, None));
+    let gate = stage.analyzer.hold(0.5);
+    gate.open();
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    stage.at_rest().await;
+    stage.advance(5 * SECOND);
+    stage.analyzer.asked(2).await;
+    stage.at_rest().await;
+    for name in ["one", "two", "three"] {
+        tell(stage, &key, "user_1", name).await;
+        stage.advance(QUIET);
+        stage.give_it_a_chance().await;
+        stage.analyzer.asked(2).await;
+    }
+    stage.advance(SECOND);
+    stage.analyzer.asked(3).await;
+    stage.settle().await;
+    assert_eq!(stage.charges().await, 1, "they are in it");
+}
+
+async fn throttling_uses_up_no_try_and_is_waited_out(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    stage.analyzer.always(Turn::Refuse(429, Some("7")));
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    for tries in 1..20 {
+        stage.at_rest().await;
+        // Not even events hurry it.
+        tell(stage, &key, "user_1", "more").await;
+        stage.advance(6 * SECOND);
+        stage.give_it_a_chance().await;
+        stage.analyzer.asked(tries).await;
+        stage.advance(SECOND);
+        stage.analyzer.asked(tries + 1).await;
+    }
+    stage.at_rest().await;
+    stage.analyzer.always(Turn::Refuse(503, Some("60")));
+    stage.advance(7 * SECOND);
+    stage.analyzer.asked(21).await;
+    stage.at_rest().await;
+    stage.analyzer.always(Turn::Answer(0.5));
+    stage.advance(59 * SECOND);
+    stage.give_it_a_chance().await;
+    stage.analyzer.asked(21).await;
+    stage.advance(SECOND);
+    stage.analyzer.asked(22).await;
+    stage.settle().await;
+    assert_eq!(stage.charges().await, 1);
+}
+
+async fn an_analyzer_that_is_down_uses_up_no_try(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    stage.analyzer.stop().await;
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    for _ in 0..20 {
+        stage.at_rest().await;
+        assert_eq!(stage.number("SELECT count(*) FROM jobs").await, 1);
+        stage.advance(5 * SECOND);
+    }
+    stage.at_rest().await;
+    stage.analyzer.resume().await;
+    stage.advance(5 * SECOND);
+    stage.analyzer.asked(1).await;
+    stage.settle().await;
+    assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
+}
+
+async fn answers_that_came_are_kept_and_the_rest_stays_pending(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    stage.analyzer.then(Turn::Only("noul"));
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.settle().await;
+    let object = get(stage, &key, "/v1/objects/user_1").await.json();
+    assert_eq!(object["pending"], json!(["buyer_intent", "trust_score"]));
+    assert_eq!(object["analysis"][0]["key"], "is_scammer");
+    stage.analyzer.asked(1).await;
+    assert_eq!(stage.charges().await, 1);
+    let counted = stage.number("SELECT count(*) FROM usage_signal_days").await;
+    assert_eq!(counted, 1, "what was not answered was not used");
+}
+
+async fn an_analyzer_that_answers_nothing_has_failed(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET - SECOND);
+    let useless = [
+        "no JSON",
+        "[]",
+        r#"{"answers": {}}"#,
+        r#"{"answers": {"0": {"noul": 7}, "1": {"probabilities": {}}, "2": {"noul": "yes"}}}"#,
+    ];
+    for (tries, (said, wait_s)) in (1..).zip(useless.into_iter().zip([1, 5, 10, 20])) {
+        stage.analyzer.then(Turn::Say(said));
+        stage.advance(Duration::from_secs(wait_s));
+        stage.analyzer.asked(tries).await;
+        stage.at_rest().await;
+        assert_eq!(stage.number("SELECT count(*) FROM jobs").await, 1, "{said} is tried again");
+    }
+    stage.advance(40 * SECOND);
+    stage.settle().await;
+    assert_eq!(stage.charges().await, 1);
+    assert_eq!(get(stage, &key, "/v1/objects/user_1").await.json()["pending"], json!([]));
+}
+
+async fn tenants_are_served_in_turn(stage: &Scripted<OneWorker>) {
+    let (busy, small) = (stage.account("ann@example.com").await, stage.account("bob@example.com").await);
+    let gate = stage.analyzer.hold(0.5);
+    let objects: Vec<String> = (0..200).map(|number| format!("user_{number}")).collect();
+    let sent = objects.iter().map(|object| tell(stage, &busy, object, "of_the_busy_one"));
+    futures_util::future::join_all(sent).await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    tell(stage, &small, "user_1", "of_the_small_one").await;
+    stage.advance(QUIET);
+    gate.open();
+    stage.settle().await;
+    let dossiers = stage.analyzer.seen();
+    let place = dossiers.iter().position(|dossier| dossier.contains("of_the_small_one")).unwrap();
+    assert!(place <= 2, "it came as number {place} of {}", dossiers.len());
+    assert_eq!(dossiers.len(), 201);
+}
+
+async fn a_tenant_whose_turn_has_not_come_holds_up_nobody(stage: &Scripted<OneWorker>) {
+    let accounts = [stage.account("ann@example.com").await, stage.account("bob@example.com").await];
+    for (times, (first, second)) in (0..).zip([(0, 1), (1, 0), (0, 1), (1, 0)]) {
+        tell(stage, &accounts[first], "user_1", &format!("due_{times}")).await;
+        stage.advance(2 * SECOND);
+        tell(stage, &accounts[second], "user_1", "not_due").await;
+        stage.advance(SECOND);
+        stage.analyzer.asked(2 * times + 1).await;
+        let dossiers = stage.analyzer.seen();
+        assert!(dossiers.last().unwrap().contains(&format!("due_{times}")), "{dossiers:?}");
+        stage.advance(2 * SECOND);
+        stage.settle().await;
+        stage.analyzer.asked(2 * times + 2).await;
+    }
+}
+
+async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    tell(stage, &key, "user_1", "early").await;
+    stage.empty_balances().await;
+    stage.advance(QUIET);
+    for _ in 0..5 {
+        stage.at_rest().await;
+        stage.advance(Duration::from_mins(5));
+    }
+    stage.at_rest().await;
+    stage.analyzer.asked(0).await;
+    assert_eq!(stage.charges().await, 0);
+    let now = stage.now();
+    let credited = stage.store.write("credit", async |conn: &mut Conn| {
+        let tenant = store::tenants::all(conn).await?.remove(0).tenant_id;
+        let entry = Random::seeded(8).id(now);
+        store::ledger::credit(conn, tenant, entry, 1_000_000, "adjustment", now).await
+    });
+    credited.await.unwrap();
+    stage.advance(Duration::from_mins(5));
+    stage.analyzer.asked(1).await;
+    stage.settle().await;
+    assert_eq!(stage.charges().await, 1);
+}
+
+async fn an_analysis_whose_object_is_deleted_meanwhile_is_paid(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let gate = stage.analyzer.hold(0.9);
+    tell(stage, &key, "user_1", "early").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    let deleted = key.call(stage, Method::DELETE, "/v1/objects/user_1", &Value::Null).await;
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
+    gate.open();
+    until("the analysis is paid", async || stage.charges().await == 1).await;
+    get(stage, &key, "/v1/objects/user_1").await.refused(404, "not_found");
+    let overview = get(stage, &key, "/v1/overview").await.json();
+    assert_eq!((&overview["objects"], &overview["flagged"]), (&json!(0), &json!(0)));
+}
+
+/// Takes all jobs as a process would that then dies.
+async fn die_with_all_jobs(store: &Store, now: Timestamp, until: Timestamp) {
+    let taken = store.write("claim", async |conn: &mut Conn| {
+        let tenant = store::tenants::all(conn).await?.remove(0).tenant_id;
+        let lease = Lease { token: Random::seeded(9).id(now), until };
+        jobs::claim(conn, tenant, Priority::Live, now + QUIET, lease, 10).await
+    });
+    assert_eq!(taken.await.unwrap().len(), 1);
+}
+
+async fn a_lease_that_nobody_holds_any_more_runs_out(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    tell(stage, &key, "user_1", "early").await;
+    die_with_all_jobs(&stage.store, stage.now(), stage.now() + LEASE).await;
+    stage.advance(LEASE - SECOND);
+    stage.give_it_a_chance().await;
+    stage.analyzer.asked(0).await;
+    stage.advance(SECOND);
+    stage.analyzer.asked(1).await;
+    stage.settle().await;
+    assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
+}
+
+fn play_alone(story: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(story);
+}
+
+/// The ledger's charges, through a way into the database that is opened for this.
+async fn charges(app: &App) -> i64 {
+    let store = Store::open(app.database_url()).await.unwrap();
+    let charges = number(&store, "SELECT count(*) FROM ledger_entries WHERE kind = 'charge'").await;
+    store.close().await;
+    charges
+}
+
+#[test]
+fn a_worker_that_is_stuck_is_replaced_by_another_node_and_refused_when_it_is_late() {
+    play_alone(async {
+        let analyzer = ScriptedAnalyzer::start().await;
+        let url = analyzer.url();
+        // With one place each, the first node has none to take its own job again.
+        let settings = |role| [&with_analyzer(&url)[..], &[("AUSPEX_WORKERS", "1"), ("AUSPEX_ROLE", role)]].concat();
+        let app = App::start(Backend::Postgres, &settings("all")).await;
+        let token = app.register("ann@example.com").await;
+        let key = app.api_key(&token).await;
+        let gate = analyzer.hold(0.1);
+        tell(&app, &key, "user_1", "early").await;
+        app.advance(QUIET);
+        analyzer.asked(1).await;
+
+        let second = app.second_node(&settings("worker")).await;
+        analyzer.always(Turn::Answer(0.9));
+        app.advance(LEASE - SECOND);
+        assert_eq!(app.get("/readyz").await.status, 200);
+        analyzer.asked(1).await;
+        app.advance(SECOND);
+        analyzer.asked(2).await;
+        app.settle().await;
+        assert_eq!(charges(&app).await, 1);
+        second.stop().await;
+
+        // The first node has one place: when it does something else, it is through with what it was late with.
+        gate.open();
+        tell(&app, &key, "user_2", "other").await;
+        app.advance(QUIET);
+        analyzer.asked(3).await;
+        app.settle().await;
+        assert_eq!(risk(&app, &key, "user_1").await, Some(0.9));
+        assert_eq!(charges(&app).await, 2, "the late answer is not paid");
+        app.strike().await;
+    });
+}
+
+#[test]
+fn a_stop_in_the_middle_of_an_analysis_ends_and_the_job_is_done_after_the_start() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        play_alone(async {
+            let analyzer = ScriptedAnalyzer::start().await;
+            let url = analyzer.url();
+            let settings = [&with_analyzer(&url)[..], &[("AUSPEX_ANALYZER_TIMEOUT_MS", "300")]].concat();
+            let mut app = App::start(backend, &settings).await;
+            let token = app.register("ann@example.com").await;
+            let key = app.api_key(&token).await;
+            analyzer.then(Turn::Silence);
+            tell(&app, &key, "user_1", "early").await;
+            app.advance(QUIET);
+            analyzer.asked(1).await;
+            app.restart(&settings).await;
+            app.advance(5 * SECOND);
+            analyzer.asked(2).await;
+            app.settle().await;
+            assert_eq!(risk(&app, &key, "user_1").await, Some(0.5));
+            app.strike().await;
+        });
+    }
+}
+
+#[test]
+fn a_new_process_on_a_sqlite_file_takes_over_at_once() {
+    play_alone(async {
+        let analyzer = ScriptedAnalyzer::start().await;
+        let url = analyzer.url();
+        let mut app = App::start(Backend::Sqlite, &with_analyzer(&url)).await;
+        let token = app.register("ann@example.com").await;
+        let key = app.api_key(&token).await;
+        tell(&app, &key, "user_1", "early").await;
+        let store = Store::open(app.database_url()).await.unwrap();
+        die_with_all_jobs(&store, app.now(), app.now() + Duration::from_hours(1)).await;
+        store.close().await;
+        app.advance(Duration::from_mins(1));
+        app.restart(&with_analyzer(&url)).await;
+        analyzer.asked(1).await;
+        app.settle().await;
+        assert_eq!(charges(&app).await, 1);
+        app.strike().await;
+    });
+}
