@@ -54,7 +54,7 @@ const FEW_WORKERS: &[(&str, &str)] = &[("AUSPEX_WORKERS", "2")];
 /// More bulk jobs than this are never queued: one step on top of what calls for the next.
 const MOST_QUEUED: i64 = 384;
 /// How long a story waits for something to come about.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Opens an account and returns its console token.
 async fn account(app: &App, email: &str) -> String {

@@ -368,7 +368,8 @@ fn a_worker_that_is_stuck_is_replaced_by_another_node_and_refused_when_it_is_lat
         let analyzer = ScriptedAnalyzer::start().await;
         let url = analyzer.url();
         // With one place each, the first node has none to take its own job again.
-        let settings = |role| [&with_analyzer(&url)[..], &[("AUSPEX_WORKERS", "1"), ("AUSPEX_ROLE", role)]].concat();
+        let settings =
+            |role| [&with_analyzer(&url)[..], &[("AUSPEX_WORKERS", "1"), ("AUSPEX_ROLE", role)]].concat();
         let app = App::start(Backend::Postgres, &settings("all")).await;
         let token = app.register("ann@example.com").await;
         let key = app.api_key(&token).await;

@@ -157,10 +157,11 @@ impl ScriptedAnalyzer {
         let caller = std::panic::Location::caller();
         let mut seen = self.script.seen.subscribe();
         async move {
-            let reached = tokio::time::timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= times)).await;
+            let waited = tokio::time::timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= times));
+            let reached = waited.await.is_ok();
             let count = seen.borrow().len();
             assert!(
-                reached.is_ok() && count == times,
+                reached && count == times,
                 "{caller}: the analyzer was asked {count} times, not {times}"
             );
         }
@@ -268,11 +269,7 @@ impl<S: Settings> Stage for Scripted<S> {
 
 /// The settings that lead to a scripted analyzer.
 pub(crate) fn with_analyzer(url: &str) -> [(&str, &str); 3] {
-    [
-        ("AUSPEX_ANALYZER", "systemone"),
-        ("AUSPEX_ANALYZER_URL", url),
-        ("AUSPEX_ANALYZER_MODEL", "scripted"),
-    ]
+    [("AUSPEX_ANALYZER", "systemone"), ("AUSPEX_ANALYZER_URL", url), ("AUSPEX_ANALYZER_MODEL", "scripted")]
 }
 
 impl<S> Scripted<S> {
