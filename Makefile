@@ -24,4 +24,4 @@ lint: ## Check formatting and lints
 .PHONY: bench
 bench: ## Measure what the documentation claims, as ratios within one run
 	cargo build --release --quiet --package auspex-server --package auspex-bench
-	target/release/auspex-bench target/release/auspex
+	scripts/with-postgres --durable target/release/auspex-bench target/release/auspex

@@ -27,18 +27,8 @@ pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
         resident.push(service.resident_mib()?);
     }
     Ok(vec![
-        Figure {
-            what: "start to first answer, existing SQLite database (median)",
-            measured: median(starts),
-            unit: "s",
-            limit: 0.5,
-        },
-        Figure {
-            what: "resident memory when idle (median)",
-            measured: median(resident),
-            unit: "Mi",
-            limit: 40.0,
-        },
+        Figure::at_most("start to first answer, existing SQLite database (median)", median(starts), "s", 0.5),
+        Figure::at_most("resident memory when idle (median)", median(resident), "Mi", 40.0),
     ])
 }
 

@@ -189,7 +189,8 @@ fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
         api_key: ours.api_key.as_ref().map(|key| key.expose().to_owned()),
         model: ours.model.clone().unwrap_or_else(|| "default".to_owned()),
         timeout: ours.timeout,
-        max_concurrency: usize::from(config.workers),
+        // Room beside the workers for those who wait: analyses that run must not hold up a verdict.
+        max_concurrency: usize::from(config.workers) + usize::try_from(config.sync_limit).unwrap_or(0),
     };
     let refused = |reason| config.refuse("analyzer_url", &reason);
     Ok(match ours.kind {

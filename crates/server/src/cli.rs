@@ -1,6 +1,6 @@
 //! The command line. Each command says what went wrong in one line and ends with a status of its own.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks on its own streams")]
+#![expect(clippy::print_stderr, reason = "a command line speaks on its own streams")]
 
 mod admin;
 
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> CommandResult {
     if let Command::Openapi = command {
-        println!("{}", crate::openapi_document().to_pretty_json()?);
+        say(&crate::openapi_document().to_pretty_json()?);
         return Ok(());
     }
     let config = Config::load()?;
@@ -91,7 +91,12 @@ async fn serve(config: Config) -> CommandResult {
     Ok(())
 }
 
-/// Says where it listens and what to do next. Whoever closes the stream after the first line does not stop the service.
+/// Prints a line. Whoever closes the stream early, such as `head`, has heard enough; that is no error.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Says where it listens and what to do next.
 fn greet(url: &str, database: &str, mail: Option<&Path>) {
     let mut lines = vec![
         format!("Auspex {} listens on {url}", env!("CARGO_PKG_VERSION")),
@@ -105,14 +110,14 @@ fn greet(url: &str, database: &str, mail: Option<&Path>) {
     lines.push("  next      open an account:".to_owned());
     lines.push(format!("            curl {url}/auth/console/register -d '{account}'"));
     lines.push("  stop      Ctrl-C".to_owned());
-    let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
+    say(&lines.join("\n"));
 }
 
 async fn migrate(config: &Config) -> CommandResult {
     assembly::prepare_data_directory(config)?;
     let store = Store::open(&config.database_address()).await?;
     store.close().await;
-    println!("The database is at the newest schema.");
+    say("The database is at the newest schema.");
     Ok(())
 }
 
@@ -125,6 +130,6 @@ fn print_settings(config: &Config) {
             Origin::File => "  (file)",
             Origin::Default => "",
         };
-        println!("{}", format!("{name:width$} = {}{origin}", setting.shown).trim_end());
+        say(format!("{name:width$} = {}{origin}", setting.shown).trim_end());
     }
 }

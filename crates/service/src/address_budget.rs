@@ -55,7 +55,8 @@ impl AddressBudget {
     }
 
     /// Whether a request from `address` would be allowed. Counts nothing.
-    pub fn check(&self, address: IpAddr) -> Decision {
+    #[cfg(test)]
+    fn check(&self, address: IpAddr) -> Decision {
         let now = self.clock.now();
         let requests = self.counts.get(&client_network(address)).map_or(0, |count| {
             let count = count.lock().unwrap_or_else(PoisonError::into_inner);

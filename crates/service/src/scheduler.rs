@@ -165,7 +165,7 @@ async fn claim_in_turn(
     // Once around at the most: past the end it goes on from the start, up to where it began.
     let mut wrapped = after.is_none();
     while tenants.len() < free {
-        match jobs::next_tenant(conn, priority, cursor).await? {
+        match jobs::next_tenant(conn, priority, cursor, now).await? {
             Some(tenant) if !tenants.contains(&tenant) => {
                 tenants.push(tenant);
                 cursor = Some(tenant);
@@ -234,6 +234,10 @@ impl Service {
             .store
             .write("analysis", async |conn: &mut Conn| {
                 if !jobs::finish(conn, job, lease.token).await? {
+                    // While a lease lasts nobody else takes the job: it went with its object. What was asked is paid.
+                    if self.clock.now() < lease.until {
+                        self.charge(conn, &found, &occasion).await?;
+                    }
                     return Ok(false);
                 }
                 self.conclude(conn, &read, &found, &occasion).await?;

@@ -31,9 +31,8 @@ impl Sweeper {
 
     pub(crate) async fn run(self, stop: CancellationToken) {
         while stop.run_until_cancelled(self.clock.sleep(SWEEP_EVERY)).await.is_some() {
-            match stop.run_until_cancelled(self.sweep()).await {
-                Some(Err(error)) => warn!(cause = error.cause(), "cannot sweep: {error}"),
-                Some(Ok(())) | None => {}
+            if let Some(Err(error)) = stop.run_until_cancelled(self.sweep()).await {
+                warn!(cause = error.cause(), "cannot sweep: {error}");
             }
         }
     }

@@ -215,6 +215,7 @@ struct Standing {
     counted_type: String,
     risk: f64,
     last_analyzed_at: Option<Timestamp>,
+    event_count: i64,
 }
 
 /// Keeps the answers that are not older than what is there, with every count that follows. False when the object is
@@ -222,12 +223,15 @@ struct Standing {
 /// questions that were deleted meanwhile are not kept.
 pub async fn put_answers(conn: &mut Conn, new: &NewAnswers<'_>, shard: i64) -> Result<bool> {
     let statement = format!(
-        "SELECT counted_type, risk, last_analyzed_at FROM objects WHERE tenant_id = $1 AND object_id = $2 {}",
+        "SELECT counted_type, risk, last_analyzed_at, event_count FROM objects WHERE tenant_id = $1 AND object_id = $2 {}",
         conn.backend().for_update()
     );
     let standing: Option<Standing> =
         fetch_optional!(conn, AssertSqlSafe(statement), new.tenant, new.object_id)?;
-    let Some(standing) = standing else { return Ok(false) };
+    // One that has fewer events than were read is another of the same name: what was read has been deleted.
+    let Some(standing) = standing.filter(|standing| standing.event_count >= new.read_seq) else {
+        return Ok(false);
+    };
     let questions = Questions::load(conn, new.tenant).await?;
     let kept: Vec<Kept> = fetch_all!(
         conn,
@@ -311,7 +315,7 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
 /// Takes an object that is about to go out of every count; false when there is none.
 pub(crate) async fn uncount(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
     let statement = format!(
-        "SELECT counted_type, risk, last_analyzed_at FROM objects WHERE tenant_id = $1 AND object_id = $2 {}",
+        "SELECT counted_type, risk, last_analyzed_at, event_count FROM objects WHERE tenant_id = $1 AND object_id = $2 {}",
         conn.backend().for_update()
     );
     let standing: Option<Standing> = fetch_optional!(conn, AssertSqlSafe(statement), tenant, object_id)?;

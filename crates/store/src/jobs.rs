@@ -69,7 +69,8 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Sc
             ("deadline_at", "timestamptz", |row| row.1.deadline_at),
             ("version", "bigint", |_row| 1_i64),
         ],
-        // A job that is claimed, or that was a bulk job, begins a new debounce; another keeps the deadline it has.
+        // A job that is claimed, or that was a bulk job, begins a new debounce; another keeps the deadline it has. One
+        // that has reached it, or waits after a failure, is not moved any more.
         "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
              priority = 0,
              signals = NULL,
@@ -78,8 +79,10 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Sc
              deadline_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
                            THEN excluded.deadline_at ELSE jobs.deadline_at END,
              run_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
-                           OR excluded.run_at < jobs.deadline_at
-                      THEN excluded.run_at ELSE jobs.deadline_at END",
+                           THEN excluded.run_at
+                           WHEN jobs.run_at >= jobs.deadline_at THEN jobs.run_at
+                           WHEN excluded.run_at < jobs.deadline_at THEN excluded.run_at
+                           ELSE jobs.deadline_at END",
     );
     Ok(())
 }
@@ -154,18 +157,31 @@ pub async fn queued_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Resul
     Ok(queued)
 }
 
-/// The tenant with jobs of this priority whose turn comes after another's.
+/// The tenant with due jobs of this priority whose turn comes after another's. Tenants whose jobs all wait are passed
+/// over in one step each, however many those are.
 pub async fn next_tenant(
     conn: &mut Conn,
     priority: Priority,
     after: Option<TenantId>,
+    now: Timestamp,
 ) -> Result<Option<TenantId>> {
     let after = after.unwrap_or(TenantId(Uuid::nil()));
     let next: Option<(TenantId,)> = fetch_optional!(
         conn,
-        "SELECT tenant_id FROM jobs WHERE priority = $1 AND tenant_id > $2 ORDER BY tenant_id LIMIT 1",
+        "WITH RECURSIVE turns (tenant_id) AS (
+             SELECT tenant_id FROM (SELECT tenant_id FROM jobs WHERE priority = $1 AND tenant_id > $2
+                                    ORDER BY tenant_id LIMIT 1) AS first
+             UNION ALL
+             SELECT (SELECT jobs.tenant_id FROM jobs WHERE priority = $1 AND jobs.tenant_id > turns.tenant_id
+                     ORDER BY jobs.tenant_id LIMIT 1)
+             FROM turns WHERE turns.tenant_id IS NOT NULL
+         )
+         SELECT tenant_id FROM turns
+         WHERE EXISTS (SELECT 1 FROM jobs WHERE priority = $1 AND jobs.tenant_id = turns.tenant_id AND due_at <= $3)
+         LIMIT 1",
         priority.number(),
-        after
+        after,
+        now
     )?;
     Ok(next.map(|(tenant,)| tenant))
 }
@@ -233,7 +249,8 @@ pub async fn finish(conn: &mut Conn, job: &Claimed, token: Uuid) -> Result<bool>
     Ok(released == 1)
 }
 
-/// Puts a job back until `run_at`; `uses_up_a_try` is false when nobody is to blame. False when the lease was lost.
+/// Puts a job back until `run_at` at the earliest, whatever events come; `uses_up_a_try` is false when nobody is to blame.
+/// False when the lease was lost.
 pub async fn retry(
     conn: &mut Conn,
     job: &Claimed,
@@ -243,13 +260,13 @@ pub async fn retry(
 ) -> Result<bool> {
     let put_back = execute!(
         conn,
-        "UPDATE jobs SET run_at = CASE WHEN version = $4 THEN $5 ELSE run_at END, lease_token = NULL, lease_until = NULL,
-             attempts = attempts - $6
+        "UPDATE jobs SET run_at = CASE WHEN run_at < $4 THEN $4 ELSE run_at END,
+             deadline_at = CASE WHEN run_at < $4 THEN $4 ELSE deadline_at END,
+             lease_token = NULL, lease_until = NULL, attempts = attempts - $5
          WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
         job.tenant_id,
         &job.object_id,
         token,
-        job.version,
         run_at,
         i64::from(!uses_up_a_try)
     )?;

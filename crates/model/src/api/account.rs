@@ -174,6 +174,7 @@ pub struct SettingsUpdate {
 }
 
 /// Tells a null that was sent from a field that was left out.
+#[expect(clippy::option_option, reason = "left out, null and a value are three things")]
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(value).map(Some)
 }

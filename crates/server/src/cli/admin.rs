@@ -7,7 +7,7 @@ use model::TenantId;
 use service::{Clock, Random, Service};
 use uuid::Uuid;
 
-use super::CommandResult;
+use super::{CommandResult, say};
 use crate::assembly::assemble;
 use crate::config::Config;
 
@@ -82,10 +82,10 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
 
 async fn tenant(command: Tenant, service: &Service) -> CommandResult {
     match command {
-        Tenant::Create { name } => println!("{}", service.create_tenant(&name).await?.tenant_id),
+        Tenant::Create { name } => say(&service.create_tenant(&name).await?.tenant_id.to_string()),
         Tenant::List => {
             for tenant in service.tenants().await? {
-                println!("{}  {}  {}", tenant.tenant_id, tenant.created_at, tenant.name);
+                say(&format!("{}  {}  {}", tenant.tenant_id, tenant.created_at, tenant.name));
             }
         }
     }
@@ -95,7 +95,7 @@ async fn tenant(command: Tenant, service: &Service) -> CommandResult {
 async fn user(command: User, service: &Service) -> CommandResult {
     let User::Create { tenant, email } = command;
     let password = read_secret("password")?;
-    println!("{}", service.create_user(TenantId(tenant), &email, &password).await?);
+    say(&format!("{}", service.create_user(TenantId(tenant), &email, &password).await?));
     Ok(())
 }
 
@@ -103,13 +103,13 @@ async fn key(command: Key, service: &Service) -> CommandResult {
     match command {
         Key::Create { tenant, name } => {
             let made = service.create_key_for(TenantId(tenant), name).await?;
-            println!("key    {}", made.key);
-            println!("secret {}", made.secret);
+            say(&format!("key    {}", made.key));
+            say(&format!("secret {}", made.secret));
         }
         Key::ImportLegacy { tenant, name } => {
             let tenant = service.demand_tenant(TenantId(tenant)).await?;
             let key = service.import_legacy_key(tenant.tenant_id, &name, &read_secret("old key")?).await?;
-            println!("key    {}", key.key);
+            say(&format!("key    {}", key.key));
         }
     }
     Ok(())

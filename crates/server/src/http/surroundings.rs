@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -41,8 +41,9 @@ async fn identify(State(app): State<App>, request: Request, next: Next) -> Respo
         let id = app.service.random().id(app.service.clock().now()).to_string();
         HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     });
-    let path = request.uri().path();
-    let span = info_span!("request", id = id.to_str().unwrap_or_default(), method = %request.method(), path);
+    // The route, not the path: an id may be somebody's name, and a secret in the wrong place stays out of the log.
+    let route = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    let span = info_span!("request", id = id.to_str().unwrap_or_default(), method = %request.method(), route);
     let started = Instant::now();
     let mut response = async move {
         let response = next.run(request).await;

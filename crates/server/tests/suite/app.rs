@@ -236,9 +236,8 @@ impl App {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
-        if settled.await.is_err() {
-            panic!("the story leaves work behind: {:?}", store.pending().await);
-        }
+        let settled = settled.await.is_ok();
+        assert!(settled, "the story leaves work behind: {:?}", store.pending().await);
     }
 }
 

@@ -40,8 +40,8 @@ async fn get(app: &App, key: &Signer, path: &str) -> Reply {
 }
 
 /// Analyses charged so far, as the usage would count them: one line of the overview is enough here.
-async fn analyzed(app: &App, key: &Signer) -> f64 {
-    get(app, key, "/v1/overview").await.json()["analyzed_pct"].as_f64().unwrap()
+async fn analyzed(app: &App, key: &Signer) -> Value {
+    get(app, key, "/v1/overview").await.json()["analyzed_pct"].clone()
 }
 
 async fn events_are_recorded_and_analyzed_once_activity_settles(app: &App) {
@@ -82,7 +82,7 @@ async fn events_are_recorded_and_analyzed_once_activity_settles(app: &App) {
     );
     assert_eq!(overview["analyzed_pct"], 1.0);
     assert_eq!(overview["categories"], json!([{"name": "user", "count": 1}]));
-    app.advance(Duration::from_secs(86_460));
+    app.advance(Duration::from_mins(24 * 60 + 1));
     assert_eq!(get(app, &key, "/v1/overview").await.json()["events_today"], 0);
 }
 
@@ -147,12 +147,12 @@ async fn a_repeated_request_records_nothing_again(app: &App) {
     with_key("user_1", "", &body).await.refused(400, "bad_request");
     with_key("user_1", &"x".repeat(256), &body).await.refused(400, "bad_request");
 
-    app.advance(Duration::from_secs(24 * 3_600));
+    app.advance(Duration::from_hours(24));
     let forgotten = with_key("user_1", "k1", &body).await;
     assert_eq!(forgotten.header("idempotent-replayed"), "", "keys are remembered 24 hours");
     let racing = futures_util::future::join_all((0..20).map(|_| with_key("user_9", "race", &body))).await;
     assert!(racing.iter().all(|reply| reply.status == 202));
-    assert_eq!(racing.iter().filter(|reply| reply.header("idempotent-replayed") == "").count(), 1);
+    assert_eq!(racing.iter().filter(|reply| reply.header("idempotent-replayed").is_empty()).count(), 1);
     assert_eq!(get(app, &key, "/v1/objects/user_9").await.json()["event_count"], 2);
     app.advance(Duration::from_secs(3));
 }
@@ -275,7 +275,7 @@ async fn an_object_can_be_deleted_with_all_its_traces(app: &App) {
         (&json!(0), &json!(0), &json!([]))
     );
     assert!(overview["signal_summary"].as_array().unwrap().iter().all(|signal| signal["total"] == 0));
-    app.advance(Duration::from_secs(60));
+    app.advance(Duration::from_mins(1));
     app.settle().await;
     send(app, &key, "user_1", &json!({"events": [event("c")], "wait": true})).await;
     assert_eq!(get(app, &key, "/v1/objects/user_1").await.json()["event_count"], 1, "it begins anew");

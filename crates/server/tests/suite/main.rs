@@ -1,6 +1,10 @@
 //! The service from outside: the real thing on a random port, with a test's clock, on both databases.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
+#![expect(
+    clippy::unchecked_time_subtraction,
+    reason = "durations of a test are constants, and the larger comes first"
+)]
 
 mod admin;
 mod app;

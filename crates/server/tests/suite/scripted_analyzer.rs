@@ -160,10 +160,7 @@ impl ScriptedAnalyzer {
             let waited = tokio::time::timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= times));
             let reached = waited.await.is_ok();
             let count = seen.borrow().len();
-            assert!(
-                reached && count == times,
-                "{caller}: the analyzer was asked {count} times, not {times}"
-            );
+            assert!(reached && count == times, "{caller}: the analyzer was asked {count} times, not {times}");
         }
     }
 }

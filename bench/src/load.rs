@@ -1,0 +1,92 @@
+//! A load of HTTP requests over many connections, as cheap as a client can be: it shares the machine with the service.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// What every connection sends over and over; `{n}` in it becomes a number that is never the same.
+#[derive(Clone)]
+pub(crate) struct Load {
+    pub(crate) address: String,
+    pub(crate) path: String,
+    pub(crate) token: String,
+    pub(crate) body: String,
+    pub(crate) expected: u16,
+}
+
+/// Sends for a while over so many connections, and returns answers a second.
+pub(crate) async fn run(load: &Load, connections: usize, duration: Duration) -> Result<f64, Box<dyn Error>> {
+    let (answered, numbers) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let end = Instant::now() + duration;
+    let mut tasks = JoinSet::new();
+    for _ in 0..connections {
+        let (load, answered, numbers) = (load.clone(), Arc::clone(&answered), Arc::clone(&numbers));
+        tasks.spawn(async move {
+            send_until(&load, end, &answered, &numbers).await.map_err(|error| error.to_string())
+        });
+    }
+    while let Some(outcome) = tasks.join_next().await {
+        outcome??;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let answered = answered.load(Ordering::Relaxed) as f64;
+    Ok(answered / duration.as_secs_f64())
+}
+
+async fn send_until(
+    load: &Load,
+    end: Instant,
+    answered: &AtomicU64,
+    numbers: &AtomicU64,
+) -> Result<(), Box<dyn Error>> {
+    let mut stream = TcpStream::connect(&load.address).await?;
+    stream.set_nodelay(true)?;
+    let status = format!("HTTP/1.1 {}", load.expected);
+    let mut buffer = vec![0; 16 * 1024];
+    while Instant::now() < end {
+        let number = numbers.fetch_add(1, Ordering::Relaxed).to_string();
+        let path = load.path.replace("{n}", &number);
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\nidempotency-key: {number}\r\ncontent-length: {}\r\n\r\n{}",
+            load.token,
+            load.body.len(),
+            load.body
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let answer = read_answer(&mut stream, &mut buffer).await?;
+        if !answer.starts_with(&status) {
+            return Err(format!("expected {}: {answer}", load.expected).into());
+        }
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// One answer with its body, which has a length: none of ours is chunked.
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<String, Box<dyn Error>> {
+    let mut filled = 0;
+    loop {
+        let read = stream.read(&mut buffer[filled..]).await?;
+        if read == 0 {
+            return Err("the service closed the connection".into());
+        }
+        filled += read;
+        let text = std::str::from_utf8(&buffer[..filled])?;
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| {
+                    line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok()
+                })
+                .unwrap_or(0);
+            if body.len() >= length {
+                return Ok(text.to_owned());
+            }
+        }
+    }
+}
