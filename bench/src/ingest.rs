@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use model::api::{APIKeyCreate, EventInput};
+use model::api::EventInput;
 use model::event;
 use server::Server;
 use server::config::Config;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(target: &Target<'_>) -> Result<Vec<Figure>, Box<dyn 
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
     let tenant = service.create_tenant("Bench").await?.tenant_id;
-    let made = service.create_api_key(tenant, &APIKeyCreate::default()).await?;
+    let made = service.create_key_for(tenant, None).await?;
     let token = unbound_token(&made, &clock)?;
     let server = Server::start(config, clock, Random::system()?).await?;
     let load = |events: usize, object_type: &str, expected| Load {

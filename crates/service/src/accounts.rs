@@ -113,7 +113,9 @@ impl Service {
             .read("me", async |conn: &mut Conn| {
                 let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(unauthorized)?;
                 let user = match caller.credential {
-                    Credential::Console(user) => Some(self.signed_in_user(conn, caller.tenant, user).await?),
+                    Credential::Console { user, .. } => {
+                        Some(self.signed_in_user(conn, caller.tenant, user).await?)
+                    }
                     Credential::Key(_) => None,
                 };
                 Ok(Me {

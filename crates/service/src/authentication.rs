@@ -8,7 +8,7 @@ use model::{KeyId, TenantId, Timestamp, UserId};
 use moka::future::Cache;
 use store::keys::Key;
 use store::sessions::Session;
-use store::{Conn, keys, sessions};
+use store::{Conn, keys, sessions, users};
 use tracing::warn;
 
 use crate::signing::{self, RequestLine, Verifier};
@@ -37,7 +37,26 @@ pub enum Credential {
     /// By an API key, whichever way.
     Key(KeyId),
     /// By a console token.
-    Console(UserId),
+    Console {
+        /// The person.
+        user: UserId,
+        /// Their session.
+        session: SessionId,
+    },
+}
+
+/// A console session, by the hash of its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionId([u8; 32]);
+
+impl Caller {
+    /// The person who is asking; keys are refused.
+    pub fn person(&self) -> Result<UserId> {
+        match self.credential {
+            Credential::Console { user, .. } => Ok(user),
+            Credential::Key(_) => Err(Error::new(Kind::Forbidden, "only a signed-in user may do this")),
+        }
+    }
 }
 
 /// What a request shows of itself.
@@ -217,11 +236,27 @@ impl Service {
             return Err(unauthorized());
         }
         let credential = match (session.user_id, session.key_id) {
-            (Some(user), _) => Credential::Console(user),
+            (Some(user), _) => Credential::Console { user, session: SessionId(hash) },
             (None, Some(key)) => Credential::Key(key),
             (None, None) => return Err(unauthorized()),
         };
         Ok(Caller { tenant: session.tenant_id, credential })
+    }
+
+    /// Refuses a caller whose credential has ended since it was believed: what makes a new credential must not outlive
+    /// the one that it was made with. In the transaction that makes it.
+    pub(crate) async fn demand_alive(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
+        let alive = match caller.credential {
+            Credential::Key(key) => {
+                keys::find(conn, caller.tenant, key).await?.is_some_and(|key| key.status == "active")
+            }
+            Credential::Console { user, session } => {
+                // Locked: whoever ends the sessions of this user comes before this transaction, or after it.
+                users::lock(conn, caller.tenant, user).await?;
+                sessions::find(conn, &session.0, self.clock.now()).await?.is_some()
+            }
+        };
+        if alive { Ok(()) } else { Err(unauthorized()) }
     }
 
     async fn authenticate_legacy(&self, long_key: &str) -> Result<Caller> {

@@ -9,7 +9,7 @@ use store::{Conn, identities, keys, sessions, users};
 
 use crate::accounts::FirstUser;
 use crate::providers::ProvenIdentity;
-use crate::{Error, Kind, Result, Service, accounts, internal};
+use crate::{Caller, Error, Kind, Result, Service, accounts, internal};
 
 impl Service {
     /// Which providers people can sign in with.
@@ -134,16 +134,17 @@ impl Service {
     /// Links an account at a provider to somebody who is signed in.
     pub async fn link_identity(
         &self,
-        tenant: TenantId,
-        user: UserId,
+        caller: Caller,
         provider: Provider,
         request: &OAuthCodeRequest,
     ) -> Result<Identity> {
+        let (tenant, user) = (caller.tenant, caller.person()?);
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
         let identity = self
             .store
             .write("link_identity", async |conn: &mut Conn| {
+                self.demand_alive(conn, caller).await?;
                 let user = self.signed_in_user(conn, tenant, user).await?;
                 // The provider has shown that the user's own address is theirs, if that is the one it knows.
                 if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {

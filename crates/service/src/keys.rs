@@ -9,7 +9,7 @@ use store::{Conn, keys, sessions};
 
 use crate::mail::KeyFacts;
 use crate::notifications::Event;
-use crate::{Error, Kind, Result, Service, internal, tokens};
+use crate::{Caller, Error, Kind, Result, Service, internal, tokens};
 
 /// The longest name of a key.
 const MAX_NAME: usize = 100;
@@ -28,7 +28,17 @@ impl Service {
     }
 
     /// Makes a key.
-    pub async fn create_api_key(&self, tenant: TenantId, request: &APIKeyCreate) -> Result<APIKeySecret> {
+    pub async fn create_api_key(&self, caller: Caller, request: &APIKeyCreate) -> Result<APIKeySecret> {
+        self.make_key(caller.tenant, request, Some(caller)).await
+    }
+
+    /// Makes a key for a caller, or for an operator.
+    pub(crate) async fn make_key(
+        &self,
+        tenant: TenantId,
+        request: &APIKeyCreate,
+        caller: Option<Caller>,
+    ) -> Result<APIKeySecret> {
         let name = key_name(request.name.as_deref().unwrap_or(DEFAULT_NAME))?;
         let now = self.clock.now();
         let key_id = KeyId(self.random.id(now));
@@ -48,6 +58,9 @@ impl Service {
         };
         self.store
             .write("create_api_key", async |conn: &mut Conn| {
+                if let Some(caller) = caller {
+                    self.demand_alive(conn, caller).await?;
+                }
                 if !keys::insert(conn, &key).await? {
                     return Err(internal("a public key id came up twice"));
                 }
@@ -87,12 +100,14 @@ impl Service {
     }
 
     /// Gives a key a new secret; the old one stops working at once.
-    pub async fn rotate_api_key(&self, tenant: TenantId, key: KeyId) -> Result<APIKeySecret> {
+    pub async fn rotate_api_key(&self, caller: Caller, key: KeyId) -> Result<APIKeySecret> {
+        let tenant = caller.tenant;
         let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
         let sealed = self.sealer.seal(&self.random, "api_keys.secret", key.0, secret.as_bytes());
         let key = self
             .store
             .write("rotate_api_key", async |conn: &mut Conn| {
+                self.demand_alive(conn, caller).await?;
                 if !keys::rotate(conn, tenant, key, &sealed).await? {
                     return Err(no_such_key());
                 }

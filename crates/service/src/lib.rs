@@ -50,7 +50,7 @@ use store::Store;
 use store::recording::Enforcement;
 
 pub use address_budget::{AddressBudget, client_network};
-pub use authentication::{Caller, Credential, Presented};
+pub use authentication::{Caller, Credential, Presented, SessionId};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
 pub use ingest::Ingested;

@@ -66,7 +66,7 @@ impl Service {
     /// Makes a key for an account that exists.
     pub async fn create_key_for(&self, tenant: TenantId, name: Option<String>) -> Result<APIKeySecret> {
         self.demand_tenant(tenant).await?;
-        self.create_api_key(tenant, &model::api::APIKeyCreate { name }).await
+        self.make_key(tenant, &model::api::APIKeyCreate { name }, None).await
     }
 }
 

@@ -6,7 +6,7 @@ use store::users::User;
 use store::{Conn, users};
 
 use crate::throttle::Limit;
-use crate::{Error, Kind, Result, Service, internal, tokens};
+use crate::{Caller, Error, Kind, Result, Service, internal, tokens};
 
 /// How many recovery codes are given out.
 const RECOVERY_CODES: usize = 8;
@@ -54,17 +54,14 @@ impl Service {
     }
 
     /// Turns two-factor on, once a code shows that the app has the secret.
-    pub async fn mfa_enable(
-        &self,
-        tenant: TenantId,
-        user: UserId,
-        request: &MfaEnableRequest,
-    ) -> Result<MfaRecoveryCodes> {
+    pub async fn mfa_enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
+        let (tenant, user) = (caller.tenant, caller.person()?);
         let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
         let hashes: Vec<_> = codes.iter().map(|code| recovery_hash(code)).collect();
         self.reauthenticating(user, async || {
             self.store
                 .write("mfa_enable", async |conn: &mut Conn| {
+                    self.demand_alive(conn, caller).await?;
                     let now = self.clock.now();
                     let user = self.signed_in_user(conn, tenant, user).await?;
                     if user.totp_enabled_at.is_some() {

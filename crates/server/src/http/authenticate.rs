@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
-use service::{Allowance, Caller, Credential, Decision, Error, Kind, Presented, RequestLine};
+use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine};
 use url::form_urlencoded;
 
 use super::App;
@@ -116,6 +116,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
 
 /// A person who is signed in; keys are refused.
 pub(super) struct Person {
+    pub(super) caller: Caller,
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
 }
@@ -125,11 +126,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Person {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
-        match caller.credential {
-            Credential::Console(user) => Ok(Self { tenant: caller.tenant, user }),
-            Credential::Key(_) => {
-                Err(Error::new(Kind::Forbidden, "only a signed-in user may do this").into())
-            }
-        }
+        Ok(Self { caller, tenant: caller.tenant, user: caller.person()? })
     }
 }

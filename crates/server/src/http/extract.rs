@@ -47,6 +47,9 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        if parts.uri.path().contains("%00") {
+            return Err(Error::bad_request("the path contains U+0000").into());
+        }
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
             Err(rejection) => Err(Error::bad_request(rejection.body_text()).into()),

@@ -84,7 +84,7 @@ pub(super) async fn link(
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
 ) -> Result<(StatusCode, Json<Identity>), Refusal> {
-    let identity = app.service.link_identity(person.tenant, person.user, known(&provider)?, &request).await?;
+    let identity = app.service.link_identity(person.caller, known(&provider)?, &request).await?;
     Ok((StatusCode::CREATED, Json(identity)))
 }
 

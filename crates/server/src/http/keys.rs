@@ -32,7 +32,7 @@ pub(super) async fn create(
     Authenticated(caller): Authenticated,
     extract::JsonOrNothing(request): extract::JsonOrNothing<APIKeyCreate>,
 ) -> Result<(StatusCode, Json<APIKeySecret>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.create_api_key(caller.tenant, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.create_api_key(caller, &request).await?)))
 }
 
 /// Rename a key, deactivate it, or activate it again.
@@ -82,5 +82,5 @@ pub(super) async fn rotate(
     Authenticated(caller): Authenticated,
     extract::Path(key_id): extract::Path<Uuid>,
 ) -> Result<Json<APIKeySecret>, Refusal> {
-    Ok(Json(app.service.rotate_api_key(caller.tenant, KeyId(key_id)).await?))
+    Ok(Json(app.service.rotate_api_key(caller, KeyId(key_id)).await?))
 }

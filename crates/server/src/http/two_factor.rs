@@ -46,7 +46,7 @@ pub(super) async fn enable(
     person: Person,
     extract::Json(request): extract::Json<MfaEnableRequest>,
 ) -> Result<Json<MfaRecoveryCodes>, Refusal> {
-    Ok(Json(app.service.mfa_enable(person.tenant, person.user, &request).await?))
+    Ok(Json(app.service.mfa_enable(person.caller, &request).await?))
 }
 
 /// Turn two-factor off.

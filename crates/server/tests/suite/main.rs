@@ -18,6 +18,7 @@ mod legacy_keys;
 mod log_watch;
 mod login;
 mod nodes;
+mod nonsense;
 mod notifications;
 mod passwords;
 mod process;

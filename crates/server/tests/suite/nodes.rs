@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::{Backend, Stage as _};
 
-use crate::app::App;
+use crate::app::{App, PASSWORD};
 
 /// The worker's clock stands still, so that its poll never comes: only the word of the other process can wake it.
 #[tokio::test(flavor = "multi_thread")]
@@ -35,4 +35,27 @@ async fn a_worker_is_woken_by_what_another_process_schedules() {
     api.settle().await;
     worker.stop().await;
     api.strike().await;
+}
+
+/// Another node may believe an ended session for a moment. A credential made in that moment would outlive it for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_has_ended_elsewhere_makes_no_key() {
+    let one = App::start(Backend::Postgres, &[]).await;
+    let other = one.second_node(&[]).await;
+    let old = one.register("ann@example.com").await;
+    assert_eq!(
+        other.call(&old, Method::GET, "/v1/me", &Value::Null).await.status,
+        200,
+        "now it is believed there"
+    );
+    let change = json!({"current_password": PASSWORD, "new_password": "another good passphrase"});
+    let reply = one.call(&old, Method::POST, "/v1/me/password", &change).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    other.call(&old, Method::POST, "/v1/api_keys", &json!({})).await.refused(401, "unauthorized");
+    let new = reply.json()["token"].as_str().unwrap().to_owned();
+    let keys = one.call(&new, Method::GET, "/v1/api_keys", &Value::Null).await.json();
+    assert_eq!(keys, json!({"api_keys": []}));
+    other.settle().await;
+    other.stop().await;
+    one.strike().await;
 }
