@@ -28,9 +28,13 @@ impl Service {
     ) -> Result<ModerationVerdict> {
         let scored = self.in_flight(tenant, async || {
             let which = signals.map_or(Which::All, Which::Keys);
-            let asked = self
+            // The job first: one that is scheduled after the signals were read may ask for others.
+            let (queued, asked) = self
                 .store
-                .read("verdict_signals", async |conn| Asked::load(conn, tenant, &which).await)
+                .read("verdict_signals", async |conn: &mut Conn| {
+                    let queued = jobs::version(conn, tenant, object_id).await?;
+                    Ok::<_, Error>((queued, Asked::load(conn, tenant, &which).await?))
+                })
                 .await?;
             let verdict = ModerationVerdict {
                 object_id: object_id.to_owned(),
@@ -49,12 +53,12 @@ impl Service {
                 self.read_for_verdict(tenant, object_id, last_seq, events, include_history, asked).await?;
             let found = self.ask(&read).await.map_err(refusal)?;
             let occasion = Occasion { tenant, object_id: Some(object_id), batch_id: None, is_sync: true };
-            let covers_all = include_history && signals.is_none();
+            let covered = queued.filter(|_| include_history && signals.is_none());
             self.store
                 .write("verdict", async |conn: &mut Conn| {
                     self.conclude(conn, &read, &found, &occasion).await?;
-                    if covers_all {
-                        jobs::clear_covered(conn, tenant, object_id, last_seq).await?;
+                    if let Some(version) = covered {
+                        jobs::clear_covered(conn, tenant, object_id, version, last_seq).await?;
                     }
                     Ok::<_, Error>(())
                 })

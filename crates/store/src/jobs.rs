@@ -278,15 +278,34 @@ pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
     execute!(conn, "UPDATE jobs SET lease_token = NULL, lease_until = NULL WHERE lease_token IS NOT NULL")
 }
 
-/// Removes the queued job that a verdict over the whole history and all signals covers, unless events came since.
-pub async fn clear_covered(conn: &mut Conn, tenant: TenantId, object_id: &str, read_seq: i64) -> Result<()> {
+/// The version of an object's job, if it has one.
+pub async fn version(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<i64>> {
+    let job: Option<(i64,)> = fetch_optional!(
+        conn,
+        "SELECT version FROM jobs WHERE tenant_id = $1 AND object_id = $2",
+        tenant,
+        object_id
+    )?;
+    Ok(job.map(|(version,)| version))
+}
+
+/// Removes the queued job that a verdict over the whole history and all signals covers: at the version that it had before
+/// the verdict read anything, and unless events came since.
+pub async fn clear_covered(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    version: i64,
+    read_seq: i64,
+) -> Result<()> {
     execute!(
         conn,
-        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND lease_token IS NULL
+        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND version = $3 AND lease_token IS NULL
            AND NOT EXISTS (SELECT 1 FROM objects WHERE objects.tenant_id = $1 AND objects.object_id = $2
-                             AND event_count > $3)",
+                             AND event_count > $4)",
         tenant,
         object_id,
+        version,
         read_seq
     )?;
     Ok(())

@@ -6,17 +6,21 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::{Conn, sync_leases};
+use store::{Backend, Conn, sync_leases};
+use testkit::Stage as _;
 
 use crate::app::{App, Reply};
 use crate::scripted_analyzer::{
-    OneWorker, PRICE_MICROS, Scripted, Settings, TOKENS, Turn, event, get, ingest, judge, risk, tell,
+    OneWorker, PRICE_MICROS, Scripted, ScriptedAnalyzer, Settings, TOKENS, Turn, event, get, ingest, judge,
+    risk, tell, until, with_analyzer,
 };
 use crate::signer::Signer;
 
 testkit::on_both!(
     a_verdict_is_not_held_up_by_a_running_analysis,
     a_verdict_over_everything_does_the_queued_analysis_and_a_partial_one_does_not,
+    a_verdict_does_not_undo_what_was_asked_for_since,
+    a_verdict_is_given_once_for_an_idempotency_key,
     a_verdict_reads_the_history_unless_it_is_told_not_to,
     a_verdict_on_no_signal_is_recorded_and_free,
     a_verdict_on_a_deleted_object_does_not_haunt_its_successor,
@@ -121,6 +125,52 @@ async fn a_verdict_over_everything_does_the_queued_analysis_and_a_partial_one_do
         stage.analyzer.asked(before + 1).await;
         stage.settle().await;
     }
+}
+
+async fn a_verdict_does_not_undo_what_was_asked_for_since(stage: &Scripted<OneWorker>) {
+    let key = stage.account("ann@example.com").await;
+    let busy = stage.analyzer.hold(0.5);
+    tell(stage, &key, "user_2", "x").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(1).await;
+    let gate = stage.analyzer.hold(0.5);
+    let ask_for_more = async {
+        stage.analyzer.asked(2).await;
+        let signal = json!({"type": "noul", "instructions": "Is it new?"});
+        assert_eq!(key.call(stage, Method::PUT, "/v1/signals/is_new", &signal).await.status, 200);
+        let filled = key.call(stage, Method::POST, "/v1/signals/is_new/backfill", &Value::Null).await;
+        assert_eq!(filled.status, 202, "{}", filled.text);
+        until("the backfill waits behind the analysis", async || queued(stage).await == 2).await;
+        gate.open();
+    };
+    let (verdict, ()) = tokio::join!(judge(stage, &key, "user_1", "x"), ask_for_more);
+    assert_eq!(verdict.json()["answers"].as_array().unwrap().len(), 3, "it was asked before");
+    busy.open();
+    stage.settle().await;
+    assert_eq!(get(stage, &key, "/v1/objects/user_1").await.json()["pending"], json!([]));
+}
+
+async fn a_verdict_is_given_once_for_an_idempotency_key(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let path = "/v1/objects/user_1/events";
+    let send = async |wait: bool| {
+        let request = stage.request(Method::POST, path).header("idempotency-key", "once");
+        let request = request.bearer_auth(key.sign(stage.now(), &Method::POST, path));
+        stage.send(request.json(&json!({"events": [event("x")], "wait": wait}))).await
+    };
+    let gate = stage.analyzer.hold(0.5);
+    let repeat = async {
+        stage.analyzer.asked(1).await;
+        send(true).await.refused(409, "conflict");
+        send(false).await.refused(409, "conflict");
+        gate.open();
+    };
+    let (verdict, ()) = tokio::join!(send(true), repeat);
+    assert_eq!(verdict.status, 200, "{}", verdict.text);
+    send(true).await.refused(409, "conflict");
+    stage.analyzer.asked(1).await;
+    assert_eq!(stage.number("SELECT count(*) FROM events").await, 1);
+    assert_eq!((queued(stage).await, stage.charges().await), (0, 1));
 }
 
 async fn a_verdict_reads_the_history_unless_it_is_told_not_to(stage: &Scripted) {
@@ -426,4 +476,29 @@ async fn questions_that_cannot_be_asked_are_refused_by_name(stage: &Scripted) {
     }
     stage.analyzer.asked(1).await;
     assert_eq!(stage.charges().await, 1);
+}
+
+#[test]
+fn places_are_counted_over_all_nodes() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let analyzer = ScriptedAnalyzer::start().await;
+        let url = analyzer.url();
+        let settings = [&with_analyzer(&url)[..], &[("AUSPEX_SYNC_LIMIT", "1")]].concat();
+        let app = App::start(Backend::Postgres, &settings).await;
+        let second = app.second_node(&settings).await;
+        let token = app.register("ann@example.com").await;
+        let key = app.api_key(&token).await;
+        let gate = analyzer.hold(0.5);
+        let elsewhere = async {
+            analyzer.asked(1).await;
+            judge(&second, &key, "user_2", "x").await.refused(429, "rate_limited");
+            gate.open();
+        };
+        let (verdict, ()) = tokio::join!(judge(&app, &key, "user_1", "x"), elsewhere);
+        assert_eq!(verdict.status, 200, "{}", verdict.text);
+        assert_eq!(judge(&second, &key, "user_2", "x").await.status, 200);
+        second.stop().await;
+        app.strike().await;
+    });
 }
