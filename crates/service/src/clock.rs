@@ -57,9 +57,9 @@ impl Clock {
         }
     }
 
-    /// Returns after `duration` on this clock.
-    pub async fn sleep(&self, duration: Duration) {
-        self.sleep_until(self.now() + duration).await;
+    /// Returns after `duration` on this clock, counted from the call and not from when it is first waited for.
+    pub fn sleep(&self, duration: Duration) -> impl Future<Output = ()> {
+        self.sleep_until(self.now() + duration)
     }
 }
 

@@ -1,14 +1,16 @@
 //! Verdicts: answers while the caller waits, bounded in number for each tenant over all nodes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::api::ModerationVerdict;
 use model::{DossierEvent, NewEvent, TenantId};
 use store::{Conn, jobs, sync_leases};
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 use crate::analysis::{Asked, History, Occasion, Which, refusal};
-use crate::{Error, Kind, Result, Service};
+use crate::{Error, Kind, Result, Service, internal};
 
 /// How much longer than the analyzer's deadline a place in flight is held: a crashed node's places are free after that.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
@@ -116,6 +118,16 @@ impl Service {
             received_at: now,
         });
         told.collect()
+    }
+
+    /// Carries an analysis that somebody waits for to its end, also when they go away: what was asked is charged, its
+    /// answers are kept, and its place is given back.
+    pub async fn carry<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> F,
+    ) -> Result<T> {
+        let carried = self.workers.carry(work(Arc::clone(self)).instrument(Span::current())).await;
+        carried.unwrap_or_else(|| Err(internal("the analysis panicked")))
     }
 
     /// Runs an analysis that somebody waits for, if the tenant has a place in flight.

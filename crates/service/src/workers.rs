@@ -16,6 +16,14 @@ impl Workers {
         self.tasks.spawn(task(self.stop.clone()));
     }
 
+    /// Carries work to its end, also when whoever waits for it goes away. None if it panicked.
+    pub async fn carry<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        self.tasks.spawn(work).await.ok()
+    }
+
     /// Tells every task to finish what it has in hand, and returns when all have.
     pub async fn drain(&self) {
         self.stop.cancel();

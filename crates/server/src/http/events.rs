@@ -1,11 +1,13 @@
 //! Events about objects: in, and listed.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use model::api::{Error, EventList, IngestAccepted, IngestRequest, ModerationVerdict};
-use service::Ingested;
+use service::{Ingested, Service};
 
 use super::App;
 use super::authenticate::Authenticated;
@@ -37,8 +39,17 @@ pub(super) async fn ingest(
     headers: HeaderMap,
     extract::Json(request): extract::Json<IngestRequest>,
 ) -> Result<Response, Refusal> {
-    let key = idempotency_key(&headers)?;
-    Ok(match app.service.ingest(caller.tenant, &object_id, request, key).await? {
+    let (tenant, key) = (caller.tenant, idempotency_key(&headers)?);
+    let ingested = if request.wait {
+        let key = key.map(str::to_owned);
+        let verdict = |service: Arc<Service>| async move {
+            service.ingest(tenant, &object_id, request, key.as_deref()).await
+        };
+        app.service.carry(verdict).await?
+    } else {
+        app.service.ingest(tenant, &object_id, request, key).await?
+    };
+    Ok(match ingested {
         Ingested::Accepted(accepted) => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
         Ingested::Verdict(verdict) => Json(*verdict).into_response(),
         Ingested::Replayed(accepted) => {

@@ -1,5 +1,7 @@
 //! Signals: the questions of the account, and asking without recording.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,6 +9,7 @@ use model::api::{
     BackfillStatus, Error, PlaygroundRequest, PlaygroundVerdict, Signal, SignalBackfill, SignalInput,
     SignalList, SystemOneRequest, SystemOneResponse,
 };
+use service::Service;
 
 use super::App;
 use super::authenticate::Authenticated;
@@ -95,7 +98,8 @@ pub(super) async fn playground(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<PlaygroundRequest>,
 ) -> Result<Json<PlaygroundVerdict>, Refusal> {
-    Ok(Json(app.service.play(caller.tenant, request).await?))
+    let play = |service: Arc<Service>| async move { service.play(caller.tenant, request).await };
+    Ok(Json(app.service.carry(play).await?))
 }
 
 /// Ask questions about a state.
@@ -111,5 +115,6 @@ pub(super) async fn system_one(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<SystemOneRequest>,
 ) -> Result<Json<SystemOneResponse>, Refusal> {
-    Ok(Json(app.service.system_one(caller.tenant, &request).await?))
+    let ask = |service: Arc<Service>| async move { service.system_one(caller.tenant, &request).await };
+    Ok(Json(app.service.carry(ask).await?))
 }

@@ -120,7 +120,8 @@ async fn malformed_and_unknown_requests_are_refused(stage: &Providers) {
     let token = app.register("ann@example.com").await;
     let proof = json!({"code": "c", "code_verifier": VERIFIER});
     let request = json!({"state": "s", "code_challenge": challenge});
-    for unknown in ["facebook", "Google", "google%20", "%00"] {
+    app.post("/auth/console/oauth/%00", &proof).await.refused(400, "bad_request");
+    for unknown in ["facebook", "Google", "google%20"] {
         app.post(&format!("/auth/console/oauth/{unknown}/authorize"), &request)
             .await
             .refused(404, "not_found");

@@ -25,6 +25,7 @@ testkit::on_both!(
     a_verdict_on_no_signal_is_recorded_and_free,
     a_verdict_on_a_deleted_object_does_not_haunt_its_successor,
     too_many_at_once_are_refused_and_their_events_recorded,
+    a_caller_who_goes_away_leaves_neither_place_nor_bill_open,
     places_of_a_crashed_node_are_free_after_a_while,
     an_analyzer_that_throttles_is_a_refusal_to_try_later,
     an_analyzer_that_fails_is_a_refusal,
@@ -257,6 +258,19 @@ async fn too_many_at_once_are_refused_and_their_events_recorded(stage: &Scripted
     assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200));
     recorded_and_analyzed_on_request(stage, &key, "user_3").await;
     assert_eq!(judge(stage, &key, "user_4", "x").await.status, 200, "the places are free again");
+}
+
+async fn a_caller_who_goes_away_leaves_neither_place_nor_bill_open(stage: &Scripted<TwoAtOnce>) {
+    let key = stage.account("ann@example.com").await;
+    let gate = stage.analyzer.hold(0.7);
+    tokio::select! {
+        reply = judge(stage, &key, "user_1", "x") => panic!("nobody has answered yet: {reply:?}"),
+        () = stage.analyzer.asked(1) => {}
+    }
+    gate.open();
+    until("the verdict is kept", async || risk(stage, &key, "user_1").await == Some(0.7)).await;
+    assert_eq!(stage.charges().await, 1, "what was asked is paid");
+    until("the place is free", async || stage.number("SELECT count(*) FROM sync_leases").await == 0).await;
 }
 
 async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtOnce>) {
