@@ -9,6 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+/// Never starts again, also in another run: a number that was sent before would only be a replay.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// What every connection sends over and over; `{n}` in it becomes a number that is never the same.
 #[derive(Clone)]
 pub(crate) struct Load {
@@ -21,14 +24,13 @@ pub(crate) struct Load {
 
 /// Sends for a while over so many connections, and returns answers a second.
 pub(crate) async fn run(load: &Load, connections: usize, duration: Duration) -> Result<f64, Box<dyn Error>> {
-    let (answered, numbers) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let answered = Arc::new(AtomicU64::new(0));
     let end = Instant::now() + duration;
     let mut tasks = JoinSet::new();
     for _ in 0..connections {
-        let (load, answered, numbers) = (load.clone(), Arc::clone(&answered), Arc::clone(&numbers));
-        tasks.spawn(async move {
-            send_until(&load, end, &answered, &numbers).await.map_err(|error| error.to_string())
-        });
+        let (load, answered) = (load.clone(), Arc::clone(&answered));
+        tasks
+            .spawn(async move { send_until(&load, end, &answered).await.map_err(|error| error.to_string()) });
     }
     while let Some(outcome) = tasks.join_next().await {
         outcome??;
@@ -38,18 +40,13 @@ pub(crate) async fn run(load: &Load, connections: usize, duration: Duration) -> 
     Ok(answered / duration.as_secs_f64())
 }
 
-async fn send_until(
-    load: &Load,
-    end: Instant,
-    answered: &AtomicU64,
-    numbers: &AtomicU64,
-) -> Result<(), Box<dyn Error>> {
+async fn send_until(load: &Load, end: Instant, answered: &AtomicU64) -> Result<(), Box<dyn Error>> {
     let mut stream = TcpStream::connect(&load.address).await?;
     stream.set_nodelay(true)?;
     let status = format!("HTTP/1.1 {}", load.expected);
     let mut buffer = vec![0; 16 * 1024];
     while Instant::now() < end {
-        let number = numbers.fetch_add(1, Ordering::Relaxed).to_string();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
         let path = load.path.replace("{n}", &number);
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\nidempotency-key: {number}\r\ncontent-length: {}\r\n\r\n{}",
