@@ -9,7 +9,7 @@ help: ## Say what each target does
 
 .PHONY: run
 run: ## Build and run the service on SQLite at http://127.0.0.1:8080
-	cargo run --release --quiet --package auspex-server -- serve
+	cargo run --release --package auspex-server -- serve
 
 .PHONY: test
 test: ## Run every test, on SQLite and on a throw-away PostgreSQL
