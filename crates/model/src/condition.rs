@@ -26,7 +26,7 @@ pub use bound::{Accepts, AnswerValue, BoundComparison, BoundCondition, SignalSha
 /// The most comparisons of a condition: more than anybody writes, few enough for one statement.
 pub const MAX_COMPARISONS: usize = 50;
 /// The longest key of a signal.
-const MAX_KEY: usize = 64;
+pub const MAX_KEY: usize = 64;
 /// Words that are never a key, nor a value without quotes.
 const RESERVED: [&str; 3] = ["and", "or", "not"];
 

@@ -8,7 +8,6 @@ use model::compaction::Folded;
 use model::{Answer, CompactedState, Dossier, DossierEvent, Question, TenantId, Timestamp, dossier};
 use store::analyses::{self, NewAnswer, NewAnswers, Summary};
 use store::ledger::{self, AnalysisCharge};
-use store::recording::SHARDS;
 use store::signals::Signal;
 use store::{Conn, signals, tenants};
 use uuid::Uuid;
@@ -208,7 +207,7 @@ impl Service {
         occasion: &Occasion<'_>,
     ) -> Result<()> {
         let now = self.clock.now();
-        let shard = i64::from(self.random.bytes::<1>()[0] % SHARDS);
+        let shard = self.random.shard();
         let object_id = occasion.object_id.ok_or_else(|| internal("an analysis of no object"))?;
         let answers: Vec<NewAnswer> =
             found.answers.iter().filter_map(|answer| kept(answer, &read.asked.signals)).collect();
@@ -249,7 +248,7 @@ impl Service {
             is_sync: occasion.is_sync,
             signal_keys: &keys,
         };
-        let shard = i64::from(self.random.bytes::<1>()[0] % SHARDS);
+        let shard = self.random.shard();
         Ok(ledger::charge(conn, occasion.tenant, &line, self.options.metering, now, shard).await?)
     }
 

@@ -9,7 +9,6 @@ use model::TenantId;
 use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
 use store::bulk_runs::{self, BulkRun, Kind as RunKind, NewRun};
 use store::jobs::{self, BulkAsk};
-use store::recording::SHARDS;
 use store::signals::Signal;
 use store::{Conn, analyses, ledger, overview, signals, tenants};
 use tokio_util::sync::CancellationToken;
@@ -243,7 +242,7 @@ impl Service {
             .read("next_of_rerank", async |conn| bulk_runs::objects_after(conn, tenant, after, STEP).await)
             .await?;
         let Some(last) = ids.last() else { return self.end(run).await };
-        let shard = i64::from(self.random.bytes::<1>()[0] % SHARDS);
+        let shard = self.random.shard();
         self.store
             .write("rerank", async |conn: &mut Conn| {
                 let moved = bulk_runs::advance(conn, run, last).await?;

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use store::conditions::Search;
 use store::objects::{self, KeptAnswer, Object, Place, Sort};
 use store::overview::{self, SignalTally};
-use store::recording::{SHARDS, minute_of};
+use store::recording::minute_of;
 use store::signals::Signal;
 use store::{Conn, analyses, jobs, signals};
 
@@ -178,7 +178,7 @@ impl Service {
 
     /// Removes an object and everything about it; the ledger keeps its lines.
     pub async fn delete_object(&self, tenant: TenantId, object_id: &str) -> Result<()> {
-        let shard = i64::from(self.random.bytes::<1>()[0] % SHARDS);
+        let shard = self.random.shard();
         let deleted = self
             .store
             .write("delete_object", async |conn: &mut Conn| {

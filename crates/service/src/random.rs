@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::Timestamp;
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
+use store::recording::SHARDS;
 use uuid::Uuid;
 
 /// A source of randomness fit for secrets. Cheap to clone; clones share it.
@@ -33,6 +34,11 @@ impl Random {
     /// A number from 0 up to but not including 1.
     pub fn fraction(&self) -> f64 {
         self.with(RngExt::random)
+    }
+
+    /// One of the rows that a hot counter is spread over.
+    pub(crate) fn shard(&self) -> i64 {
+        i64::from(self.bytes::<1>()[0] % SHARDS)
     }
 
     /// A UUID v7 that says when it was made.

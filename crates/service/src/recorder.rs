@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use store::recording::{self, Enforcement, Entry, Recorded, SHARDS};
+use store::recording::{self, Enforcement, Entry, Recorded};
 use store::{Conn, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -118,7 +118,7 @@ impl Writer {
     }
 
     async fn write(&self, entries: &[Entry]) -> Result<Vec<Recorded>> {
-        let shard = i64::from(self.random.bytes::<1>()[0] % SHARDS);
+        let shard = self.random.shard();
         let outcomes = self
             .store
             .write("record", async |conn: &mut Conn| {

@@ -1,17 +1,13 @@
 //! Signals: the questions of an account, as their owner writes them.
 
 use model::api::{Signal, SignalInput, SignalList};
+use model::condition::{MAX_KEY, is_key};
 use model::{Question, TenantId};
 use serde_json::value::RawValue;
 use store::{Conn, signals, tenants};
 
 use crate::bulk_runs::no_such_signal;
 use crate::{Error, Result, Service, internal};
-
-/// The longest key, in characters.
-const MAX_KEY: usize = 64;
-/// Words of the query language.
-const RESERVED: [&str; 3] = ["and", "or", "not"];
 
 impl Service {
     /// Every configured signal, by key.
@@ -103,11 +99,7 @@ impl Service {
 }
 
 fn check_key(key: &str) -> Result<()> {
-    let fits = (1..=MAX_KEY).contains(&key.len())
-        && key.starts_with(|letter: char| letter.is_ascii_alphabetic())
-        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && !RESERVED.iter().any(|word| key.eq_ignore_ascii_case(word));
-    if fits {
+    if is_key(key) {
         return Ok(());
     }
     Err(Error::bad_request(format!(
