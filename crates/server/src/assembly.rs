@@ -53,7 +53,7 @@ pub enum StartError {
 }
 
 /// Puts the use cases on their database without listening: for commands, and for measuring them.
-pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Service, StartError> {
+pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Arc<Service>, StartError> {
     let public_url = config.public_url_at(config.listen)?;
     assemble_for(config, clock, random, Workers::default(), &public_url).await
 }
@@ -65,7 +65,7 @@ pub(crate) async fn assemble_for(
     random: Random,
     workers: Workers,
     public_url: &Url,
-) -> Result<Service, StartError> {
+) -> Result<Arc<Service>, StartError> {
     // The one TLS implementation of everything that calls out; already there when a test starts a second service.
     let _ = rustls::crypto::ring::default_provider().install_default();
     prepare_data_directory(config)?;
@@ -95,7 +95,7 @@ pub(crate) async fn assemble_for(
         letters: Letters::new(public_url.as_str()),
         analyzer: analyzer(config)?,
     };
-    Ok(Service::new(foundations, options(config))?)
+    Ok(Service::start(foundations, options(config))?)
 }
 
 fn options(config: &Config) -> Options {

@@ -35,7 +35,7 @@ impl Server {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
-        let service = Arc::new(assemble_for(&config, clock, random, workers.clone(), &public_url).await?);
+        let service = assemble_for(&config, clock, random, workers.clone(), &public_url).await?;
         service.start_node();
         if config.role != Role::Api {
             service.start_queues();

@@ -9,6 +9,7 @@ mod authentication;
 mod bell;
 mod bulk_runs;
 mod clock;
+mod concluder;
 mod default_signals;
 mod error;
 mod identities;
@@ -68,6 +69,7 @@ pub use workers::Workers;
 use self::authentication::Gate;
 use self::bell::Bell;
 use self::bulk_runs::Feeder;
+use self::concluder::Concluder;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
 use self::passwords::Passwords;
@@ -95,6 +97,7 @@ pub struct Service {
     /// How many analyses at a time the analyzer has shown to bear.
     pace: Mutex<Pace>,
     recorder: Recorder,
+    concluder: Concluder,
     cache: Arc<ObjectCache>,
     /// Rung when an analysis was scheduled or a worker got free.
     bell: Bell,
@@ -166,8 +169,8 @@ pub struct Foundations {
 }
 
 impl Service {
-    /// Puts the use cases on their foundations; nothing runs in the background yet.
-    pub fn new(foundations: Foundations, options: Options) -> Result<Self> {
+    /// Puts the use cases on their foundations. In the background run only the writers that they hand their work to.
+    pub fn start(foundations: Foundations, options: Options) -> Result<Arc<Self>> {
         let Foundations { store, clock, random, sealer, workers, mailer, letters, providers, analyzer } =
             foundations;
         let bell = Bell::default();
@@ -183,7 +186,8 @@ impl Service {
             &workers,
         );
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
-        Ok(Self {
+        let (concluder, lanes) = Concluder::new(store.backend());
+        let service = Arc::new(Self {
             throttle: Throttle::new(store.clone(), clock.clone()),
             passwords: Passwords::new(random.clone())?,
             gate: Gate::new(),
@@ -202,10 +206,13 @@ impl Service {
             pace,
             analyzer,
             recorder,
+            concluder,
             cache,
             bell,
             feeder_bell: Bell::default(),
-        })
+        });
+        lanes.start(&service);
+        Ok(service)
     }
 
     /// Starts what every process does in the background: it is counted among the nodes.
