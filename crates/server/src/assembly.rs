@@ -55,7 +55,7 @@ pub enum StartError {
 /// Puts the use cases on their database without listening: for commands, and for measuring them.
 pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Arc<Service>, StartError> {
     let public_url = config.public_url_at(config.listen)?;
-    assemble_for(config, clock, random, Workers::default(), &public_url).await
+    assemble_for(config, clock, random, Workers::default(), &public_url, analyzer(config)?).await
 }
 
 /// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
@@ -65,6 +65,7 @@ pub(crate) async fn assemble_for(
     random: Random,
     workers: Workers,
     public_url: &Url,
+    analyzer: Arc<dyn Analyzer>,
 ) -> Result<Arc<Service>, StartError> {
     // The one TLS implementation of everything that calls out; already there when a test starts a second service.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -93,7 +94,7 @@ pub(crate) async fn assemble_for(
         workers,
         mailer,
         letters: Letters::new(public_url.as_str()),
-        analyzer: analyzer(config)?,
+        analyzer,
     };
     Ok(Service::start(foundations, options(config))?)
 }
@@ -178,7 +179,7 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
     Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
-fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
     let ours = &config.analyzer;
     if ours.kind == AnalyzerKind::Embedded {
         return Ok(Arc::new(StandIn));
