@@ -9,6 +9,7 @@ mod authentication;
 mod bell;
 mod bulk_runs;
 mod clock;
+mod concluded;
 mod default_signals;
 mod error;
 mod identities;
