@@ -8,6 +8,7 @@ mod bulk;
 pub mod bulk_runs;
 pub mod conditions;
 pub mod database;
+pub mod deliveries;
 mod deployment;
 mod dialect;
 mod error;
@@ -32,6 +33,7 @@ pub mod throttles;
 mod transaction;
 pub mod users;
 mod wakeups;
+pub mod webhooks;
 
 pub use database::{Backend, Database};
 pub use error::{Error, Result};
