@@ -12,6 +12,7 @@ pub mod deliveries;
 mod deployment;
 mod dialect;
 mod error;
+pub mod firings;
 pub mod identities;
 pub mod jobs;
 pub mod keys;
@@ -25,6 +26,7 @@ mod pending;
 pub mod rate_budgets;
 pub mod recording;
 pub mod retention;
+pub mod rules;
 pub mod sessions;
 pub mod signals;
 pub mod sync_leases;
@@ -39,7 +41,7 @@ pub use database::{Backend, Database};
 pub use error::{Error, Result};
 pub use pending::Pending;
 pub use transaction::{Conn, StoreError};
-pub use wakeups::Listener;
+pub use wakeups::{Heard, Listener};
 
 /// The service's memory: one database, on either backend, at the newest schema.
 #[derive(Clone)]
