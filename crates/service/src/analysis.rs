@@ -12,6 +12,7 @@ use store::signals::Signal;
 use store::{Conn, signals, tenants};
 use uuid::Uuid;
 
+use crate::concluded::{Concluded, Consequences};
 use crate::{Error, Kind, Result, Service, internal};
 
 /// Events read at a time while a long history is folded.
@@ -198,14 +199,15 @@ impl Service {
         (pace.allowed(now), pace.resume_at(now))
     }
 
-    /// Writes what follows from an analysis of an object, in the caller's transaction: answers, counts, summary, charge.
+    /// Writes what follows from an analysis of an object, in the caller's transaction: answers, counts, summary, what
+    /// rules make of it, charge. What it returns is for [`Service::follow_up`] after the commit.
     pub(crate) async fn conclude(
         &self,
         conn: &mut Conn,
         read: &History,
         found: &Found,
         occasion: &Occasion<'_>,
-    ) -> Result<()> {
+    ) -> Result<Consequences> {
         let now = self.clock.now();
         let shard = self.random.shard();
         let object_id = occasion.object_id.ok_or_else(|| internal("an analysis of no object"))?;
@@ -226,8 +228,21 @@ impl Service {
         if exists && read.drop_events {
             analyses::drop_events(conn, occasion.tenant, object_id, read.read_seq).await?;
         }
+        let mut consequences = Consequences::default();
+        if exists {
+            let concluded = Concluded {
+                tenant: occasion.tenant,
+                object_id,
+                found: &found.answers,
+                model: &found.model,
+                is_sync: occasion.is_sync,
+                at: now,
+            };
+            self.apply_rules(conn, &[concluded], &mut consequences).await?;
+        }
         // What was asked is paid, also when the object has gone meanwhile.
-        self.charge(conn, found, occasion).await
+        self.charge(conn, found, occasion).await?;
+        Ok(consequences)
     }
 
     /// Charges an analysis, in the caller's transaction. Returns nothing: the price is a function of what was found.

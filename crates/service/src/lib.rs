@@ -12,6 +12,7 @@ mod clock;
 mod concluded;
 mod default_signals;
 mod error;
+mod firings;
 mod identities;
 mod ingest;
 mod keys;
@@ -21,6 +22,8 @@ mod notifications;
 mod object_cache;
 mod objects;
 mod operators;
+mod outbound;
+mod outbox;
 mod password_reset;
 mod passwords;
 mod playground;
@@ -28,11 +31,13 @@ mod providers;
 mod random;
 mod rate;
 mod recorder;
+mod rules;
 mod scheduler;
 mod sealing;
 mod sign_in;
 mod signals;
 mod signing;
+mod slack;
 mod sweeper;
 mod throttle;
 mod tokens;
@@ -71,9 +76,11 @@ use self::bell::Bell;
 use self::bulk_runs::Feeder;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
+use self::outbound::Outbound;
 use self::passwords::Passwords;
 use self::recorder::Recorder;
 use self::scheduler::Scheduler;
+use self::slack::Slack;
 
 /// Everything that use cases work with. One for each process.
 pub struct Service {
@@ -84,6 +91,8 @@ pub struct Service {
     options: Options,
     workers: Workers,
     mailer: Mailer,
+    slack: Slack,
+    outbound: Outbound,
     letters: Letters,
     providers: Providers,
     throttle: Throttle,
@@ -126,6 +135,10 @@ pub struct Options {
     pub metering: bool,
     /// Whether an empty balance pauses analyses; else it may go negative.
     pub block: bool,
+    /// Whether addresses that strangers name may lead into private networks.
+    pub allow_private_targets: bool,
+    /// How often a webhook delivery is tried.
+    pub webhook_max_attempts: u32,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
@@ -184,6 +197,9 @@ impl Service {
             &workers,
         );
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
+        let outbound = Outbound::new(options.allow_private_targets)?;
+        let slack =
+            Slack::new(store.clone(), clock.clone(), random.clone(), sealer.clone(), outbound.clone());
         Ok(Self {
             throttle: Throttle::new(store.clone(), clock.clone()),
             passwords: Passwords::new(random.clone())?,
@@ -198,6 +214,8 @@ impl Service {
             options,
             workers,
             mailer,
+            slack,
+            outbound,
             letters,
             providers,
             pace,
@@ -219,6 +237,8 @@ impl Service {
     pub fn start_queues(self: &Arc<Self>) {
         let mailer = self.mailer.clone();
         self.workers.start(|stop| mailer.run(stop));
+        let slack = self.slack.clone();
+        self.workers.start(|stop| slack.run(stop));
         let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
         self.workers.start(|stop| sweeper.run(stop));
         let (store, bell, clock) = (self.store.clone(), self.bell.clone(), self.clock.clone());

@@ -238,15 +238,17 @@ impl Service {
                     if self.clock.now() < lease.until {
                         self.charge(conn, &found, &occasion).await?;
                     }
-                    return Ok(false);
+                    return Ok(None);
                 }
-                self.conclude(conn, &read, &found, &occasion).await?;
-                Ok::<_, Error>(true)
+                Ok::<_, Error>(Some(self.conclude(conn, &read, &found, &occasion).await?))
             })
             .await?;
         self.cache.forget(tenant, object_id);
+        if let Some(consequences) = &written {
+            self.follow_up(consequences);
+        }
         // A worker whose lease ended while it waited has been replaced: what it found is not written.
-        Ok(if written { "ok" } else { "late" })
+        Ok(if written.is_some() { "ok" } else { "late" })
     }
 
     /// Removes a job for which there is nothing to ask.

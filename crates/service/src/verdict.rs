@@ -56,15 +56,17 @@ impl Service {
             let found = self.ask(&read).await.map_err(refusal)?;
             let occasion = Occasion { tenant, object_id: Some(object_id), batch_id: None, is_sync: true };
             let covered = queued.filter(|_| include_history && signals.is_none());
-            self.store
+            let consequences = self
+                .store
                 .write("verdict", async |conn: &mut Conn| {
-                    self.conclude(conn, &read, &found, &occasion).await?;
+                    let consequences = self.conclude(conn, &read, &found, &occasion).await?;
                     if let Some(version) = covered {
                         jobs::clear_covered(conn, tenant, object_id, version, last_seq).await?;
                     }
-                    Ok::<_, Error>(())
+                    Ok::<_, Error>(consequences)
                 })
                 .await?;
+            self.follow_up(&consequences);
             self.cache.forget(tenant, object_id);
             let (model, latency_ms) = (found.model, found.latency_ms);
             Ok(ModerationVerdict {

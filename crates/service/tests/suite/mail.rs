@@ -323,17 +323,17 @@ async fn a_mail_that_cannot_be_read_or_sent_is_dropped(office: &Office) {
 async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
     let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let message = |message_id, channel| NewMessage {
+        tenant: TENANT,
         message_id,
         channel,
-        message: b"sealed",
-        object_id: Some("shop-1"),
+        message: b"sealed".to_vec(),
+        object_id: Some("shop-1".to_owned()),
         firing_id: Some(Uuid::from_u128(3)),
         created_at: START,
     };
     let lease = |number| Lease { token: Uuid::from_u128(number), until: START + LEASE };
     let work = async |conn: &mut Conn| {
-        outbox::enqueue(conn, TENANT, &message(first, Channel::Mail)).await?;
-        outbox::enqueue(conn, TENANT, &message(second, Channel::Slack)).await?;
+        outbox::enqueue(conn, &[message(first, Channel::Mail), message(second, Channel::Slack)]).await?;
         assert!(outbox::claim(conn, Channel::Mail, START - FIRST_WAIT, lease(10), 9).await?.is_empty());
         assert!(outbox::claim(conn, Channel::Mail, START, lease(10), 0).await?.is_empty());
         let claimed = outbox::claim(conn, Channel::Mail, START, lease(10), 9).await?;
