@@ -12,6 +12,7 @@ mod identities;
 mod keys;
 mod objects;
 mod openapi;
+mod rules;
 mod sign_in;
 mod signals;
 mod surroundings;
@@ -117,6 +118,9 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::list))
         .routes(routes!(signals::put, signals::delete))
         .routes(routes!(signals::backfill, signals::start_backfill))
+        .routes(routes!(rules::list, rules::create))
+        .routes(routes!(rules::read, rules::update, rules::delete))
+        .routes(routes!(rules::firings))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
 }

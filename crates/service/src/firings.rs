@@ -28,10 +28,13 @@ use uuid::Uuid;
 use crate::concluded::{Concluded, Consequences};
 use crate::objects::{enabled_signals, result, shape};
 use crate::slack::ChatMessage;
-use crate::{Result, Service, internal, outbox as ways};
+use crate::{Error, Result, Service, internal, outbox as ways};
 
 /// Mails that the rules of a tenant may send on a day: a rule gone wild must not use up everybody's sender.
 const MAILS_A_DAY: i64 = 1_000;
+/// Firings in a list, by default and at the most.
+const FIRINGS_LISTED: i64 = 50;
+const MAX_FIRINGS_LISTED: i64 = 200;
 
 /// A rule that fires.
 struct Fired<'a> {
@@ -63,8 +66,13 @@ impl Service {
         tenant: TenantId,
         rule: Option<Uuid>,
         object_id: Option<&str>,
-        limit: i64,
+        limit: Option<i64>,
     ) -> Result<RuleFiringList> {
+        let limit = limit.unwrap_or(FIRINGS_LISTED);
+        if !(1..=MAX_FIRINGS_LISTED).contains(&limit) {
+            let message = format!("limit: it must be from 1 to {MAX_FIRINGS_LISTED}");
+            return Err(Error::bad_request(message));
+        }
         let firings = self
             .store
             .read("rule_firings", async |conn| firings::newest(conn, tenant, rule, object_id, limit).await)

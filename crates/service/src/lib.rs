@@ -138,7 +138,7 @@ pub struct Options {
     /// Whether addresses that strangers name may lead into private networks.
     pub allow_private_targets: bool,
     /// How often a webhook delivery is tried.
-    pub webhook_max_attempts: u32,
+    pub webhook_max_attempts: u16,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
