@@ -117,6 +117,8 @@ fn options(config: &Config) -> Options {
         block: config.billing.enforcement == Enforcement::Block,
         allow_private_targets: config.allow_private_targets,
         webhook_max_attempts: config.webhooks.max_attempts,
+        webhook_retry_base: config.webhooks.retry_base,
+        webhook_timeout: config.webhooks.timeout,
         tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
         tariffs: config
             .prices

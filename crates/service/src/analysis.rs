@@ -238,6 +238,7 @@ impl Service {
                 is_sync: occasion.is_sync,
                 at: now,
             };
+            self.announce_analyses(conn, &[concluded], &mut consequences).await?;
             self.apply_rules(conn, &[concluded], &mut consequences).await?;
         }
         // What was asked is paid, also when the object has gone meanwhile.

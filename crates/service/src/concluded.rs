@@ -46,6 +46,9 @@ impl Service {
         if consequences.chats {
             self.slack.wake();
         }
+        if consequences.deliveries {
+            self.courier_bell.ring();
+        }
         for (action, status) in &consequences.firings {
             metrics::counter!("auspex_rule_firings_total", "action" => action.as_str(), "status" => status.as_str())
                 .increment(1);

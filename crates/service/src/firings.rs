@@ -15,7 +15,7 @@ use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
 use serde_json::{Map, Value};
-use store::deliveries::{self, NewDelivery};
+use store::deliveries::NewDelivery;
 use store::firings::Firing;
 use store::objects::KeptAnswer;
 use store::outbox::{self, NewMessage};
@@ -113,7 +113,7 @@ impl Service {
         rules::put_states(conn, &writings.states).await?;
         firings::insert(conn, &writings.firings).await?;
         outbox::enqueue(conn, &writings.messages).await?;
-        deliveries::queue(conn, &writings.deliveries).await?;
+        self.queue_deliveries(conn, &writings.deliveries, consequences).await?;
         writings.note(consequences)
     }
 
@@ -253,7 +253,6 @@ impl Writings {
             consequences.chats |= action == ActionType::Slack;
             consequences.firings.push((action, status));
         }
-        consequences.deliveries |= !self.deliveries.is_empty();
         Ok(())
     }
 }

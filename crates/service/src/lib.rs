@@ -11,6 +11,7 @@ mod bulk_runs;
 mod clock;
 mod concluded;
 mod default_signals;
+mod delivery;
 mod error;
 mod firings;
 mod identities;
@@ -43,10 +44,12 @@ mod throttle;
 mod tokens;
 mod two_factor;
 mod verdict;
+mod webhooks;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,11 +72,13 @@ pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
 pub use store::objects::Sort;
 pub use throttle::{Limit, Throttle};
+pub use webhooks::DeliveryQuery;
 pub use workers::Workers;
 
 use self::authentication::Gate;
 use self::bell::Bell;
 use self::bulk_runs::Feeder;
+use self::delivery::Courier;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
 use self::outbound::Outbound;
@@ -110,6 +115,10 @@ pub struct Service {
     bell: Bell,
     /// Rung when a bulk run was started or one of its analyses has ended.
     feeder_bell: Bell,
+    /// Rung when deliveries were queued or a receiver is to be tried again.
+    courier_bell: Bell,
+    /// Whether this process sends deliveries.
+    delivers_here: AtomicBool,
 }
 
 /// What an operator decides about the use cases.
@@ -139,6 +148,10 @@ pub struct Options {
     pub allow_private_targets: bool,
     /// How often a webhook delivery is tried.
     pub webhook_max_attempts: u16,
+    /// The wait after a delivery's first attempt; it doubles with each.
+    pub webhook_retry_base: Duration,
+    /// How long a receiver may take, in all.
+    pub webhook_timeout: Duration,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
@@ -224,6 +237,8 @@ impl Service {
             cache,
             bell,
             feeder_bell: Bell::default(),
+            courier_bell: Bell::default(),
+            delivers_here: AtomicBool::new(false),
         })
     }
 
@@ -241,12 +256,15 @@ impl Service {
         self.workers.start(|stop| slack.run(stop));
         let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
         self.workers.start(|stop| sweeper.run(stop));
-        let (store, bell, clock) = (self.store.clone(), self.bell.clone(), self.clock.clone());
-        self.workers.start(|stop| scheduler::listen(store, bell, clock, stop));
+        let service = Arc::clone(self);
+        self.workers.start(|stop| scheduler::listen(service, stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
         let feeder = Feeder::new(Arc::clone(self));
         self.workers.start(|stop| feeder.run(stop));
+        self.delivers_here.store(true, Ordering::Relaxed);
+        let courier = Courier::new(Arc::clone(self));
+        self.workers.start(|stop| courier.run(stop));
     }
 
     /// Budgets of requests for tenants.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use analyzer::Failure;
 use model::{TenantId, Timestamp};
 use store::jobs::{self, Claimed, Lease, Priority};
-use store::{Backend, Conn, Store};
+use store::{Backend, Conn, Heard};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 use crate::analysis::{Asked, Occasion, Which};
-use crate::{Bell, Clock, Error, Result, Service};
+use crate::{Error, Result, Service};
 
 /// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
@@ -134,19 +134,24 @@ impl Scheduler {
     }
 }
 
-/// Rings the bell when another process has scheduled analyses.
-pub(crate) async fn listen(store: Store, bell: Bell, clock: Clock, stop: CancellationToken) {
+/// Rings the bells when another process has scheduled analyses or queued deliveries.
+pub(crate) async fn listen(service: Arc<Service>, stop: CancellationToken) {
     let hear = async || -> store::Result<()> {
-        let Some(mut listener) = store.listen().await? else { return Ok(()) };
+        let Some(mut listener) = service.store.listen().await? else { return Ok(()) };
         loop {
-            listener.heard().await?;
-            bell.ring();
+            let heard = listener.heard().await?;
+            if heard != Heard::Deliveries {
+                service.bell.ring();
+            }
+            if heard != Heard::Jobs {
+                service.courier_bell.ring();
+            }
         }
     };
-    // The queue is polled all the same: without a listener analyses of other processes begin a little later.
+    // The queues are polled all the same: without a listener what other processes scheduled begins a little later.
     while let Some(Err(error)) = stop.run_until_cancelled(hear()).await {
         warn!(%error, "cannot listen to other processes");
-        if stop.run_until_cancelled(clock.sleep(POLL)).await.is_none() {
+        if stop.run_until_cancelled(service.clock.sleep(POLL)).await.is_none() {
             return;
         }
     }
