@@ -17,6 +17,7 @@ mod sign_in;
 mod signals;
 mod surroundings;
 mod two_factor;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -123,4 +124,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(rules::firings))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::deliveries))
+        .routes(routes!(webhooks::replay))
 }

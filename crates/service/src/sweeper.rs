@@ -5,17 +5,22 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
-use store::{Conn, Store, analyses, firings, retention, rules, sessions, tenants};
+use store::{Conn, Store, analyses, deliveries, firings, retention, rules, sessions, tenants};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::analysis::fold;
-use crate::{Clock, Error, Result, Throttle};
+use crate::webhooks::drop_deliveries;
+use crate::{Clock, Error, Random, Result, Throttle};
 
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// Rows of one step: few enough that no request waits for a sweep.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);
+/// How long a delivery can be looked at after its receiver took it.
+const DELIVERED_KEPT: Duration = Duration::from_hours(24 * 30);
+/// How long one that was given up can be replayed.
+const DEAD_KEPT: Duration = Duration::from_hours(24 * 90);
 /// Minutes are counted for the last day; the rest of this is room.
 const MINUTES_KEPT: Duration = Duration::from_hours(48);
 /// How long firings are kept.
@@ -65,8 +70,33 @@ impl Sweeper {
                 })
                 .await?;
             self.sweep_firings(tenant.tenant_id, now).await?;
+            self.sweep_deliveries(tenant.tenant_id, now).await?;
         }
         self.sweep_conditions(now - RETIRED_FOR).await
+    }
+
+    /// Removes deliveries that ended long ago, and what is left of those of endpoints that are gone.
+    async fn sweep_deliveries(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        for (status, kept) in [("delivered", DELIVERED_KEPT), ("dead", DEAD_KEPT)] {
+            let before = now - kept;
+            while self
+                .store
+                .write("sweep_deliveries", async |conn: &mut Conn| {
+                    let made_before = Random::smallest_id(before);
+                    deliveries::drop_ended(conn, tenant, status, made_before, before, STEP).await
+                })
+                .await?
+                > 0
+            {}
+        }
+        let orphaned = self
+            .store
+            .read("orphaned_deliveries", async |conn| deliveries::orphaned(conn, tenant).await)
+            .await?;
+        for endpoint in orphaned {
+            drop_deliveries(&self.store, tenant, endpoint).await?;
+        }
+        Ok(())
     }
 
     /// Removes firings past their time, and counts of mails from before today.

@@ -45,11 +45,11 @@ pub struct WebhookEndpointCreate {
     pub url: String,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 255)]
+    #[schema(nullable = false, max_length = 1000)]
     pub description: Option<String>,
     /// Only analyses that answered one of these signals; left out or empty: every analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 100)]
+    #[schema(nullable = false, max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
     /// The event types that it gets; left out: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,11 +70,11 @@ pub struct WebhookEndpointUpdate {
     pub url: Option<String>,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 255)]
+    #[schema(nullable = false, max_length = 1000)]
     pub description: Option<String>,
     /// Only analyses that answered one of these signals; empty: every analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 100)]
+    #[schema(nullable = false, max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
     /// The event types that it gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -183,6 +183,8 @@ async fn a_drip_and_a_silence_end_at_the_deadline() {
                 held.push(stream);
                 continue;
             }
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request).await;
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n").await;
             while stream.write_all(b".").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
