@@ -285,7 +285,7 @@ async fn firings_are_listed_within_limits(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let one = make(stage, &key, &mailing("is_scammer > 0.9")).await;
     let other = make(stage, &key, &mailing("is_scammer > 0.95")).await;
-    for (object, probability) in [("user_1", 0.97), ("user/2", 0.93), ("user_1", 0.1), ("user_1", 0.93)] {
+    for (object, probability) in [("user_1", 0.97), ("user%2F2", 0.93), ("user_1", 0.1), ("user_1", 0.93)] {
         judged(stage, &key, object, probability).await;
         stage.advance(std::time::Duration::from_secs(1));
     }

@@ -8,10 +8,10 @@ use store::Backend;
 use testkit::Stage as _;
 
 use super::chat::Chat;
-use super::{account, change, firings, id, judged, mailing, make};
+use super::{change, firings, judged, mailing, make};
 use crate::app::App;
 use crate::log_watch;
-use crate::scripted_analyzer::{Scripted, ScriptedAnalyzer, Turn, judge, until, with_analyzer};
+use crate::scripted_analyzer::{Scripted, ScriptedAnalyzer, Turn, until, with_analyzer};
 use crate::signer::Signer;
 
 testkit::on_both!(
@@ -169,6 +169,7 @@ async fn a_chat_that_refuses_is_an_error_at_once(stage: &Scripted) {
     for (status, said) in [(404, "no_service"), (410, "channel_is_archived"), (400, "invalid_blocks"), (302, "")] {
         chat.then(status, said, None);
         judged(stage, &key, "user_1", 0.1).await;
+        stage.advance(Duration::from_secs(1));
         judged(stage, &key, "user_1", 0.95).await;
         stage.settle().await;
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
