@@ -42,6 +42,7 @@ mod slack;
 mod sweeper;
 mod throttle;
 mod tokens;
+mod turns;
 mod two_factor;
 mod verdict;
 mod webhooks;

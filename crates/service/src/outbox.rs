@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use uuid::Uuid;
 
 use crate::bell::Bell;
+use crate::turns::Turns;
 use crate::{Clock, Random, Sealer};
 
 /// Names the column that a sealed message belongs in, so that it opens nowhere else.
@@ -136,8 +137,9 @@ impl<C: Carrier> Outbox<C> {
     /// Sends what is queued, until told to stop; then finishes what it has in hand.
     pub async fn run(self, stop: CancellationToken) {
         let mut sending = JoinSet::new();
+        let mut served = None;
         while !stop.is_cancelled() {
-            let next_look = self.take_due(&mut sending).await;
+            let next_look = self.take_due(&mut sending, &mut served).await;
             tokio::select! {
                 () = stop.cancelled() => {}
                 // Disabled while nothing is on its way.
@@ -150,15 +152,20 @@ impl<C: Carrier> Outbox<C> {
 
     /// Claims due messages for the free places and starts sending them. Says when to look again; never, while there is
     /// no free place.
-    async fn take_due(&self, sending: &mut JoinSet<()>) -> Option<Timestamp> {
+    async fn take_due(
+        &self,
+        sending: &mut JoinSet<()>,
+        served: &mut Option<TenantId>,
+    ) -> Option<Timestamp> {
         let free = C::SENDS_AT_ONCE - sending.len();
         if free == 0 {
             return None;
         }
         let now = self.clock.now();
         let lease = Lease { token: self.random.id(now), until: now + C::DEADLINE + LEASE_MARGIN };
-        match self.claim(now, lease, free).await {
+        match self.claim(now, lease, free, *served).await {
             Ok((claimed, next_look)) => {
+                *served = claimed.last().map(|message| message.tenant_id).or(*served);
                 for message in claimed {
                     let outbox = self.clone();
                     sending.spawn(async move { outbox.handle(message, lease.token).await });
@@ -172,8 +179,14 @@ impl<C: Carrier> Outbox<C> {
         }
     }
 
-    /// Claims up to `limit` due messages, and says when to look for more.
-    async fn claim(&self, now: Timestamp, lease: Lease, limit: usize) -> Result<(Vec<Claimed>, Timestamp)> {
+    /// Claims due messages for the free places, tenants in turn, and says when to look for more.
+    async fn claim(
+        &self,
+        now: Timestamp,
+        lease: Lease,
+        free: usize,
+        served: Option<TenantId>,
+    ) -> Result<(Vec<Claimed>, Timestamp)> {
         let poll = now + POLL;
         // An idle worker only reads: on SQLite a claim would wait for its turn to write.
         let due = self
@@ -184,11 +197,19 @@ impl<C: Carrier> Outbox<C> {
             Some(at) if at <= now => {}
             later => return Ok((Vec::new(), later.map_or(poll, |at| at.min(poll)))),
         }
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let claimed: Vec<Claimed> = self
             .store
             .write("claim messages", async |conn: &mut Conn| {
-                outbox::claim(conn, C::CHANNEL, now, lease, limit).await
+                let mut turns = Turns::after(served, free);
+                while let Some(after) = turns.next_after() {
+                    turns.take(outbox::next_tenant(conn, C::CHANNEL, after, now).await?);
+                }
+                let mut claimed = Vec::new();
+                for (index, tenant) in turns.tenants().iter().enumerate() {
+                    let share = turns.share(index, free - claimed.len());
+                    claimed.extend(outbox::claim(conn, C::CHANNEL, *tenant, now, lease, share).await?);
+                }
+                Ok::<_, store::Error>(claimed)
             })
             .await?;
         // Where another worker was faster, what is left can wait for it.

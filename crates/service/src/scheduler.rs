@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 use crate::analysis::{Asked, Occasion, Which};
+use crate::turns::Turns;
 use crate::{Error, Result, Service};
 
 /// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
@@ -165,29 +166,13 @@ async fn claim_in_turn(
     lease: Lease,
     free: usize,
 ) -> store::Result<Vec<Claimed>> {
-    let mut tenants = Vec::new();
-    let mut cursor = after;
-    // Once around at the most: past the end it goes on from the start, up to where it began.
-    let mut wrapped = after.is_none();
-    while tenants.len() < free {
-        match jobs::next_tenant(conn, priority, cursor, now).await? {
-            Some(tenant) if !tenants.contains(&tenant) => {
-                tenants.push(tenant);
-                cursor = Some(tenant);
-            }
-            Some(_) => break,
-            None if wrapped => break,
-            None => {
-                wrapped = true;
-                cursor = None;
-            }
-        }
+    let mut turns = Turns::after(after, free);
+    while let Some(cursor) = turns.next_after() {
+        turns.take(jobs::next_tenant(conn, priority, cursor, now).await?);
     }
     let mut claimed: Vec<Claimed> = Vec::new();
-    for (index, tenant) in tenants.iter().enumerate() {
-        let left = free - claimed.len();
-        let share = left.div_ceil(tenants.len() - index);
-        let share = i64::try_from(share).unwrap_or(1);
+    for (index, tenant) in turns.tenants().iter().enumerate() {
+        let share = turns.share(index, free - claimed.len());
         claimed.extend(jobs::claim(conn, *tenant, priority, now, lease, share).await?);
     }
     Ok(claimed)

@@ -132,4 +132,6 @@ CREATE TABLE outbox (
     PRIMARY KEY (tenant_id, message_id)
 ) STRICT;
 CREATE INDEX outbox_due ON outbox (channel, due_at);
+-- Tenants take turns, so that one whose messages pile up delays no other.
+CREATE INDEX outbox_of_tenant ON outbox (channel, tenant_id, due_at);
 CREATE INDEX outbox_of_object ON outbox (tenant_id, object_id);

@@ -131,8 +131,8 @@ pub async fn tally_mails(conn: &mut Conn, tenant: TenantId, day: Date, mails: i6
 pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, most: i64) -> Result<u64> {
     execute!(
         conn,
-        "DELETE FROM rule_firings WHERE tenant_id = $1 AND firing_id IN (
-             SELECT firing_id FROM rule_firings WHERE tenant_id = $1 AND fired_at < $2
+        "DELETE FROM rule_firings WHERE (tenant_id, firing_id) IN (
+             SELECT tenant_id, firing_id FROM rule_firings WHERE tenant_id = $1 AND fired_at < $2
              ORDER BY fired_at LIMIT $3)",
         tenant,
         before,

@@ -96,10 +96,40 @@ pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
     Ok(())
 }
 
-/// Takes up to `limit` due messages of all tenants, longest due first.
+/// The next tenant after one that has a due message.
+pub async fn next_tenant(
+    conn: &mut Conn,
+    channel: Channel,
+    after: Option<TenantId>,
+    now: Timestamp,
+) -> Result<Option<TenantId>> {
+    let after = after.unwrap_or(TenantId(Uuid::nil()));
+    // From tenant to tenant by the index, however many messages each has.
+    let next: Option<(TenantId,)> = fetch_optional!(
+        conn,
+        "WITH RECURSIVE turns (tenant_id) AS (
+             SELECT tenant_id FROM (SELECT tenant_id FROM outbox WHERE channel = $1 AND tenant_id > $2
+                                    ORDER BY tenant_id LIMIT 1) AS first
+             UNION ALL
+             SELECT (SELECT outbox.tenant_id FROM outbox WHERE channel = $1 AND outbox.tenant_id > turns.tenant_id
+                     ORDER BY outbox.tenant_id LIMIT 1)
+             FROM turns WHERE turns.tenant_id IS NOT NULL
+         )
+         SELECT tenant_id FROM turns
+         WHERE EXISTS (SELECT 1 FROM outbox WHERE channel = $1 AND outbox.tenant_id = turns.tenant_id AND due_at <= $3)
+         LIMIT 1",
+        channel.name(),
+        after,
+        now
+    )?;
+    Ok(next.map(|(tenant,)| tenant))
+}
+
+/// Takes up to `limit` due messages of a tenant, longest due first.
 pub async fn claim(
     conn: &mut Conn,
     channel: Channel,
+    tenant: TenantId,
     now: Timestamp,
     lease: Lease,
     limit: i64,
@@ -108,14 +138,14 @@ pub async fn claim(
     let statement = format!(
         "WITH due AS MATERIALIZED (
              SELECT tenant_id AS due_tenant, message_id AS due_message FROM outbox
-             WHERE channel = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
+             WHERE channel = $1 AND tenant_id = $6 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
          )
          UPDATE outbox SET lease_token = $4, lease_until = $5, attempts = attempts + 1
          FROM due WHERE tenant_id = due_tenant AND message_id = due_message
          RETURNING tenant_id, message_id, message, firing_id, attempts, created_at",
         conn.backend().skip_locked()
     );
-    fetch_all!(conn, AssertSqlSafe(statement), channel.name(), now, limit, lease.token, lease.until)
+    fetch_all!(conn, AssertSqlSafe(statement), channel.name(), now, limit, lease.token, lease.until, tenant)
 }
 
 /// Removes a message that has gone, or that never will; false when the lease was lost.

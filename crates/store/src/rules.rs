@@ -174,8 +174,9 @@ pub async fn retired(conn: &mut Conn, before: Timestamp) -> Result<Vec<(TenantId
 pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, most: i64) -> Result<bool> {
     let removed = execute!(
         conn,
-        "DELETE FROM rule_states WHERE tenant_id = $1 AND condition_id = $2 AND object_id IN (
-             SELECT object_id FROM rule_states WHERE tenant_id = $1 AND condition_id = $2 LIMIT $3)",
+        "DELETE FROM rule_states WHERE (tenant_id, object_id, condition_id) IN (
+             SELECT tenant_id, object_id, condition_id FROM rule_states
+             WHERE tenant_id = $1 AND condition_id = $2 LIMIT $3)",
         tenant,
         condition,
         most

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sha2::Sha256;
 use store::Backend;
 use testkit::Stage as _;
 
 use super::chat::Chat;
-use super::{change, firings, judged, mailing, make};
+use super::{change, firings, id, judged, mailing, make, patch, post};
+use crate::admin::tenant_of;
 use crate::app::App;
 use crate::log_watch;
 use crate::scripted_analyzer::{Scripted, ScriptedAnalyzer, Turn, until, with_analyzer};
@@ -22,6 +25,8 @@ testkit::on_both!(
     a_chat_that_stays_broken_is_given_up,
     a_chat_that_is_not_there_is_given_up,
     messages_about_a_deleted_object_are_not_sent,
+    a_delivery_says_what_happened_and_is_signed,
+    an_endpoint_that_would_not_get_it_is_an_error,
 );
 
 const RISKY: &str = "is_scammer > 0.9";
@@ -228,4 +233,99 @@ async fn messages_about_a_deleted_object_are_not_sent(stage: &Scripted) {
     stage.give_it_a_chance().await;
     chat.posted(1).await;
     assert!(firings(stage, &key, "").await.is_empty());
+}
+
+fn hooking(endpoint: &str) -> Value {
+    let when = "is_scammer > 0.9 and buyer_intent = browsing";
+    json!({"name": "Hook", "when": when, "action_type": "webhook", "action_config": {"endpoint_id": endpoint}})
+}
+
+/// Registers an endpoint for these events; its id and its secret.
+async fn register_endpoint(app: &App, key: &Signer, url: &str, events: &Value) -> (String, String) {
+    let reply = key.call(app, Method::POST, "/v1/webhooks", &json!({"url": url, "events": events})).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    let made = reply.json();
+    (made["endpoint"]["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
+}
+
+async fn edit_endpoint(app: &App, key: &Signer, endpoint: &str, edit: &Value) {
+    let reply = key.call(app, Method::PATCH, &format!("/v1/webhooks/{endpoint}"), edit).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+}
+
+async fn a_delivery_says_what_happened_and_is_signed(stage: &Scripted) {
+    let token = stage.register("ann@example.com").await;
+    let (chat, key) = (Chat::start().await, stage.api_key(&token).await);
+    let (endpoint, secret) = register_endpoint(stage, &key, &chat.url("hook"), &json!(["rule.triggered"])).await;
+    let rule = make(stage, &key, &hooking(&endpoint)).await;
+    assert_eq!(rule["action_config"], json!({"endpoint_id": endpoint}));
+    stage.advance(Duration::from_secs(1));
+    judged(stage, &key, "user_1", 0.95).await;
+    stage.settle().await;
+    let posted = chat.posted(1).await.remove(0);
+    let header = |name: &str| posted.headers[name].to_str().unwrap().to_owned();
+    assert_eq!(header("x-webhook-event"), "rule.triggered");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(format!("{}.{}", header("x-webhook-timestamp"), posted.body).as_bytes());
+    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(header("x-webhook-signature"), format!("sha256={hex}"));
+    let payload: Value = serde_json::from_str(&posted.body).unwrap();
+    let expected = json!({
+        "event": "rule.triggered",
+        "rule_id": id(&rule),
+        "rule_name": "Hook",
+        "tenant_id": tenant_of(stage, &token).await,
+        "object_id": "user_1",
+        "matched_when": "is_scammer > 0.9 and buyer_intent = browsing",
+        "model": "scripted",
+        "occurred_at": "2026-01-01T00:00:01.000000Z",
+        "values": [
+            {"signal": "is_scammer", "type": "noul", "noul": 0.95},
+            {"signal": "buyer_intent", "type": "choice", "choice": "browsing",
+             "probabilities": payload["values"][1]["probabilities"], "confidence": payload["values"][1]["confidence"]},
+        ],
+    });
+    assert_eq!(payload, expected);
+    assert_eq!(payload["values"][1]["probabilities"]["browsing"], 0.95);
+    let detail = json!(format!("queued as delivery {}", header("x-webhook-delivery")));
+    assert_eq!(outcome(stage, &key).await, ("dispatched".to_owned(), detail));
+}
+
+async fn an_endpoint_that_would_not_get_it_is_an_error(stage: &Scripted) {
+    let (chat, key) = (Chat::start().await, stage.account("ann@example.com").await);
+    let analyses = json!(["analysis.completed"]);
+    let rules = json!(["rule.triggered"]);
+    let (deaf, _) = register_endpoint(stage, &key, &chat.url("deaf"), &analyses).await;
+    let unsubscribed = "action_config.endpoint_id: the webhook endpoint is not subscribed to rule.triggered";
+    assert_eq!(post(stage, &key, &hooking(&deaf)).await.refused(400, "bad_request"), unsubscribed);
+    let stranger = stage.account("bob@example.com").await;
+    let unknown = "action_config.endpoint_id: there is no such webhook endpoint";
+    let (endpoint, _) = register_endpoint(stage, &key, &chat.url("hook"), &rules).await;
+    assert_eq!(post(stage, &stranger, &hooking(&endpoint)).await.refused(400, "bad_request"), unknown);
+    let rule = make(stage, &key, &hooking(&endpoint)).await;
+    let turn = async || {
+        judged(stage, &key, "user_1", 0.1).await;
+        stage.advance(Duration::from_secs(1));
+        judged(stage, &key, "user_1", 0.95).await;
+        stage.settle().await;
+        outcome(stage, &key).await
+    };
+    let failed = |reason: &str| ("error".to_owned(), json!(format!("the webhook endpoint is {reason}")));
+    edit_endpoint(stage, &key, &endpoint, &json!({"enabled": false})).await;
+    assert_eq!(turn().await, failed("disabled"));
+    edit_endpoint(stage, &key, &endpoint, &json!({"enabled": true, "events": analyses})).await;
+    assert_eq!(turn().await, failed("not subscribed to rule.triggered"));
+    let edit = json!({"name": "x"});
+    assert_eq!(patch(stage, &key, &rule, &edit).await.refused(400, "bad_request"), unsubscribed);
+    assert_eq!(stage.number("SELECT count(*) FROM webhook_deliveries").await, 0, "nothing was queued");
+    edit_endpoint(stage, &key, &endpoint, &json!({"events": rules})).await;
+    assert_eq!(turn().await.0, "dispatched");
+    chat.posted(1).await;
+    let path = format!("/v1/webhooks/{endpoint}");
+    assert_eq!(key.call(stage, Method::DELETE, &path, &Value::Null).await.status, 204);
+    assert_eq!(turn().await, failed("gone"));
+    assert_eq!(patch(stage, &key, &rule, &edit).await.refused(400, "bad_request"), unknown);
+    let path = format!("/v1/rules/{}", id(&rule));
+    assert_eq!(key.call(stage, Method::GET, &path, &Value::Null).await.json(), rule, "the rule stays");
+    chat.posted(1).await;
 }
