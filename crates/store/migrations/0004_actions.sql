@@ -26,7 +26,7 @@ CREATE TABLE rule_states (
     fired_at     TIMESTAMP,
     PRIMARY KEY (tenant_id, object_id, condition_id)
 ) CLUSTERED;
-CREATE INDEX rule_states_of_condition ON rule_states (tenant_id, condition_id);
+CREATE INDEX rule_states_of_condition ON rule_states (tenant_id, condition_id, object_id);
 
 -- Conditions that are no more; their states are swept in small steps.
 CREATE TABLE retired_conditions (
