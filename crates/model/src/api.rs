@@ -3,11 +3,15 @@
 mod account;
 mod keys;
 mod objects;
+mod rules;
 mod signals;
 mod system;
+mod webhooks;
 
 pub use account::*;
 pub use keys::*;
 pub use objects::*;
+pub use rules::*;
 pub use signals::*;
 pub use system::*;
+pub use webhooks::*;

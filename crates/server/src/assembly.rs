@@ -116,6 +116,10 @@ fn options(config: &Config) -> Options {
         analyzer_timeout: config.analyzer.timeout,
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
+        allow_private_targets: config.allow_private_targets,
+        webhook_max_attempts: config.webhooks.max_attempts,
+        webhook_retry_base: config.webhooks.retry_base,
+        webhook_timeout: config.webhooks.timeout,
         tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
         tariffs: config
             .prices

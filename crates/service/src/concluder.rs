@@ -1,5 +1,6 @@
 //! The concluder: one writer that commits finished analyses whenever it is free, taking all that wait. Everything that
-//! follows from an analysis is written in that one transaction: answers, counts, summary, job and charge.
+//! follows from an analysis is written in that one transaction: answers, counts, summary, job, what rules and webhooks
+//! make of it, and the charge.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::analysis::{Found, History};
+use crate::concluded::{Concluded, Consequences};
 use crate::{Error, Kind, Result, Service, internal};
 
 /// Analyses that may wait for the writer; past that, workers wait to get in.
@@ -157,8 +159,9 @@ impl Service {
     }
 
     async fn write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
-        let outcomes =
+        let (outcomes, consequences) =
             self.store.write("conclude", async |conn: &mut Conn| self.write_batch(conn, batch).await).await?;
+        self.follow_up(&consequences);
         for about in
             batch.iter().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
         {
@@ -167,12 +170,16 @@ impl Service {
         Ok(outcomes)
     }
 
-    async fn write_batch(&self, conn: &mut Conn, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
+    async fn write_batch(
+        &self,
+        conn: &mut Conn,
+        batch: &[Arc<Conclusion>],
+    ) -> Result<(Vec<Outcome>, Consequences)> {
         let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, as recording does: the other way round the two could wait for each other.
         let locked = analyses::lock(conn, &objects(batch)).await?;
-        let outcomes = self.settle(conn, batch, &locked, now).await?;
+        let outcomes = self.outcomes(conn, batch, &locked, now).await?;
         let with = |outcome: Outcome| {
             batch
                 .iter()
@@ -198,16 +205,21 @@ impl Service {
         let covered: Vec<Covered<'_>> =
             with(Outcome::Written).filter_map(|conclusion| covered_job(conclusion, &locked)).collect();
         jobs::clear_covered(conn, &covered).await?;
+        let concluded: Vec<Concluded<'_>> =
+            with(Outcome::Written).filter_map(|conclusion| concluded(conclusion, now)).collect();
+        let mut consequences = Consequences::default();
+        self.announce_analyses(conn, &concluded, &mut consequences).await?;
+        self.apply_rules(conn, &concluded, &mut consequences).await?;
         // What was asked is paid, also when the object has gone meanwhile.
         let paid = batch.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|(conclusion, _)| self.charge_for(conclusion, now)).collect();
         ledger::charge(conn, &charges, self.options.metering, now, shard).await?;
-        Ok(outcomes)
+        Ok((outcomes, consequences))
     }
 
     /// Which analyses still count, while their objects are locked.
-    async fn settle(
+    async fn outcomes(
         &self,
         conn: &mut Conn,
         batch: &[Arc<Conclusion>],
@@ -281,6 +293,19 @@ fn covered_job<'a>(conclusion: &'a Conclusion, locked: &Locked) -> Option<Covere
     let (tenant, object_id) = (conclusion.tenant, about.object_id.as_str());
     let is_newest = locked.newest_seq(tenant, object_id) == Some(about.read.read_seq);
     is_newest.then_some(Covered { tenant, object_id, version })
+}
+
+/// What rules and webhooks go by.
+fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<Concluded<'_>> {
+    let about = conclusion.about.as_ref()?;
+    Some(Concluded {
+        tenant: conclusion.tenant,
+        object_id: &about.object_id,
+        found: &conclusion.found.answers,
+        model: &conclusion.found.model,
+        is_sync: conclusion.job.is_none(),
+        at: now,
+    })
 }
 
 fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>> {

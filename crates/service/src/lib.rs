@@ -9,9 +9,12 @@ mod authentication;
 mod bell;
 mod bulk_runs;
 mod clock;
+mod concluded;
 mod concluder;
 mod default_signals;
+mod delivery;
 mod error;
+mod firings;
 mod identities;
 mod ingest;
 mod keys;
@@ -21,6 +24,8 @@ mod notifications;
 mod object_cache;
 mod objects;
 mod operators;
+mod outbound;
+mod outbox;
 mod password_reset;
 mod passwords;
 mod playground;
@@ -28,20 +33,25 @@ mod providers;
 mod random;
 mod rate;
 mod recorder;
+mod rules;
 mod scheduler;
 mod sealing;
 mod sign_in;
 mod signals;
 mod signing;
+mod slack;
 mod sweeper;
 mod throttle;
 mod tokens;
+mod turns;
 mod two_factor;
 mod verdict;
+mod webhooks;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -64,17 +74,21 @@ pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
 pub use store::objects::Sort;
 pub use throttle::{Limit, Throttle};
+pub use webhooks::DeliveryQuery;
 pub use workers::Workers;
 
 use self::authentication::Gate;
 use self::bell::Bell;
 use self::bulk_runs::Feeder;
 use self::concluder::Concluder;
+use self::delivery::Courier;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
+use self::outbound::Outbound;
 use self::passwords::Passwords;
 use self::recorder::Recorder;
 use self::scheduler::Scheduler;
+use self::slack::Slack;
 
 /// Everything that use cases work with. One for each process.
 pub struct Service {
@@ -85,6 +99,8 @@ pub struct Service {
     options: Options,
     workers: Workers,
     mailer: Mailer,
+    slack: Slack,
+    outbound: Outbound,
     letters: Letters,
     providers: Providers,
     throttle: Throttle,
@@ -103,6 +119,10 @@ pub struct Service {
     bell: Bell,
     /// Rung when a bulk run was started or one of its analyses has ended.
     feeder_bell: Bell,
+    /// Rung when deliveries were queued or a receiver is to be tried again.
+    courier_bell: Bell,
+    /// Whether this process sends deliveries.
+    delivers_here: AtomicBool,
 }
 
 /// What an operator decides about the use cases.
@@ -128,6 +148,14 @@ pub struct Options {
     pub metering: bool,
     /// Whether an empty balance pauses analyses; else it may go negative.
     pub block: bool,
+    /// Whether addresses that strangers name may lead into private networks.
+    pub allow_private_targets: bool,
+    /// How often a webhook delivery is tried.
+    pub webhook_max_attempts: u16,
+    /// The wait after a delivery's first attempt; it doubles with each.
+    pub webhook_retry_base: Duration,
+    /// How long a receiver may take, in all.
+    pub webhook_timeout: Duration,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
@@ -187,6 +215,9 @@ impl Service {
         );
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
         let (concluder, lanes) = Concluder::new(store.backend());
+        let outbound = Outbound::new(options.allow_private_targets)?;
+        let slack =
+            Slack::new(store.clone(), clock.clone(), random.clone(), sealer.clone(), outbound.clone());
         let service = Arc::new(Self {
             throttle: Throttle::new(store.clone(), clock.clone()),
             passwords: Passwords::new(random.clone())?,
@@ -201,6 +232,8 @@ impl Service {
             options,
             workers,
             mailer,
+            slack,
+            outbound,
             letters,
             providers,
             pace,
@@ -210,6 +243,8 @@ impl Service {
             cache,
             bell,
             feeder_bell: Bell::default(),
+            courier_bell: Bell::default(),
+            delivers_here: AtomicBool::new(false),
         });
         lanes.start(&service);
         Ok(service)
@@ -225,14 +260,19 @@ impl Service {
     pub fn start_queues(self: &Arc<Self>) {
         let mailer = self.mailer.clone();
         self.workers.start(|stop| mailer.run(stop));
+        let slack = self.slack.clone();
+        self.workers.start(|stop| slack.run(stop));
         let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
         self.workers.start(|stop| sweeper.run(stop));
-        let (store, bell, clock) = (self.store.clone(), self.bell.clone(), self.clock.clone());
-        self.workers.start(|stop| scheduler::listen(store, bell, clock, stop));
+        let service = Arc::clone(self);
+        self.workers.start(|stop| scheduler::listen(service, stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
         let feeder = Feeder::new(Arc::clone(self));
         self.workers.start(|stop| feeder.run(stop));
+        self.delivers_here.store(true, Ordering::Relaxed);
+        let courier = Courier::new(Arc::clone(self));
+        self.workers.start(|stop| courier.run(stop));
     }
 
     /// Budgets of requests for tenants.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use analyzer::Failure;
 use model::{TenantId, Timestamp};
 use store::jobs::{self, Claimed, Held, Lease, Priority};
-use store::{Backend, Conn, Store};
+use store::{Backend, Conn, Heard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,7 +15,8 @@ use tracing::{error, warn};
 
 use crate::analysis::{Asked, Which};
 use crate::concluder::{About, Conclusion, HeldJob, Outcome};
-use crate::{Bell, Clock, Result, Service};
+use crate::turns::Turns;
+use crate::{Result, Service};
 
 /// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
@@ -134,19 +135,24 @@ impl Scheduler {
     }
 }
 
-/// Rings the bell when another process has scheduled analyses.
-pub(crate) async fn listen(store: Store, bell: Bell, clock: Clock, stop: CancellationToken) {
+/// Rings the bells when another process has scheduled analyses or queued deliveries.
+pub(crate) async fn listen(service: Arc<Service>, stop: CancellationToken) {
     let hear = async || -> store::Result<()> {
-        let Some(mut listener) = store.listen().await? else { return Ok(()) };
+        let Some(mut listener) = service.store.listen().await? else { return Ok(()) };
         loop {
-            listener.heard().await?;
-            bell.ring();
+            let heard = listener.heard().await?;
+            if heard != Heard::Deliveries {
+                service.bell.ring();
+            }
+            if heard != Heard::Jobs {
+                service.courier_bell.ring();
+            }
         }
     };
-    // The queue is polled all the same: without a listener analyses of other processes begin a little later.
+    // The queues are polled all the same: without a listener what other processes scheduled begins a little later.
     while let Some(Err(error)) = stop.run_until_cancelled(hear()).await {
         warn!(%error, "cannot listen to other processes");
-        if stop.run_until_cancelled(clock.sleep(POLL)).await.is_none() {
+        if stop.run_until_cancelled(service.clock.sleep(POLL)).await.is_none() {
             return;
         }
     }
@@ -160,29 +166,13 @@ async fn claim_in_turn(
     lease: Lease,
     free: usize,
 ) -> store::Result<Vec<Claimed>> {
-    let mut tenants = Vec::new();
-    let mut cursor = after;
-    // Once around at the most: past the end it goes on from the start, up to where it began.
-    let mut wrapped = after.is_none();
-    while tenants.len() < free {
-        match jobs::next_tenant(conn, priority, cursor, now).await? {
-            Some(tenant) if !tenants.contains(&tenant) => {
-                tenants.push(tenant);
-                cursor = Some(tenant);
-            }
-            Some(_) => break,
-            None if wrapped => break,
-            None => {
-                wrapped = true;
-                cursor = None;
-            }
-        }
+    let mut turns = Turns::after(after, free);
+    while let Some(cursor) = turns.next_after() {
+        turns.take(jobs::next_tenant(conn, priority, cursor, now).await?);
     }
     let mut claimed: Vec<Claimed> = Vec::new();
-    for (index, tenant) in tenants.iter().enumerate() {
-        let left = free - claimed.len();
-        let share = left.div_ceil(tenants.len() - index);
-        let share = i64::try_from(share).unwrap_or(1);
+    for (index, tenant) in turns.tenants().iter().enumerate() {
+        let share = turns.share(index, free - claimed.len());
         claimed.extend(jobs::claim(conn, *tenant, priority, now, lease, share).await?);
     }
     Ok(claimed)

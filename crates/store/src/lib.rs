@@ -8,9 +8,11 @@ mod bulk;
 pub mod bulk_runs;
 pub mod conditions;
 pub mod database;
+pub mod deliveries;
 mod deployment;
 mod dialect;
 mod error;
+pub mod firings;
 pub mod identities;
 pub mod jobs;
 pub mod keys;
@@ -24,6 +26,7 @@ mod pending;
 pub mod rate_budgets;
 pub mod recording;
 pub mod retention;
+pub mod rules;
 pub mod sessions;
 pub mod signals;
 pub mod sync_leases;
@@ -32,12 +35,13 @@ pub mod throttles;
 mod transaction;
 pub mod users;
 mod wakeups;
+pub mod webhooks;
 
 pub use database::{Backend, Database};
 pub use error::{Error, Result};
 pub use pending::Pending;
 pub use transaction::{Conn, StoreError};
-pub use wakeups::Listener;
+pub use wakeups::{Heard, Listener};
 
 /// The service's memory: one database, on either backend, at the newest schema.
 #[derive(Clone)]
