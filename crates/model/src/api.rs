@@ -1,13 +1,17 @@
 //! The records of the HTTP interface, named as the specification names them. The server writes them, clients read them.
 
 mod account;
+mod billing;
 mod keys;
 mod objects;
 mod signals;
 mod system;
+mod usage;
 
 pub use account::*;
+pub use billing::*;
 pub use keys::*;
 pub use objects::*;
 pub use signals::*;
 pub use system::*;
+pub use usage::*;

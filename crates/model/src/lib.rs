@@ -12,7 +12,7 @@ pub mod dossier;
 mod email;
 pub mod event;
 mod id;
-mod money;
+pub mod money;
 mod provider;
 mod question;
 #[cfg(feature = "sqlx")]

@@ -249,7 +249,11 @@ impl Service {
             signal_keys: &keys,
         };
         let shard = self.random.shard();
-        Ok(ledger::charge(conn, occasion.tenant, &line, self.options.metering, now, shard).await?)
+        let balance = ledger::charge(conn, occasion.tenant, &line, self.options.metering, now, shard).await?;
+        if let Some(balance) = balance {
+            self.warn_of_low_balance(conn, occasion.tenant, balance).await?;
+        }
+        Ok(())
     }
 
     /// What an analysis is charged, in micro-dollars.

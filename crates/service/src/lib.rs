@@ -5,9 +5,12 @@
 mod accounts;
 mod address_budget;
 mod analysis;
+mod audit;
 mod authentication;
 mod bell;
+mod billing;
 mod bulk_runs;
+mod checkouts;
 mod clock;
 mod default_signals;
 mod error;
@@ -32,10 +35,13 @@ mod sealing;
 mod sign_in;
 mod signals;
 mod signing;
+mod stripe;
 mod sweeper;
 mod throttle;
 mod tokens;
 mod two_factor;
+mod unpaid;
+mod usage;
 mod verdict;
 mod workers;
 
@@ -50,7 +56,9 @@ use store::Store;
 use store::recording::Enforcement;
 
 pub use address_budget::{AddressBudget, client_network};
+pub use audit::{Audit, Drift};
 pub use authentication::{Caller, Credential, Presented, SessionId};
+pub use billing::{LedgerKind, LedgerQuery};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
 pub use ingest::Ingested;
@@ -62,6 +70,7 @@ pub use rate::{Allowance, Decision, RateBudget};
 pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
 pub use store::objects::Sort;
+pub use stripe::{API_VERSION as STRIPE_API_VERSION, Stripe, StripeOptions};
 pub use throttle::{Limit, Throttle};
 pub use workers::Workers;
 
@@ -73,6 +82,7 @@ use self::object_cache::ObjectCache;
 use self::passwords::Passwords;
 use self::recorder::Recorder;
 use self::scheduler::Scheduler;
+use self::unpaid::Waker;
 
 /// Everything that use cases work with. One for each process.
 pub struct Service {
@@ -85,6 +95,8 @@ pub struct Service {
     mailer: Mailer,
     letters: Letters,
     providers: Providers,
+    /// Card payments, where they are configured.
+    payments: Option<Stripe>,
     throttle: Throttle,
     passwords: Passwords,
     gate: Gate,
@@ -125,6 +137,12 @@ pub struct Options {
     pub metering: bool,
     /// Whether an empty balance pauses analyses; else it may go negative.
     pub block: bool,
+    /// Below this a mail warns.
+    pub low_balance_cents: u32,
+    /// The smallest top-up.
+    pub topup_min_cents: u32,
+    /// The largest top-up.
+    pub topup_max_cents: u32,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
@@ -161,6 +179,8 @@ pub struct Foundations {
     pub letters: Letters,
     /// Identity providers.
     pub providers: Providers,
+    /// Card payments, where they are configured.
+    pub payments: Option<Stripe>,
     /// What answers questions.
     pub analyzer: Arc<dyn Analyzer>,
 }
@@ -168,8 +188,18 @@ pub struct Foundations {
 impl Service {
     /// Puts the use cases on their foundations; nothing runs in the background yet.
     pub fn new(foundations: Foundations, options: Options) -> Result<Self> {
-        let Foundations { store, clock, random, sealer, workers, mailer, letters, providers, analyzer } =
-            foundations;
+        let Foundations {
+            store,
+            clock,
+            random,
+            sealer,
+            workers,
+            mailer,
+            letters,
+            providers,
+            payments,
+            analyzer,
+        } = foundations;
         let bell = Bell::default();
         let pace = Mutex::new(Pace::new(usize::from(options.workers)));
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
@@ -199,6 +229,7 @@ impl Service {
             mailer,
             letters,
             providers,
+            payments,
             pace,
             analyzer,
             recorder,
@@ -224,6 +255,8 @@ impl Service {
         self.workers.start(|stop| scheduler::listen(store, bell, clock, stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
+        let waker = Waker::new(Arc::clone(self));
+        self.workers.start(|stop| waker.run(stop));
         let feeder = Feeder::new(Arc::clone(self));
         self.workers.start(|stop| feeder.run(stop));
     }

@@ -26,6 +26,7 @@ use super::App;
         (name = "api keys", description = "Keys that sign requests."),
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
+        (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
         (name = "console", description = "Sign-in for people."),
         (name = "system", description = "Whether the service lives and can work."),
     ),

@@ -344,13 +344,12 @@ async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
     let asked = "SELECT object_id || ' ' || CAST(priority AS text) || CASE WHEN signals IS NULL THEN ' all' ELSE ' some' END
           || CASE WHEN bulk_run_id IS NULL THEN '' ELSE ' in a run' END
         FROM jobs WHERE lease_token IS NULL ORDER BY object_id";
-    let waiting = "SELECT CAST(count(*) AS text) FROM jobs WHERE attempts = 0 AND claimed_version > 0 AND lease_token IS NULL";
+    let waiting = "SELECT CAST(count(*) AS text) FROM jobs WHERE unpaid";
     until(&app, waiting, 2).await;
     assert_eq!(rows(&app, asked).await, ["user_0000 1 some in a run", "user_0001 1 some in a run"]);
 
     app.restart(NO_WORKER).await;
-    let credit = "UPDATE balances SET balance_micros = 1000000";
-    execute(&app, credit).await;
+    app.credit_everybody(100).await;
     let event = json!({"events": [{"type": "event", "name": "signup"}]});
     let reply = app.call(&token, Method::POST, "/v1/objects/user_0001/events", &event).await;
     assert_eq!(reply.status, 202, "{}", reply.text);
@@ -386,18 +385,4 @@ async fn one_analysis_serves_several_backfills(backend: Backend) {
     }
     assert_eq!(get(&app, &token, "/v1/objects/user_0003").await["pending"], json!(["buyer_intent"]));
     app.strike().await;
-}
-
-/// Changes the database beside the service.
-async fn execute(app: &App, statement: &'static str) {
-    let store = Store::open(app.database_url()).await.unwrap();
-    let done = store.write("execute", async |conn: &mut Conn| {
-        match conn {
-            Conn::Sqlite(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
-            Conn::Postgres(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
-        }
-        Ok::<_, store::Error>(())
-    });
-    done.await.unwrap();
-    store.close().await;
 }
