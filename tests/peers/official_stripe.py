@@ -18,7 +18,7 @@ import stripe
 def shown(session):
     assert isinstance(session, stripe.checkout.Session), type(session)
     fields = ["id", "url", "client_reference_id", "payment_status", "status", "amount_total", "currency", "mode"]
-    return {**{field: getattr(session, field) for field in fields}, "metadata": dict(session.metadata)}
+    return {**{field: getattr(session, field) for field in fields}, "metadata": session.metadata.to_dict()}
 
 
 def main():

@@ -142,11 +142,13 @@ pub async fn single_charges(
 pub async fn batches(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<Batch>> {
     fetch_all!(
         conn,
-        "SELECT batch.batch_id, last_seq, entries, batch.delta_micros, batch.input_tokens, batch.output_tokens, models,
-             first_at, newest.entry_id, newest.balance_after_micros, newest.created_at
-         FROM ledger_batches AS batch
-         JOIN ledger_entries AS newest ON newest.tenant_id = batch.tenant_id AND newest.seq = batch.last_seq
-         WHERE batch.tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
+        // Not a join: there the planner is free to walk the whole ledger beside the batches.
+        "SELECT batch_id, last_seq, entries, delta_micros, input_tokens, output_tokens, models, first_at,
+             (SELECT entry_id FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq) AS entry_id,
+             (SELECT balance_after_micros FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq)
+                 AS balance_after_micros,
+             (SELECT created_at FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq) AS created_at
+         FROM ledger_batches WHERE tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
         tenant,
         before,
         limit

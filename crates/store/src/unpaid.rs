@@ -61,13 +61,15 @@ pub async fn tenants(conn: &mut Conn) -> Result<Vec<TenantId>> {
     let tenants: Vec<(TenantId,)> = fetch_all!(
         conn,
         "WITH RECURSIVE waiting (tenant_id) AS (
-             SELECT tenant_id FROM (SELECT tenant_id FROM jobs WHERE unpaid ORDER BY tenant_id LIMIT 1) AS first
+             SELECT tenant_id FROM (SELECT tenant_id FROM jobs WHERE unpaid AND tenant_id > $1
+                                    ORDER BY tenant_id LIMIT 1) AS first
              UNION ALL
              SELECT (SELECT jobs.tenant_id FROM jobs WHERE unpaid AND jobs.tenant_id > waiting.tenant_id
                      ORDER BY jobs.tenant_id LIMIT 1)
              FROM waiting WHERE waiting.tenant_id IS NOT NULL
          )
-         SELECT tenant_id FROM waiting WHERE tenant_id IS NOT NULL"
+         SELECT tenant_id FROM waiting WHERE tenant_id IS NOT NULL",
+        TenantId(Uuid::nil())
     )?;
     Ok(tenants.into_iter().map(|(tenant,)| tenant).collect())
 }

@@ -124,13 +124,13 @@ async fn until(app: &App, query: &'static str, least: i64) {
     tokio::time::timeout(LIMIT, reached).await.unwrap_or_else(|_| panic!("{least} is not reached: {query}"));
 }
 
-const CHARGES: &str = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE kind = 'charge'";
+const CHARGES: &str = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis'";
 const DONE: &str =
     "SELECT CAST(count(*) AS text) FROM bulk_runs WHERE status = 'done' AND finished_at IS NOT NULL";
 const QUEUED: &str = "SELECT CAST(count(*) AS text) FROM jobs WHERE priority = 1";
 /// Charged objects, one after the other, with whether the charge belongs to a batch.
 const CHARGED: &str = "SELECT object_id || CASE WHEN batch_id IS NULL THEN ' alone' ELSE ' in a batch' END
-    FROM ledger_entries WHERE kind = 'charge' ORDER BY tenant_id, seq";
+    FROM ledger_entries WHERE reason = 'analysis' ORDER BY tenant_id, seq";
 
 async fn everything_is_analyzed_again_in_steps_and_behind_live_work(backend: Backend) {
     let mut app = App::start(backend, NO_WORKER).await;
@@ -184,9 +184,9 @@ async fn accounts_take_turns(backend: Backend) {
     app.restart(FEW_WORKERS).await;
     until(&app, DONE, 1).await;
     let of_many =
-        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE kind = 'charge' AND object_id LIKE 'many%'";
+        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'many%'";
     let of_few =
-        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE kind = 'charge' AND object_id LIKE 'few%'";
+        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'few%'";
     let (before, all) = (number(&app, of_many).await, number(&app, of_few).await);
     assert_eq!(all, 20, "the one with few objects is done first");
     assert!(before < 500, "and did not wait for {before} of the other's");
@@ -349,7 +349,7 @@ async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
     assert_eq!(rows(&app, asked).await, ["user_0000 1 some in a run", "user_0001 1 some in a run"]);
 
     app.restart(NO_WORKER).await;
-    app.credit_everybody(100).await;
+    app.credit_everybody(1_000).await;
     let event = json!({"events": [{"type": "event", "name": "signup"}]});
     let reply = app.call(&token, Method::POST, "/v1/objects/user_0001/events", &event).await;
     assert_eq!(reply.status, 202, "{}", reply.text);

@@ -21,6 +21,7 @@ mod nodes;
 mod nonsense;
 mod notifications;
 mod passwords;
+mod payments;
 mod process;
 mod provider_peers;
 mod rate_limits;

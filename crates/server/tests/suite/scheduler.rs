@@ -310,7 +310,7 @@ async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted)
     stage.give_it_a_chance().await;
     assert_eq!(stage.number(touched).await, before, "nobody tries them in a loop");
     // No clock moves: the credit wakes them.
-    stage.credit_everybody(100).await;
+    stage.credit_everybody(1_000).await;
     stage.analyzer.asked(3).await;
     stage.settle().await;
     assert_eq!(stage.charges().await, 3);

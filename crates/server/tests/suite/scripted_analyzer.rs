@@ -282,7 +282,7 @@ impl<S> Scripted<S> {
 
     /// Analyses charged so far.
     pub(crate) async fn charges(&self) -> i64 {
-        self.number("SELECT count(*) FROM ledger_entries WHERE kind = 'charge'").await
+        self.number("SELECT count(*) FROM ledger_entries WHERE reason = 'analysis'").await
     }
 
     /// Waits until no analysis runs and none is due.

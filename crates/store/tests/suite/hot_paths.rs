@@ -209,9 +209,9 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ),
     (
         "ledger grouped: batches",
-        "SELECT last_seq, batch.delta_micros, newest.entry_id FROM ledger_batches AS batch
-         JOIN ledger_entries AS newest ON newest.tenant_id = batch.tenant_id AND newest.seq = batch.last_seq
-         WHERE batch.tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
+        "SELECT last_seq, delta_micros,
+             (SELECT created_at FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq)
+         FROM ledger_batches WHERE tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
     ),
     (
         "ledger of a batch",
@@ -233,7 +233,6 @@ const HOT_PATHS: &[(&str, &str)] = &[
         "unpaid jobs of a tenant",
         "SELECT object_id FROM jobs WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2",
     ),
-    ("first tenant with unpaid jobs", "SELECT tenant_id FROM jobs WHERE unpaid ORDER BY tenant_id LIMIT 1"),
     (
         "next tenant with unpaid jobs",
         "SELECT tenant_id FROM jobs WHERE unpaid AND tenant_id > $1 ORDER BY tenant_id LIMIT 1",
