@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 use std::time::Duration;
 
 use model::Timestamp;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +30,9 @@ const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
 const PRODUCT_NAME: &str = "Prepaid balance";
 /// The longest id of a session that is taken for one; those in use have about 70 characters.
 const MAX_SESSION_ID: usize = 255;
+
+/// What a segment of a path is written with as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
 
 /// How this service is known to Stripe.
 #[derive(Clone)]
@@ -158,7 +161,7 @@ impl Stripe {
 
     /// Asks how far a session is.
     pub(crate) async fn session(&self, session_id: &str) -> Result<Session> {
-        let segment = utf8_percent_encode(session_id, NON_ALPHANUMERIC);
+        let segment = utf8_percent_encode(session_id, SEGMENT);
         self.ask(self.client.get(self.address(&format!("/{segment}")))).await.map_err(refusal)
     }
 
@@ -212,7 +215,7 @@ fn reason(refusal: Refusal) -> String {
         text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let told = [refusal.error.kind, refusal.error.code].into_iter().flatten().filter(is_code);
-    told.map(|code| format!(", {code}")).collect()
+    told.flat_map(|code| [", ".to_owned(), code]).collect()
 }
 
 fn refusal(failure: Failure) -> Error {

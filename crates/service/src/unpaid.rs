@@ -63,14 +63,15 @@ impl Waker {
     }
 
     pub(crate) async fn run(self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            let round = async {
-                if let Err(error) = self.round().await {
-                    warn!(cause = error.cause(), "cannot wake unpaid analyses: {error}");
-                }
-                self.service.clock.sleep(LOOK_EVERY).await;
-            };
-            stop.run_until_cancelled(round).await;
+        loop {
+            match stop.run_until_cancelled(Box::pin(self.round())).await {
+                Some(Ok(())) => {}
+                Some(Err(error)) => warn!(cause = error.cause(), "cannot wake unpaid analyses: {error}"),
+                None => return,
+            }
+            if stop.run_until_cancelled(self.service.clock.sleep(LOOK_EVERY)).await.is_none() {
+                return;
+            }
         }
     }
 

@@ -118,6 +118,7 @@ pub(super) async fn checkout(
     request_body(content = serde_json::Value, description = "An event object of Stripe's."), responses(
     (status = 200, body = PaymentWebhookAck),
     (status = 400, description = "The signature does not verify, or the body is no event.", body = Error),
+    (status = 413, description = "The body is larger than 256 KiB.", body = Error),
     (status = 503, description = "`payments_not_configured`: card payments are not configured.", body = Error),
 ))]
 pub(super) async fn payment_event(

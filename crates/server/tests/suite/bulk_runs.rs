@@ -183,10 +183,8 @@ async fn accounts_take_turns(backend: Backend) {
     post(&app, &few, "/v1/analyze").await;
     app.restart(FEW_WORKERS).await;
     until(&app, DONE, 1).await;
-    let of_many =
-        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'many%'";
-    let of_few =
-        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'few%'";
+    let of_many = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'many%'";
+    let of_few = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'few%'";
     let (before, all) = (number(&app, of_many).await, number(&app, of_few).await);
     assert_eq!(all, 20, "the one with few objects is done first");
     assert!(before < 500, "and did not wait for {before} of the other's");

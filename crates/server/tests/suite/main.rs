@@ -8,7 +8,9 @@
 
 mod admin;
 mod app;
+mod billing;
 mod body;
+mod books;
 mod bulk_runs;
 mod database_down;
 mod identities;

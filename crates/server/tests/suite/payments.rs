@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use model::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::STRIPE_API_VERSION;
+use sha2::Sha256;
 use testkit::{Backend, Stage, StripePeer};
 
 use crate::app::{App, Reply};
@@ -12,7 +15,7 @@ use crate::log_watch;
 use crate::registration::rows;
 
 const KEY: &str = "sk_test_0123456789abcdef";
-const SECRET: &str = "whsec_0123456789abcdef";
+pub(crate) const SECRET: &str = "whsec_0123456789abcdef";
 const PUBLIC_URL: &str = "https://example.test/auspex";
 const COMPLETED: &str = "checkout.session.completed";
 const SUCCEEDED: &str = "checkout.session.async_payment_succeeded";
@@ -51,6 +54,14 @@ impl Stage for Payments {
     async fn strike(self) {
         self.app.strike().await;
     }
+}
+
+/// A body of an event with the header that signs it, made by hand.
+pub(crate) fn signed(body: String, now: Timestamp) -> (String, String) {
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    mac.update(format!("{}.{body}", now.seconds()).as_bytes());
+    let signature = format!("t={},v1={}", now.seconds(), hex::encode(mac.finalize().into_bytes()));
+    (body, signature)
 }
 
 fn settings(url: &str) -> [(&str, &str); 4] {
@@ -221,7 +232,8 @@ async fn a_crash_before_the_session_was_kept_loses_no_payment(stage: &Payments) 
     // Both answers get lost: the session is there, and this service does not know it.
     stage.stripe.next(&["lose", "lose"]).await;
     stage.ask(&ann, &json!(700)).await.refused(502, "payment_provider_error");
-    let kept = "SELECT CAST(amount_cents AS text) || ' ' || status || ' ' || coalesce(provider_session_id, '-')
+    let kept =
+        "SELECT CAST(amount_cents AS text) || ' ' || status || ' ' || coalesce(provider_session_id, '-')
         || ' ' || CAST(checkout_id AS text) FROM checkouts";
     let kept_row = if stage.app.database_url().starts_with("sqlite") {
         "SELECT CAST(amount_cents AS text) || ' ' || status || ' ' || coalesce(provider_session_id, '-')
@@ -294,7 +306,7 @@ async fn events_that_are_not_stripe_s_are_refused(stage: &Payments) {
     let twice = post().header("Stripe-Signature", &signature).header("Stripe-Signature", &signature);
     refused(twice.body(body.clone())).await;
     refused(post().header("Stripe-Signature", &signature).body(format!("{body} "))).await;
-    refused(post().header("Stripe-Signature", &signature).body(body.replace("\n", ""))).await;
+    refused(post().header("Stripe-Signature", &signature).body(body.replace('\n', ""))).await;
     // Of five minutes and a second ago.
     stage.app.advance(Duration::from_secs(301));
     refused(post().header("Stripe-Signature", &signature).body(body.clone())).await;
@@ -323,20 +335,13 @@ async fn events_about_other_things_are_taken_and_left_at_that(stage: &Payments) 
     }
     assert_eq!(stage.balance(&ann).await, 500);
     // Signed, and yet no event: it is sent again, and somebody sees it.
-    let sign = |body: &str| {
-        use hmac::{KeyInit as _, Mac as _};
-        let seconds = stage.app.now().seconds();
-        let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-        mac.update(format!("{seconds}.{body}").as_bytes());
-        let digest: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        (body.to_owned(), format!("t={seconds},v1={digest}"))
-    };
     let nul = format!(
         r#"{{"type": "{COMPLETED}", "data": {{"object": {{"id": "cs\u0000", "payment_status": "paid"}}}}}}"#
     );
     let without_session = format!(r#"{{"type": "{COMPLETED}", "data": {{"object": {{}}}}}}"#);
     for body in ["", "{", "[]", "{}", r#"{"type": 7}"#, &without_session, &nul] {
-        stage.deliver(&sign(body)).await.refused(400, "bad_request");
+        let event = signed(body.to_owned(), stage.app.now());
+        stage.deliver(&event).await.refused(400, "bad_request");
     }
 }
 
@@ -395,7 +400,9 @@ async fn a_checkout_of_another_account_is_none(stage: &Payments) {
         stage.app.call(token, Method::GET, &path, &Value::Null).await
     };
     read(&bob, &session).await.refused(404, "not_found");
-    for unknown in ["cs_test_unknown", "..", "%2e%2e%2f", "01890a5d-ac96-774b-bcce-b302099a8057", "'", "%F0%9F%98%80"] {
+    for unknown in
+        ["cs_test_unknown", "..", "%2e%2e%2f", "01890a5d-ac96-774b-bcce-b302099a8057", "'", "%F0%9F%98%80"]
+    {
         read(&ann, unknown).await.refused(404, "not_found");
     }
     read(&ann, "%00").await.refused(400, "bad_request");

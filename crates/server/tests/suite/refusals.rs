@@ -14,13 +14,19 @@ use crate::signer::Signer;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Method and path of the specification's tables "API keys", "Account" and "Console endpoints".
+/// Method and path of the specification's tables "API keys", "Billing", "Usage", "Account" and "Console endpoints".
 const PROMISED: &[(&str, &str)] = &[
     ("get", "/v1/api_keys"),
     ("post", "/v1/api_keys"),
     ("patch", "/v1/api_keys/{key_id}"),
     ("delete", "/v1/api_keys/{key_id}"),
     ("post", "/v1/api_keys/{key_id}/rotate"),
+    ("get", "/v1/billing"),
+    ("get", "/v1/billing/ledger"),
+    ("post", "/v1/billing/checkout"),
+    ("get", "/v1/billing/checkout/{session_id}"),
+    ("get", "/v1/usage"),
+    ("post", "/webhooks/stripe"),
     ("get", "/v1/me"),
     ("get", "/v1/settings"),
     ("patch", "/v1/settings"),
