@@ -13,7 +13,7 @@ pub mod dossier;
 mod email;
 pub mod event;
 mod id;
-mod money;
+pub mod money;
 mod provider;
 mod question;
 pub mod rule;

@@ -10,7 +10,7 @@ use model::Tariff;
 use service::mail::{Letters, Mailer, Transport};
 use service::{
     Clock, Foundations, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
-    Workers,
+    Stripe, StripeOptions, Workers,
 };
 use store::Store;
 use url::Url;
@@ -88,6 +88,7 @@ pub(crate) async fn assemble_for(
     let foundations = Foundations {
         store,
         providers: providers(config, public_url, clock.clone())?,
+        payments: payments(config, public_url)?,
         clock,
         random,
         sealer,
@@ -120,6 +121,9 @@ fn options(config: &Config) -> Options {
         webhook_max_attempts: config.webhooks.max_attempts,
         webhook_retry_base: config.webhooks.retry_base,
         webhook_timeout: config.webhooks.timeout,
+        low_balance_cents: config.billing.low_balance_cents,
+        topup_min_cents: config.billing.topup_min_cents,
+        topup_max_cents: config.billing.topup_max_cents,
         tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
         tariffs: config
             .prices
@@ -237,4 +241,26 @@ fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Provider
         }
     };
     Ok(Providers::new(google, github, public_url, clock)?)
+}
+
+fn payments(config: &Config, public_url: &Url) -> Result<Option<Stripe>, StartError> {
+    let ours = &config.stripe;
+    match (&ours.secret_key, &ours.webhook_secret) {
+        (Some(key), Some(secret)) => {
+            let options = StripeOptions {
+                secret_key: key.expose().to_owned(),
+                webhook_secret: secret.expose().to_owned(),
+                api_url: ours.api_url.clone(),
+            };
+            Ok(Some(Stripe::new(options, public_url)?))
+        }
+        (None, None) => Ok(None),
+        // Without the one nobody can pay; without the other nobody is told that somebody has.
+        (Some(_), None) => {
+            Err(config.refuse("stripe_webhook_secret", &"it goes with stripe_secret_key").into())
+        }
+        (None, Some(_)) => {
+            Err(config.refuse("stripe_secret_key", &"it goes with stripe_webhook_secret").into())
+        }
+    }
 }

@@ -73,6 +73,11 @@ impl Server {
         self.public_url.as_str().trim_end_matches('/')
     }
 
+    /// Its use cases.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
     /// Its database.
     pub fn store(&self) -> &Store {
         self.service.store()

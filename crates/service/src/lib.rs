@@ -5,9 +5,12 @@
 mod accounts;
 mod address_budget;
 mod analysis;
+mod audit;
 mod authentication;
 mod bell;
+mod billing;
 mod bulk_runs;
+mod checkouts;
 mod clock;
 mod concluded;
 mod concluder;
@@ -40,11 +43,14 @@ mod sign_in;
 mod signals;
 mod signing;
 mod slack;
+mod stripe;
 mod sweeper;
 mod throttle;
 mod tokens;
 mod turns;
 mod two_factor;
+mod unpaid;
+mod usage;
 mod verdict;
 mod webhooks;
 mod workers;
@@ -61,7 +67,9 @@ use store::Store;
 use store::recording::Enforcement;
 
 pub use address_budget::{AddressBudget, client_network};
+pub use audit::{Audit, Drift};
 pub use authentication::{Caller, Credential, Presented, SessionId};
+pub use billing::{LedgerKind, LedgerQuery};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
 pub use ingest::Ingested;
@@ -73,6 +81,7 @@ pub use rate::{Allowance, Decision, RateBudget};
 pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
 pub use store::objects::Sort;
+pub use stripe::{API_VERSION as STRIPE_API_VERSION, Stripe, StripeOptions};
 pub use throttle::{Limit, Throttle};
 pub use webhooks::DeliveryQuery;
 pub use workers::Workers;
@@ -89,6 +98,7 @@ use self::passwords::Passwords;
 use self::recorder::Recorder;
 use self::scheduler::Scheduler;
 use self::slack::Slack;
+use self::unpaid::Waker;
 
 /// Everything that use cases work with. One for each process.
 pub struct Service {
@@ -103,6 +113,8 @@ pub struct Service {
     outbound: Outbound,
     letters: Letters,
     providers: Providers,
+    /// Card payments, where they are configured.
+    payments: Option<Stripe>,
     throttle: Throttle,
     passwords: Passwords,
     gate: Gate,
@@ -156,6 +168,12 @@ pub struct Options {
     pub webhook_retry_base: Duration,
     /// How long a receiver may take, in all.
     pub webhook_timeout: Duration,
+    /// Below this a mail warns.
+    pub low_balance_cents: u32,
+    /// The smallest top-up.
+    pub topup_min_cents: u32,
+    /// The largest top-up.
+    pub topup_max_cents: u32,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
@@ -192,6 +210,8 @@ pub struct Foundations {
     pub letters: Letters,
     /// Identity providers.
     pub providers: Providers,
+    /// Card payments, where they are configured.
+    pub payments: Option<Stripe>,
     /// What answers questions.
     pub analyzer: Arc<dyn Analyzer>,
 }
@@ -199,8 +219,18 @@ pub struct Foundations {
 impl Service {
     /// Puts the use cases on their foundations. In the background run only the writers that they hand their work to.
     pub fn start(foundations: Foundations, options: Options) -> Result<Arc<Self>> {
-        let Foundations { store, clock, random, sealer, workers, mailer, letters, providers, analyzer } =
-            foundations;
+        let Foundations {
+            store,
+            clock,
+            random,
+            sealer,
+            workers,
+            mailer,
+            letters,
+            providers,
+            payments,
+            analyzer,
+        } = foundations;
         let bell = Bell::default();
         let pace = Mutex::new(Pace::new(usize::from(options.workers)));
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
@@ -236,6 +266,7 @@ impl Service {
             outbound,
             letters,
             providers,
+            payments,
             pace,
             analyzer,
             recorder,
@@ -268,6 +299,8 @@ impl Service {
         self.workers.start(|stop| scheduler::listen(service, stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
+        let waker = Waker::new(Arc::clone(self));
+        self.workers.start(|stop| waker.run(stop));
         let feeder = Feeder::new(Arc::clone(self));
         self.workers.start(|stop| feeder.run(stop));
         self.delivers_here.store(true, Ordering::Relaxed);

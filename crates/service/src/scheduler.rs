@@ -28,8 +28,6 @@ const MAX_TRIES: i64 = 5;
 const RETRY_BASE: Duration = Duration::from_secs(5);
 /// The wait when the analyzer is throttling or down and does not say for how long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a job waits for money before it is looked at again; a top-up wakes it earlier.
-const UNPAID_WAIT: Duration = Duration::from_mins(5);
 
 pub(crate) struct Scheduler {
     service: Arc<Service>,
@@ -214,7 +212,7 @@ impl Service {
             Ok(Some(read)) => read,
             Ok(None) => return self.put_away(job, lease).await,
             Err(error) if error.kind() == crate::Kind::PaymentRequired => {
-                self.put_back(job, lease, self.clock.now() + UNPAID_WAIT, false).await?;
+                self.set_aside(job, lease).await?;
                 return Ok("unpaid");
             }
             Err(error) => return Err(error),

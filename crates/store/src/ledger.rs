@@ -27,29 +27,92 @@ pub async fn balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     Ok(balance)
 }
 
+/// What a tenant has left, locked until the transaction ends: nobody charges or credits it meanwhile.
+pub async fn lock_balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    let (balance,): (i64,) = fetch_one!(
+        conn,
+        "UPDATE balances SET ledger_seq = ledger_seq WHERE tenant_id = $1 RETURNING balance_micros",
+        tenant
+    )?;
+    Ok(balance)
+}
+
+/// Money that comes in, or an adjustment of either sign.
+#[derive(Clone, Copy, Debug)]
+pub struct Credit<'a> {
+    /// The line's id.
+    pub entry_id: Uuid,
+    /// How much, in micro-dollars; an adjustment may take away.
+    pub micros: i64,
+    /// Why: `signup_credit`, `topup` or `adjustment`.
+    pub reason: &'a str,
+    /// The provider's session that paid it.
+    pub payment_ref: Option<&'a str>,
+    /// What the operator said about it.
+    pub note: Option<&'a str>,
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Posted {
+    /// Its place in the tenant's ledger.
+    #[sqlx(rename = "ledger_seq")]
+    pub seq: i64,
+    /// The balance after it.
+    pub balance_micros: i64,
+}
+
 /// Adds an amount to the balance and writes its line, in the order that the balance's row gives.
 pub async fn credit(
     conn: &mut Conn,
     tenant: TenantId,
-    entry_id: Uuid,
-    micros: i64,
-    reason: &str,
+    credit: &Credit<'_>,
     now: Timestamp,
-) -> Result<()> {
-    let (seq, balance) = change_balance(conn, tenant, micros).await?;
+) -> Result<Posted> {
+    let posted = change_balance(conn, tenant, credit.micros).await?;
     expect_one(execute!(
         conn,
         "INSERT INTO ledger_entries
-             (tenant_id, seq, entry_id, kind, reason, delta_micros, balance_after_micros, created_at)
-         VALUES ($1, $2, $3, 'credit', $4, $5, $6, $7)",
+             (tenant_id, seq, entry_id, kind, reason, delta_micros, balance_after_micros, payment_ref, note, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         tenant,
-        seq,
-        entry_id,
-        reason,
-        micros,
-        balance,
+        posted.seq,
+        credit.entry_id,
+        // A line is what its sign says: what an operator takes away is a charge.
+        if credit.micros < 0 { "charge" } else { "credit" },
+        credit.reason,
+        credit.micros,
+        posted.balance_micros,
+        credit.payment_ref,
+        credit.note,
         now
-    )?)
+    )?)?;
+    Ok(posted)
+}
+
+/// Notes that the tenant was told of its low balance. False when it was told before, or the balance is not below the mark.
+pub async fn mark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Result<bool> {
+    let marked = execute!(
+        conn,
+        "UPDATE balances SET low_mailed = TRUE
+         WHERE tenant_id = $1 AND balance_micros < $2 AND low_mailed = FALSE",
+        tenant,
+        mark_micros
+    )?;
+    Ok(marked == 1)
+}
+
+/// Notes that the balance is not low any more, if it is not: the next time that it falls is told again.
+pub async fn unmark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE balances SET low_mailed = FALSE
+         WHERE tenant_id = $1 AND balance_micros >= $2 AND low_mailed = TRUE",
+        tenant,
+        mark_micros
+    )?;
+    Ok(())
 }
 
 /// An analysis that was done and is to be paid.
@@ -294,7 +357,7 @@ pub async fn spent(conn: &mut Conn, tenant: TenantId) -> Result<(i64, i64)> {
     )
 }
 
-async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<(i64, i64)> {
+async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<Posted> {
     fetch_one!(
         conn,
         "UPDATE balances SET balance_micros = balance_micros + $2, ledger_seq = ledger_seq + 1

@@ -4,8 +4,10 @@
 //! it by its name, [`Store::read`] lends a connection for statements that need none.
 
 pub mod analyses;
+pub mod audit;
 mod bulk;
 pub mod bulk_runs;
+pub mod checkouts;
 pub mod conditions;
 pub mod database;
 pub mod deliveries;
@@ -17,6 +19,7 @@ pub mod identities;
 pub mod jobs;
 pub mod keys;
 pub mod ledger;
+pub mod ledger_pages;
 mod migrations;
 pub mod nodes;
 pub mod objects;
@@ -33,6 +36,8 @@ pub mod sync_leases;
 pub mod tenants;
 pub mod throttles;
 mod transaction;
+pub mod unpaid;
+pub mod usage;
 pub mod users;
 mod wakeups;
 pub mod webhooks;

@@ -28,6 +28,7 @@ use super::App;
         (name = "signals", description = "The questions that are asked about every object."),
         (name = "webhooks", description = "Signed deliveries of what happens, and their dead letters."),
         (name = "rules", description = "What happens when answers meet a condition."),
+        (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
         (name = "console", description = "Sign-in for people."),
         (name = "system", description = "Whether the service lives and can work."),
     ),

@@ -8,7 +8,9 @@
 
 mod admin;
 mod app;
+mod billing;
 mod body;
+mod books;
 mod bulk_runs;
 mod database_down;
 mod identities;
@@ -21,6 +23,7 @@ mod nodes;
 mod nonsense;
 mod notifications;
 mod passwords;
+mod payments;
 mod process;
 mod provider_peers;
 mod rate_limits;

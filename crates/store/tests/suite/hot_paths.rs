@@ -205,17 +205,37 @@ const HOT_PATHS: &[(&str, &str)] = &[
     (
         "ledger grouped: entries outside of any batch",
         "SELECT seq, delta_micros FROM ledger_entries
-         WHERE tenant_id = $1 AND batch_id IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3",
+         WHERE tenant_id = $1 AND kind = 'charge' AND batch_id IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3",
     ),
     (
         "ledger grouped: batches",
-        "SELECT last_seq, delta_micros FROM ledger_batches
-         WHERE tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
+        "SELECT last_seq, delta_micros,
+             (SELECT created_at FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq)
+         FROM ledger_batches WHERE tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
     ),
     (
         "ledger of a batch",
         "SELECT seq, delta_micros FROM ledger_entries
          WHERE tenant_id = $1 AND batch_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4",
+    ),
+    (
+        "checkout of a session",
+        "SELECT checkout_id, status, balance_after_micros FROM checkouts AS checkout
+         LEFT JOIN ledger_entries AS line ON line.tenant_id = checkout.tenant_id AND line.seq = checkout.ledger_seq
+         WHERE provider_session_id = $1",
+    ),
+    // Analyses that wait for money.
+    (
+        "due jobs of a tenant of either priority",
+        "SELECT object_id FROM jobs WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 LIMIT $3",
+    ),
+    (
+        "unpaid jobs of a tenant",
+        "SELECT object_id FROM jobs WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2",
+    ),
+    (
+        "next tenant with unpaid jobs",
+        "SELECT tenant_id FROM jobs WHERE unpaid AND tenant_id > $1 ORDER BY tenant_id LIMIT 1",
     ),
     // Webhooks, messages and rules.
     (
