@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::analysis::{Found, History};
+use crate::analysis::Found;
 use crate::concluded::{Concluded, Consequences};
+use crate::histories::History;
 use crate::{Error, Kind, Result, Service, internal};
 
 /// Analyses that may wait for the writer; past that, workers wait to get in.

@@ -18,6 +18,7 @@ mod default_signals;
 mod delivery;
 mod error;
 mod firings;
+mod histories;
 mod identities;
 mod ingest;
 mod keys;

@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 use store::Conn;
 use store::recording::DEFAULT_OBJECT_TYPE;
 
-use crate::analysis::{Asked, Found, Which, refusal};
+use crate::analysis::{Found, refusal};
 use crate::concluder::Conclusion;
+use crate::histories::{Asked, Which};
 use crate::{Error, Result, Service};
 
 /// Events of one request.
@@ -38,7 +39,7 @@ impl Service {
                 .store
                 .read("playground_signals", async |conn: &mut Conn| {
                     self.demand_balance(conn, tenant).await?;
-                    Asked::load(conn, tenant, &which).await
+                    Asked::load(conn, tenant, which).await
                 })
                 .await?;
             let verdict = PlaygroundVerdict {

@@ -1,20 +1,20 @@
 //! The scheduler: claims due analyses, live before bulk and tenants in turn, and runs as many as there are workers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use analyzer::Failure;
 use model::{TenantId, Timestamp};
 use store::jobs::{self, Claimed, Held, Lease, Priority};
-use store::{Backend, Conn, Heard};
+use store::{Backend, Conn, Heard, ledger};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
-use crate::analysis::{Asked, Which};
 use crate::concluder::{About, Conclusion, HeldJob, Outcome};
+use crate::histories::{History, Read, Wanted, Which};
 use crate::turns::Turns;
 use crate::{Result, Service};
 
@@ -28,6 +28,16 @@ const MAX_TRIES: i64 = 5;
 const RETRY_BASE: Duration = Duration::from_secs(5);
 /// The wait when the analyzer is throttling or down and does not say for how long.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What reading for a claimed analysis came to.
+enum Prospect {
+    /// It can be asked.
+    Ready(Box<History>),
+    /// There is nothing to ask, or nothing to ask about.
+    Nothing,
+    /// Nobody pays for it.
+    Unpaid,
+}
 
 pub(crate) struct Scheduler {
     service: Arc<Service>,
@@ -94,11 +104,12 @@ impl Scheduler {
         let claimed = self.claim(now, lease, free).await?;
         // Some but not all places taken: there may be more. None although some are due: another node is taking them.
         let look_again = if claimed.is_empty() || claimed.len() == free { now + POLL } else { now };
-        for job in claimed {
+        let reads = self.service.read_claimed(&claimed).await?;
+        for (job, read) in claimed.into_iter().zip(reads) {
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { break };
             let service = Arc::clone(&self.service);
             tasks.spawn(async move {
-                service.work(&job, lease, place).await;
+                service.work(&job, lease, read, place).await;
                 service.bell.ring();
                 if job.bulk_run_id.is_some() {
                     service.feeder_bell.ring();
@@ -177,9 +188,40 @@ async fn claim_in_turn(
 }
 
 impl Service {
+    /// Reads what claimed analyses need, together.
+    async fn read_claimed(&self, claimed: &[Claimed]) -> Result<Vec<Prospect>> {
+        let owners: BTreeSet<TenantId> = claimed.iter().map(|job| job.tenant_id).collect();
+        self.store
+            .snapshot("read_histories", async |conn: &mut Conn| {
+                let broke =
+                    if self.options.blocks() { ledger::broke(conn, &owners).await? } else { HashSet::new() };
+                let payable = claimed.iter().filter(|job| !broke.contains(&job.tenant_id));
+                let wanted: Vec<Wanted<'_>> = payable
+                    .map(|job| Wanted {
+                        tenant: job.tenant_id,
+                        object_id: &job.object_id,
+                        which: job.signals.as_ref().map_or(Which::All, |ids| Which::Ids(&ids.0)),
+                        through: None,
+                    })
+                    .collect();
+                let mut reads = self.read_histories(conn, &wanted).await?.into_iter();
+                let prospect = |job: &Claimed| {
+                    if broke.contains(&job.tenant_id) {
+                        return Prospect::Unpaid;
+                    }
+                    match reads.next() {
+                        Some(Read::Ready(history)) => Prospect::Ready(history),
+                        _ => Prospect::Nothing,
+                    }
+                };
+                Ok(claimed.iter().map(prospect).collect())
+            })
+            .await
+    }
+
     /// Runs one claimed analysis to its end, whatever that is.
-    async fn work(&self, job: &Claimed, lease: Lease, place: OwnedSemaphorePermit) {
-        let outcome = match self.analyze_job(job, lease, place).await {
+    async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, place: OwnedSemaphorePermit) {
+        let outcome = match self.analyze_job(job, lease, read, place).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 error!(cause = error.cause(), object = job.object_id, "an analysis broke: {error}");
@@ -193,29 +235,17 @@ impl Service {
         &self,
         job: &Claimed,
         lease: Lease,
+        read: Prospect,
         place: OwnedSemaphorePermit,
     ) -> Result<&'static str> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
-        let which = job.signals.as_ref().map_or(Which::All, |ids| Which::Ids(&ids.0));
-        let read = self
-            .store
-            .snapshot("read_history", async |conn: &mut Conn| {
-                self.demand_balance(conn, tenant).await?;
-                let asked = Asked::load(conn, tenant, &which).await?;
-                if asked.is_empty() {
-                    return Ok(None);
-                }
-                self.read_history(conn, tenant, object_id, None, asked).await
-            })
-            .await;
         let read = match read {
-            Ok(Some(read)) => read,
-            Ok(None) => return self.put_away(job, lease).await,
-            Err(error) if error.kind() == crate::Kind::PaymentRequired => {
+            Prospect::Ready(read) => read,
+            Prospect::Nothing => return self.put_away(job, lease).await,
+            Prospect::Unpaid => {
                 self.set_aside(job, lease).await?;
                 return Ok("unpaid");
             }
-            Err(error) => return Err(error),
         };
         let found = match self.ask(&read).await {
             Ok(found) => found,
@@ -230,7 +260,7 @@ impl Service {
             version: job.version,
             bulk_run_id: job.bulk_run_id,
         };
-        let about = Some(About { object_id: object_id.to_owned(), read });
+        let about = Some(About { object_id: object_id.to_owned(), read: *read });
         let conclusion = Conclusion { tenant, found, about, job: Some(held), covers: None };
         Ok(match self.concluder.conclude(Arc::new(conclusion)).await? {
             Outcome::Written => "ok",

@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
+use store::analyses::Stretch;
 use store::{Conn, Store, analyses, deliveries, firings, retention, rules, sessions, tenants};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::analysis::fold;
+use crate::histories::fold;
 use crate::webhooks::drop_deliveries;
 use crate::{Clock, Error, Random, Result, Throttle};
 
@@ -144,9 +145,12 @@ impl Sweeper {
                     .write("sweep_events", async |conn: &mut Conn| {
                         let mut summary = analyses::summary(conn, tenant, &object_id).await?;
                         let after = summary.as_ref().map_or(0, |summary| summary.through_seq);
-                        let events =
-                            analyses::events_between(conn, tenant, &object_id, after, through, i64::MAX)
-                                .await?;
+                        let events = analyses::events_between(
+                            conn,
+                            Stretch { tenant, object_id: &object_id, after, through },
+                            i64::MAX,
+                        )
+                        .await?;
                         fold(&mut summary, events.into_iter());
                         if let Some(summary) = &mut summary {
                             // Texts are what a limit is there to remove; counts stay.

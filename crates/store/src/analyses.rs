@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use model::api::EventType;
 use model::{CompactedState, DossierEvent, TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::bulk::{insert_many, with_rows};
-use crate::database::{execute, fetch_all, fetch_optional};
+use crate::database::{execute, fetch_all};
 use crate::recording::add_object_tallies;
 use crate::{Conn, Result};
 
@@ -18,6 +19,8 @@ pub const HIGH: f64 = 0.8;
 /// An object about to be analyzed.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Subject {
+    tenant_id: TenantId,
+    object_id: String,
     /// What it is.
     pub object_type: String,
     /// What people call it.
@@ -39,71 +42,129 @@ pub struct Summary {
     pub state: CompactedState,
 }
 
+/// A tenant's object.
+pub type ObjectKey = (TenantId, String);
+
 /// The object, if it exists.
 pub async fn subject(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<Subject>> {
-    fetch_optional!(
+    Ok(subjects(conn, &[(tenant, object_id)]).await?.into_values().next())
+}
+
+/// Those of the objects that exist.
+pub async fn subjects(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<HashMap<ObjectKey, Subject>> {
+    let rows = with_rows!(
+        Subject;
         conn,
-        "SELECT object_type, display_name, event_count, first_seen FROM objects WHERE tenant_id = $1 AND object_id = $2",
-        tenant,
-        object_id
-    )
+        objects,
+        [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
+        "SELECT tenant_id, object_id, object_type, display_name, event_count, first_seen
+         FROM given JOIN objects USING (tenant_id, object_id)",
+    );
+    Ok(rows.into_iter().map(|row| ((row.tenant_id, row.object_id.clone()), row)).collect())
 }
 
 /// The summary of an object, once it has one.
 pub async fn summary(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<Summary>> {
-    let row: Option<(i64, Timestamp, Json<CompactedState>)> = fetch_optional!(
-        conn,
-        "SELECT through_seq, through_time, state FROM summaries WHERE tenant_id = $1 AND object_id = $2",
-        tenant,
-        object_id
-    )?;
-    Ok(row.map(|(through_seq, through_time, Json(state))| Summary { through_seq, through_time, state }))
+    Ok(summaries(conn, &[(tenant, object_id)]).await?.into_values().next())
 }
 
-/// Up to `limit` events after `after`, up to `through`, in order of arrival.
-pub async fn events_between(
-    conn: &mut Conn,
-    tenant: TenantId,
-    object_id: &str,
-    after: i64,
-    through: i64,
-    limit: i64,
-) -> Result<Vec<DossierEvent>> {
-    #[derive(sqlx::FromRow)]
-    struct Row {
-        seq: i64,
-        #[sqlx(rename = "type")]
-        kind: String,
-        name: Option<String>,
-        content: Option<String>,
-        metadata: Option<String>,
-        occurred_at: Timestamp,
-        received_at: Timestamp,
-    }
-    let rows: Vec<Row> = fetch_all!(
+/// The summaries of those objects that have one.
+pub async fn summaries(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<HashMap<ObjectKey, Summary>> {
+    let rows = with_rows!(
+        (TenantId, String, i64, Timestamp, Json<CompactedState>);
         conn,
-        "SELECT seq, type, name, content, metadata, occurred_at, received_at FROM events
+        objects,
+        [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
+        "SELECT tenant_id, object_id, through_seq, through_time, state
+         FROM given JOIN summaries USING (tenant_id, object_id)",
+    );
+    let summary = |(tenant, object_id, through_seq, through_time, Json(state))| {
+        ((tenant, object_id), Summary { through_seq, through_time, state })
+    };
+    Ok(rows.into_iter().map(summary).collect())
+}
+
+/// Events of an object after one and up to another, in order of arrival.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a> {
+    /// Whose object it is.
+    pub tenant: TenantId,
+    /// The object.
+    pub object_id: &'a str,
+    /// The last event that is not wanted.
+    pub after: i64,
+    /// The last one that is.
+    pub through: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct EventRow {
+    tenant_id: TenantId,
+    object_id: String,
+    seq: i64,
+    #[sqlx(rename = "type")]
+    kind: String,
+    name: Option<String>,
+    content: Option<String>,
+    metadata: Option<String>,
+    occurred_at: Timestamp,
+    received_at: Timestamp,
+}
+
+impl From<EventRow> for DossierEvent {
+    fn from(row: EventRow) -> Self {
+        let is_message = row.kind == "message";
+        Self {
+            seq: row.seq,
+            kind: if is_message { EventType::Message } else { EventType::Event },
+            name: row.name,
+            content: row.content,
+            metadata: row.metadata,
+            occurred_at: row.occurred_at,
+            received_at: row.received_at,
+        }
+    }
+}
+
+/// Events of an object, in order of arrival, at most `limit` of them.
+pub async fn events_between(conn: &mut Conn, stretch: Stretch<'_>, limit: i64) -> Result<Vec<DossierEvent>> {
+    let rows: Vec<EventRow> = fetch_all!(
+        conn,
+        "SELECT tenant_id, object_id, seq, type, name, content, metadata, occurred_at, received_at FROM events
          WHERE tenant_id = $1 AND object_id = $2 AND seq > $3 AND seq <= $4 ORDER BY seq LIMIT $5",
-        tenant,
-        object_id,
-        after,
-        through,
+        stretch.tenant,
+        stretch.object_id,
+        stretch.after,
+        stretch.through,
         limit
     )?;
-    let event = |row: Row| DossierEvent {
-        seq: row.seq,
-        kind: if row.kind == "message" {
-            model::api::EventType::Message
-        } else {
-            model::api::EventType::Event
-        },
-        name: row.name,
-        content: row.content,
-        metadata: row.metadata,
-        occurred_at: row.occurred_at,
-        received_at: row.received_at,
-    };
-    Ok(rows.into_iter().map(event).collect())
+    Ok(rows.into_iter().map(DossierEvent::from).collect())
+}
+
+/// Events of many objects, in order of arrival of each. Whoever calls keeps the stretches short.
+pub async fn events_of(
+    conn: &mut Conn,
+    stretches: &[Stretch<'_>],
+) -> Result<HashMap<ObjectKey, Vec<DossierEvent>>> {
+    let rows = with_rows!(
+        EventRow;
+        conn,
+        stretches,
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("object_id", "text", |row| row.object_id),
+            ("after_seq", "bigint", |row| row.after),
+            ("through_seq", "bigint", |row| row.through),
+        ],
+        "SELECT tenant_id, object_id, seq, type, name, content, metadata, occurred_at, received_at
+         FROM given JOIN events USING (tenant_id, object_id)
+         WHERE seq > after_seq AND seq <= through_seq ORDER BY tenant_id, object_id, seq",
+    );
+    let mut events: HashMap<ObjectKey, Vec<DossierEvent>> = HashMap::new();
+    for row in rows {
+        events.entry((row.tenant_id, row.object_id.clone())).or_default().push(row.into());
+    }
+    Ok(events)
 }
 
 /// Writes the summary, unless a newer one is there.
@@ -237,7 +298,7 @@ struct Standing {
 }
 
 /// Objects whose rows are locked, as they stand.
-pub struct Locked(HashMap<(TenantId, String), Standing>);
+pub struct Locked(HashMap<ObjectKey, Standing>);
 
 impl Locked {
     /// Whether the object that was read is still there: one that began later, or has fewer events than were read, is
@@ -345,7 +406,7 @@ impl Kept {
 async fn kept_answers(
     conn: &mut Conn,
     analyses: &[NewAnswers<'_>],
-) -> Result<HashMap<(TenantId, String), HashMap<Uuid, Kept>>> {
+) -> Result<HashMap<ObjectKey, HashMap<Uuid, Kept>>> {
     let rows = with_rows!(
         Kept;
         conn,
@@ -354,7 +415,7 @@ async fn kept_answers(
         "SELECT tenant_id, object_id, signal_id, value, choice, read_seq
          FROM given JOIN answers USING (tenant_id, object_id)",
     );
-    let mut kept: HashMap<(TenantId, String), HashMap<Uuid, Kept>> = HashMap::new();
+    let mut kept: HashMap<ObjectKey, HashMap<Uuid, Kept>> = HashMap::new();
     for row in rows {
         kept.entry((row.tenant_id, row.object_id.clone())).or_default().insert(row.signal_id, row);
     }

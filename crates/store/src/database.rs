@@ -40,7 +40,7 @@ pub enum Database {
 /// Readers beside SQLite's one writer. Reads are short and the machine has few cores; more only cost memory.
 const SQLITE_READERS: u32 = 4;
 /// Statements that stay prepared on a SQLite connection: statements of many rows have a text for each size of chunk.
-const SQLITE_STATEMENTS: usize = 400;
+const SQLITE_STATEMENTS: usize = 800;
 /// How long SQLite waits for another process's lock, such as an `auspex admin` command's.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.

@@ -1,6 +1,6 @@
 //! Balances, the ledger whose sum they are, and the rollups of usage that are kept with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use model::{Date, TenantId, Timestamp};
 use sqlx::types::Json;
@@ -25,6 +25,19 @@ pub async fn balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (balance,): (i64,) =
         fetch_one!(conn, "SELECT balance_micros FROM balances WHERE tenant_id = $1", tenant)?;
     Ok(balance)
+}
+
+/// Those of the tenants who have nothing left.
+pub async fn broke(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<HashSet<TenantId>> {
+    let tenants: Vec<&TenantId> = tenants.iter().collect();
+    let rows = with_rows!(
+        (TenantId,);
+        conn,
+        &tenants,
+        [("tenant_id", "uuid", |row| **row)],
+        "SELECT tenant_id FROM given JOIN balances USING (tenant_id) WHERE balance_micros <= 0",
+    );
+    Ok(rows.into_iter().map(|(tenant,)| tenant).collect())
 }
 
 /// What a tenant has left, locked until the transaction ends: nobody charges or credits it meanwhile.
