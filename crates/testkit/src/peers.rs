@@ -1,6 +1,6 @@
-//! Starts the identity providers of `tests/peers`, which run in Python, and plays the people who sign in there.
+//! Starts the peers of `tests/peers`, which run in Python, and plays the people who sign in at the identity providers.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -18,17 +18,7 @@ struct Peer {
 impl Peer {
     /// Starts a script of `tests/peers`, and returns once it listens.
     fn start(script: &str, arguments: &[&str]) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let python = root.join("target/peers/bin/python");
-        assert!(python.exists(), "the test peers are missing: run `make test` (or scripts/test-peers)");
-        let mut process = Command::new(python)
-            .arg("-B")
-            .arg(root.join("tests/peers").join(script))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut process = script_of(script).args(arguments).spawn().unwrap();
         let mut greeting = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut greeting).unwrap();
         let greeting: Value = serde_json::from_str(&greeting).expect("the peer says its port");
@@ -53,6 +43,30 @@ impl Drop for Peer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A script of `tests/peers`, to be spoken to.
+fn script_of(script: &str) -> Command {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join("target/peers/bin/python");
+    assert!(python.exists(), "the test peers are missing: run `make test` (or scripts/test-peers)");
+    let mut command = Command::new(python);
+    command.arg("-B").arg(root.join("tests/peers").join(script)).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// What the library for receivers of Standard Webhooks says about deliveries, each `{secret, headers, body}`:
+/// `verified`, or why not.
+pub fn verify_webhooks(deliveries: &[Value]) -> Vec<String> {
+    let mut process = script_of("standard_webhooks.py").spawn().unwrap();
+    let mut questions = process.stdin.take().unwrap();
+    for delivery in deliveries {
+        writeln!(questions, "{delivery}").unwrap();
+    }
+    drop(questions);
+    let said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
+    assert!(process.wait().unwrap().success());
+    said
 }
 
 /// An OpenID Connect provider in Google's place, at which a client is registered.
