@@ -212,7 +212,12 @@ mod tests {
         Answer { kind: SignalType::Choice, noul: None, choice: Some(option.to_owned()), ..noul(signal, 0.0) }
     }
 
-    fn triggered<'a>(name: &'a str, object_id: &'a str, values: &'a [Answer], link: &'a str) -> Triggered<'a> {
+    fn triggered<'a>(
+        name: &'a str,
+        object_id: &'a str,
+        values: &'a [Answer],
+        link: &'a str,
+    ) -> Triggered<'a> {
         Triggered { rule_name: name, when: "risk > 0.9", object_id, values, at: NOW, link }
     }
 

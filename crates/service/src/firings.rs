@@ -7,9 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use model::api::{
-    ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringList, RuleTriggered,
-};
+use model::api::{ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringList, RuleTriggered};
 use model::condition::{AnswerValue, BoundCondition, Condition, SignalShape};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
@@ -200,7 +198,8 @@ impl Service {
             writings.messages.push(self.slack.seal(tenant, &message, Some(firing)));
             return Ok(Ok(None));
         }
-        let endpoint = means.endpoints.iter().find(|endpoint| Some(endpoint.endpoint_id) == config.endpoint_id);
+        let endpoint =
+            means.endpoints.iter().find(|endpoint| Some(endpoint.endpoint_id) == config.endpoint_id);
         let endpoint = match endpoint {
             None => return Ok(Err("the webhook endpoint is gone".to_owned())),
             Some(endpoint) if !endpoint.enabled => {
@@ -304,10 +303,8 @@ async fn evaluate<'a>(
 
 /// The rules that can be read against the signals as they are now.
 fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondition)> {
-    let parsed: Vec<(&Rule, Condition)> = rules
-        .iter()
-        .filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?)))
-        .collect();
+    let parsed: Vec<(&Rule, Condition)> =
+        rules.iter().filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?))).collect();
     let named: BTreeSet<&str> = parsed.iter().flat_map(|(_, condition)| condition.keys()).collect();
     let shapes: HashMap<&str, SignalShape> =
         named.iter().filter_map(|key| Some((*key, shape(enabled, key)?))).collect();

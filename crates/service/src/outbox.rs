@@ -102,7 +102,12 @@ impl<C: Carrier> Outbox<C> {
     }
 
     /// A message ready to be queued.
-    pub(crate) fn seal(&self, tenant: TenantId, message: &C::Message, firing: Option<Firing<'_>>) -> NewMessage {
+    pub(crate) fn seal(
+        &self,
+        tenant: TenantId,
+        message: &C::Message,
+        firing: Option<Firing<'_>>,
+    ) -> NewMessage {
         let now = self.clock.now();
         let message_id = self.random.id(now);
         // Texts have no form that JSON lacks.
@@ -152,11 +157,7 @@ impl<C: Carrier> Outbox<C> {
 
     /// Claims due messages for the free places and starts sending them. Says when to look again; never, while there is
     /// no free place.
-    async fn take_due(
-        &self,
-        sending: &mut JoinSet<()>,
-        served: &mut Option<TenantId>,
-    ) -> Option<Timestamp> {
+    async fn take_due(&self, sending: &mut JoinSet<()>, served: &mut Option<TenantId>) -> Option<Timestamp> {
         let free = C::SENDS_AT_ONCE - sending.len();
         if free == 0 {
             return None;
@@ -242,17 +243,13 @@ impl<C: Carrier> Outbox<C> {
             Err(Failure::After(wait, reason)) => (reason, Some(wait)),
             Err(Failure::Never(reason)) => (reason, None),
         };
-        match wait.filter(|_| attempts < MAX_ATTEMPTS) {
-            Some(wait) => {
-                info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is tried again");
-                self.put_back(&claimed, token, wait).await;
-            }
-            None => {
-                warn!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is given up");
-                let tries = if attempts == 1 { "1 try" } else { &format!("{attempts} tries") };
-                self.close(&claimed, token, Err(&format!("given up after {tries}: {reason}"))).await;
-            }
+        if let Some(wait) = wait.filter(|_| attempts < MAX_ATTEMPTS) {
+            info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is tried again");
+            return self.put_back(&claimed, token, wait).await;
         }
+        warn!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is given up");
+        let tries = if attempts == 1 { "1 try" } else { &format!("{attempts} tries") };
+        self.close(&claimed, token, Err(&format!("given up after {tries}: {reason}"))).await;
     }
 
     fn open(&self, claimed: &Claimed) -> Option<C::Message> {

@@ -36,7 +36,13 @@ pub(crate) struct ChatMessage {
 }
 
 impl Slack {
-    pub(crate) fn new(store: Store, clock: Clock, random: Random, sealer: Sealer, outbound: Outbound) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        clock: Clock,
+        random: Random,
+        sealer: Sealer,
+        outbound: Outbound,
+    ) -> Self {
         Self::over(store, clock, random, sealer, Messenger { outbound })
     }
 }
@@ -51,7 +57,7 @@ impl Carrier for Messenger {
     const METER: &'static str = "auspex_chat_messages_total";
     const SENT: &'static str = "the message was posted to Slack";
 
-    fn label(_: &ChatMessage) -> &str {
+    fn label(_: &ChatMessage) -> &'static str {
         "rule_triggered"
     }
 
@@ -102,7 +108,10 @@ mod tests {
             assert_eq!(judged(status, "", Some(wait)), Err(Failure::After(wait, said(status))));
         }
         for status in [301, 400, 403, 404, 410] {
-            assert_eq!(judged(status, " \n", Some(Duration::from_secs(90))), Err(Failure::Never(said(status))));
+            assert_eq!(
+                judged(status, " \n", Some(Duration::from_secs(90))),
+                Err(Failure::Never(said(status)))
+            );
         }
         let words = "Slack answered 404: no_service  x".to_owned();
         assert_eq!(judged(404, "no_service\r\nx", None), Err(Failure::Never(words)));

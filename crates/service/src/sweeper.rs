@@ -115,10 +115,8 @@ impl Sweeper {
 
     /// Removes where conditions that were given up stood with objects.
     async fn sweep_conditions(&self, before: Timestamp) -> Result<()> {
-        let retired = self
-            .store
-            .read("retired_conditions", async |conn| rules::retired(conn, before).await)
-            .await?;
+        let retired =
+            self.store.read("retired_conditions", async |conn| rules::retired(conn, before).await).await?;
         for (tenant, condition) in retired {
             while !self
                 .store

@@ -92,7 +92,8 @@ pub async fn enabled_of(conn: &mut Conn, tenants: &[TenantId]) -> Result<Vec<Rul
         // SQLite has no list of identifiers, so each is a value of its own. A batch has few tenants, and the text for
         // one of them, the usual case, stays prepared.
         Conn::Sqlite(held) => {
-            let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(select!("WHERE enabled AND tenant_id IN ("));
+            let mut query =
+                sqlx::QueryBuilder::<sqlx::Sqlite>::new(select!("WHERE enabled AND tenant_id IN ("));
             let mut list = query.separated(", ");
             for tenant in tenants {
                 list.push_bind(*tenant);
@@ -140,12 +141,7 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
 
 /// Removes a rule. Its firings stay: they are what happened.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, rule: Uuid) -> Result<()> {
-    expect_one(execute!(
-        conn,
-        "DELETE FROM rules WHERE tenant_id = $1 AND rule_id = $2",
-        tenant,
-        rule
-    )?)
+    expect_one(execute!(conn, "DELETE FROM rules WHERE tenant_id = $1 AND rule_id = $2", tenant, rule)?)
 }
 
 /// Gives a condition up. Where it stood with objects is swept later: a rule may have met millions of them.
@@ -194,11 +190,7 @@ pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, m
 }
 
 /// Where conditions stand with some objects of a tenant: none where nothing is written down is where all start.
-pub async fn states_of(
-    conn: &mut Conn,
-    tenant: TenantId,
-    object_ids: &[&str],
-) -> Result<Vec<State>> {
+pub async fn states_of(conn: &mut Conn, tenant: TenantId, object_ids: &[&str]) -> Result<Vec<State>> {
     type Row = (String, Uuid, bool, Option<Timestamp>);
     // Each database has its own way to take a list.
     let rows: Vec<Row> = match conn {

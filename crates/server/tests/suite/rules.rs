@@ -160,13 +160,28 @@ async fn a_refusal_says_where(app: &App) {
     let key = account(app, "ann@example.com").await;
     let whens = [
         ("", "when: column 1: expected the key of a signal, but the text ends here"),
-        ("is_scammer", "when: column 11: expected an operator (>, >=, <, <=, = or !=), but the text ends here"),
-        ("is_scammer > 0.9 or x", "when: column 18: there is no `or`: comparisons are joined by `and` or a comma, and all must hold"),
+        (
+            "is_scammer",
+            "when: column 11: expected an operator (>, >=, <, <=, = or !=), but the text ends here",
+        ),
+        (
+            "is_scammer > 0.9 or x",
+            "when: column 18: there is no `or`: comparisons are joined by `and` or a comma, and all must hold",
+        ),
         ("is_scammer > 0.9 and nobody = 1", "when: column 22: unknown signal `nobody`"),
-        ("is_scammer > 101", "when: column 14: `is_scammer` is a probability: a number from 0 to 1, or a percentage up to 100, not `101`"),
+        (
+            "is_scammer > 101",
+            "when: column 14: `is_scammer` is a probability: a number from 0 to 1, or a percentage up to 100, not `101`",
+        ),
         ("trust_score = 3", "when: column 15: `trust_score` is a position: a number from 0 to 2, not `3`"),
-        ("buyer_intent > 1", "when: column 14: `buyer_intent` is a choice: it is compared with = or !=, not >"),
-        ("buyer_intent = maybe", "when: column 16: `buyer_intent` is a choice of `browsing`, `comparing`, `ready_to_buy`, not `maybe`"),
+        (
+            "buyer_intent > 1",
+            "when: column 14: `buyer_intent` is a choice: it is compared with = or !=, not >",
+        ),
+        (
+            "buyer_intent = maybe",
+            "when: column 16: `buyer_intent` is a choice of `browsing`, `comparing`, `ready_to_buy`, not `maybe`",
+        ),
         (&"x".repeat(4_001), "when: it must have at most 4000 characters"),
     ];
     for (when, expected) in whens {
@@ -179,22 +194,55 @@ async fn a_refusal_says_where(app: &App) {
         (json!({"name": long}), "name: it must have 1 to 200 characters, none of them a control character"),
         (json!({"cooldown_seconds": -1}), "cooldown_seconds: it must be 0 to 31536000"),
         (json!({"cooldown_seconds": 31_536_001}), "cooldown_seconds: it must be 0 to 31536000"),
-        (json!({"cooldown_seconds": 1.5}), "cooldown_seconds: invalid type: floating point `1.5`, expected i64"),
-        (json!({"action_type": "fax"}), "action_type: unknown variant `fax`, expected one of `email`, `slack`, `webhook`"),
+        (
+            json!({"cooldown_seconds": 1.5}),
+            "cooldown_seconds: invalid type: floating point `1.5`, expected i64",
+        ),
+        (
+            json!({"action_type": "fax"}),
+            "action_type: unknown variant `fax`, expected one of `email`, `slack`, `webhook`",
+        ),
         (json!({"action_config": []}), "action_config: invalid type: sequence, expected a map"),
         (json!({"action_config": {}}), "action_config.to: it is required for the action email"),
         (json!({"action_config": {"to": 7}}), "action_config.to: it must be a text"),
         (json!({"action_config": {"to": "nobody"}}), "action_config.to: it is not an email address"),
-        (json!({"action_config": {"to": "a@b.c\r\nBcc: d@e.f"}}), "action_config.to: it is not an email address"),
-        (json!({"action_config": {"to": "a@b.c", "subject": ""}}), "action_config.subject: it must be one line of 1 to 200 characters"),
-        (json!({"action_config": {"to": "a@b.c", "subject": "x\r\nBcc: d@e.f"}}), "action_config.subject: it must be one line of 1 to 200 characters"),
-        (json!({"action_config": {"to": "a@b.c", "subject": long}}), "action_config.subject: it must be one line of 1 to 200 characters"),
+        (
+            json!({"action_config": {"to": "a@b.c\r\nBcc: d@e.f"}}),
+            "action_config.to: it is not an email address",
+        ),
+        (
+            json!({"action_config": {"to": "a@b.c", "subject": ""}}),
+            "action_config.subject: it must be one line of 1 to 200 characters",
+        ),
+        (
+            json!({"action_config": {"to": "a@b.c", "subject": "x\r\nBcc: d@e.f"}}),
+            "action_config.subject: it must be one line of 1 to 200 characters",
+        ),
+        (
+            json!({"action_config": {"to": "a@b.c", "subject": long}}),
+            "action_config.subject: it must be one line of 1 to 200 characters",
+        ),
         (json!({"action_type": "slack"}), "action_config.webhook_url: it is required for the action slack"),
-        (json!({"action_type": "slack", "action_config": {"webhook_url": "nowhere"}}), "action_config.webhook_url: it is not an address: relative URL without a base"),
-        (json!({"action_type": "slack", "action_config": {"webhook_url": "ftp://x.example"}}), "action_config.webhook_url: it must start with http:// or https://"),
-        (json!({"action_type": "webhook"}), "action_config.endpoint_id: it is required for the action webhook"),
-        (json!({"action_type": "webhook", "action_config": {"endpoint_id": "7"}}), "action_config.endpoint_id: it is not a UUID"),
-        (json!({"action_type": "webhook", "action_config": {"endpoint_id": Uuid::from_u128(7)}}), "action_config.endpoint_id: there is no such webhook endpoint"),
+        (
+            json!({"action_type": "slack", "action_config": {"webhook_url": "nowhere"}}),
+            "action_config.webhook_url: it is not an address: relative URL without a base",
+        ),
+        (
+            json!({"action_type": "slack", "action_config": {"webhook_url": "ftp://x.example"}}),
+            "action_config.webhook_url: it must start with http:// or https://",
+        ),
+        (
+            json!({"action_type": "webhook"}),
+            "action_config.endpoint_id: it is required for the action webhook",
+        ),
+        (
+            json!({"action_type": "webhook", "action_config": {"endpoint_id": "7"}}),
+            "action_config.endpoint_id: it is not a UUID",
+        ),
+        (
+            json!({"action_type": "webhook", "action_config": {"endpoint_id": Uuid::from_u128(7)}}),
+            "action_config.endpoint_id: there is no such webhook endpoint",
+        ),
     ];
     let rule = make(app, &key, &mailing("is_scammer > 0.9")).await;
     for (wrong, expected) in cases {
@@ -242,7 +290,8 @@ async fn only_known_fields_of_an_action_are_kept(app: &App) {
         "to": "a@b.c", "subject": "Look", "webhook_url": 7, "endpoint_id": "x", "password": "hush", "nested": [{}],
     });
     let rule =
-        make(app, &key, &json!({"when": "is_scammer > 90", "action_type": "email", "action_config": config})).await;
+        make(app, &key, &json!({"when": "is_scammer > 90", "action_type": "email", "action_config": config}))
+            .await;
     assert_eq!(rule["action_config"], json!({"to": "a@b.c", "subject": "Look"}));
     let changed = change(app, &key, &rule, &json!({"action_config": {"to": "d@e.f"}})).await;
     assert_eq!(changed["action_config"], json!({"to": "d@e.f"}), "it is replaced, not merged");
@@ -303,7 +352,9 @@ async fn firings_are_listed_within_limits(stage: &Scripted) {
     let both = format!("?object_id=user_1&rule_id={}", id(&one));
     assert_eq!(firings(stage, &key, &both).await.len(), 2);
     assert_eq!(firings(stage, &key, "?object_id=nobody").await, Vec::<Value>::new());
-    for query in ["limit=0", "limit=201", "limit=-1", "limit=x", "limit=", "limit=1.5", "rule_id=7", "object_id=%00"] {
+    for query in
+        ["limit=0", "limit=201", "limit=-1", "limit=x", "limit=", "limit=1.5", "rule_id=7", "object_id=%00"]
+    {
         let reply = key.call(stage, Method::GET, &format!("/v1/rule_firings?{query}"), &Value::Null).await;
         reply.refused(400, "bad_request");
     }
@@ -328,7 +379,10 @@ async fn chats_in_private_networks_are_refused(stage: &Scripted<Guarded>) {
         ("https://user:password@hooks.example.com/x", "it must not contain a user name or a password"),
     ] {
         let message = post(stage, &key, &slack(url)).await.refused(400, "bad_request");
-        assert!(message.starts_with("action_config.webhook_url: ") && message.ends_with(expected), "{message}");
+        assert!(
+            message.starts_with("action_config.webhook_url: ") && message.ends_with(expected),
+            "{message}"
+        );
     }
     make(stage, &key, &slack("https://nowhere.invalid/x")).await;
 }
@@ -338,15 +392,28 @@ async fn no_input_breaks_anything(app: &App) {
     let rule = make(app, &key, &mailing("is_scammer > 0.9")).await;
     let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
     let odd = [
-        json!(null), json!(""), json!(0), json!(-1), json!(1e308), json!(u64::MAX), json!(i64::MIN), json!(true),
-        json!([]), json!({}), json!("\u{1f511}\u{202e}"), json!("'\"`<>&"), json!("x".repeat(100_000)),
-        serde_json::from_str(&deep).unwrap(), json!({"to": {"to": []}, "webhook_url": "https://\u{202e}", "endpoint_id": 7}),
+        json!(null),
+        json!(""),
+        json!(0),
+        json!(-1),
+        json!(1e308),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(true),
+        json!([]),
+        json!({}),
+        json!("\u{1f511}\u{202e}"),
+        json!("'\"`<>&"),
+        json!("x".repeat(100_000)),
+        serde_json::from_str(&deep).unwrap(),
+        json!({"to": {"to": []}, "webhook_url": "https://\u{202e}", "endpoint_id": 7}),
     ];
     for field in ["name", "when", "action_type", "action_config", "enabled", "cooldown_seconds"] {
         for value in &odd {
             let mut body = mailing("is_scammer > 0.9");
             body[field] = value.clone();
-            for reply in [post(app, &key, &body).await, patch(app, &key, &rule, &json!({field: value})).await] {
+            for reply in [post(app, &key, &body).await, patch(app, &key, &rule, &json!({field: value})).await]
+            {
                 assert!(reply.status.is_success() || reply.status == 400, "{field} {value}: {}", reply.text);
             }
         }

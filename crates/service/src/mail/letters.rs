@@ -26,8 +26,7 @@ pub struct KeyFacts<'a> {
 }
 
 /// What stands in a segment of a path as it is; all else is percent-encoded.
-const PATH_SEGMENT: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 const NOT_YOU: &str = "If this was not you, somebody else has access to your account: \
                        change your password and end all sessions in the console at once.";

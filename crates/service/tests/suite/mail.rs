@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use service::mail::{Firing, Letters, Mail, Mailer, Transport};
-use store::firings::{self, Firing as Fired};
 use store::Conn;
+use store::firings::{self, Firing as Fired};
 use store::outbox::{self, Channel, Lease, NewMessage};
 use testkit::{Proxy, on_both};
 use tokio::task::JoinSet;
@@ -337,14 +337,19 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
     let lease = |number| Lease { token: Uuid::from_u128(number), until: START + LEASE };
     let work = async |conn: &mut Conn| {
         outbox::enqueue(conn, &[message(first, Channel::Mail), message(second, Channel::Slack)]).await?;
-        assert!(outbox::claim(conn, Channel::Mail, TENANT, START - FIRST_WAIT, lease(10), 9).await?.is_empty());
+        assert!(
+            outbox::claim(conn, Channel::Mail, TENANT, START - FIRST_WAIT, lease(10), 9).await?.is_empty()
+        );
         assert!(outbox::claim(conn, Channel::Mail, TENANT, START, lease(10), 0).await?.is_empty());
         let claimed = outbox::claim(conn, Channel::Mail, TENANT, START, lease(10), 9).await?;
         let facts: Vec<_> = claimed.iter().map(|claimed| (claimed.message_id, claimed.attempts)).collect();
         assert_eq!(facts, [(first, 1)]);
         assert_eq!((claimed[0].tenant_id, claimed[0].created_at), (TENANT, START));
         assert_eq!(claimed[0].message, b"sealed");
-        assert!(outbox::claim(conn, Channel::Mail, TENANT, START, lease(11), 9).await?.is_empty(), "it is taken");
+        assert!(
+            outbox::claim(conn, Channel::Mail, TENANT, START, lease(11), 9).await?.is_empty(),
+            "it is taken"
+        );
         let again = outbox::claim(conn, Channel::Mail, TENANT, START + LEASE, lease(11), 9).await?;
         assert_eq!(again[0].attempts, 2, "its lease has ended");
         let (old, new) = (lease(10).token, lease(11).token);

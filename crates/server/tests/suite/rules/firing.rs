@@ -58,7 +58,8 @@ async fn put_signal(app: &App, key: &Signer, name: &str, body: &Value) {
 /// Turns a signal of the account off or on, as it is.
 async fn switch(app: &App, key: &Signer, name: &str, enabled: bool) {
     let all = key.call(app, Method::GET, "/v1/signals", &Value::Null).await.json();
-    let mut signal = all["signals"].as_array().unwrap().iter().find(|one| one["key"] == name).unwrap().clone();
+    let mut signal =
+        all["signals"].as_array().unwrap().iter().find(|one| one["key"] == name).unwrap().clone();
     signal["enabled"] = json!(enabled);
     put_signal(app, key, name, &signal).await;
 }
@@ -91,7 +92,8 @@ async fn a_firing_tells_what_happened(stage: &Scripted) {
 async fn without_a_cooldown_it_fires_when_the_condition_turns_true(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     make(stage, &key, &mailing(RISKY)).await;
-    let turns = [(0.1, 0), (0.2, 0), (0.95, 1), (0.99, 1), (0.91, 1), (0.9, 1), (0.1, 1), (0.95, 2), (0.95, 2)];
+    let turns =
+        [(0.1, 0), (0.2, 0), (0.95, 1), (0.99, 1), (0.91, 1), (0.9, 1), (0.1, 1), (0.95, 2), (0.95, 2)];
     fires(stage, &key, &turns).await;
     stage.advance(30 * DAY);
     fires(stage, &key, &[(0.95, 2), (0.5, 2), (0.95, 3)]).await;
@@ -155,7 +157,11 @@ async fn rules_go_by_what_stands(stage: &Scripted) {
     assert_eq!(ask("buyer_intent", 0.9).await.len(), 2);
     // A rule over signals that this analysis did not ask stands as it did.
     make(stage, &key, &mailing("is_scammer > 0.9")).await;
-    assert_eq!(ask("buyer_intent", 0.9).await.len(), 3, "true from the start: it turns true with the first look");
+    assert_eq!(
+        ask("buyer_intent", 0.9).await.len(),
+        3,
+        "true from the start: it turns true with the first look"
+    );
     assert_eq!(ask("buyer_intent", 0.9).await.len(), 3);
 }
 
@@ -178,7 +184,8 @@ async fn each_object_stands_for_itself(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     make(stage, &key, &mailing(RISKY)).await;
     make(stage, &key, &mailing("is_scammer < 0.2")).await;
-    for (object, probability) in [("a", 0.95), ("b", 0.95), ("a", 0.96), ("b", 0.1), ("a", 0.97), ("b", 0.95)] {
+    for (object, probability) in [("a", 0.95), ("b", 0.95), ("a", 0.96), ("b", 0.1), ("a", 0.97), ("b", 0.95)]
+    {
         judged(stage, &key, object, probability).await;
         stage.advance(SECOND);
     }
@@ -387,10 +394,8 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
         stage.number("SELECT count(*) FROM rule_states").await == 1
     })
     .await;
-    until("and their condition", async || {
-        stage.number("SELECT count(*) FROM retired_conditions").await == 0
-    })
-    .await;
+    until("and their condition", async || stage.number("SELECT count(*) FROM retired_conditions").await == 0)
+        .await;
     fires(stage, &key, &[(0.95, 2)]).await;
 }
 
@@ -452,7 +457,11 @@ fn racing_nodes_fire_once() {
                 assert_eq!(verdict.status, 200, "{}", verdict.text);
             }
             app.settle().await;
-            assert_eq!(firings(&app, &key, &format!("?object_id={object}")).await.len(), 2, "one for each rule");
+            assert_eq!(
+                firings(&app, &key, &format!("?object_id={object}")).await.len(),
+                2,
+                "one for each rule"
+            );
         }
         second.stop().await;
         app.strike().await;
