@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints its findings")]
 
+mod deliveries;
 mod ingest;
 mod load;
 mod process;
@@ -50,10 +51,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         url: &sqlite,
         aims: (40.0, 70.0, 80.0),
     }))?);
+    figures.extend(runtime.block_on(deliveries::measure("SQLite", &sqlite))?);
     #[expect(clippy::disallowed_methods, reason = "the throw-away cluster that `make bench` starts")]
     if let Ok(postgres) = std::env::var("AUSPEX_TEST_POSTGRES") {
         let target = Target { name: "PostgreSQL", url: &postgres, aims: (25.0, 60.0, 80.0) };
         figures.extend(runtime.block_on(ingest::measure(&target))?);
+        figures.extend(runtime.block_on(deliveries::measure("PostgreSQL", &postgres))?);
     }
     println!("{:<58} {:>10} {:>10}", "", "measured", "limit");
     for figure in &figures {

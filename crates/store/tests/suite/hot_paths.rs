@@ -253,7 +253,8 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ),
     (
         "deliveries of an endpoint that is gone",
-        "SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2 LIMIT $3",
+        "SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2
+         ORDER BY status, delivery_id LIMIT $3",
     ),
     (
         "next endpoint of a tenant with deliveries",
