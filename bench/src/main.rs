@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "it prints its findings")]
 
 mod analyses;
+mod deliveries;
 mod ingest;
 mod load;
 mod process;
@@ -46,7 +47,7 @@ impl Figure {
 }
 
 /// What is measured, by the name that the command line has for it.
-const PARTS: [&str; 5] = ["process", "signing", "ingest", "analyses", "verdicts"];
+const PARTS: [&str; 6] = ["process", "signing", "ingest", "analyses", "verdicts", "deliveries"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -75,6 +76,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         if is_asked("verdicts") {
             figures.extend(runtime.block_on(verdicts::measure(&target))?);
+        }
+        if is_asked("deliveries") {
+            figures.extend(runtime.block_on(deliveries::measure(&target))?);
         }
     }
     println!("{:<58} {:>10} {:>10}", "", "measured", "limit");

@@ -21,7 +21,7 @@ use tracing::error;
 use uuid::Uuid;
 
 use self::attempt::{Destination, Outcome, Parcel};
-use self::board::{Board, Room};
+use self::board::Board;
 use crate::webhooks::SECRET_PLACE;
 use crate::{Result, Service, internal};
 
@@ -50,7 +50,7 @@ pub(crate) struct Courier {
 
 /// What a round has claimed.
 struct Claims {
-    parcels: Vec<(Uuid, Vec<Parcel>, Room)>,
+    parcels: Vec<(Uuid, Vec<Parcel>)>,
     served: Uuid,
     /// When to look again.
     next: Timestamp,
@@ -148,8 +148,8 @@ impl Courier {
         }
         let claims = self.settle_and_claim(now).await?;
         self.served = claims.served;
-        for (endpoint, parcels, room) in claims.parcels {
-            for _ in 0..self.board.put(endpoint, parcels, room) {
+        for (endpoint, parcels) in claims.parcels {
+            for _ in 0..self.board.put(endpoint, parcels) {
                 self.start_sender(endpoint);
             }
         }
@@ -246,18 +246,18 @@ async fn claim_in_turn(
     let mut claims = Claims { parcels: Vec::new(), served, next: now + POLL };
     let mut failing = Vec::new();
     for (turn, mut room) in turns.iter().zip(rooms) {
-        if room.parcels == 0 {
+        if room == 0 {
             continue;
         }
         let is_probe = turn.resting_until.is_some();
         if is_probe {
-            room = Room { parcels: 1, senders: 1 };
+            room = 1;
             let (tenant, endpoint) = (turn.tenant_id, turn.endpoint_id);
             if !webhooks::take_probe(conn, tenant, endpoint, now, lease.until).await? {
                 continue;
             }
         }
-        let most = i64::try_from(room.parcels).unwrap_or(i64::MAX);
+        let most = i64::try_from(room).unwrap_or(i64::MAX);
         let claimed = deliveries::claim(conn, turn, now, lease, most).await?;
         claims.served = turn.endpoint_id;
         if turn.consecutive_failures > 0 {
@@ -265,7 +265,7 @@ async fn claim_in_turn(
         }
         let destination = Arc::new(destination(service, turn)?);
         let parcel = |delivery| Parcel { destination: Arc::clone(&destination), delivery, lease, is_probe };
-        claims.parcels.push((turn.endpoint_id, claimed.into_iter().map(parcel).collect(), room));
+        claims.parcels.push((turn.endpoint_id, claimed.into_iter().map(parcel).collect()));
     }
     if turns.is_empty() {
         claims.next = next_look(conn, now).await?;

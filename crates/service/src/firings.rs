@@ -86,6 +86,9 @@ impl Service {
         concluded: &[Concluded<'_>],
         consequences: &mut Consequences,
     ) -> Result<()> {
+        if concluded.is_empty() {
+            return Ok(());
+        }
         // Tenants in order, so that no two transactions wait for each other; of each object the last analysis, since
         // what stands is the same for all of them.
         let mut objects: BTreeMap<TenantId, BTreeMap<&str, &Concluded<'_>>> = BTreeMap::new();

@@ -139,6 +139,7 @@ pub struct Service {
 }
 
 /// What an operator decides about the use cases.
+#[expect(clippy::struct_excessive_bools, reason = "switches, each of its own")]
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether strangers may make an account.

@@ -243,17 +243,13 @@ impl<C: Carrier> Outbox<C> {
             Err(Failure::After(wait, reason)) => (reason, Some(wait)),
             Err(Failure::Never(reason)) => (reason, None),
         };
-        match wait.filter(|_| attempts < MAX_ATTEMPTS) {
-            Some(wait) => {
-                info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is tried again");
-                self.put_back(&claimed, token, wait).await;
-            }
-            None => {
-                warn!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is given up");
-                let tries = if attempts == 1 { "1 try" } else { &format!("{attempts} tries") };
-                self.close(&claimed, token, Err(&format!("given up after {tries}: {reason}"))).await;
-            }
+        if let Some(wait) = wait.filter(|_| attempts < MAX_ATTEMPTS) {
+            info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is tried again");
+            return self.put_back(&claimed, token, wait).await;
         }
+        warn!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is given up");
+        let tries = if attempts == 1 { "1 try" } else { &format!("{attempts} tries") };
+        self.close(&claimed, token, Err(&format!("given up after {tries}: {reason}"))).await;
     }
 
     fn open(&self, claimed: &Claimed) -> Option<C::Message> {

@@ -144,12 +144,11 @@ impl Service {
             Some(action) => action,
             None => known.action_type.parse().map_err(internal)?,
         };
-        let config = match &update.action_config {
-            Some(config) => checked_config(action, config)?,
-            None => {
-                let known = serde_json::to_value(self.open_config(known)?).map_err(internal)?;
-                checked_config(action, known.as_object().unwrap_or(&Map::new()))?
-            }
+        let config = if let Some(config) = &update.action_config {
+            checked_config(action, config)?
+        } else {
+            let known = serde_json::to_value(self.open_config(known)?).map_err(internal)?;
+            checked_config(action, known.as_object().unwrap_or(&Map::new()))?
         };
         Ok(Draft {
             name: update.name.as_deref().map(checked_name).transpose()?.unwrap_or_else(|| known.name.clone()),

@@ -177,7 +177,7 @@ async fn claim_in_turn(
 ) -> store::Result<Vec<Claimed>> {
     let mut turns = Turns::after(after, free);
     while let Some(cursor) = turns.next_after() {
-        turns.take(jobs::next_tenant(conn, priority, cursor, now).await?);
+        turns.take(jobs::next_tenant(conn, priority, Some(cursor), now).await?);
     }
     let mut claimed: Vec<Claimed> = Vec::new();
     for (index, tenant) in turns.tenants().iter().enumerate() {

@@ -57,7 +57,7 @@ impl Carrier for Messenger {
     const METER: &'static str = "auspex_chat_messages_total";
     const SENT: &'static str = "the message was posted to Slack";
 
-    fn label(_: &ChatMessage) -> &str {
+    fn label(_: &ChatMessage) -> &'static str {
         "rule_triggered"
     }
 

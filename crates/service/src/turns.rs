@@ -2,12 +2,15 @@
 //! what one of them has queued up holds nobody else up.
 
 use model::TenantId;
+use uuid::Uuid;
+
+const NOBODY: TenantId = TenantId(Uuid::nil());
 
 /// One round of turns. Whoever has something due is for the caller to find out.
 pub(crate) struct Turns {
     most: usize,
-    /// Whom the next one comes after.
-    cursor: Option<TenantId>,
+    /// Whom the next one comes after; at the start nobody, whose id is before all others.
+    cursor: TenantId,
     /// Past the end it goes on from the start, up to where it began.
     wrapped: bool,
     over: bool,
@@ -17,11 +20,12 @@ pub(crate) struct Turns {
 impl Turns {
     /// A round of up to `most` tenants.
     pub(crate) fn after(served: Option<TenantId>, most: usize) -> Self {
-        Self { most, cursor: served, wrapped: served.is_none(), over: most == 0, tenants: Vec::new() }
+        let cursor = served.unwrap_or(NOBODY);
+        Self { most, cursor, wrapped: served.is_none(), over: most == 0, tenants: Vec::new() }
     }
 
-    /// Whether the round goes on, and whom the next tenant comes after.
-    pub(crate) fn next_after(&self) -> Option<Option<TenantId>> {
+    /// Whom the next tenant comes after; none when the round is over.
+    pub(crate) fn next_after(&self) -> Option<TenantId> {
         (!self.over).then_some(self.cursor)
     }
 
@@ -30,12 +34,12 @@ impl Turns {
         match next {
             Some(tenant) if !self.tenants.contains(&tenant) => {
                 self.tenants.push(tenant);
-                self.cursor = Some(tenant);
+                self.cursor = tenant;
                 self.over = self.tenants.len() == self.most;
             }
             None if !self.wrapped => {
                 self.wrapped = true;
-                self.cursor = None;
+                self.cursor = NOBODY;
             }
             _ => self.over = true,
         }
@@ -54,8 +58,6 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     fn tenant(number: u128) -> TenantId {
@@ -65,8 +67,7 @@ mod tests {
     fn round(due: &[u128], served: Option<u128>, most: usize) -> Vec<u128> {
         let mut turns = Turns::after(served.map(tenant), most);
         while let Some(after) = turns.next_after() {
-            let after = after.map_or(0, |tenant| tenant.0.as_u128());
-            turns.take(due.iter().copied().find(|number| *number > after).map(tenant));
+            turns.take(due.iter().copied().find(|number| *number > after.0.as_u128()).map(tenant));
         }
         turns.tenants().iter().map(|tenant| tenant.0.as_u128()).collect()
     }

@@ -278,16 +278,20 @@ macro_rules! turns {
 
 /// The endpoints whose turn comes after another's: enabled, not resting, and with something due.
 pub async fn turns(conn: &mut Conn, after: Uuid, now: Timestamp, limit: i64) -> Result<Vec<Turn>> {
+    // Single values, not joins, decide whose turn it is: so no planner leaves the order of the walk, or goes further
+    // than it has to.
     fetch_all!(
         conn,
         turns!(
             "SELECT known.tenant_id, known.endpoint_id, known.url, known.secret, known.consecutive_failures, \
                     known.resting_until \
-             FROM turns JOIN webhook_endpoints AS known ON known.endpoint_id = turns.endpoint_id \
-             WHERE known.enabled AND (known.resting_until IS NULL OR known.resting_until <= $2) \
-               AND EXISTS (SELECT 1 FROM webhook_deliveries AS due WHERE due.endpoint_id = turns.endpoint_id \
-                             AND due.status IN ('pending', 'delivering') AND due.due_at <= $2) \
-             LIMIT $3"
+             FROM (SELECT endpoint_id FROM turns \
+                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = turns.endpoint_id \
+                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2)) = 1 \
+                     AND (SELECT due.due_at FROM webhook_deliveries AS due WHERE due.endpoint_id = turns.endpoint_id \
+                            AND due.status IN ('pending', 'delivering') ORDER BY due.due_at LIMIT 1) <= $2 \
+                   LIMIT $3) AS chosen \
+             JOIN webhook_endpoints AS known ON known.endpoint_id = chosen.endpoint_id ORDER BY known.endpoint_id"
         ),
         after,
         now,
@@ -423,7 +427,8 @@ pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid,
     execute!(
         conn,
         "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND delivery_id IN (
-             SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2 LIMIT $3)",
+             SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2
+             ORDER BY status, delivery_id LIMIT $3)",
         tenant,
         endpoint,
         most

@@ -100,10 +100,9 @@ pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
 pub async fn next_tenant(
     conn: &mut Conn,
     channel: Channel,
-    after: Option<TenantId>,
+    after: TenantId,
     now: Timestamp,
 ) -> Result<Option<TenantId>> {
-    let after = after.unwrap_or(TenantId(Uuid::nil()));
     // From tenant to tenant by the index, however many messages each has.
     let next: Option<(TenantId,)> = fetch_optional!(
         conn,

@@ -1,4 +1,4 @@
-//! Starts the identity and payment providers of `tests/peers`, which run in Python, and plays the people there.
+//! Starts the peers of `tests/peers`, which run in Python, and plays the people who sign in at the identity providers.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -52,6 +52,20 @@ impl Drop for Peer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// What the library for receivers of Standard Webhooks says about deliveries, each `{secret, headers, body}`:
+/// `verified`, or why not.
+pub fn verify_webhooks(deliveries: &[Value]) -> Vec<String> {
+    let mut process = spawn("standard_webhooks.py", &[]);
+    let mut questions = process.stdin.take().unwrap();
+    for delivery in deliveries {
+        writeln!(questions, "{delivery}").unwrap();
+    }
+    drop(questions);
+    let said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
+    assert!(process.wait().unwrap().success());
+    said
 }
 
 /// An OpenID Connect provider in Google's place, at which a client is registered.

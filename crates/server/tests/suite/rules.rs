@@ -338,6 +338,7 @@ async fn firings_are_listed_within_limits(stage: &Scripted) {
         judged(stage, &key, object, probability).await;
         stage.advance(std::time::Duration::from_secs(1));
     }
+    stage.settle().await;
     let all = firings(stage, &key, "").await;
     let told: Vec<(&str, &str)> = all
         .iter()

@@ -47,15 +47,6 @@ struct Lane {
     pace: Duration,
 }
 
-/// What an endpoint may be given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
-    /// Deliveries to claim.
-    pub(super) parcels: usize,
-    /// Tasks to start for them.
-    pub(super) senders: usize,
-}
-
 impl Lane {
     fn is_well(&self) -> bool {
         self.is_proven && self.failures <= TOLERATED
@@ -65,17 +56,52 @@ impl Lane {
         if self.is_well() { PROVEN } else { UNPROVEN }
     }
 
-    /// How much it may hold in all.
-    fn depth(&self) -> usize {
-        if !self.is_well() {
-            return UNPROVEN;
-        }
+    /// How much more to claim while its receiver is well.
+    fn wanted(&self) -> usize {
         let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
-        usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(PROVEN).clamp(PROVEN, MAX_DEPTH)
+        let depth =
+            usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(PROVEN).clamp(PROVEN, MAX_DEPTH);
+        // Half-full is full enough: few large claims cost less than many small ones.
+        if self.held() * 2 > depth { 0 } else { depth - self.held() }
     }
 
     fn held(&self) -> usize {
         self.waiting.len() + self.senders
+    }
+}
+
+/// The places that are taken.
+struct Load {
+    busy: usize,
+    /// By receivers that are not well.
+    unproven: usize,
+}
+
+impl Load {
+    fn of(lanes: &HashMap<Uuid, Lane>) -> Self {
+        let mut load = Self { busy: 0, unproven: 0 };
+        for lane in lanes.values() {
+            load.add(lane, lane.senders);
+        }
+        load
+    }
+
+    fn add(&mut self, lane: &Lane, senders: usize) {
+        self.busy += senders;
+        if !lane.is_well() {
+            self.unproven += senders;
+        }
+    }
+
+    /// The places that are free for a lane.
+    fn free(&self, lane: &Lane) -> usize {
+        let free = PLACES.saturating_sub(self.busy);
+        if lane.is_well() { free } else { free.min(UNPROVEN_PLACES.saturating_sub(self.unproven)) }
+    }
+
+    /// The tasks that may be started for a lane.
+    fn starts(&self, lane: &Lane) -> usize {
+        self.free(lane).min(lane.max_senders().saturating_sub(lane.senders))
     }
 }
 
@@ -85,48 +111,37 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What each of these endpoints may be given, in their order; the places that are free are shared out among them.
-    pub(super) fn rooms(&self, endpoints: &[Uuid]) -> Vec<Room> {
+    /// How many deliveries may be claimed of each of these endpoints; what is free is shared out among them.
+    pub(super) fn rooms(&self, endpoints: &[Uuid]) -> Vec<usize> {
         let lanes = self.lanes();
-        let (mut busy, mut unproven, mut held) = (0, 0, 0);
-        for lane in lanes.values() {
-            busy += lane.senders;
-            held += lane.held();
-            unproven += if lane.is_well() { 0 } else { lane.senders };
-        }
+        let mut load = Load::of(&lanes);
+        let mut held: usize = lanes.values().map(Lane::held).sum();
         let fresh = Lane::default();
         let mut rooms = Vec::with_capacity(endpoints.len());
         for (index, endpoint) in endpoints.iter().enumerate() {
             let lane = lanes.get(endpoint).unwrap_or(&fresh);
-            let mut free = PLACES.saturating_sub(busy);
-            if !lane.is_well() {
-                free = free.min(UNPROVEN_PLACES.saturating_sub(unproven));
-            }
-            let share = free.div_ceil(endpoints.len() - index);
-            let senders = lane.max_senders().saturating_sub(lane.senders).min(share);
-            let depth = lane.depth();
-            // Half-full is full enough: few large claims cost less than many small ones.
-            let wanted = if lane.held() * 2 > depth { 0 } else { depth - lane.held() };
-            let parcels = wanted.min(MAX_HELD.saturating_sub(held).div_ceil(endpoints.len() - index));
-            // Without anybody to send them they would only wait here instead of there.
-            let can_send = lane.senders + senders > 0;
-            let room = if can_send { Room { parcels, senders } } else { Room { parcels: 0, senders: 0 } };
-            let starts = room.senders.min(room.parcels);
-            busy += starts;
-            held += room.parcels;
-            unproven += if lane.is_well() { 0 } else { starts };
+            let senders = load.starts(lane).min(load.free(lane).div_ceil(endpoints.len() - index));
+            // Nothing is claimed ahead for a receiver that is not well, nor where nobody is there to send it.
+            let wanted =
+                if lane.is_well() && lane.senders + senders > 0 { lane.wanted() } else { senders };
+            let room = wanted.min(MAX_HELD.saturating_sub(held).div_ceil(endpoints.len() - index));
+            load.add(lane, senders.min(room));
+            held += room;
             rooms.push(room);
         }
         rooms
     }
 
     /// Takes parcels of an endpoint into its lane, and says how many tasks to start for them.
-    pub(super) fn put(&self, endpoint: Uuid, parcels: Vec<Parcel>, room: Room) -> usize {
+    pub(super) fn put(&self, endpoint: Uuid, parcels: Vec<Parcel>) -> usize {
         let mut lanes = self.lanes();
+        let load = Load::of(&lanes);
         let lane = lanes.entry(endpoint).or_default();
-        let starts = room.senders.min(parcels.len());
-        lane.senders += starts;
         lane.waiting.extend(parcels);
+        // Those who were sending when the parcels were claimed may have gone: somebody must be there.
+        let least = usize::from(lane.senders == 0);
+        let starts = load.starts(lane).max(least).min(lane.waiting.len());
+        lane.senders += starts;
         starts
     }
 
@@ -207,46 +222,60 @@ mod tests {
     #[test]
     fn a_receiver_earns_its_places_and_loses_them() {
         let board = Board::default();
-        let few = Room { parcels: 2, senders: 2 };
-        assert_eq!(board.rooms(&[id(1)]), [few]);
-        assert_eq!(board.put(id(1), parcels(2), few), 2);
-        assert_eq!(board.rooms(&[id(1)]), [Room { parcels: 0, senders: 0 }]);
+        assert_eq!(board.rooms(&[id(1)]), [UNPROVEN]);
+        assert_eq!(board.put(id(1), parcels(UNPROVEN)), UNPROVEN);
         assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
+        assert_eq!(board.rooms(&[id(1)]), [0]);
         assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
-        let many = board.rooms(&[id(1)])[0];
-        assert_eq!(many, Room { parcels: MAX_DEPTH - 2, senders: PROVEN - 2 });
-        assert_eq!(board.put(id(1), parcels(many.parcels), many), PROVEN - 2);
+        assert_eq!(board.rooms(&[id(1)]), [MAX_DEPTH - UNPROVEN]);
+        assert_eq!(board.put(id(1), parcels(MAX_DEPTH - UNPROVEN)), PROVEN - UNPROVEN);
         // One failure among many successes is nothing; two in a row give back what was claimed ahead.
         assert!(board.learn(id(1), false, Duration::from_secs(10)).is_empty());
-        assert_eq!(board.learn(id(1), false, Duration::from_secs(10)).len(), MAX_DEPTH - 2);
+        assert_eq!(board.learn(id(1), false, Duration::from_secs(10)).len(), MAX_DEPTH - UNPROVEN);
         for _ in 0..PROVEN {
             assert!(board.next(id(1)).is_none());
         }
-        assert_eq!(board.rooms(&[id(1)]), [few]);
+        assert_eq!(board.rooms(&[id(1)]), [UNPROVEN]);
+    }
+
+    #[test]
+    fn what_was_claimed_is_sent_although_everybody_has_left_meanwhile() {
+        let board = Board::default();
+        board.learn(id(1), true, Duration::from_millis(1));
+        assert_eq!(board.put(id(1), parcels(PROVEN)), PROVEN);
+        for _ in 0..PROVEN {
+            assert!(board.next(id(1)).is_some());
+        }
+        assert!(board.rooms(&[id(1)])[0] > 0, "more is claimed while all of them send");
+        for _ in 0..PROVEN {
+            assert!(board.next(id(1)).is_none(), "and then they find nothing more");
+        }
+        assert_eq!(board.put(id(1), parcels(3)), 3);
     }
 
     #[test]
     fn a_slow_receiver_is_not_claimed_ahead_for() {
         let board = Board::default();
         board.learn(id(1), true, Duration::from_secs(3));
-        assert_eq!(board.rooms(&[id(1)]), [Room { parcels: PROVEN, senders: PROVEN }]);
+        assert_eq!(board.rooms(&[id(1)]), [PROVEN]);
     }
 
     #[test]
     fn receivers_that_are_not_well_leave_half_of_the_places_to_others() {
         let board = Board::default();
         let endpoints: Vec<Uuid> = (0..200).map(id).collect();
-        let rooms = board.rooms(&endpoints);
-        for (endpoint, room) in endpoints.iter().zip(&rooms) {
-            board.put(*endpoint, parcels(room.parcels), *room);
+        let mut busy = 0;
+        for (endpoint, room) in endpoints.iter().zip(board.rooms(&endpoints)) {
+            if room > 0 {
+                busy += board.put(*endpoint, parcels(room));
+            }
         }
-        let busy: usize = rooms.iter().map(|room| room.senders.min(room.parcels)).sum();
         assert_eq!(busy, UNPROVEN_PLACES);
         let (sick, well) = (id(1_000), id(1_001));
         board.learn(well, true, Duration::from_millis(5));
         let rooms = board.rooms(&[sick, well]);
-        assert_eq!(rooms[0], Room { parcels: 0, senders: 0 });
-        assert_eq!(rooms[1].senders, PROVEN);
+        assert!(rooms[0] == 0 && rooms[1] > PROVEN, "{rooms:?}");
+        assert_eq!(board.put(well, parcels(rooms[1])), PROVEN);
     }
 
     #[test]
@@ -257,8 +286,9 @@ mod tests {
             board.learn(*endpoint, true, Duration::from_millis(1));
         }
         let rooms = board.rooms(&endpoints);
-        assert!(rooms.iter().all(|room| room.senders > 0 && room.parcels > 0), "everybody gets a turn");
-        assert_eq!(rooms.iter().map(|room| room.senders.min(room.parcels)).sum::<usize>(), PLACES);
-        assert!(rooms.iter().map(|room| room.parcels).sum::<usize>() <= MAX_HELD);
+        assert!(rooms.iter().all(|room| *room > 0), "everybody gets a turn");
+        assert!(rooms.iter().sum::<usize>() <= MAX_HELD);
+        let busy: usize = endpoints.iter().zip(rooms).map(|(one, room)| board.put(*one, parcels(room))).sum();
+        assert!((PLACES..PLACES + endpoints.len()).contains(&busy), "{busy}");
     }
 }

@@ -239,31 +239,51 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ),
     // Webhooks, messages and rules.
     (
+        "endpoints of a tenant",
+        "SELECT endpoint_id, url FROM webhook_endpoints WHERE tenant_id = $1 ORDER BY endpoint_id",
+    ),
+    ("endpoint whose turn it is", "SELECT tenant_id, url FROM webhook_endpoints WHERE endpoint_id = $1"),
+    (
         "due deliveries of an endpoint",
-        "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND endpoint_id = $2 AND status IN ('pending', 'delivering') AND due_at <= $3
-         ORDER BY due_at LIMIT $4",
+        "SELECT delivery_id FROM webhook_deliveries
+         WHERE endpoint_id = $1 AND status IN ('pending', 'delivering') AND due_at <= $2 ORDER BY due_at LIMIT $3",
     ),
     (
         "next endpoint with deliveries to send",
-        "SELECT tenant_id, endpoint_id FROM webhook_deliveries
-         WHERE status IN ('pending', 'delivering') AND (tenant_id, endpoint_id) > ($1, $2)
-         ORDER BY tenant_id, endpoint_id LIMIT 1",
+        "SELECT endpoint_id FROM webhook_deliveries
+         WHERE status IN ('pending', 'delivering') AND endpoint_id > $1 ORDER BY endpoint_id LIMIT 1",
+    ),
+    (
+        "when to wake for a delivery of an endpoint",
+        "SELECT min(due_at) FROM webhook_deliveries WHERE endpoint_id = $1 AND status IN ('pending', 'delivering')",
     ),
     (
         "deliveries, newest first",
-        "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 ORDER BY created_at DESC, delivery_id DESC LIMIT $2",
+        "SELECT delivery_id, payload FROM webhook_deliveries WHERE tenant_id = $1 ORDER BY delivery_id DESC LIMIT $2",
     ),
     (
         "deliveries by status, newest first",
         "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND status = $2 ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
+         WHERE tenant_id = $1 AND status = $2 ORDER BY delivery_id DESC LIMIT $3",
     ),
     (
-        "deliveries of an endpoint, newest first",
+        "deliveries of an endpoint by status, newest first",
         "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4",
+    ),
+    (
+        "deliveries of an endpoint that is gone",
+        "SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2
+         ORDER BY status, delivery_id LIMIT $3",
+    ),
+    (
+        "next endpoint of a tenant with deliveries",
+        "SELECT endpoint_id FROM webhook_deliveries
+         WHERE tenant_id = $1 AND endpoint_id > $2 ORDER BY endpoint_id LIMIT 1",
+    ),
+    (
+        "deliveries about an object",
+        "SELECT payload FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2",
     ),
     (
         "due messages of a tenant",

@@ -41,6 +41,7 @@ macro_rules! fetch_all {
 
 mod catalogue;
 mod conditions;
+mod deliveries;
 mod hot_paths;
 mod migrations;
 mod transactions;

@@ -282,8 +282,8 @@ async fn a_delivery_says_what_happened_and_is_signed(stage: &Scripted) {
     assert_eq!(header("x-webhook-event"), "rule.triggered");
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(format!("{}.{}", header("x-webhook-timestamp"), posted.body).as_bytes());
-    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(header("x-webhook-signature"), format!("sha256={hex}"));
+    let hex: Vec<String> = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(header("x-webhook-signature"), format!("sha256={}", hex.concat()));
     let payload: Value = serde_json::from_str(&posted.body).unwrap();
     let expected = json!({
         "event": "rule.triggered",
