@@ -4,14 +4,18 @@ mod account;
 mod billing;
 mod keys;
 mod objects;
+mod rules;
 mod signals;
 mod system;
 mod usage;
+mod webhooks;
 
 pub use account::*;
 pub use billing::*;
 pub use keys::*;
 pub use objects::*;
+pub use rules::*;
 pub use signals::*;
 pub use system::*;
 pub use usage::*;
+pub use webhooks::*;

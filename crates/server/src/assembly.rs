@@ -53,9 +53,9 @@ pub enum StartError {
 }
 
 /// Puts the use cases on their database without listening: for commands, and for measuring them.
-pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Service, StartError> {
+pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Arc<Service>, StartError> {
     let public_url = config.public_url_at(config.listen)?;
-    assemble_for(config, clock, random, Workers::default(), &public_url).await
+    assemble_for(config, clock, random, Workers::default(), &public_url, analyzer(config)?).await
 }
 
 /// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
@@ -65,7 +65,8 @@ pub(crate) async fn assemble_for(
     random: Random,
     workers: Workers,
     public_url: &Url,
-) -> Result<Service, StartError> {
+    analyzer: Arc<dyn Analyzer>,
+) -> Result<Arc<Service>, StartError> {
     // The one TLS implementation of everything that calls out; already there when a test starts a second service.
     let _ = rustls::crypto::ring::default_provider().install_default();
     prepare_data_directory(config)?;
@@ -94,9 +95,9 @@ pub(crate) async fn assemble_for(
         workers,
         mailer,
         letters: Letters::new(public_url.as_str()),
-        analyzer: analyzer(config)?,
+        analyzer,
     };
-    Ok(Service::new(foundations, options(config))?)
+    Ok(Service::start(foundations, options(config))?)
 }
 
 fn options(config: &Config) -> Options {
@@ -119,6 +120,10 @@ fn options(config: &Config) -> Options {
         low_balance_cents: config.billing.low_balance_cents,
         topup_min_cents: config.billing.topup_min_cents,
         topup_max_cents: config.billing.topup_max_cents,
+        allow_private_targets: config.allow_private_targets,
+        webhook_max_attempts: config.webhooks.max_attempts,
+        webhook_retry_base: config.webhooks.retry_base,
+        webhook_timeout: config.webhooks.timeout,
         tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
         tariffs: config
             .prices
@@ -182,7 +187,7 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
     Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
-fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
     let ours = &config.analyzer;
     if ours.kind == AnalyzerKind::Embedded {
         return Ok(Arc::new(StandIn));

@@ -13,11 +13,13 @@ mod identities;
 mod keys;
 mod objects;
 mod openapi;
+mod rules;
 mod sign_in;
 mod signals;
 mod surroundings;
 mod two_factor;
 mod usage;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -128,6 +130,9 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::list))
         .routes(routes!(signals::put, signals::delete))
         .routes(routes!(signals::backfill, signals::start_backfill))
+        .routes(routes!(rules::list, rules::create))
+        .routes(routes!(rules::read, rules::update, rules::delete))
+        .routes(routes!(rules::firings))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
         .routes(routes!(billing::balance))
@@ -135,4 +140,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(billing::open_checkout))
         .routes(routes!(billing::checkout))
         .routes(routes!(usage::usage))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::deliveries))
+        .routes(routes!(webhooks::replay))
 }

@@ -1,4 +1,4 @@
-//! One analysis: what is read, what is asked, and everything that follows, written together.
+//! One analysis: what is read and what is asked. What follows is written by the concluder.
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -6,10 +6,9 @@ use std::time::Instant;
 use analyzer::{Failure, Findings, Inquiry};
 use model::compaction::Folded;
 use model::{Answer, CompactedState, Dossier, DossierEvent, Question, TenantId, Timestamp, dossier};
-use store::analyses::{self, NewAnswer, NewAnswers, Summary};
-use store::ledger::{self, AnalysisCharge};
+use store::analyses::{self, Summary};
 use store::signals::Signal;
-use store::{Conn, signals, tenants};
+use store::{Conn, ledger, signals, tenants};
 use uuid::Uuid;
 
 use crate::{Error, Kind, Result, Service, internal};
@@ -19,7 +18,7 @@ const READ_AT_ONCE: i64 = 1_000;
 
 /// The questions of a tenant that are asked, ready to be.
 pub(crate) struct Asked {
-    signals: Vec<Signal>,
+    pub(crate) signals: Vec<Signal>,
     questions: Vec<Question>,
 }
 
@@ -27,28 +26,23 @@ pub(crate) struct Asked {
 pub(crate) struct History {
     pub(crate) asked: Asked,
     state: String,
-    read_seq: i64,
+    /// When the object began, which tells it from a later one of the same name.
+    pub(crate) since: Timestamp,
+    /// The newest event that was read.
+    pub(crate) read_seq: i64,
     /// The summary, where events were folded into it.
-    folded: Option<Summary>,
+    pub(crate) folded: Option<Summary>,
     /// Whether the raw events go once they were read.
-    drop_events: bool,
+    pub(crate) drop_events: bool,
 }
 
 /// What an analyzer found, with the answers that could be made of it.
 pub(crate) struct Found {
     pub(crate) answers: Vec<Answer>,
     pub(crate) model: String,
-    input_tokens: u64,
-    output_tokens: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
     pub(crate) latency_ms: u64,
-}
-
-/// Whose analysis it is, for the ledger.
-pub(crate) struct Occasion<'a> {
-    pub(crate) tenant: TenantId,
-    pub(crate) object_id: Option<&'a str>,
-    pub(crate) batch_id: Option<Uuid>,
-    pub(crate) is_sync: bool,
 }
 
 /// Which of a tenant's enabled signals are asked.
@@ -127,13 +121,15 @@ impl Service {
             summary.state.sample_messages.clear();
         }
         let folded = if folded == known { None } else { folded };
-        Ok(Some(History { asked, state: told.render(), read_seq, folded, drop_events }))
+        let since = subject.first_seen;
+        Ok(Some(History { asked, state: told.render(), since, read_seq, folded, drop_events }))
     }
 
     /// An object of which only these events are told.
     pub(crate) fn read_events(
         object_type: &str,
         events: Vec<DossierEvent>,
+        since: Timestamp,
         read_seq: i64,
         asked: Asked,
     ) -> History {
@@ -143,7 +139,7 @@ impl Service {
             summary: None,
             recent: events,
         };
-        History { asked, state: told.render(), read_seq, folded: None, drop_events: false }
+        History { asked, state: told.render(), since, read_seq, folded: None, drop_events: false }
     }
 
     /// Asks the analyzer.
@@ -198,64 +194,6 @@ impl Service {
         (pace.allowed(now), pace.resume_at(now))
     }
 
-    /// Writes what follows from an analysis of an object, in the caller's transaction: answers, counts, summary, charge.
-    pub(crate) async fn conclude(
-        &self,
-        conn: &mut Conn,
-        read: &History,
-        found: &Found,
-        occasion: &Occasion<'_>,
-    ) -> Result<()> {
-        let now = self.clock.now();
-        let shard = self.random.shard();
-        let object_id = occasion.object_id.ok_or_else(|| internal("an analysis of no object"))?;
-        let answers: Vec<NewAnswer> =
-            found.answers.iter().filter_map(|answer| kept(answer, &read.asked.signals)).collect();
-        let new = NewAnswers {
-            tenant: occasion.tenant,
-            object_id,
-            answers: &answers,
-            model: &found.model,
-            read_seq: read.read_seq,
-            now,
-        };
-        let exists = analyses::put_answers(conn, &new, shard).await?;
-        if exists && let Some(summary) = &read.folded {
-            analyses::put_summary(conn, occasion.tenant, object_id, summary).await?;
-        }
-        if exists && read.drop_events {
-            analyses::drop_events(conn, occasion.tenant, object_id, read.read_seq).await?;
-        }
-        // What was asked is paid, also when the object has gone meanwhile.
-        self.charge(conn, found, occasion).await
-    }
-
-    /// Charges an analysis, in the caller's transaction. Returns nothing: the price is a function of what was found.
-    pub(crate) async fn charge(&self, conn: &mut Conn, found: &Found, occasion: &Occasion<'_>) -> Result<()> {
-        let charge = self.options.tariff_of(&found.model).charge(found.input_tokens, found.output_tokens);
-        let keys: Vec<&str> = found.answers.iter().map(|answer| answer.signal.as_str()).collect();
-        let now = self.clock.now();
-        let line = AnalysisCharge {
-            entry_id: self.random.id(now),
-            micros: charge.micros,
-            cost_usd: charge.cost_usd(),
-            cost_margin: charge.cost_margin(),
-            model: &found.model,
-            object_id: occasion.object_id,
-            input_tokens: i64::try_from(found.input_tokens).unwrap_or(i64::MAX),
-            output_tokens: i64::try_from(found.output_tokens).unwrap_or(i64::MAX),
-            batch_id: occasion.batch_id,
-            is_sync: occasion.is_sync,
-            signal_keys: &keys,
-        };
-        let shard = self.random.shard();
-        let balance = ledger::charge(conn, occasion.tenant, &line, self.options.metering, now, shard).await?;
-        if let Some(balance) = balance {
-            self.warn_of_low_balance(conn, occasion.tenant, balance).await?;
-        }
-        Ok(())
-    }
-
     /// What an analysis is charged, in micro-dollars.
     pub(crate) fn price_of(&self, found: &Found) -> i64 {
         if !self.options.metering {
@@ -273,13 +211,6 @@ impl Service {
     }
 }
 
-impl Found {
-    /// Tokens read and written.
-    pub(crate) fn tokens(&self) -> (u64, u64) {
-        (self.input_tokens, self.output_tokens)
-    }
-}
-
 pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = DossierEvent>) {
     for event in events {
         let folded = Folded {
@@ -292,19 +223,6 @@ pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = D
         let state = CompactedState::fold(summary.take().map(|summary| summary.state), folded);
         *summary = Some(Summary { through_seq: event.seq, through_time: event.received_at, state });
     }
-}
-
-fn kept(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
-    let signal = signals.iter().find(|signal| signal.key == answer.signal)?;
-    Some(NewAnswer {
-        signal_id: signal.signal_id,
-        is_noul: answer.noul.is_some(),
-        value: answer.value(),
-        choice: answer.choice.clone(),
-        // Names and finite numbers: there is nothing that JSON cannot write.
-        probabilities: answer.probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
-        confidence: answer.confidence,
-    })
 }
 
 /// What a caller who waits is told of an analyzer's failure.

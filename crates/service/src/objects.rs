@@ -303,14 +303,14 @@ async fn summaries(
 }
 
 /// What a comparison of an enabled signal may say.
-fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
+pub(crate) fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
     let signal = enabled.iter().find(|signal| signal.key == key)?;
     let kind = signal.kind.parse().ok()?;
     let question = Question::parse(key, kind, &signal.instructions, signal.criteria.as_deref()).ok()?;
     Some(SignalShape::from(&question))
 }
 
-async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
+pub(crate) async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
     let all = signals::of_tenant(conn, tenant).await?;
     Ok(all.into_iter().filter(|signal| signal.enabled).collect())
 }
@@ -327,7 +327,7 @@ fn results(enabled: &[Signal], answers: &[KeptAnswer]) -> Result<(Vec<SignalResu
     Ok((analysis, pending))
 }
 
-fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResult> {
+pub(crate) fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResult> {
     let kind: SignalType = signal.kind.parse().map_err(internal)?;
     let probabilities =
         answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;

@@ -1,22 +1,32 @@
-//! Takes away what has run out: sessions, reset links, throttles, idempotency keys, and events past their retention.
+//! Takes away what has run out: sessions, reset links, throttles, idempotency keys, old firings, and events past their
+//! retention.
 //! Late is harmless: every reader checks the time itself.
 
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
-use store::{Conn, Store, analyses, retention, sessions, tenants};
+use store::{Conn, Store, analyses, deliveries, firings, retention, rules, sessions, tenants};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::analysis::fold;
-use crate::{Clock, Error, Result, Throttle};
+use crate::webhooks::drop_deliveries;
+use crate::{Clock, Error, Random, Result, Throttle};
 
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// Rows of one step: few enough that no request waits for a sweep.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);
+/// How long a delivery can be looked at after its receiver took it.
+const DELIVERED_KEPT: Duration = Duration::from_hours(24 * 30);
+/// How long one that was given up can be replayed.
+const DEAD_KEPT: Duration = Duration::from_hours(24 * 90);
 /// Minutes are counted for the last day; the rest of this is room.
 const MINUTES_KEPT: Duration = Duration::from_hours(48);
+/// How long firings are kept.
+const FIRINGS_KEPT: Duration = Duration::from_hours(90 * 24);
+/// An analysis that began while a condition was alive has ended by then, and writes no state of it any more.
+const RETIRED_FOR: Duration = Duration::from_mins(5);
 
 pub(crate) struct Sweeper {
     store: Store,
@@ -59,6 +69,62 @@ impl Sweeper {
                     retention::drop_minutes(conn, now - MINUTES_KEPT, tenant.tenant_id).await
                 })
                 .await?;
+            self.sweep_firings(tenant.tenant_id, now).await?;
+            self.sweep_deliveries(tenant.tenant_id, now).await?;
+        }
+        self.sweep_conditions(now - RETIRED_FOR).await
+    }
+
+    /// Removes deliveries that ended long ago, and what is left of those of endpoints that are gone.
+    async fn sweep_deliveries(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        for (status, kept) in [("delivered", DELIVERED_KEPT), ("dead", DEAD_KEPT)] {
+            let before = now - kept;
+            while self
+                .store
+                .write("sweep_deliveries", async |conn: &mut Conn| {
+                    let made_before = Random::smallest_id(before);
+                    deliveries::drop_ended(conn, tenant, status, made_before, before, STEP).await
+                })
+                .await?
+                > 0
+            {}
+        }
+        let orphaned = self
+            .store
+            .read("orphaned_deliveries", async |conn| deliveries::orphaned(conn, tenant).await)
+            .await?;
+        for endpoint in orphaned {
+            drop_deliveries(&self.store, tenant, endpoint).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes firings past their time, and counts of mails from before today.
+    async fn sweep_firings(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        while self
+            .store
+            .write("sweep_firings", async |conn: &mut Conn| {
+                firings::drop_tallies(conn, tenant, now.date()).await?;
+                firings::drop_before(conn, tenant, now - FIRINGS_KEPT, STEP).await
+            })
+            .await?
+            > 0
+        {}
+        Ok(())
+    }
+
+    /// Removes where conditions that were given up stood with objects.
+    async fn sweep_conditions(&self, before: Timestamp) -> Result<()> {
+        let retired =
+            self.store.read("retired_conditions", async |conn| rules::retired(conn, before).await).await?;
+        for (tenant, condition) in retired {
+            while !self
+                .store
+                .write("sweep_condition", async |conn: &mut Conn| {
+                    rules::sweep_retired(conn, tenant, condition, STEP).await
+                })
+                .await?
+            {}
         }
         Ok(())
     }

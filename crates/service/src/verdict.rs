@@ -9,7 +9,8 @@ use store::{Conn, jobs, sync_leases};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
-use crate::analysis::{Asked, History, Occasion, Which, refusal};
+use crate::analysis::{Asked, History, Which, refusal};
+use crate::concluder::{About, Conclusion};
 use crate::{Error, Kind, Result, Service, internal};
 
 /// How much longer than the analyzer's deadline a place in flight is held: a crashed node's places are free after that.
@@ -54,24 +55,20 @@ impl Service {
             let read =
                 self.read_for_verdict(tenant, object_id, last_seq, events, include_history, asked).await?;
             let found = self.ask(&read).await.map_err(refusal)?;
-            let occasion = Occasion { tenant, object_id: Some(object_id), batch_id: None, is_sync: true };
-            let covered = queued.filter(|_| include_history && signals.is_none());
-            self.store
-                .write("verdict", async |conn: &mut Conn| {
-                    self.conclude(conn, &read, &found, &occasion).await?;
-                    if let Some(version) = covered {
-                        jobs::clear_covered(conn, tenant, object_id, version, last_seq).await?;
-                    }
-                    Ok::<_, Error>(())
-                })
-                .await?;
-            self.cache.forget(tenant, object_id);
-            let (model, latency_ms) = (found.model, found.latency_ms);
+            let conclusion = Arc::new(Conclusion {
+                tenant,
+                found,
+                about: Some(About { object_id: object_id.to_owned(), read }),
+                job: None,
+                covers: queued.filter(|_| include_history && signals.is_none()),
+            });
+            self.concluder.conclude(Arc::clone(&conclusion)).await?;
+            let found = &conclusion.found;
             Ok(ModerationVerdict {
                 analyzed: true,
-                model,
-                latency_ms,
-                answers: found.answers,
+                model: found.model.clone(),
+                latency_ms: found.latency_ms,
+                answers: found.answers.clone(),
                 reason: None,
                 ..verdict
             })
@@ -93,8 +90,9 @@ impl Service {
                 .store
                 .read("verdict_subject", async |conn| store::analyses::subject(conn, tenant, object_id).await)
                 .await?;
-            let object_type = subject.map_or_else(String::new, |subject| subject.object_type);
-            return Ok(Self::read_events(&object_type, self.told(events), last_seq, asked));
+            let subject = subject.ok_or_else(deleted)?;
+            let told = self.told(events);
+            return Ok(Self::read_events(&subject.object_type, told, subject.first_seen, last_seq, asked));
         }
         let read = self
             .store
@@ -102,7 +100,7 @@ impl Service {
                 self.read_history(conn, tenant, object_id, Some(last_seq), asked).await
             })
             .await?;
-        read.ok_or_else(|| Error::new(Kind::NotFound, "the object was deleted"))
+        read.ok_or_else(deleted)
     }
 
     /// Events of a request as a dossier tells them.
@@ -166,4 +164,8 @@ impl Service {
             Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
         }
     }
+}
+
+fn deleted() -> Error {
+    Error::new(Kind::NotFound, "the object was deleted")
 }

@@ -10,9 +10,11 @@ pub mod bulk_runs;
 pub mod checkouts;
 pub mod conditions;
 pub mod database;
+pub mod deliveries;
 mod deployment;
 mod dialect;
 mod error;
+pub mod firings;
 pub mod identities;
 pub mod jobs;
 pub mod keys;
@@ -27,6 +29,7 @@ mod pending;
 pub mod rate_budgets;
 pub mod recording;
 pub mod retention;
+pub mod rules;
 pub mod sessions;
 pub mod signals;
 pub mod sync_leases;
@@ -37,12 +40,13 @@ pub mod unpaid;
 pub mod usage;
 pub mod users;
 mod wakeups;
+pub mod webhooks;
 
 pub use database::{Backend, Database};
 pub use error::{Error, Result};
 pub use pending::Pending;
 pub use transaction::{Conn, StoreError};
-pub use wakeups::Listener;
+pub use wakeups::{Heard, Listener};
 
 /// The service's memory: one database, on either backend, at the newest schema.
 #[derive(Clone)]

@@ -30,6 +30,7 @@ mod rate_limits;
 mod refusals;
 mod registration;
 mod retention;
+mod rules;
 mod scheduler;
 mod scripted_analyzer;
 mod secrets_in_logs;

@@ -265,8 +265,30 @@ const HOT_PATHS: &[(&str, &str)] = &[
         "SELECT delivery_id, payload FROM webhook_deliveries
          WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
     ),
-    ("due messages", "SELECT tenant_id, message_id FROM outbox WHERE channel = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3"),
+    (
+        "due messages of a tenant",
+        "SELECT tenant_id, message_id FROM outbox
+         WHERE channel = $1 AND tenant_id = $2 AND due_at <= $3 ORDER BY due_at LIMIT $4",
+    ),
+    (
+        "next tenant with messages to send",
+        "SELECT tenant_id FROM outbox WHERE channel = $1 AND tenant_id > $2 ORDER BY tenant_id LIMIT 1",
+    ),
     ("when to wake for a message", "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1"),
+    ("where conditions stand with an object", "SELECT matched, fired_at FROM rule_states WHERE tenant_id = $1 AND object_id = $2"),
+    (
+        "sweep of a condition that is gone",
+        "DELETE FROM rule_states WHERE (tenant_id, object_id, condition_id) IN (
+             SELECT tenant_id, object_id, condition_id FROM rule_states
+             WHERE tenant_id = $1 AND condition_id = $2 LIMIT $3)",
+    ),
+    (
+        "sweep of firings",
+        "DELETE FROM rule_firings WHERE (tenant_id, firing_id) IN (
+             SELECT tenant_id, firing_id FROM rule_firings WHERE tenant_id = $1 AND fired_at < $2
+             ORDER BY fired_at LIMIT $3)",
+    ),
+    ("messages about an object", "SELECT channel FROM outbox WHERE tenant_id = $1 AND object_id = $2"),
     (
         "firings, newest first",
         "SELECT firing_id, detail FROM rule_firings
