@@ -67,8 +67,7 @@ pub(crate) async fn assemble_for(
     public_url: &Url,
     analyzer: Arc<dyn Analyzer>,
 ) -> Result<Arc<Service>, StartError> {
-    // The one TLS implementation of everything that calls out; already there when a test starts a second service.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     prepare_data_directory(config)?;
     let sealer = sealer(config, &random)?;
     let store = Store::open(&config.database_address()).await?;
@@ -117,13 +116,13 @@ fn options(config: &Config) -> Options {
         analyzer_timeout: config.analyzer.timeout,
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
-        low_balance_cents: config.billing.low_balance_cents,
-        topup_min_cents: config.billing.topup_min_cents,
-        topup_max_cents: config.billing.topup_max_cents,
         allow_private_targets: config.allow_private_targets,
         webhook_max_attempts: config.webhooks.max_attempts,
         webhook_retry_base: config.webhooks.retry_base,
         webhook_timeout: config.webhooks.timeout,
+        low_balance_cents: config.billing.low_balance_cents,
+        topup_min_cents: config.billing.topup_min_cents,
+        topup_max_cents: config.billing.topup_max_cents,
         tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
         tariffs: config
             .prices
@@ -187,7 +186,13 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
     Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
+/// The one TLS implementation of everything that calls out; already there when a test starts a second service.
+fn install_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    install_tls();
     let ours = &config.analyzer;
     if ours.kind == AnalyzerKind::Embedded {
         return Ok(Arc::new(StandIn));

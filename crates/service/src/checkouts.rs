@@ -130,7 +130,7 @@ impl Service {
         }
         match stripe.session(session_id).await {
             Ok(session) if session.id == session_id => {
-                let settled = self.settle_payment(&session).await?;
+                let settled = self.settle_session(&session).await?;
                 // Whoever credited it first: what the caller reads next says so.
                 Ok(matches!(settled, Settled::Credited | Settled::Already))
             }
@@ -163,15 +163,15 @@ impl Service {
         if !event.data.object.has_good_id() {
             return Err(Error::bad_request("the session has no usable id"));
         }
-        self.settle_payment(&event.data.object).await?;
+        self.settle_session(&event.data.object).await?;
         Ok(())
     }
 
     /// Credits the checkout of a session if it is paid and was not credited yet.
-    async fn settle_payment(&self, session: &Session) -> Result<Settled> {
+    async fn settle_session(&self, session: &Session) -> Result<Settled> {
         let settled = self
             .store
-            .write("settle_checkout", async |conn: &mut Conn| self.settle_payment_in(conn, session).await)
+            .write("settle_checkout", async |conn: &mut Conn| self.settle_in(conn, session).await)
             .await?;
         let outcome = match settled {
             Settled::Credited => {
@@ -199,7 +199,7 @@ impl Service {
         Ok(settled)
     }
 
-    async fn settle_payment_in(&self, conn: &mut Conn, session: &Session) -> Result<Settled> {
+    async fn settle_in(&self, conn: &mut Conn, session: &Session) -> Result<Settled> {
         let mut found = checkouts::find_by_session(conn, &session.id).await?;
         if let (None, Some(checkout_id)) = (&found, session.checkout_id()) {
             found = checkouts::find(conn, checkout_id).await?;

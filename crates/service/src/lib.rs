@@ -160,12 +160,6 @@ pub struct Options {
     pub metering: bool,
     /// Whether an empty balance pauses analyses; else it may go negative.
     pub block: bool,
-    /// Below this a mail warns.
-    pub low_balance_cents: u32,
-    /// The smallest top-up.
-    pub topup_min_cents: u32,
-    /// The largest top-up.
-    pub topup_max_cents: u32,
     /// Whether addresses that strangers name may lead into private networks.
     pub allow_private_targets: bool,
     /// How often a webhook delivery is tried.
@@ -174,6 +168,12 @@ pub struct Options {
     pub webhook_retry_base: Duration,
     /// How long a receiver may take, in all.
     pub webhook_timeout: Duration,
+    /// Below this a mail warns.
+    pub low_balance_cents: u32,
+    /// The smallest top-up.
+    pub topup_min_cents: u32,
+    /// The largest top-up.
+    pub topup_max_cents: u32,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.

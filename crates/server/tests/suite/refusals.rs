@@ -14,7 +14,7 @@ use crate::signer::Signer;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Method and path of the specification's tables "API keys", "Billing", "Usage", "Rules", "Webhooks", "Account" and
+/// Method and path of the specification's tables "Webhooks", "Rules", "API keys", "Billing", "Usage", "Account" and
 /// "Console endpoints".
 const PROMISED: &[(&str, &str)] = &[
     ("get", "/v1/api_keys"),
@@ -22,12 +22,6 @@ const PROMISED: &[(&str, &str)] = &[
     ("patch", "/v1/api_keys/{key_id}"),
     ("delete", "/v1/api_keys/{key_id}"),
     ("post", "/v1/api_keys/{key_id}/rotate"),
-    ("get", "/v1/billing"),
-    ("get", "/v1/billing/ledger"),
-    ("post", "/v1/billing/checkout"),
-    ("get", "/v1/billing/checkout/{session_id}"),
-    ("get", "/v1/usage"),
-    ("post", "/webhooks/stripe"),
     ("get", "/v1/rules"),
     ("post", "/v1/rules"),
     ("get", "/v1/rules/{rule_id}"),
@@ -41,6 +35,12 @@ const PROMISED: &[(&str, &str)] = &[
     ("delete", "/v1/webhooks/{endpoint_id}"),
     ("get", "/v1/webhook_deliveries"),
     ("post", "/v1/webhook_deliveries/{delivery_id}/replay"),
+    ("get", "/v1/billing"),
+    ("get", "/v1/billing/ledger"),
+    ("post", "/v1/billing/checkout"),
+    ("get", "/v1/billing/checkout/{session_id}"),
+    ("get", "/v1/usage"),
+    ("post", "/webhooks/stripe"),
     ("get", "/v1/me"),
     ("get", "/v1/settings"),
     ("patch", "/v1/settings"),
