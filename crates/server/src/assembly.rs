@@ -67,8 +67,7 @@ pub(crate) async fn assemble_for(
     public_url: &Url,
     analyzer: Arc<dyn Analyzer>,
 ) -> Result<Arc<Service>, StartError> {
-    // The one TLS implementation of everything that calls out; already there when a test starts a second service.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     prepare_data_directory(config)?;
     let sealer = sealer(config, &random)?;
     let store = Store::open(&config.database_address()).await?;
@@ -187,7 +186,13 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
     Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
+/// The one TLS implementation of everything that calls out; already there when a test starts a second service.
+fn install_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    install_tls();
     let ours = &config.analyzer;
     if ours.kind == AnalyzerKind::Embedded {
         return Ok(Arc::new(StandIn));

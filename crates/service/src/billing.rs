@@ -152,22 +152,23 @@ impl Service {
     }
 
     /// Mails the people of an account that its balance is low, in the transaction of the charge that left it at this:
-    /// once, until the balance has been above the mark again.
+    /// once, until the balance has been above the mark again. Says whether it did.
     pub(crate) async fn warn_of_low_balance(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
         balance_micros: i64,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mark = self.low_mark_micros();
         // The row is this transaction's since the charge, so nobody else can be in the same place on any node.
         if balance_micros >= mark || !ledger::mark_low(conn, tenant, mark).await? {
-            return Ok(());
+            return Ok(false);
         }
         self.mail_tenant(conn, tenant, Event::LowBalance, |to| {
             self.letters.low_balance(to, cents(balance_micros), cents(mark))
         })
-        .await
+        .await?;
+        Ok(true)
     }
 
     fn low_mark_micros(&self) -> i64 {

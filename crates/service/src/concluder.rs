@@ -215,8 +215,9 @@ impl Service {
         let paid = batch.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|(conclusion, _)| self.charge_for(conclusion, now)).collect();
-        for charged in ledger::charge(conn, &charges, self.options.metering, now, shard).await? {
-            self.warn_of_low_balance(conn, charged.tenant, charged.after_micros).await?;
+        for account in ledger::charge(conn, &charges, self.options.metering, now, shard).await? {
+            consequences.mails |=
+                self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
         }
         Ok((outcomes, consequences))
     }
