@@ -43,6 +43,7 @@ mod catalogue;
 mod conditions;
 mod hot_paths;
 mod migrations;
+mod search;
 mod transactions;
 mod values;
 
