@@ -100,6 +100,8 @@ pub struct Service {
     bell: Bell,
     /// Rung when a bulk run was started or one of its analyses has ended.
     feeder_bell: Bell,
+    /// Rung when a limit on events is set.
+    sweeper_bell: Bell,
 }
 
 /// What an operator decides about the use cases.
@@ -205,6 +207,7 @@ impl Service {
             cache,
             bell,
             feeder_bell: Bell::default(),
+            sweeper_bell: Bell::default(),
         })
     }
 
@@ -218,7 +221,12 @@ impl Service {
     pub fn start_queues(self: &Arc<Self>) {
         let mailer = self.mailer.clone();
         self.workers.start(|stop| mailer.run(stop));
-        let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
+        let sweeper = sweeper::Sweeper::new(
+            self.store.clone(),
+            self.clock.clone(),
+            self.throttle.clone(),
+            self.sweeper_bell.clone(),
+        );
         self.workers.start(|stop| sweeper.run(stop));
         let (store, bell, clock) = (self.store.clone(), self.bell.clone(), self.clock.clone());
         self.workers.start(|stop| scheduler::listen(store, bell, clock, stop));
