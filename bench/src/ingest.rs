@@ -69,7 +69,7 @@ pub(crate) async fn measure(target: &Target<'_>) -> Result<Vec<Figure>, Box<dyn 
     ])
 }
 
-fn config(url: &str, directory: &std::path::Path) -> Result<Config, Box<dyn Error>> {
+pub(crate) fn config(url: &str, directory: &std::path::Path) -> Result<Config, Box<dyn Error>> {
     let variables = [
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_DATA_DIR", &directory.display().to_string()),

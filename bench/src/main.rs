@@ -1,16 +1,21 @@
 //! What the documentation claims, measured: each figure beside the limit that it must keep.
 //!
-//! `make bench` builds the release binary and runs this with its path.
+//! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads`.
+//! `auspex-bench seed ADDRESS OBJECTS` fills a database and leaves it.
 
 #![expect(clippy::print_stdout, reason = "it prints its findings")]
 
 mod ingest;
 mod load;
 mod process;
+mod reads;
+mod seed;
 mod signing;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use tokio::runtime::Runtime;
 
 use crate::ingest::Target;
 
@@ -38,11 +43,28 @@ impl Figure {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let binary = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: auspex-bench PATH-OF-AUSPEX")?)
-        .canonicalize()?;
-    let mut figures = process::measure(&binary)?;
-    figures.push(signing::measure()?);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    #[expect(clippy::disallowed_methods, reason = "the throw-away cluster that `make bench` starts")]
+    let postgres = std::env::var("AUSPEX_TEST_POSTGRES").ok();
+    match arguments[..] {
+        ["seed", url, objects] => runtime.block_on(reads::seed(url, objects.parse()?)),
+        ["reads"] => judge(&runtime.block_on(reads::measure(postgres.as_deref(), reads::MANY))?),
+        ["reads", objects] => judge(&runtime.block_on(reads::measure(postgres.as_deref(), objects.parse()?))?),
+        [binary] => judge(&measure(&PathBuf::from(binary).canonicalize()?, &runtime, postgres.as_deref())?),
+        _ => Err("usage: auspex-bench PATH-OF-AUSPEX | reads [OBJECTS] | seed ADDRESS OBJECTS".into()),
+    }
+}
+
+/// Everything but reads among many objects, which takes minutes.
+fn measure(
+    binary: &Path,
+    runtime: &Runtime,
+    postgres: Option<&str>,
+) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = process::measure(binary)?;
+    figures.push(signing::measure()?);
     let directory = tempfile::tempdir()?;
     let sqlite = format!("sqlite:{}", directory.path().join("bench.db").display());
     figures.extend(runtime.block_on(ingest::measure(&Target {
@@ -50,13 +72,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         url: &sqlite,
         aims: (40.0, 70.0, 80.0),
     }))?);
-    #[expect(clippy::disallowed_methods, reason = "the throw-away cluster that `make bench` starts")]
-    if let Ok(postgres) = std::env::var("AUSPEX_TEST_POSTGRES") {
-        let target = Target { name: "PostgreSQL", url: &postgres, aims: (25.0, 60.0, 80.0) };
+    if let Some(postgres) = postgres {
+        let target = Target { name: "PostgreSQL", url: postgres, aims: (25.0, 60.0, 80.0) };
         figures.extend(runtime.block_on(ingest::measure(&target))?);
     }
+    Ok(figures)
+}
+
+/// Prints the findings, and fails when a limit is not kept.
+fn judge(figures: &[Figure]) -> Result<(), Box<dyn Error>> {
     println!("{:<58} {:>10} {:>10}", "", "measured", "limit");
-    for figure in &figures {
+    for figure in figures {
         let Figure { what, measured, unit, limit, is_least } = figure;
         let bound = if *is_least { "≥" } else { "≤" };
         let verdict = if figure.is_kept() { "" } else { "  NOT KEPT" };
