@@ -29,6 +29,7 @@ mod registration;
 mod retention;
 mod scheduler;
 mod scripted_analyzer;
+mod search;
 mod secrets_in_logs;
 mod settings;
 mod shell;
