@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::api::EventType;
 use model::{NewEvent, TenantId, Timestamp};
 use proptest::collection::vec;
-use proptest::option::{of, weighted};
+use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
