@@ -1,6 +1,6 @@
 //! What the documentation claims, measured: each figure beside the limit that it must keep.
 //!
-//! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads`.
+//! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`.
 //! `auspex-bench seed ADDRESS OBJECTS` fills a database and leaves it.
 
 #![expect(clippy::print_stdout, reason = "it prints its findings")]
@@ -50,10 +50,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let postgres = std::env::var("AUSPEX_TEST_POSTGRES").ok();
     match arguments[..] {
         ["seed", url, objects] => runtime.block_on(reads::seed(url, objects.parse()?)),
-        ["reads"] => judge(&runtime.block_on(reads::measure(postgres.as_deref(), reads::MANY))?),
-        ["reads", objects] => judge(&runtime.block_on(reads::measure(postgres.as_deref(), objects.parse()?))?),
+        ["reads", objects] => {
+            let objects = objects.parse()?;
+            let mut figures = runtime.block_on(reads::measure(None, objects))?;
+            if let Some(cluster) = &postgres {
+                figures.extend(runtime.block_on(reads::measure(Some(cluster), objects))?);
+            }
+            judge(&figures)
+        }
         [binary] => judge(&measure(&PathBuf::from(binary).canonicalize()?, &runtime, postgres.as_deref())?),
-        _ => Err("usage: auspex-bench PATH-OF-AUSPEX | reads [OBJECTS] | seed ADDRESS OBJECTS".into()),
+        _ => Err("usage: auspex-bench PATH-OF-AUSPEX | reads OBJECTS | seed ADDRESS OBJECTS".into()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use model::Timestamp;
+use model::api::APIKeySecret;
 use server::Server;
 use service::{Clock, Random};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -19,9 +20,7 @@ use crate::load::read_answer;
 use crate::seed::{Seeded, seed as fill};
 use crate::signing::unbound_token;
 
-/// Objects of the large database, unless another number is given.
-pub(crate) const MANY: u64 = 1_000_000;
-/// Objects of the small one.
+/// Objects of the small database.
 const FEW: u64 = 10_000;
 /// Requests of each kind and size.
 const ROUNDS: u64 = 250;
@@ -115,7 +114,8 @@ struct Running {
     server: Server,
     stream: TcpStream,
     buffer: Vec<u8>,
-    token: String,
+    key: APIKeySecret,
+    clock: Clock,
     size: Size,
     /// Where its files are, for as long as it runs.
     _directory: tempfile::TempDir,
@@ -135,21 +135,22 @@ impl Running {
         let begun = Instant::now();
         let tenant = fill(&service, objects, now).await?;
         println!("seeded {objects} objects in {:.0} s", begun.elapsed().as_secs_f64());
-        let token = unbound_token(&service.create_key_for(tenant, None).await?, &clock)?;
+        let key = service.create_key_for(tenant, None).await?;
         service.store().close().await;
-        let server = Server::start(config, clock, random).await?;
+        let server = Server::start(config, clock.clone(), random).await?;
         let stream = TcpStream::connect(server.address()).await?;
         stream.set_nodelay(true)?;
         let (buffer, size) = (vec![0; 64 * 1024], Size { objects, now });
-        Ok(Self { server, stream, buffer, token, size, _directory: directory })
+        Ok(Self { server, stream, buffer, key, clock, size, _directory: directory })
     }
 
     /// How long one request takes.
     async fn time(&mut self, kind: &Kind, n: u64) -> Result<Duration, Box<dyn Error>> {
         use tokio::io::AsyncWriteExt as _;
         let path = (kind.path)(n, &self.size);
+        let token = unbound_token(&self.key, &self.clock)?;
         let request =
-            format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\r\n", self.token);
+            format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\r\n");
         let begun = Instant::now();
         self.stream.write_all(request.as_bytes()).await?;
         let answer = read_answer(&mut self.stream, &mut self.buffer).await?;
@@ -181,26 +182,13 @@ pub(crate) async fn seed(url: &str, objects: u64) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Reads on SQLite, and on PostgreSQL where there is one.
-pub(crate) async fn measure(postgres: Option<&str>, many: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let mut figures = measure_on("SQLite", None, many).await?;
-    if let Some(cluster) = postgres {
-        figures.extend(measure_on("PostgreSQL", Some(cluster), many).await?);
-    }
-    Ok(figures)
-}
-
-async fn measure_on(name: &str, url: Option<&str>, many: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let mut few = Running::start(url, FEW).await?;
-    let mut many = Running::start(url, many).await?;
+/// Reads on PostgreSQL, if a cluster is named, else on SQLite.
+pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite" };
+    let mut few = Running::start(cluster, FEW).await?;
+    let mut many = Running::start(cluster, many).await?;
     let mut times: Vec<(Vec<f64>, Vec<f64>)> = KINDS.iter().map(|_| (Vec::new(), Vec::new())).collect();
-    let begun = Instant::now();
     for n in 0..ROUNDS {
-        // A token lives for five minutes.
-        if begun.elapsed() > Duration::from_mins(4) {
-            println!("{name}: stopped after {n} rounds, which took four minutes");
-            break;
-        }
         for (kind, (of_few, of_many)) in KINDS.iter().zip(&mut times) {
             of_few.push(few.time(kind, n).await?.as_secs_f64() * 1e3);
             of_many.push(many.time(kind, n).await?.as_secs_f64() * 1e3);

@@ -9,12 +9,12 @@ use model::{TenantId, Timestamp};
 use service::Service;
 use sqlx::{AssertSqlSafe, QueryBuilder};
 use store::grams::{self, Text};
-use store::recording::{SHARDS, minute_of};
+use store::recording::{SHARDS, hour_of, minute_of};
 use store::{Backend, Conn};
 use uuid::Uuid;
 
-/// Objects of one transaction.
-const BATCH: u64 = 20_000;
+/// Objects of one transaction: many, because each touches most pages of every index.
+const BATCH: u64 = 200_000;
 /// Rows of one statement.
 const ROWS: usize = 500;
 /// When objects were last seen: any time within this.
@@ -111,8 +111,8 @@ struct Answer<'a> {
     probabilities: Option<&'static str>,
 }
 
-/// Events by minute of receipt and by the counter's row.
-type Minutes = BTreeMap<(Timestamp, i64), i64>;
+/// Events by the start of the minute or hour of receipt and by the counter's row.
+type Counts = BTreeMap<(Timestamp, i64), i64>;
 
 /// Runs one expression with a native connection, written once for both databases.
 macro_rules! on_either {
@@ -144,10 +144,11 @@ pub(crate) async fn seed(service: &Service, objects: u64, now: Timestamp) -> Res
         // Room for the upper levels of every index, for as long as this fills them.
         run(store, "PRAGMA cache_size = -1000000").await?;
     }
-    let mut minutes = Minutes::new();
+    let mut minutes = Counts::new();
     for first in (0..objects).step_by(usize::try_from(BATCH)?) {
-        let batch: Vec<Seeded> =
+        let mut batch: Vec<Seeded> =
             (first..objects.min(first + BATCH)).map(|number| Seeded::new(number, now)).collect();
+        batch.sort_by(|a, b| a.object_id.cmp(&b.object_id));
         store.write("seed", async |conn: &mut Conn| write(conn, tenant, questions, &batch).await).await?;
         for object in batch.iter().filter(|object| object.seen >= now - COUNTED) {
             let shard = i64::from(object.object_id.bytes().last().unwrap_or(0) % SHARDS);
@@ -237,22 +238,27 @@ const ROLLUPS: [&str; 2] = [
      WHERE answers.tenant_id = $1 GROUP BY answers.tenant_id, answers.signal_id, coalesce(choice, '')",
 ];
 
-async fn roll_up(conn: &mut Conn, tenant: TenantId, minutes: &Minutes) -> store::Result<()> {
+async fn roll_up(conn: &mut Conn, tenant: TenantId, minutes: &Counts) -> store::Result<()> {
     for text in ROLLUPS {
         on_either!(&mut *conn, |native| {
             sqlx::query(text).bind(tenant).execute(native).await?;
         });
     }
-    let rows: Vec<_> = minutes.iter().collect();
-    for chunk in rows.chunks(ROWS) {
-        on_either!(&mut *conn, |native| {
-            let mut insert =
-                QueryBuilder::new("INSERT INTO event_tallies (tenant_id, minute, shard, events) ");
-            insert.push_values(chunk, |mut row, ((minute, shard), events)| {
-                row.push_bind(tenant).push_bind(*minute).push_bind(*shard).push_bind(**events);
+    let mut hours = Counts::new();
+    for ((minute, shard), events) in minutes {
+        *hours.entry((hour_of(*minute), *shard)).or_default() += events;
+    }
+    for (table, counts) in [("event_tallies (minute,", minutes), ("hourly_event_tallies (hour,", &hours)] {
+        let rows: Vec<_> = counts.iter().collect();
+        for chunk in rows.chunks(ROWS) {
+            on_either!(&mut *conn, |native| {
+                let mut insert = QueryBuilder::new(format!("INSERT INTO {table} tenant_id, shard, events) "));
+                insert.push_values(chunk, |mut row, ((start, shard), events)| {
+                    row.push_bind(*start).push_bind(tenant).push_bind(*shard).push_bind(**events);
+                });
+                insert.build().execute(native).await?;
             });
-            insert.build().execute(native).await?;
-        });
+        }
     }
     Ok(())
 }

@@ -16,8 +16,8 @@ const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// Rows of one step: few enough that no request waits for a sweep.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);
-/// Minutes are counted for the last day; the rest of this is room.
-const MINUTES_KEPT: Duration = Duration::from_hours(48);
+/// Events are counted for the last day; the rest of this is room.
+const COUNTS_KEPT: Duration = Duration::from_hours(48);
 /// A budget is for one minute; the rest of this is room for clocks that differ.
 const BUDGETS_KEPT: Duration = Duration::from_hours(1);
 
@@ -70,7 +70,7 @@ impl Sweeper {
             self.store
                 .write("sweep_tenant", async |conn: &mut Conn| {
                     rate_budgets::drop_old(conn, tenant.tenant_id, now - BUDGETS_KEPT).await?;
-                    retention::drop_minutes(conn, now - MINUTES_KEPT, tenant.tenant_id).await
+                    retention::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_KEPT).await
                 })
                 .await?;
         }

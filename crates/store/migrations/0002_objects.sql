@@ -98,9 +98,18 @@ CREATE TABLE object_tallies (
 
 CREATE TABLE event_tallies (
     tenant_id UUID NOT NULL,
-    -- The minute of receipt: "the last 24 hours" is a sum over at most 1,441 minutes.
+    -- The minute of receipt.
     minute    TIMESTAMP NOT NULL,
     shard     BIGINT NOT NULL,
     events    BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, minute, shard)
+) CLUSTERED;
+
+-- The same by the hour: "the last 24 hours" is a sum over 24 hours and what is left of the minutes of one more.
+CREATE TABLE hourly_event_tallies (
+    tenant_id UUID NOT NULL,
+    hour      TIMESTAMP NOT NULL,
+    shard     BIGINT NOT NULL,
+    events    BIGINT NOT NULL,
+    PRIMARY KEY (tenant_id, hour, shard)
 ) CLUSTERED;

@@ -466,16 +466,17 @@ async fn insert_events(
 }
 
 async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard: i64) -> Result<()> {
-    let mut minutes: BTreeMap<(TenantId, Timestamp), i64> = BTreeMap::new();
-    for entry in fresh.iter().map(|index| &entries[*index]) {
-        *minutes.entry((entry.tenant, minute_of(entry.received_at))).or_default() +=
-            count(entry.events.len());
-    }
-    let rows: Vec<_> = minutes.into_iter().collect();
+    let sums = |span: fn(Timestamp) -> Timestamp| {
+        let mut sums: BTreeMap<(TenantId, Timestamp), i64> = BTreeMap::new();
+        for entry in fresh.iter().map(|index| &entries[*index]) {
+            *sums.entry((entry.tenant, span(entry.received_at))).or_default() += count(entry.events.len());
+        }
+        sums.into_iter().collect::<Vec<_>>()
+    };
     insert_many!(
         (i64,);
-        conn,
-        &rows,
+        &mut *conn,
+        &sums(minute_of),
         "event_tallies",
         [
             ("tenant_id", "uuid", |row| row.0.0),
@@ -485,12 +486,34 @@ async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard
         ],
         "ON CONFLICT (tenant_id, minute, shard) DO UPDATE SET events = event_tallies.events + excluded.events",
     );
+    insert_many!(
+        (i64,);
+        conn,
+        &sums(hour_of),
+        "hourly_event_tallies",
+        [
+            ("tenant_id", "uuid", |row| row.0.0),
+            ("hour", "timestamptz", |row| row.0.1),
+            ("shard", "bigint", |_row| shard),
+            ("events", "bigint", |row| row.1),
+        ],
+        "ON CONFLICT (tenant_id, hour, shard) DO UPDATE SET events = hourly_event_tallies.events + excluded.events",
+    );
     Ok(())
 }
 
 /// The minute that an instant falls into.
 pub fn minute_of(instant: Timestamp) -> Timestamp {
-    Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(60))
+    start_of(instant, 60)
+}
+
+/// The hour that an instant falls into.
+pub fn hour_of(instant: Timestamp) -> Timestamp {
+    start_of(instant, 3_600)
+}
+
+fn start_of(instant: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(seconds))
 }
 
 async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result<()> {

@@ -69,7 +69,9 @@ pub async fn outdated(
     )
 }
 
-/// Removes the counts of minutes that no overview looks at any more.
-pub async fn drop_minutes(conn: &mut Conn, before: Timestamp, tenant: TenantId) -> Result<u64> {
-    execute!(conn, "DELETE FROM event_tallies WHERE tenant_id = $1 AND minute < $2", tenant, before)
+/// Removes the counts of minutes and hours that no overview looks at any more.
+pub async fn drop_event_tallies(conn: &mut Conn, tenant: TenantId, before: Timestamp) -> Result<()> {
+    execute!(conn, "DELETE FROM event_tallies WHERE tenant_id = $1 AND minute < $2", tenant, before)?;
+    execute!(conn, "DELETE FROM hourly_event_tallies WHERE tenant_id = $1 AND hour < $2", tenant, before)?;
+    Ok(())
 }
