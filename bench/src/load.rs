@@ -65,7 +65,10 @@ async fn send_until(load: &Load, end: Instant, answered: &AtomicU64) -> Result<(
 }
 
 /// One answer with its body, which has a length: none of ours is chunked.
-pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<String, Box<dyn Error>> {
+pub(crate) async fn read_answer(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> Result<String, Box<dyn Error>> {
     let mut filled = 0;
     let mut whole = None;
     while whole.is_none_or(|whole| filled < whole) {
@@ -86,6 +89,7 @@ pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) ->
 fn length(answer: &[u8]) -> Option<usize> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
-    let length = |line: &str| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
+    let length =
+        |line: &str| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
     Some(end + head.lines().find_map(length).unwrap_or(0))
 }

@@ -64,11 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Everything but reads among many objects, which takes minutes.
-fn measure(
-    binary: &Path,
-    runtime: &Runtime,
-    postgres: Option<&str>,
-) -> Result<Vec<Figure>, Box<dyn Error>> {
+fn measure(binary: &Path, runtime: &Runtime, postgres: Option<&str>) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = process::measure(binary)?;
     figures.push(signing::measure()?);
     let directory = tempfile::tempdir()?;

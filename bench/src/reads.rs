@@ -149,8 +149,7 @@ impl Running {
         use tokio::io::AsyncWriteExt as _;
         let path = (kind.path)(n, &self.size);
         let token = unbound_token(&self.key, &self.clock)?;
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\r\n");
         let begun = Instant::now();
         self.stream.write_all(request.as_bytes()).await?;
         let answer = read_answer(&mut self.stream, &mut self.buffer).await?;

@@ -25,8 +25,8 @@ const COUNTED: Duration = Duration::from_hours(48);
 const GIVEN: [&str; 12] =
     ["Ada", "Boris", "Chloë", "Dmitri", "Esra", "Farid", "Grete", "Hana", "İpek", "Jürgen", "Kenji", "Luz"];
 const FAMILY: [&str; 12] = [
-    "Almeida", "Bauer", "Castillo", "Dvořák", "Eriksen", "Fontaine", "García", "Hoffmann", "Ivanova", "Jansen",
-    "Kowalski", "Larsson",
+    "Almeida", "Bauer", "Castillo", "Dvořák", "Eriksen", "Fontaine", "García", "Hoffmann", "Ivanova",
+    "Jansen", "Kowalski", "Larsson",
 ];
 const TYPES: [&str; 3] = ["user", "listing", "order"];
 
@@ -94,7 +94,8 @@ impl Seeded {
     fn answers(&self, questions: Questions) -> [Answer<'_>; 3] {
         let scores = r#"{"0":0.25,"1":0.5,"2":0.25}"#;
         let choices = r#"{"browsing":0.5,"comparing":0.25,"ready_to_buy":0.25}"#;
-        let answer = |signal, value, choice, probabilities| Answer { of: self, signal, value, choice, probabilities };
+        let answer =
+            |signal, value, choice, probabilities| Answer { of: self, signal, value, choice, probabilities };
         [
             answer(questions.noul, Some(self.noul), None, None),
             answer(questions.score, Some(self.score), None, Some(scores)),
@@ -131,7 +132,11 @@ macro_rules! on_either {
 }
 
 /// Seeds a new tenant with so many objects and returns it.
-pub(crate) async fn seed(service: &Service, objects: u64, now: Timestamp) -> Result<TenantId, Box<dyn Error>> {
+pub(crate) async fn seed(
+    service: &Service,
+    objects: u64,
+    now: Timestamp,
+) -> Result<TenantId, Box<dyn Error>> {
     let tenant = service.create_tenant("Bench").await?.tenant_id;
     let store = service.store();
     let signals = store.read("signals", async |conn| store::signals::of_tenant(conn, tenant).await).await?;
@@ -175,7 +180,12 @@ async fn execute(conn: &mut Conn, statement: &str) -> store::Result<()> {
     Ok(())
 }
 
-async fn write(conn: &mut Conn, tenant: TenantId, questions: Questions, batch: &[Seeded]) -> store::Result<()> {
+async fn write(
+    conn: &mut Conn,
+    tenant: TenantId,
+    questions: Questions,
+    batch: &[Seeded],
+) -> store::Result<()> {
     for chunk in batch.chunks(ROWS) {
         on_either!(&mut *conn, |native| {
             let mut insert = QueryBuilder::new(

@@ -111,8 +111,7 @@ impl Service {
                     }
                     (Some(Query::Text(text)), place) => {
                         let (sort, limit, offset) = (query.sort, query.limit, query.offset);
-                        let search =
-                            TextSearch { tenant, text, sort, limit, offset, after: place.as_ref() };
+                        let search = TextSearch { tenant, text, sort, limit, offset, after: place.as_ref() };
                         let page = search.run(conn).await?;
                         (page.objects, page.next)
                     }

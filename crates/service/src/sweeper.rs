@@ -79,8 +79,10 @@ impl Sweeper {
 
     /// Ends what summaries quote where events have a limit, some objects at a time.
     async fn sweep_samples(&self) -> Result<()> {
-        let tenants =
-            self.store.read("quoteless_tenants", async |conn| retention::quoteless_tenants(conn).await).await?;
+        let tenants = self
+            .store
+            .read("quoteless_tenants", async |conn| retention::quoteless_tenants(conn).await)
+            .await?;
         for tenant in tenants {
             let step = async |conn: &mut Conn| retention::drop_samples(conn, tenant, STEP).await;
             while self.store.write("sweep_samples", step).await? > 0 {}

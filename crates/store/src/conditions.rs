@@ -265,7 +265,13 @@ impl<'a> Statement<'a> {
     }
 
     /// Whether the object at hand, of the row of this name, has an answer that is accepted.
-    fn has_answer(&mut self, row: &'static str, signal: Uuid, accepts: &'a Accepts, lookup: Lookup) -> &mut Self {
+    fn has_answer(
+        &mut self,
+        row: &'static str,
+        signal: Uuid,
+        accepts: &'a Accepts,
+        lookup: Lookup,
+    ) -> &mut Self {
         self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = ").push(row).push(".tenant_id");
         self.push(" AND answers.object_id = ").push(row).push(".object_id");
         self.push(" AND answers.signal_id = ").bind(Value::Id(signal)).push(" AND (");

@@ -129,11 +129,7 @@ pub struct Place {
 impl Place {
     /// The place of an object.
     pub fn of(object: &Object, sort: Sort) -> Self {
-        Self {
-            value: sort.value(object),
-            last_seen: object.last_seen,
-            object_id: object.object_id.clone(),
-        }
+        Self { value: sort.value(object), last_seen: object.last_seen, object_id: object.object_id.clone() }
     }
 
     /// Whether an object comes after this place.

@@ -338,10 +338,7 @@ async fn upsert_objects(
     let touched: HashMap<(TenantId, &str), &Touched<'_>> = rows.iter().map(|row| (row.key, row)).collect();
     count_objects(conn, &touched, &written, shard).await?;
     list_grams(conn, &touched, &written).await?;
-    Ok(written
-        .into_iter()
-        .map(|object| ((object.tenant_id, object.object_id), object.event_count))
-        .collect())
+    Ok(written.into_iter().map(|object| ((object.tenant_id, object.object_id), object.event_count)).collect())
 }
 
 /// Has new objects found by their id and name, and renamed ones by their new name.

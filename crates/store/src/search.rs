@@ -14,7 +14,7 @@ use crate::objects::{self, Object, Place, Sort};
 use crate::{Conn, Result, grams};
 
 /// Objects of the first steps of a walk, at least.
-const FIRST_STEPS: i64 = 250;
+const FIRST_STEPS: i64 = 100;
 /// So many objects for each that is asked for are walked at first: one in four contains the text, then.
 const STEPS_FOR_EACH: i64 = 4;
 /// Objects read at a time later on.
@@ -85,6 +85,8 @@ impl TextSearch<'_> {
             if let Some(page) = self.page_from_lists(conn, &walk).await? {
                 return Ok((page, Way::FromLists));
             }
+            // They have been asked, and need not be counted any further.
+            walk.grams.clear();
             walk.go(conn, LONGEST_WALK, STRIDE).await?;
         }
         Ok((walk.page(), Way::Along))
@@ -117,7 +119,7 @@ impl TextSearch<'_> {
     /// The page out of all objects that may contain the text.
     async fn page_of(&self, conn: &mut Conn, needle: &str, ids: &[String]) -> Result<Page> {
         let mut found = objects::with_ids(conn, self.tenant, ids).await?;
-        found.retain(|object| contains(object, needle));
+        found.retain(|object| texts_of(object).any(|text| text.contains(needle)));
         if let Some(place) = self.after {
             found.retain(|object| place.is_before(object, self.sort));
         }
@@ -133,10 +135,10 @@ impl TextSearch<'_> {
     }
 }
 
-/// Whether an object's id or name contains a folded text.
-fn contains(object: &Object, needle: &str) -> bool {
+/// What an object is found by, folded.
+fn texts_of(object: &Object) -> impl Iterator<Item = String> {
     let texts = [Some(object.object_id.as_str()), object.display_name.as_deref()];
-    texts.into_iter().flatten().any(|text| grams::folded(text).contains(needle))
+    texts.into_iter().flatten().map(grams::folded)
 }
 
 /// A walk along the objects of a sort.
@@ -198,18 +200,15 @@ impl<'a> Walk<'a> {
 
     fn pass(&mut self, object: Object) {
         self.place = Some(Place::of(&object, self.search.sort));
-        if contains(&object, &self.needle) {
-            if self.to_skip > 0 {
-                self.to_skip -= 1;
-            } else {
-                self.found.push(object);
+        let texts: Vec<String> = texts_of(&object).collect();
+        if !texts.iter().any(|text| text.contains(&self.needle)) {
+            for (gram, seen) in &mut self.grams {
+                *seen += usize::from(texts.iter().any(|text| text.contains(gram.as_str())));
             }
-            return;
-        }
-        let texts = [Some(object.object_id.as_str()), object.display_name.as_deref()];
-        let texts: Vec<String> = texts.into_iter().flatten().map(grams::folded).collect();
-        for (gram, seen) in &mut self.grams {
-            *seen += usize::from(texts.iter().any(|text| text.contains(gram.as_str())));
+        } else if self.to_skip > 0 {
+            self.to_skip -= 1;
+        } else {
+            self.found.push(object);
         }
     }
 
@@ -229,7 +228,11 @@ impl<'a> Walk<'a> {
             self.grams.iter().map(|(gram, seen)| (*seen, Reverse(gram.len()), gram.as_str())).collect();
         grams.sort_unstable();
         grams.dedup();
-        grams.into_iter().take(GRAMS_ASKED).map(|(_, _, gram)| grams::number(self.search.tenant, gram)).collect()
+        grams
+            .into_iter()
+            .take(GRAMS_ASKED)
+            .map(|(_, _, gram)| grams::number(self.search.tenant, gram))
+            .collect()
     }
 
     /// What it has found. The next page goes on after the last object of this one, or, where the walk met its bound,

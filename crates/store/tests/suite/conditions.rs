@@ -369,7 +369,8 @@ async fn objects_are_walked_where_many_match(database: &TestDatabase) {
             assert_eq!(way, Way::AlongObjects(500), "{text}");
             let plan = plan.join("\n");
             assert!(plan.contains(index), "{text}:\n{plan}");
-            let lookups = if store.backend() == Backend::Sqlite { "CORRELATED SCALAR SUBQUERY" } else { "SubPlan" };
+            let lookups =
+                if store.backend() == Backend::Sqlite { "CORRELATED SCALAR SUBQUERY" } else { "SubPlan" };
             assert!(plan.contains(lookups) && !plan.contains("Hash"), "{text}:\n{plan}");
         }
     }
@@ -386,7 +387,9 @@ async fn answers_are_intersected_where_many_meet_each_and_few_meet_all(database:
         let plan = plan.join("\n");
         assert_eq!(way, Way::Intersecting(0), "{text}:\n{plan}");
         assert!(plan.contains("answers_by_value"), "{text}:\n{plan}");
-        assert!(!plan.lines().any(|line| line.contains("SCAN objects") || line.contains("Seq Scan on objects")));
+        assert!(
+            !plan.lines().any(|line| line.contains("SCAN objects") || line.contains("Seq Scan on objects"))
+        );
         let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
         assert_eq!(page(&store, search, None).await, ["object-10000"], "{sort:?}");
     }

@@ -105,7 +105,8 @@ fn any_text(longest: usize) -> impl Strategy<Value = String> {
 
 fn any_deed() -> impl Strategy<Value = Deed> {
     // Few ids, so that objects are renamed, deleted and made again.
-    let object_id = || prop_oneof![select(vec!["aaa", "Aaä", "bäß", "日本a"]).prop_map(str::to_owned), any_text(6)];
+    let object_id =
+        || prop_oneof![select(vec!["aaa", "Aaä", "bäß", "日本a"]).prop_map(str::to_owned), any_text(6)];
     prop_oneof![
         5 => (object_id(), weighted(0.6, any_text(8)))
             .prop_map(|(object_id, display_name)| Deed::Record { object_id, display_name }),
@@ -124,7 +125,12 @@ async fn the_lists_find_what_a_comparison_of_every_text_finds(database: &TestDat
                 match deed {
                     Deed::Record { object_id, display_name } => {
                         entries.push(entry(TENANT, object_id, display_name.as_deref(), 1));
-                        entries.push(entry(NEIGHBOUR, &format!("{object_id} too"), display_name.as_deref(), 1));
+                        entries.push(entry(
+                            NEIGHBOUR,
+                            &format!("{object_id} too"),
+                            display_name.as_deref(),
+                            1,
+                        ));
                         let name = known.entry(object_id.clone()).or_default();
                         *name = display_name.clone().or_else(|| name.take());
                     }
@@ -144,7 +150,8 @@ async fn the_lists_find_what_a_comparison_of_every_text_finds(database: &TestDat
             let expected: Vec<&String> = known
                 .iter()
                 .filter(|(id, name)| {
-                    folded(id).contains(&needle) || name.as_deref().is_some_and(|name| folded(name).contains(&needle))
+                    folded(id).contains(&needle)
+                        || name.as_deref().is_some_and(|name| folded(name).contains(&needle))
                 })
                 .map(|(id, _)| id)
                 .collect();
@@ -209,14 +216,15 @@ async fn pages_follow_each_other_by_either_way(database: &TestDatabase) {
                 let after = place.as_ref();
                 let asked = TextSearch { sort, limit: 7, after, offset: 3, ..search("-11") };
                 let page = found_by(&store, asked, way).await.unwrap();
-                place = page.next.clone();
+                place.clone_from(&page.next);
                 listed.extend(ids(page));
                 if place.is_none() {
                     break;
                 }
             }
             assert_eq!(listed.len(), 97, "{sort:?} by {way:?}: all but the three that were skipped");
-            let skipped = found_by(&store, TextSearch { sort, limit: 3, ..search("-11") }, way).await.unwrap();
+            let skipped =
+                found_by(&store, TextSearch { sort, limit: 3, ..search("-11") }, way).await.unwrap();
             let mut all = ids(skipped);
             all.extend(listed);
             // Seen later first, then by id: four objects were seen at a time.
@@ -257,7 +265,9 @@ async fn the_lists_are_followed_and_not_the_table(database: &TestDatabase) {
         }
     };
     let followed = match database.backend() {
-        Backend::Sqlite => plan.contains("VIRTUAL TABLE INDEX") && plan.contains("object_grams_listed (grams=?"),
+        Backend::Sqlite => {
+            plan.contains("VIRTUAL TABLE INDEX") && plan.contains("object_grams_listed (grams=?")
+        }
         Backend::Postgres => plan.contains("Bitmap Index Scan on object_grams_listed"),
     };
     assert!(followed && !plan.contains("SCAN object_grams") && !plan.contains("Seq Scan"), "{plan}");
