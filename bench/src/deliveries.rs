@@ -2,13 +2,11 @@
 //! that is well notices of one that never answers.
 
 use std::error::Error;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::api::{EventInput, IngestRequest, WebhookEndpointCreate, WebhookEndpointUpdate};
 use model::{TenantId, Timestamp};
-use server::config::Config;
 use service::{Clock, Random, Service};
 use store::Conn;
 use store::deliveries::{self, NewDelivery};
@@ -17,7 +15,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::Figure;
+use crate::ingest::config;
+use crate::{Figure, Target};
 
 /// The share of a bare loop that deliveries must reach, in percent.
 const OF_BARE: f64 = 33.3;
@@ -43,7 +42,9 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let (name, url) = (target.name, target.url.as_str());
     let directory = tempfile::tempdir()?;
     let (clock, random) = (Clock::system(), Random::system()?);
-    let service = server::assemble(&config(url, directory.path())?, clock.clone(), random.clone()).await?;
+    let more = [("AUSPEX_DEBOUNCE_MS", "1"), ("AUSPEX_ENFORCEMENT", "grace")];
+    let config = config(url, directory.path(), &more)?;
+    let service = server::assemble(&config, clock.clone(), random.clone()).await?;
     let tenant = service.create_tenant("Bench").await?.tenant_id;
     service.start_queues();
     let receiver = Receiver::start().await?;
@@ -72,17 +73,6 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
         ),
         Figure::at_most(format!("{name}: delivery beside a silent receiver, p99"), p99, "s", 1.0),
     ])
-}
-
-fn config(url: &str, directory: &Path) -> Result<Config, Box<dyn Error>> {
-    let variables = [
-        ("AUSPEX_DATA_DIR", directory.display().to_string()),
-        ("AUSPEX_DATABASE_URL", url.to_owned()),
-        ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned()),
-        ("AUSPEX_DEBOUNCE_MS", "1".to_owned()),
-        ("AUSPEX_ENFORCEMENT", "grace".to_owned()),
-    ];
-    Ok(Config::from_environment(variables.into_iter().map(|(name, value)| (name.to_owned(), value)))?)
 }
 
 /// Posts by a client like the service's, and nothing else: requests a second.

@@ -100,7 +100,7 @@ async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Err
         load.body
     );
     stream.write_all(request.as_bytes()).await?;
-    let answer = read_answer(stream).await?;
+    let answer = read_answer(stream, &mut vec![0; 4 * 1024]).await?;
     if answer.starts_with(&format!("HTTP/1.1 {}", load.expected)) {
         Ok(answer)
     } else {
@@ -109,26 +109,31 @@ async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Err
 }
 
 /// One answer with its body, which has a length: none of ours is chunked.
-async fn read_answer(stream: &mut TcpStream) -> Result<String, Box<dyn Error>> {
-    let mut buffer = vec![0; 4 * 1024];
+pub(crate) async fn read_answer(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> Result<String, Box<dyn Error>> {
     let mut filled = 0;
-    loop {
+    let mut whole = None;
+    while whole.is_none_or(|whole| filled < whole) {
+        if filled == buffer.len() {
+            buffer.resize(2 * filled, 0);
+        }
         let read = stream.read(&mut buffer[filled..]).await?;
         if read == 0 {
             return Err("the service closed the connection".into());
         }
         filled += read;
-        let text = std::str::from_utf8(&buffer[..filled])?;
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| {
-                    line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok()
-                })
-                .unwrap_or(0);
-            if body.len() >= length {
-                return Ok(text.to_owned());
-            }
-        }
+        whole = whole.or_else(|| length(&buffer[..filled]));
     }
+    Ok(std::str::from_utf8(&buffer[..filled])?.to_owned())
+}
+
+/// How long an answer is, once its head is there.
+fn length(answer: &[u8]) -> Option<usize> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let length =
+        |line: &str| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
+    Some(end + head.lines().find_map(length).unwrap_or(0))
 }

@@ -166,14 +166,19 @@ impl Service {
 
     /// Changes the settings of an account; what is left out stays.
     pub async fn update_settings(&self, tenant: TenantId, update: &SettingsUpdate) -> Result<Settings> {
-        self.store
+        let settings = self
+            .store
             .write("update_settings", async |conn: &mut Conn| {
                 let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(unauthorized)?;
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;
                 settings_of(&tenant)
             })
-            .await
+            .await?;
+        if settings.event_retention != EventRetention::Forever {
+            self.sweeper_bell.ring();
+        }
+        Ok(settings)
     }
 }
 

@@ -136,6 +136,8 @@ pub struct Service {
     courier_bell: Bell,
     /// Whether this process sends deliveries.
     delivers_here: AtomicBool,
+    /// Rung when a limit on events is set.
+    sweeper_bell: Bell,
 }
 
 /// What an operator decides about the use cases.
@@ -278,6 +280,7 @@ impl Service {
             feeder_bell: Bell::default(),
             courier_bell: Bell::default(),
             delivers_here: AtomicBool::new(false),
+            sweeper_bell: Bell::default(),
         });
         lanes.start(&service);
         Ok(service)
@@ -295,7 +298,12 @@ impl Service {
         self.workers.start(|stop| mailer.run(stop));
         let slack = self.slack.clone();
         self.workers.start(|stop| slack.run(stop));
-        let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
+        let sweeper = sweeper::Sweeper::new(
+            self.store.clone(),
+            self.clock.clone(),
+            self.throttle.clone(),
+            self.sweeper_bell.clone(),
+        );
         self.workers.start(|stop| sweeper.run(stop));
         let service = Arc::clone(self);
         self.workers.start(|stop| scheduler::listen(service, stop));

@@ -1,15 +1,16 @@
-//! Takes away what has run out: sessions, reset links, throttles, idempotency keys, old firings, and events past their
-//! retention.
-//! Late is harmless: every reader checks the time itself.
+//! Takes away what has run out: sessions, reset links, throttles, idempotency keys, request budgets, old firings and
+//! deliveries, events past their retention and what summaries still quote of them. Late is harmless: every reader checks
+//! the time itself.
 
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 use store::analyses::Stretch;
-use store::{Conn, Store, analyses, deliveries, firings, retention, rules, sessions, tenants};
+use store::{Conn, Store, analyses, deliveries, firings, rate_budgets, retention, rules, sessions, tenants};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::bell::Bell;
 use crate::histories::fold;
 use crate::webhooks::drop_deliveries;
 use crate::{Clock, Error, Random, Result, Throttle};
@@ -22,8 +23,10 @@ const DAY: Duration = Duration::from_hours(24);
 const DELIVERED_KEPT: Duration = Duration::from_hours(24 * 30);
 /// How long one that was given up can be replayed.
 const DEAD_KEPT: Duration = Duration::from_hours(24 * 90);
-/// Minutes are counted for the last day; the rest of this is room.
-const MINUTES_KEPT: Duration = Duration::from_hours(48);
+/// Events are counted for the last day; the rest of this is room.
+const COUNTS_KEPT: Duration = Duration::from_hours(48);
+/// A budget is for one minute; the rest of this is room for clocks that differ.
+const BUDGETS_KEPT: Duration = Duration::from_hours(1);
 /// How long firings are kept.
 const FIRINGS_KEPT: Duration = Duration::from_hours(90 * 24);
 /// An analysis that began while a condition was alive has ended by then, and writes no state of it any more.
@@ -33,18 +36,27 @@ pub(crate) struct Sweeper {
     store: Store,
     clock: Clock,
     throttle: Throttle,
+    bell: Bell,
 }
 
 impl Sweeper {
-    pub(crate) fn new(store: Store, clock: Clock, throttle: Throttle) -> Self {
-        Self { store, clock, throttle }
+    /// The bell is rung when a limit is set, which takes effect at once.
+    pub(crate) fn new(store: Store, clock: Clock, throttle: Throttle, bell: Bell) -> Self {
+        Self { store, clock, throttle, bell }
     }
 
     pub(crate) async fn run(self, stop: CancellationToken) {
-        while stop.run_until_cancelled(self.clock.sleep(SWEEP_EVERY)).await.is_some() {
+        while stop.run_until_cancelled(self.wait()).await.is_some() {
             if let Some(Err(error)) = stop.run_until_cancelled(self.sweep()).await {
                 warn!(cause = error.cause(), "cannot sweep: {error}");
             }
+        }
+    }
+
+    async fn wait(&self) {
+        tokio::select! {
+            () = self.clock.sleep(SWEEP_EVERY) => {}
+            () = self.bell.rung() => {}
         }
     }
 
@@ -64,10 +76,12 @@ impl Sweeper {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
             self.sweep_events(tenant, now - DAY * days).await?;
         }
+        self.sweep_samples().await?;
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
             self.store
-                .write("sweep_minutes", async |conn: &mut Conn| {
-                    retention::drop_minutes(conn, now - MINUTES_KEPT, tenant.tenant_id).await
+                .write("sweep_tenant", async |conn: &mut Conn| {
+                    rate_budgets::drop_old(conn, tenant.tenant_id, now - BUDGETS_KEPT).await?;
+                    retention::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_KEPT).await
                 })
                 .await?;
             self.sweep_firings(tenant.tenant_id, now).await?;
@@ -126,6 +140,19 @@ impl Sweeper {
                 })
                 .await?
             {}
+        }
+        Ok(())
+    }
+
+    /// Ends what summaries quote where events have a limit, some objects at a time.
+    async fn sweep_samples(&self) -> Result<()> {
+        let tenants = self
+            .store
+            .read("quoteless_tenants", async |conn| retention::quoteless_tenants(conn).await)
+            .await?;
+        for tenant in tenants {
+            let step = async |conn: &mut Conn| retention::drop_samples(conn, tenant, STEP).await;
+            while self.store.write("sweep_samples", step).await? > 0 {}
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ CREATE TABLE answers (
     read_seq      BIGINT NOT NULL,
     computed_at   TIMESTAMP NOT NULL,
     PRIMARY KEY (tenant_id, object_id, signal_id)
-) STRICT;
+) CLUSTERED;
 CREATE INDEX answers_by_value ON answers (tenant_id, signal_id, value);
 CREATE INDEX answers_by_choice ON answers (tenant_id, signal_id, choice);
 

@@ -176,16 +176,18 @@ pub async fn put_summary(
 ) -> Result<()> {
     execute!(
         conn,
-        "INSERT INTO summaries (tenant_id, object_id, through_seq, through_time, folded_events, state)
-         VALUES ($1, $2, $3, $4, $5, $6)
+        "INSERT INTO summaries (tenant_id, object_id, through_seq, through_time, folded_events, samples, state)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (tenant_id, object_id) DO UPDATE SET through_seq = excluded.through_seq,
-             through_time = excluded.through_time, folded_events = excluded.folded_events, state = excluded.state
+             through_time = excluded.through_time, folded_events = excluded.folded_events,
+             samples = excluded.samples, state = excluded.state
          WHERE summaries.through_seq < excluded.through_seq",
         tenant,
         object_id,
         summary.through_seq,
         summary.through_time,
         summary.state.total_events,
+        i64::try_from(summary.state.sample_messages.len()).unwrap_or(i64::MAX),
         Json(&summary.state)
     )?;
     Ok(())
@@ -423,15 +425,14 @@ async fn kept_answers(
 }
 
 /// Puts the objects after one up to another in their place again, by the signals as they are now, and removes their
-/// answers to questions that are no more.
+/// answers to questions that are no more. One that is left without any answer counts as never analyzed.
 pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &str, shard: i64) -> Result<()> {
     let statement = format!(
-        "SELECT object_id, counted_type, risk, trust FROM objects
+        "SELECT object_id, counted_type, risk, trust, last_analyzed_at FROM objects
          WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3 ORDER BY object_id {}",
         conn.backend().for_update()
     );
-    let objects: Vec<(String, String, f64, f64)> =
-        fetch_all!(conn, AssertSqlSafe(statement), tenant, after, through)?;
+    let objects: Vec<Ranked> = fetch_all!(conn, AssertSqlSafe(statement), tenant, after, through)?;
     let questions =
         Questions::load(conn, &BTreeSet::from([tenant])).await?.remove(&tenant).unwrap_or_default();
     execute!(
@@ -455,24 +456,37 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         answers.entry(object_id).or_default().push((signal, value));
     }
     let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
-    for (object_id, counted_type, risk, trust) in objects {
-        let place = questions.place(answers.remove(&object_id).into_iter().flatten());
-        if place == (risk, trust) {
+    for object in objects {
+        let kept = answers.remove(&object.object_id).unwrap_or_default();
+        let analyzed_at = object.last_analyzed_at.filter(|_| !kept.is_empty());
+        let (risk, trust) = questions.place(kept.into_iter());
+        if (risk, trust, analyzed_at) == (object.risk, object.trust, object.last_analyzed_at) {
             continue;
         }
         execute!(
             conn,
-            "UPDATE objects SET risk = $3, trust = $4 WHERE tenant_id = $1 AND object_id = $2",
+            "UPDATE objects SET risk = $3, trust = $4, last_analyzed_at = $5 WHERE tenant_id = $1 AND object_id = $2",
             tenant,
-            &object_id,
-            place.0,
-            place.1
+            &object.object_id,
+            risk,
+            trust,
+            analyzed_at
         )?;
-        tallies.entry((tenant, counted_type)).or_default().2 +=
-            i64::from(place.0 >= HIGH) - i64::from(risk >= HIGH);
+        let tally = tallies.entry((tenant, object.counted_type)).or_default();
+        tally.1 -= i64::from(analyzed_at != object.last_analyzed_at);
+        tally.2 += i64::from(risk >= HIGH) - i64::from(object.risk >= HIGH);
     }
-    tallies.retain(|_, change| change.2 != 0);
+    tallies.retain(|_, change| *change != (0, 0, 0));
     add_object_tallies(conn, &tallies, shard).await
+}
+
+#[derive(sqlx::FromRow)]
+struct Ranked {
+    object_id: String,
+    counted_type: String,
+    risk: f64,
+    trust: f64,
+    last_analyzed_at: Option<Timestamp>,
 }
 
 /// Takes an object that is about to go out of every count; false when there is none.

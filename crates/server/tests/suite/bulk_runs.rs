@@ -305,6 +305,18 @@ async fn a_change_of_signals_puts_objects_in_their_place(app: &App) {
     assert_eq!(rows(app, places).await, ["5 flagged 5 trusted 0"]);
     assert_eq!(number(app, answers).await, 10, "a deleted signal's answers are swept");
     assert_eq!(number(app, "SELECT CAST(count(DISTINCT signal_id) AS text) FROM signal_tallies").await, 2);
+    assert_eq!(get(app, &token, "/v1/overview").await["analyzed_pct"], 1.0, "there are other answers");
+
+    for key in ["is_scammer", "buyer_intent"] {
+        let path = format!("/v1/signals/{key}");
+        assert_eq!(app.call(&token, Method::DELETE, &path, &Value::Null).await.status, 204);
+    }
+    app.settle().await;
+    assert_eq!(get(app, &token, "/v1/overview").await["analyzed_pct"], 0.0, "no object has an answer");
+    put_signal(app, &token, "is_scammer", "noul", true).await;
+    post(app, &token, "/v1/analyze").await;
+    app.settle().await;
+    assert_eq!(get(app, &token, "/v1/overview").await["analyzed_pct"], 1.0, "all have one again");
 }
 
 async fn a_backfill_survives_a_restart(backend: Backend) {

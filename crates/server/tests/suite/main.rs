@@ -34,6 +34,7 @@ mod retention;
 mod rules;
 mod scheduler;
 mod scripted_analyzer;
+mod search;
 mod secrets_in_logs;
 mod settings;
 mod shell;

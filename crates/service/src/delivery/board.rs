@@ -122,8 +122,7 @@ impl Board {
             let lane = lanes.get(endpoint).unwrap_or(&fresh);
             let senders = load.starts(lane).min(load.free(lane).div_ceil(endpoints.len() - index));
             // Nothing is claimed ahead for a receiver that is not well, nor where nobody is there to send it.
-            let wanted =
-                if lane.is_well() && lane.senders + senders > 0 { lane.wanted() } else { senders };
+            let wanted = if lane.is_well() && lane.senders + senders > 0 { lane.wanted() } else { senders };
             let room = wanted.min(MAX_HELD.saturating_sub(held).div_ceil(endpoints.len() - index));
             load.add(lane, senders.min(room));
             held += room;

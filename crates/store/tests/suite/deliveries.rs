@@ -117,7 +117,8 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
             assert_eq!(held, (0..290).map(Uuid::from_u128).collect::<Vec<_>>());
             assert!(deliveries::settle(conn, &rows).await?.is_empty(), "the leases have ended");
             for number in [0, 1, 2, 289, 290] {
-                let kept = deliveries::find(conn, endpoint.tenant_id, Uuid::from_u128(number)).await?.unwrap();
+                let kept =
+                    deliveries::find(conn, endpoint.tenant_id, Uuid::from_u128(number)).await?.unwrap();
                 let settled = row(number, token);
                 if number == 290 {
                     assert_eq!((kept.status.as_str(), kept.attempts), ("delivering", 0));

@@ -154,6 +154,13 @@ const HOT_PATHS: &[(&str, &str)] = &[
          WHERE tenant_id = $1 AND trust < $2
          ORDER BY trust DESC, last_seen DESC, object_id LIMIT $3",
     ),
+    // Searching by a part of an id or name. The lists themselves are looked at in `search.rs`.
+    ("grams of an object", "SELECT grams FROM object_grams WHERE tenant_id = $1 AND object_id = $2"),
+    (
+        "summaries that quote messages",
+        "SELECT object_id FROM summaries WHERE tenant_id = $1 AND samples > 0 ORDER BY object_id LIMIT $2",
+    ),
+    ("budget of a window long past", "SELECT granted FROM rate_budgets WHERE tenant_id = $1"),
     // Searching by answers.
     (
         "answers of a signal by value",
@@ -177,7 +184,11 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ),
     (
         "events of the last day counted",
-        "SELECT CAST(sum(events) AS BIGINT) FROM event_tallies WHERE tenant_id = $1 AND minute > $2",
+        "SELECT CAST(sum(events) AS BIGINT) FROM hourly_event_tallies WHERE tenant_id = $1 AND hour >= $2",
+    ),
+    (
+        "events of an hour's last minutes counted",
+        "SELECT CAST(sum(events) AS BIGINT) FROM event_tallies WHERE tenant_id = $1 AND minute >= $2 AND minute < $3",
     ),
     (
         "usage by day, source and model",

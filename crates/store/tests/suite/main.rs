@@ -44,6 +44,7 @@ mod conditions;
 mod deliveries;
 mod hot_paths;
 mod migrations;
+mod search;
 mod transactions;
 mod values;
 
