@@ -31,6 +31,8 @@ const POLL: Duration = Duration::from_secs(1);
 const HOLD: Duration = Duration::from_secs(20);
 /// Endpoints that are served in one round.
 const TURNS: usize = 128;
+/// Fruitless rounds before it waits for something to happen.
+const MAX_FRUITLESS: u32 = 64;
 /// Outcomes that are written down in one round.
 const MAX_SETTLED: usize = 1_024;
 
@@ -46,12 +48,16 @@ pub(crate) struct Courier {
     troubled: HashSet<Uuid>,
     /// The endpoint that was served last.
     served: Uuid,
+    /// Rounds in a row in which there were more endpoints than one round serves, and no room for any of them.
+    fruitless: u32,
 }
 
 /// What a round has claimed.
 struct Claims {
     parcels: Vec<(Uuid, Vec<Parcel>)>,
     served: Uuid,
+    /// Whether there may be more endpoints whose turn has not come.
+    is_full: bool,
     /// When to look again.
     next: Timestamp,
 }
@@ -69,6 +75,7 @@ impl Courier {
             unsettled: Vec::new(),
             troubled: HashSet::new(),
             served: Uuid::nil(),
+            fruitless: 0,
         }
     }
 
@@ -101,9 +108,13 @@ impl Courier {
         }
         self.tasks.close();
         self.tasks.wait().await;
-        self.gather();
-        if let Err(error) = self.service.settle(&self.unsettled, &mut self.troubled).await {
-            error!(cause = error.cause(), "webhook deliveries may be sent twice: {error}");
+        while let Ok(outcome) = self.outcomes.try_recv() {
+            self.unsettled.push(outcome);
+        }
+        for outcomes in self.unsettled.chunks(MAX_SETTLED) {
+            if let Err(error) = self.service.settle(outcomes, &mut self.troubled).await {
+                error!(cause = error.cause(), "webhook deliveries may be sent twice: {error}");
+            }
         }
     }
 
@@ -148,12 +159,14 @@ impl Courier {
         }
         let claims = self.settle_and_claim(now).await?;
         self.served = claims.served;
+        self.fruitless = if claims.is_full && claims.parcels.is_empty() { self.fruitless + 1 } else { 0 };
+        let goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS;
         for (endpoint, parcels) in claims.parcels {
             for _ in 0..self.board.put(endpoint, parcels) {
                 self.start_sender(endpoint);
             }
         }
-        Ok(claims.next)
+        Ok(if goes_on { now } else { claims.next })
     }
 
     /// One transaction for all that has happened and all that is to happen.
@@ -241,14 +254,26 @@ async fn claim_in_turn(
     lease: Lease,
 ) -> Result<(Claims, Vec<Uuid>)> {
     let turns = in_turn(conn, served, now).await?;
-    let endpoints: Vec<Uuid> = turns.iter().map(|turn| turn.endpoint_id).collect();
+    let endpoints: Vec<(Uuid, i64)> =
+        turns.iter().map(|turn| (turn.endpoint_id, turn.consecutive_failures)).collect();
     let rooms = board.rooms(&endpoints);
-    let mut claims = Claims { parcels: Vec::new(), served, next: now + POLL };
+    // Also those for which there was no room have had their turn: others come after them.
+    let served = turns.last().map_or(served, |turn| turn.endpoint_id);
+    let mut claims = Claims { parcels: Vec::new(), served, is_full: turns.len() == TURNS, next: now + POLL };
     let mut failing = Vec::new();
     for (turn, mut room) in turns.iter().zip(rooms) {
         if room == 0 {
             continue;
         }
+        let destination = match destination(service, turn) {
+            Ok(destination) => Arc::new(destination),
+            Err(error) => {
+                // Nobody else waits for this one to be mended.
+                let endpoint = turn.endpoint_id;
+                error!(%endpoint, cause = error.cause(), "a webhook endpoint cannot be read");
+                continue;
+            }
+        };
         let is_probe = turn.resting_until.is_some();
         if is_probe {
             room = 1;
@@ -259,19 +284,14 @@ async fn claim_in_turn(
         }
         let most = i64::try_from(room).unwrap_or(i64::MAX);
         let claimed = deliveries::claim(conn, turn, now, lease, most).await?;
-        claims.served = turn.endpoint_id;
         if turn.consecutive_failures > 0 {
             failing.push(turn.endpoint_id);
         }
-        let destination = Arc::new(destination(service, turn)?);
         let parcel = |delivery| Parcel { destination: Arc::clone(&destination), delivery, lease, is_probe };
         claims.parcels.push((turn.endpoint_id, claimed.into_iter().map(parcel).collect()));
     }
     if turns.is_empty() {
         claims.next = next_look(conn, now).await?;
-    } else if turns.len() == TURNS && !claims.parcels.is_empty() {
-        // There may be more whose turn has not come.
-        claims.next = now;
     }
     Ok((claims, failing))
 }

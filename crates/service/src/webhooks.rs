@@ -1,6 +1,7 @@
 //! Webhooks as their owner sees them: endpoints, deliveries, replay. And the deliveries that an analysis queues.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
@@ -207,12 +208,14 @@ impl Service {
         let mut endpoints: HashMap<TenantId, Vec<Endpoint>> = HashMap::new();
         let mut queued = Vec::new();
         for analysis in concluded.iter().filter(|analysis| !analysis.is_sync) {
-            if !endpoints.contains_key(&analysis.tenant) {
-                let all = webhooks::of_tenant(conn, analysis.tenant).await?;
-                let wanting = all.into_iter().filter(|endpoint| endpoint.receives(ANALYSIS_COMPLETED));
-                endpoints.insert(analysis.tenant, wanting.collect());
-            }
-            let wanting = endpoints.get(&analysis.tenant).map(Vec::as_slice).unwrap_or_default();
+            let wanting = match endpoints.entry(analysis.tenant) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let all = webhooks::of_tenant(conn, analysis.tenant).await?;
+                    let wanting = all.into_iter().filter(|endpoint| endpoint.receives(ANALYSIS_COMPLETED));
+                    unknown.insert(wanting.collect())
+                }
+            };
             let wanting: Vec<&Endpoint> =
                 wanting.iter().filter(|endpoint| concerns(endpoint, analysis)).collect();
             if wanting.is_empty() {

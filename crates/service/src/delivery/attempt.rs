@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_receiver_can_ask_for_more_time_but_not_for_less_nor_for_ever() {
         assert_eq!(verdict(429, Some(5)), Verdict::Retry(NOW + WAIT));
-        assert_eq!(verdict(503, Some(120)), Verdict::Retry(NOW + Duration::from_secs(120)));
+        assert_eq!(verdict(503, Some(120)), Verdict::Retry(NOW + Duration::from_mins(2)));
         assert_eq!(verdict(429, Some(u64::MAX)), Verdict::Retry(NOW + MAX_RETRY_AFTER));
     }
 

@@ -1,7 +1,8 @@
 //! What this process holds in its hands: for each endpoint a lane of claimed deliveries and the tasks that send them.
 //!
-//! How much a lane may hold depends on how its receiver does: one that is quick gets many at a time and the next ones are
-//! claimed ahead, one that fails or has shown nothing yet gets few. So slow receivers take little of what others need.
+//! How much a lane may hold depends on how its receiver does: one that is well gets many at a time, and if it is quick the
+//! next ones are claimed ahead; one that is new gets few, one that fails gets one. And those that are new, like those that
+//! fail, share a part of all places only. So receivers that never answer take little of what others need.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,16 +12,20 @@ use uuid::Uuid;
 
 use super::attempt::Parcel;
 
-/// Requests under way at a time, to all receivers together.
-const PLACES: usize = 256;
-/// How many of them receivers may hold that have not shown to be well.
-const UNPROVEN_PLACES: usize = PLACES / 2;
-/// Requests under way at a time to a receiver that is well.
-const PROVEN: usize = 8;
-/// And to one that has not shown it.
-const UNPROVEN: usize = 2;
+/// Requests under way at a time, to all receivers together. Each is a socket, of which a process has about a thousand.
+const PLACES: usize = 384;
+/// How many of them are for receivers that have not shown yet how they are.
+const NEW_PLACES: usize = PLACES / 2;
+/// And for those that fail.
+const SICK_PLACES: usize = PLACES / 4;
+/// Requests under way at a time to one receiver that is well.
+const WELL: usize = 8;
+/// To one that is new.
+const NEW: usize = 2;
+/// To one that fails.
+const SICK: usize = 1;
 /// Failures in a row after which a receiver is not well.
-const TOLERATED: u32 = 1;
+const TOLERATED: i64 = 1;
 /// Deliveries are claimed ahead for about this long.
 const AHEAD: Duration = Duration::from_millis(250);
 /// The most that one lane holds.
@@ -40,27 +45,45 @@ struct Lane {
     waiting: VecDeque<Parcel>,
     /// Tasks that send, each one at a time.
     senders: usize,
-    /// Whether the receiver has taken a delivery lately.
+    /// Whether the receiver has taken a delivery since it last failed.
     is_proven: bool,
-    failures: u32,
+    /// Failures in a row.
+    failures: i64,
     /// How long an attempt takes, smoothed.
     pace: Duration,
 }
 
+/// How a receiver does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Well,
+    New,
+    Sick,
+}
+
 impl Lane {
-    fn is_well(&self) -> bool {
-        self.is_proven && self.failures <= TOLERATED
+    fn health(&self) -> Health {
+        if self.failures > TOLERATED {
+            Health::Sick
+        } else if self.is_proven {
+            Health::Well
+        } else {
+            Health::New
+        }
     }
 
     fn max_senders(&self) -> usize {
-        if self.is_well() { PROVEN } else { UNPROVEN }
+        match self.health() {
+            Health::Well => WELL,
+            Health::New => NEW,
+            Health::Sick => SICK,
+        }
     }
 
     /// How much more to claim while its receiver is well.
     fn wanted(&self) -> usize {
         let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
-        let depth =
-            usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(PROVEN).clamp(PROVEN, MAX_DEPTH);
+        let depth = usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(WELL).clamp(WELL, MAX_DEPTH);
         // Half-full is full enough: few large claims cost less than many small ones.
         if self.held() * 2 > depth { 0 } else { depth - self.held() }
     }
@@ -71,15 +94,18 @@ impl Lane {
 }
 
 /// The places that are taken.
+#[derive(Default)]
 struct Load {
     busy: usize,
-    /// By receivers that are not well.
-    unproven: usize,
+    /// By receivers that are new.
+    new: usize,
+    /// By receivers that fail.
+    sick: usize,
 }
 
 impl Load {
     fn of(lanes: &HashMap<Uuid, Lane>) -> Self {
-        let mut load = Self { busy: 0, unproven: 0 };
+        let mut load = Self::default();
         for lane in lanes.values() {
             load.add(lane, lane.senders);
         }
@@ -88,15 +114,21 @@ impl Load {
 
     fn add(&mut self, lane: &Lane, senders: usize) {
         self.busy += senders;
-        if !lane.is_well() {
-            self.unproven += senders;
+        match lane.health() {
+            Health::Well => {}
+            Health::New => self.new += senders,
+            Health::Sick => self.sick += senders,
         }
     }
 
     /// The places that are free for a lane.
     fn free(&self, lane: &Lane) -> usize {
         let free = PLACES.saturating_sub(self.busy);
-        if lane.is_well() { free } else { free.min(UNPROVEN_PLACES.saturating_sub(self.unproven)) }
+        match lane.health() {
+            Health::Well => free,
+            Health::New => free.min(NEW_PLACES.saturating_sub(self.new)),
+            Health::Sick => free.min(SICK_PLACES.saturating_sub(self.sick)),
+        }
     }
 
     /// The tasks that may be started for a lane.
@@ -111,22 +143,26 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many deliveries may be claimed of each of these endpoints; what is free is shared out among them.
-    pub(super) fn rooms(&self, endpoints: &[Uuid]) -> Vec<usize> {
-        let lanes = self.lanes();
+    /// How many deliveries may be claimed of each of these endpoints, of which is known how often they failed in a row;
+    /// what is free is shared out among them.
+    pub(super) fn rooms(&self, endpoints: &[(Uuid, i64)]) -> Vec<usize> {
+        let mut lanes = self.lanes();
         let mut load = Load::of(&lanes);
         let mut held: usize = lanes.values().map(Lane::held).sum();
-        let fresh = Lane::default();
         let mut rooms = Vec::with_capacity(endpoints.len());
-        for (index, endpoint) in endpoints.iter().enumerate() {
-            let lane = lanes.get(endpoint).unwrap_or(&fresh);
+        for (index, (endpoint, failures)) in endpoints.iter().enumerate() {
+            let lane = lanes.entry(*endpoint).or_insert_with(|| Lane { failures: *failures, ..Lane::default() });
             let senders = load.starts(lane).min(load.free(lane).div_ceil(endpoints.len() - index));
             // Nothing is claimed ahead for a receiver that is not well, nor where nobody is there to send it.
-            let wanted = if lane.is_well() && lane.senders + senders > 0 { lane.wanted() } else { senders };
+            let is_well = lane.health() == Health::Well;
+            let wanted = if is_well && lane.senders + senders > 0 { lane.wanted() } else { senders };
             let room = wanted.min(MAX_HELD.saturating_sub(held).div_ceil(endpoints.len() - index));
             load.add(lane, senders.min(room));
             held += room;
             rooms.push(room);
+        }
+        if lanes.len() > REMEMBERED {
+            lanes.retain(|_, lane| lane.held() > 0);
         }
         rooms
     }
@@ -151,9 +187,6 @@ impl Board {
         let next = if lane.senders > lane.max_senders() { None } else { lane.waiting.pop_front() };
         if next.is_none() {
             lane.senders -= 1;
-            if lanes.len() > REMEMBERED && lanes.get(&endpoint).is_some_and(|lane| lane.held() == 0) {
-                lanes.remove(&endpoint);
-            }
         }
         next
     }
@@ -221,32 +254,33 @@ mod tests {
     #[test]
     fn a_receiver_earns_its_places_and_loses_them() {
         let board = Board::default();
-        assert_eq!(board.rooms(&[id(1)]), [UNPROVEN]);
-        assert_eq!(board.put(id(1), parcels(UNPROVEN)), UNPROVEN);
+        let one = [(id(1), 0)];
+        assert_eq!(board.rooms(&one), [NEW]);
+        assert_eq!(board.put(id(1), parcels(NEW)), NEW);
         assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
-        assert_eq!(board.rooms(&[id(1)]), [0]);
+        assert_eq!(board.rooms(&one), [0]);
         assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
-        assert_eq!(board.rooms(&[id(1)]), [MAX_DEPTH - UNPROVEN]);
-        assert_eq!(board.put(id(1), parcels(MAX_DEPTH - UNPROVEN)), PROVEN - UNPROVEN);
+        assert_eq!(board.rooms(&one), [MAX_DEPTH - NEW]);
+        assert_eq!(board.put(id(1), parcels(MAX_DEPTH - NEW)), WELL - NEW);
         // One failure among many successes is nothing; two in a row give back what was claimed ahead.
         assert!(board.learn(id(1), false, Duration::from_secs(10)).is_empty());
-        assert_eq!(board.learn(id(1), false, Duration::from_secs(10)).len(), MAX_DEPTH - UNPROVEN);
-        for _ in 0..PROVEN {
+        assert_eq!(board.learn(id(1), false, Duration::from_secs(10)).len(), MAX_DEPTH - NEW);
+        for _ in 0..WELL {
             assert!(board.next(id(1)).is_none());
         }
-        assert_eq!(board.rooms(&[id(1)]), [UNPROVEN]);
+        assert_eq!(board.rooms(&one), [SICK]);
     }
 
     #[test]
     fn what_was_claimed_is_sent_although_everybody_has_left_meanwhile() {
         let board = Board::default();
         board.learn(id(1), true, Duration::from_millis(1));
-        assert_eq!(board.put(id(1), parcels(PROVEN)), PROVEN);
-        for _ in 0..PROVEN {
+        assert_eq!(board.put(id(1), parcels(WELL)), WELL);
+        for _ in 0..WELL {
             assert!(board.next(id(1)).is_some());
         }
-        assert!(board.rooms(&[id(1)])[0] > 0, "more is claimed while all of them send");
-        for _ in 0..PROVEN {
+        assert!(board.rooms(&[(id(1), 0)])[0] > 0, "more is claimed while all of them send");
+        for _ in 0..WELL {
             assert!(board.next(id(1)).is_none(), "and then they find nothing more");
         }
         assert_eq!(board.put(id(1), parcels(3)), 3);
@@ -256,38 +290,40 @@ mod tests {
     fn a_slow_receiver_is_not_claimed_ahead_for() {
         let board = Board::default();
         board.learn(id(1), true, Duration::from_secs(3));
-        assert_eq!(board.rooms(&[id(1)]), [PROVEN]);
+        assert_eq!(board.rooms(&[(id(1), 0)]), [WELL]);
+    }
+
+    /// Gives endpoints what there is room for, and says how many places they took.
+    fn fill(board: &Board, endpoints: &[(Uuid, i64)]) -> usize {
+        let rooms = board.rooms(endpoints);
+        assert!(rooms.iter().sum::<usize>() <= MAX_HELD);
+        let given = endpoints.iter().zip(rooms).filter(|(_, room)| *room > 0);
+        given.map(|((endpoint, _), room)| board.put(*endpoint, parcels(room))).sum()
     }
 
     #[test]
-    fn receivers_that_are_not_well_leave_half_of_the_places_to_others() {
+    fn receivers_that_are_not_well_leave_places_to_others() {
         let board = Board::default();
-        let endpoints: Vec<Uuid> = (0..200).map(id).collect();
-        let mut busy = 0;
-        for (endpoint, room) in endpoints.iter().zip(board.rooms(&endpoints)) {
-            if room > 0 {
-                busy += board.put(*endpoint, parcels(room));
-            }
-        }
-        assert_eq!(busy, UNPROVEN_PLACES);
-        let (sick, well) = (id(1_000), id(1_001));
+        let sick: Vec<(Uuid, i64)> = (0..400).map(|number| (id(number), 9)).collect();
+        assert_eq!(fill(&board, &sick), SICK_PLACES);
+        let new: Vec<(Uuid, i64)> = (400..800).map(|number| (id(number), 0)).collect();
+        assert_eq!(fill(&board, &new), NEW_PLACES);
+        let well = id(1_000);
         board.learn(well, true, Duration::from_millis(5));
-        let rooms = board.rooms(&[sick, well]);
-        assert!(rooms[0] == 0 && rooms[1] > PROVEN, "{rooms:?}");
-        assert_eq!(board.put(well, parcels(rooms[1])), PROVEN);
+        let rooms = board.rooms(&[(id(1_001), 0), (id(1_002), 5), (well, 0)]);
+        assert!(rooms[..2] == [0, 0] && rooms[2] > WELL, "{rooms:?}");
+        assert_eq!(board.put(well, parcels(rooms[2])), WELL);
     }
 
     #[test]
-    fn places_are_shared_and_never_exceeded() {
+    fn places_are_shared_and_hardly_ever_exceeded() {
         let board = Board::default();
-        let endpoints: Vec<Uuid> = (0..100).map(id).collect();
-        for endpoint in &endpoints {
+        let endpoints: Vec<(Uuid, i64)> = (0..100).map(|number| (id(number), 0)).collect();
+        for (endpoint, _) in &endpoints {
             board.learn(*endpoint, true, Duration::from_millis(1));
         }
-        let rooms = board.rooms(&endpoints);
-        assert!(rooms.iter().all(|room| *room > 0), "everybody gets a turn");
-        assert!(rooms.iter().sum::<usize>() <= MAX_HELD);
-        let busy: usize = endpoints.iter().zip(rooms).map(|(one, room)| board.put(*one, parcels(room))).sum();
+        assert!(board.rooms(&endpoints).iter().all(|room| *room > 0), "everybody gets a turn");
+        let busy = fill(&board, &endpoints);
         assert!((PLACES..PLACES + endpoints.len()).contains(&busy), "{busy}");
     }
 }
