@@ -21,11 +21,12 @@ use crate::{Backend, Conn, Error, Result, objects};
 /// as many rows at this number; for fewer objects either is fast.
 pub const MANY_ANSWERS: i64 = 10_000;
 /// Bounds of the counts, one after the other: a comparison that few answers meet is found before the others are counted
-/// far. The last is only for choosing where to begin an intersection.
+/// far.
 const COUNTS: [i64; 3] = [100, 1_000, MANY_ANSWERS];
-const COUNT_TO_INTERSECT: i64 = 100_000;
-/// How many objects are walked, one after the other until a page is full, at least and for each one asked for.
-const WALKS: [(i64, i64); 3] = [(500, 4), (2_500, 20), (20_000, 100)];
+/// How many objects are walked, one after the other until a page is full: at least, and for each one asked for.
+const SHORT_WALKS: [(i64, i64); 2] = [(500, 4), (2_500, 20)];
+/// Up to how many answers are intersected rather than walking any further.
+const MOST_INTERSECTED: i64 = 50_000;
 /// Objects that are walked at most.
 pub const LONGEST_WALK: i64 = 20_000;
 
@@ -70,15 +71,26 @@ impl Search<'_> {
             }
         }
         let wanted = self.offset.saturating_add(self.limit);
-        for (least, for_each) in WALKS {
-            let way = Way::AlongObjects(wanted.saturating_mul(for_each).clamp(least, LONGEST_WALK));
-            let page = self.run_by(conn, way).await?;
-            if i64::try_from(page.len()).is_ok_and(|found| found == self.limit) {
-                return Ok((page, way));
+        for (least, for_each) in SHORT_WALKS {
+            let steps = wanted.saturating_mul(for_each).clamp(least, LONGEST_WALK);
+            if let Some(page) = self.walk(conn, steps).await? {
+                return Ok((page, Way::AlongObjects(steps)));
             }
         }
-        let way = Way::Intersecting(self.fewest(conn, COUNT_TO_INTERSECT).await?.unwrap_or(0));
+        let rarest = self.fewest(conn, MOST_INTERSECTED).await?;
+        if rarest.is_none()
+            && let Some(page) = self.walk(conn, LONGEST_WALK).await?
+        {
+            return Ok((page, Way::AlongObjects(LONGEST_WALK)));
+        }
+        let way = Way::Intersecting(rarest.unwrap_or(0));
         Ok((self.run_by(conn, way).await?, way))
+    }
+
+    /// The page, if it is full after so many objects.
+    async fn walk(&self, conn: &mut Conn, steps: i64) -> Result<Option<Vec<Object>>> {
+        let page = self.run_by(conn, Way::AlongObjects(steps)).await?;
+        Ok(i64::try_from(page.len()).is_ok_and(|found| found == self.limit).then_some(page))
     }
 
     /// The comparison that the fewest answers meet, if those are fewer than a bound.

@@ -116,7 +116,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
 
 async fn the_lists_find_what_a_comparison_of_every_text_finds(database: &TestDatabase) {
     let store = database.open().await;
-    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 30, failure_persistence: None, ..Config::default() });
     let trial = async |batches: Vec<Vec<Deed>>, texts: Vec<String>| {
         let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
         for deeds in &batches {
