@@ -124,7 +124,8 @@ impl Courier {
             return;
         }
         let store = &self.service.store;
-        let voided = store.write("void_deliveries", async |conn: &mut Conn| deliveries::void_leases(conn).await);
+        let voided =
+            store.write("void_deliveries", async |conn: &mut Conn| deliveries::void_leases(conn).await);
         if let Err(error) = voided.await {
             error!(%error, "cannot void the leases of an earlier process");
         }
@@ -172,10 +173,8 @@ impl Courier {
     async fn settle_and_claim(&mut self, now: Timestamp) -> Result<Claims> {
         let service = Arc::clone(&self.service);
         let outcomes = std::mem::take(&mut self.unsettled);
-        let lease = Lease {
-            token: service.random.id(now),
-            until: now + service.options.webhook_timeout + HOLD,
-        };
+        let lease =
+            Lease { token: service.random.id(now), until: now + service.options.webhook_timeout + HOLD };
         let (board, served, troubled) = (&self.board, self.served, &self.troubled);
         let written = service
             .store
@@ -206,8 +205,7 @@ impl Courier {
         self.tasks.spawn(async move {
             while let Some(parcel) = board.next(endpoint) {
                 // A lease that ends before the attempt would let another send the same delivery beside us.
-                let in_time =
-                    service.clock.now() + service.options.webhook_timeout <= parcel.lease.until;
+                let in_time = service.clock.now() + service.options.webhook_timeout <= parcel.lease.until;
                 let attempt = if in_time {
                     let started = Instant::now();
                     let attempt = service.attempt(&parcel).await;

@@ -197,7 +197,8 @@ impl Guard {
     fn check_address(&self, host: &str, address: IpAddr) -> std::result::Result<(), Objection> {
         match objection(address) {
             Some(why) if !self.allow_private => {
-                let is = if host == address.to_string() { String::new() } else { format!(" is {address}, which") };
+                let is =
+                    if host == address.to_string() { String::new() } else { format!(" is {address}, which") };
                 Err(Objection(format!("{host}{is} is {why} and is not called")))
             }
             _ => Ok(()),

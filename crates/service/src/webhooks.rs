@@ -1,6 +1,7 @@
 //! Webhooks as their owner sees them: endpoints, deliveries, replay. And the deliveries that an analysis queues.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
@@ -87,10 +88,8 @@ impl Service {
 
     /// An endpoint.
     pub async fn webhook(&self, tenant: TenantId, endpoint: Uuid) -> Result<WebhookEndpoint> {
-        let found = self
-            .store
-            .read("webhook", async |conn| webhooks::find(conn, tenant, endpoint).await)
-            .await?;
+        let found =
+            self.store.read("webhook", async |conn| webhooks::find(conn, tenant, endpoint).await).await?;
         found.map(record).ok_or_else(no_such_endpoint)
     }
 
@@ -209,13 +208,14 @@ impl Service {
         let mut endpoints: HashMap<TenantId, Vec<Endpoint>> = HashMap::new();
         let mut queued = Vec::new();
         for analysis in concluded.iter().filter(|analysis| !analysis.is_sync) {
-            if !endpoints.contains_key(&analysis.tenant) {
-                let all = webhooks::of_tenant(conn, analysis.tenant).await?;
-                let wanting = all.into_iter().filter(|endpoint| endpoint.receives(ANALYSIS_COMPLETED));
-                endpoints.insert(analysis.tenant, wanting.collect());
-            }
-            let wanting = endpoints.get(&analysis.tenant).map(Vec::as_slice).unwrap_or_default();
-            let wanting: Vec<&Endpoint> = wanting.iter().filter(|endpoint| concerns(endpoint, analysis)).collect();
+            let of_tenant = match endpoints.entry(analysis.tenant) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(webhooks::of_tenant(conn, analysis.tenant).await?),
+            };
+            let wanting: Vec<&Endpoint> = of_tenant
+                .iter()
+                .filter(|endpoint| endpoint.receives(ANALYSIS_COMPLETED) && concerns(endpoint, analysis))
+                .collect();
             if wanting.is_empty() {
                 continue;
             }

@@ -137,12 +137,7 @@ pub async fn circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Resul
 }
 
 /// Writes down how a receiver is doing.
-pub async fn set_circuit(
-    conn: &mut Conn,
-    tenant: TenantId,
-    endpoint: Uuid,
-    circuit: Circuit,
-) -> Result<()> {
+pub async fn set_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, circuit: Circuit) -> Result<()> {
     execute!(
         conn,
         "UPDATE webhook_endpoints SET consecutive_failures = $3, rests = $4, resting_until = $5

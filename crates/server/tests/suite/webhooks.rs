@@ -174,8 +174,12 @@ async fn an_endpoint_is_registered_read_edited_and_removed(app: &App) {
     expected["updated_at"] = json!(app.now().to_string());
     assert_eq!(patch(app, &key, &id, &json!({})).await.json(), expected);
 
-    let other = register(app, &key, &json!({"url": "https://example.com/2", "events": ["analysis.completed"],
-        "enabled": false, "description": "two", "signal_keys": ["is_scammer"]}))
+    let other = register(
+        app,
+        &key,
+        &json!({"url": "https://example.com/2", "events": ["analysis.completed"],
+        "enabled": false, "description": "two", "signal_keys": ["is_scammer"]}),
+    )
     .await;
     assert_eq!(other["endpoint"]["events"], json!(["analysis.completed"]));
     let listed = get(app, &key, PATH).await.json();
@@ -205,7 +209,9 @@ async fn a_secret_is_shown_once_and_kept_sealed(stage: &Scripted) {
     let other = register(stage, &key, &json!({"url": "https://example.com/"})).await;
     assert_ne!(other["secret"], made["secret"]);
     let plain = match stage.store.backend() {
-        store::Backend::Sqlite => "SELECT count(*) FROM webhook_endpoints WHERE instr(secret, CAST('whsec_' AS BLOB)) > 0",
+        store::Backend::Sqlite => {
+            "SELECT count(*) FROM webhook_endpoints WHERE instr(secret, CAST('whsec_' AS BLOB)) > 0"
+        }
         store::Backend::Postgres => {
             "SELECT count(*) FROM webhook_endpoints WHERE position('whsec_'::bytea IN secret) > 0"
         }
@@ -312,7 +318,14 @@ async fn deliveries_are_listed_within_limits(app: &App) {
     let token = app.register("ann@example.com").await;
     let key = app.api_key(&token).await;
     for query in [
-        "limit=0", "limit=201", "limit=-1", "limit=ten", "limit=1.5", "status=sent", "status=Dead", "endpoint_id=seven",
+        "limit=0",
+        "limit=201",
+        "limit=-1",
+        "limit=ten",
+        "limit=1.5",
+        "status=sent",
+        "status=Dead",
+        "endpoint_id=seven",
     ] {
         get(app, &key, &format!("/v1/webhook_deliveries?{query}")).await.refused(400, "bad_request");
     }
@@ -353,9 +366,24 @@ async fn addresses_in_private_networks_are_refused(stage: &Scripted<Guarded>) {
     let made = register(stage, &key, &json!({"url": "https://hooks.invalid/"})).await;
     let id = made["endpoint"]["id"].as_str().unwrap();
     for host in [
-        "127.0.0.1:9", "2130706433", "0177.0.0.1", "0x7f.1", "[::ffff:127.0.0.1]", "localhost", "localhost.", "[::]",
-        "0.0.0.0", "169.254.169.254", "10.0.0.8", "172.16.3.4", "192.168.1.1", "100.64.0.1", "[fd00::1]", "[fe80::1]",
-        "[::1]", "224.0.0.1",
+        "127.0.0.1:9",
+        "2130706433",
+        "0177.0.0.1",
+        "0x7f.1",
+        "[::ffff:127.0.0.1]",
+        "localhost",
+        "localhost.",
+        "[::]",
+        "0.0.0.0",
+        "169.254.169.254",
+        "10.0.0.8",
+        "172.16.3.4",
+        "192.168.1.1",
+        "100.64.0.1",
+        "[fd00::1]",
+        "[fe80::1]",
+        "[::1]",
+        "224.0.0.1",
     ] {
         let body = json!({"url": format!("http://{host}/")});
         let message = key.call(stage, Method::POST, PATH, &body).await.refused(400, "bad_request");

@@ -151,7 +151,8 @@ impl Board {
         let mut held: usize = lanes.values().map(Lane::held).sum();
         let mut rooms = Vec::with_capacity(endpoints.len());
         for (index, (endpoint, failures)) in endpoints.iter().enumerate() {
-            let lane = lanes.entry(*endpoint).or_insert_with(|| Lane { failures: *failures, ..Lane::default() });
+            let lane =
+                lanes.entry(*endpoint).or_insert_with(|| Lane { failures: *failures, ..Lane::default() });
             let senders = load.starts(lane).min(load.free(lane).div_ceil(endpoints.len() - index));
             // Nothing is claimed ahead for a receiver that is not well, nor where nobody is there to send it.
             let is_well = lane.health() == Health::Well;

@@ -65,7 +65,10 @@ impl Service {
         let mut by_endpoint: HashMap<(TenantId, Uuid), Vec<Sent<'_>>> = HashMap::new();
         for (parcel, attempt) in sent {
             let destination = &parcel.destination;
-            by_endpoint.entry((destination.tenant, destination.endpoint_id)).or_default().push((parcel, attempt));
+            by_endpoint
+                .entry((destination.tenant, destination.endpoint_id))
+                .or_default()
+                .push((parcel, attempt));
         }
         // In one order everywhere, so that no two processes wait for each other's rows.
         let mut endpoints: Vec<_> = by_endpoint.into_iter().collect();

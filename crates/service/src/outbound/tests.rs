@@ -147,7 +147,9 @@ async fn a_name_that_changes_its_mind_is_checked_where_it_is_called() {
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_not_a_way() {
     let (secret_port, came) = receiver("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-    let location = format!("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{secret_port}/\r\ncontent-length: 0\r\n\r\n");
+    let location = format!(
+        "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{secret_port}/\r\ncontent-length: 0\r\n\r\n"
+    );
     let (port, _) = receiver(Box::leak(location.into_boxed_str())).await;
     let reply = post(&outbound(true, &[&[]]), &format!("http://127.0.0.1:{port}/")).await.unwrap();
     assert_eq!(reply.status, 302);
@@ -159,7 +161,7 @@ async fn the_start_of_an_answer_is_kept_as_text() {
     let answer = "HTTP/1.1 503 Busy\r\nretry-after: 120\r\ncontent-length: 5\r\n\r\nlater";
     let (port, _) = receiver(answer).await;
     let reply = post(&outbound(true, &[&[]]), &format!("http://127.0.0.1:{port}/")).await.unwrap();
-    let wait = Some(Duration::from_secs(120));
+    let wait = Some(Duration::from_mins(2));
     assert_eq!(reply, Reply { status: 503, body_start: "later".to_owned(), retry_after: wait });
 
     let mut cut = "é".repeat(600).into_bytes();

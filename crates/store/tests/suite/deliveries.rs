@@ -102,12 +102,12 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
                 tenant: endpoint.tenant_id,
                 delivery_id: Uuid::from_u128(number),
                 token,
-                status: if number % 2 == 0 { "delivered" } else { "pending" },
+                status: if number.is_multiple_of(2) { "delivered" } else { "pending" },
                 run_after: NOW + SECOND,
-                status_code: (number % 3 == 0).then_some(200),
+                status_code: number.is_multiple_of(3).then_some(200),
                 error: (number % 2 == 1).then(|| "it's \"broken\"".to_owned()),
                 response: Some(format!("answer {number}")),
-                delivered_at: (number % 2 == 0).then_some(NOW),
+                delivered_at: number.is_multiple_of(2).then_some(NOW),
             };
             let mut rows: Vec<_> = (0..290).map(|number| row(number, token)).collect();
             // Another's lease settles nothing.
@@ -117,7 +117,8 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
             assert_eq!(held, (0..290).map(Uuid::from_u128).collect::<Vec<_>>());
             assert!(deliveries::settle(conn, &rows).await?.is_empty(), "the leases have ended");
             for number in [0, 1, 2, 289, 290] {
-                let kept = deliveries::find(conn, endpoint.tenant_id, Uuid::from_u128(number)).await?.unwrap();
+                let kept =
+                    deliveries::find(conn, endpoint.tenant_id, Uuid::from_u128(number)).await?.unwrap();
                 let settled = row(number, token);
                 if number == 290 {
                     assert_eq!((kept.status.as_str(), kept.attempts), ("delivering", 0));

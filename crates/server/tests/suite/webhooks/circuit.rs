@@ -72,8 +72,10 @@ async fn ten_failures_in_a_row_give_a_receiver_a_rest_and_nothing_is_lost(stage:
     counted(stage, &key, "delivered", TOLERATED as usize + 20).await;
     assert_eq!(stage.number("SELECT count(*) FROM webhook_endpoints WHERE resting_until IS NOT NULL OR consecutive_failures > 0 OR rests > 0").await, 0);
     let arrived = receiver.arrived();
-    let delivered: std::collections::BTreeSet<&str> =
-        arrived[usize::try_from(attempted).unwrap()..].iter().map(|one| one.header("x-webhook-delivery")).collect();
+    let delivered: std::collections::BTreeSet<&str> = arrived[usize::try_from(attempted).unwrap()..]
+        .iter()
+        .map(|one| one.header("x-webhook-delivery"))
+        .collect();
     assert_eq!(delivered.len(), TOLERATED as usize + 20);
 }
 

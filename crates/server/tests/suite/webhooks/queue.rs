@@ -114,7 +114,8 @@ async fn a_removed_endpoint_s_deliveries_are_dropped(stage: &Scripted<Impatient>
     let left = deliveries(stage, &key, "").await;
     assert!(left.len() == 1 && left[0]["endpoint_id"] == other.as_str(), "{left:?}");
     replay(stage, &key, &gone[0]).await.refused(404, "not_found");
-    until("the rows are gone", async || stage.number("SELECT count(*) FROM webhook_deliveries").await == 1).await;
+    until("the rows are gone", async || stage.number("SELECT count(*) FROM webhook_deliveries").await == 1)
+        .await;
 }
 
 async fn what_is_over_is_kept_for_a_while(stage: &Scripted<Impatient>) {
