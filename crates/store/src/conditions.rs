@@ -98,7 +98,8 @@ impl Search<'_> {
                 return Ok((page, way));
             }
         }
-        let way = Way::Intersecting(0);
+        // Counting all of them costs little beside intersecting them.
+        let way = Way::Intersecting(self.fewest(conn, i64::MAX).await?.unwrap_or(0));
         Ok((self.run_by(conn, way).await?, way))
     }
 
