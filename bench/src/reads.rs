@@ -22,8 +22,9 @@ use crate::signing::unbound_token;
 
 /// Objects of the small database.
 const FEW: u64 = 10_000;
-/// Requests of each kind and size.
+/// Requests of each kind and size; of those that no aim is for, one in so many rounds.
 const ROUNDS: u64 = 250;
+const TOLD_EVERY: u64 = 10;
 /// Objects that a selective condition is met by, in either database.
 const SELECTED: f64 = 50.0;
 /// Times that a read may take as long as the same one among few objects, and as a read by primary key.
@@ -35,8 +36,17 @@ struct Kind {
     name: &'static str,
     /// The path of the n-th request, where so many objects are.
     path: fn(n: u64, size: &Size) -> String,
-    /// Whether the aims are for it; the others are told beside them.
-    is_judged: bool,
+    role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// What the others are compared with.
+    Measure,
+    /// The aims are for it.
+    Judged,
+    /// It is told beside them.
+    Told,
 }
 
 /// A database of one size.
@@ -61,39 +71,43 @@ impl Size {
 
 /// The first is what the others are compared with.
 const KINDS: &[Kind] = &[
-    Kind { name: "object by id", path: |n, size| format!("/v1/objects/{}", size.id(n)), is_judged: false },
-    Kind { name: "recent, 1", path: |_, _| "/v1/objects?limit=1".to_owned(), is_judged: true },
-    Kind { name: "flagged, 1", path: |_, _| "/v1/objects?sort=flagged&limit=1".to_owned(), is_judged: true },
-    Kind { name: "trust, 1", path: |_, _| "/v1/objects?sort=trust&limit=1".to_owned(), is_judged: true },
-    Kind { name: "selective condition, 1", path: |n, size| condition(n, size, 1), is_judged: true },
-    Kind { name: "selective substring, 1", path: |n, size| substring(n, size, 1), is_judged: true },
-    Kind { name: "overview", path: |_, _| "/v1/overview".to_owned(), is_judged: true },
-    Kind { name: "recent, 100", path: |_, _| "/v1/objects".to_owned(), is_judged: false },
-    Kind { name: "flagged, 100", path: |_, _| "/v1/objects?sort=flagged".to_owned(), is_judged: false },
-    Kind { name: "trust, 100", path: |_, _| "/v1/objects?sort=trust".to_owned(), is_judged: false },
-    Kind { name: "selective condition, 100", path: |n, size| condition(n, size, 100), is_judged: false },
-    Kind { name: "selective substring, 100", path: |n, size| substring(n, size, 100), is_judged: false },
-    Kind { name: "common substring, 100", path: |_, _| "/v1/objects?q=user_".to_owned(), is_judged: false },
+    Kind { name: "object by id", path: |n, size| format!("/v1/objects/{}", size.id(n)), role: Role::Measure },
+    Kind { name: "recent, 1", path: |_, _| "/v1/objects?limit=1".to_owned(), role: Role::Judged },
+    Kind {
+        name: "flagged, 1",
+        path: |_, _| "/v1/objects?sort=flagged&limit=1".to_owned(),
+        role: Role::Judged,
+    },
+    Kind { name: "trust, 1", path: |_, _| "/v1/objects?sort=trust&limit=1".to_owned(), role: Role::Judged },
+    Kind { name: "selective condition, 1", path: |n, size| condition(n, size, 1), role: Role::Judged },
+    Kind { name: "selective substring, 1", path: |n, size| substring(n, size, 1), role: Role::Judged },
+    Kind { name: "overview", path: |_, _| "/v1/overview".to_owned(), role: Role::Judged },
+    Kind { name: "recent, 100", path: |_, _| "/v1/objects".to_owned(), role: Role::Told },
+    Kind { name: "flagged, 100", path: |_, _| "/v1/objects?sort=flagged".to_owned(), role: Role::Told },
+    Kind { name: "trust, 100", path: |_, _| "/v1/objects?sort=trust".to_owned(), role: Role::Told },
+    Kind { name: "selective condition, 100", path: |n, size| condition(n, size, 100), role: Role::Told },
+    Kind { name: "selective substring, 100", path: |n, size| substring(n, size, 100), role: Role::Told },
+    Kind { name: "common substring, 100", path: |_, _| "/v1/objects?q=user_".to_owned(), role: Role::Told },
     Kind {
         name: "substring of 1 in 300, 100",
         path: |n, _| format!("/v1/objects?q={:03x}", n % 4_096),
-        is_judged: false,
+        role: Role::Told,
     },
-    Kind { name: "two letters nowhere, 100", path: |_, _| "/v1/objects?q=qq".to_owned(), is_judged: false },
+    Kind { name: "two letters nowhere, 100", path: |_, _| "/v1/objects?q=qq".to_owned(), role: Role::Told },
     Kind {
         name: "common and common, 100",
         path: |_, _| "/v1/objects?q=trust_score%3E1,is_scammer%3C0.5".to_owned(),
-        is_judged: false,
+        role: Role::Told,
     },
     Kind {
         name: "common and common, hardly both",
         path: |_, _| "/v1/objects?q=buyer_intent=comparing,trust_score%3E1.5".to_owned(),
-        is_judged: false,
+        role: Role::Told,
     },
     Kind {
         name: "common and common, never both",
         path: |_, _| "/v1/objects?q=buyer_intent=comparing,buyer_intent=ready_to_buy".to_owned(),
-        is_judged: false,
+        role: Role::Told,
     },
 ];
 
@@ -188,7 +202,8 @@ pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figu
     let mut many = Running::start(cluster, many).await?;
     let mut times: Vec<(Vec<f64>, Vec<f64>)> = KINDS.iter().map(|_| (Vec::new(), Vec::new())).collect();
     for n in 0..ROUNDS {
-        for (kind, (of_few, of_many)) in KINDS.iter().zip(&mut times) {
+        let is_due = |kind: &Kind| kind.role != Role::Told || n.is_multiple_of(TOLD_EVERY);
+        for (kind, (of_few, of_many)) in KINDS.iter().zip(&mut times).filter(|(kind, _)| is_due(kind)) {
             of_few.push(few.time(kind, n).await?.as_secs_f64() * 1e3);
             of_many.push(many.time(kind, n).await?.as_secs_f64() * 1e3);
         }
@@ -204,7 +219,7 @@ pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figu
         let by_id = *by_id.get_or_insert(of_many);
         let (growth, of_object) = (of_many / of_few, of_many / by_id);
         println!("{:<34} {of_few:>7.3} ms {of_many:>7.3} ms {growth:>8.2} {of_object:>12.2}", kind.name);
-        if kind.is_judged {
+        if kind.role == Role::Judged {
             let figure = |what: &str, measured, limit| {
                 Figure::at_most(format!("{name}: {}, {what}", kind.name), measured, "×", limit)
             };

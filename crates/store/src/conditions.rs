@@ -20,11 +20,11 @@ use crate::{Backend, Conn, Error, Result, objects};
 /// From how many answers on another way is taken. With a million objects and a page of a hundred both ways read about
 /// as many rows at this number; for fewer objects either is fast.
 pub const MANY_ANSWERS: i64 = 10_000;
-/// Bounds of the counts, one after the other: a comparison that few answers meet is found before the others are counted
-/// far.
-const COUNTS: [i64; 3] = [100, 1_000, MANY_ANSWERS];
-/// How many objects are walked, one after the other until a page is full: at least, and for each one asked for.
-const SHORT_WALKS: [(i64, i64); 2] = [(500, 4), (2_500, 20)];
+/// Up to how many answers the others are not even counted as far.
+const FEW_ANSWERS: [i64; 2] = [100, 1_000];
+/// How many objects are walked until a page is full: at least, and for each one asked for.
+const SHORT_WALK: (i64, i64) = (500, 4);
+const LONGER_WALK: (i64, i64) = (2_500, 20);
 /// Up to how many answers are intersected rather than walking any further.
 const MOST_INTERSECTED: i64 = 50_000;
 /// Objects that are walked at most.
@@ -56,6 +56,16 @@ pub enum Way {
     Intersecting(usize),
 }
 
+/// What is tried, until one leads to a page.
+enum Step {
+    /// From the answers that meet one comparison, if they are fewer than this.
+    Answers(i64),
+    /// Along so many objects.
+    Walk(i64),
+    /// From the answers that meet one comparison to those that meet all, if they are fewer than this.
+    Intersection(i64),
+}
+
 impl Search<'_> {
     /// The page.
     pub async fn run(&self, conn: &mut Conn) -> Result<Vec<Object>> {
@@ -64,33 +74,38 @@ impl Search<'_> {
 
     /// The page, and the way that led to it.
     pub async fn run_telling(&self, conn: &mut Conn) -> Result<(Vec<Object>, Way)> {
-        for most in COUNTS {
-            if let Some(index) = self.fewest(conn, most).await? {
-                let way = Way::FromAnswers(index);
-                return Ok((self.run_by(conn, way).await?, way));
+        // Little is lost by a step that leads nowhere: each costs a few times what the one before it does.
+        let steps = [
+            Step::Answers(FEW_ANSWERS[0]),
+            Step::Answers(FEW_ANSWERS[1]),
+            Step::Walk(self.steps(SHORT_WALK)),
+            Step::Answers(MANY_ANSWERS),
+            Step::Walk(self.steps(LONGER_WALK)),
+            Step::Intersection(MOST_INTERSECTED),
+            Step::Walk(LONGEST_WALK),
+        ];
+        for step in steps {
+            let way = match step {
+                Step::Walk(most) => Some(Way::AlongObjects(most)),
+                Step::Answers(most) => self.fewest(conn, most).await?.map(Way::FromAnswers),
+                Step::Intersection(most) => self.fewest(conn, most).await?.map(Way::Intersecting),
+            };
+            let Some(way) = way else { continue };
+            let page = self.run_by(conn, way).await?;
+            // A walk that does not fill the page may have ended too early.
+            let is_full = i64::try_from(page.len()).is_ok_and(|found| found == self.limit);
+            if is_full || !matches!(way, Way::AlongObjects(_)) {
+                return Ok((page, way));
             }
         }
-        let wanted = self.offset.saturating_add(self.limit);
-        for (least, for_each) in SHORT_WALKS {
-            let steps = wanted.saturating_mul(for_each).clamp(least, LONGEST_WALK);
-            if let Some(page) = self.walk(conn, steps).await? {
-                return Ok((page, Way::AlongObjects(steps)));
-            }
-        }
-        let rarest = self.fewest(conn, MOST_INTERSECTED).await?;
-        if rarest.is_none()
-            && let Some(page) = self.walk(conn, LONGEST_WALK).await?
-        {
-            return Ok((page, Way::AlongObjects(LONGEST_WALK)));
-        }
-        let way = Way::Intersecting(rarest.unwrap_or(0));
+        // Counting all of them costs little beside intersecting them.
+        let way = Way::Intersecting(self.fewest(conn, i64::MAX).await?.unwrap_or(0));
         Ok((self.run_by(conn, way).await?, way))
     }
 
-    /// The page, if it is full after so many objects.
-    async fn walk(&self, conn: &mut Conn, steps: i64) -> Result<Option<Vec<Object>>> {
-        let page = self.run_by(conn, Way::AlongObjects(steps)).await?;
-        Ok(i64::try_from(page.len()).is_ok_and(|found| found == self.limit).then_some(page))
+    /// How many objects to walk for this page.
+    fn steps(&self, (least, for_each): (i64, i64)) -> i64 {
+        self.offset.saturating_add(self.limit).saturating_mul(for_each).clamp(least, LONGEST_WALK)
     }
 
     /// The comparison that the fewest answers meet, if those are fewer than a bound.

@@ -27,6 +27,10 @@ const DEPLOYMENT_WIDE: [(&str, &str); 4] = [
     ("throttles", "attempts are counted before anybody is signed in"),
 ];
 
+/// What only SQLite has: a table that is no table.
+const VIRTUAL: [(&str, &str); 1] =
+    [("gram_lists", "lists objects by gram, which on PostgreSQL an index of object_grams does")];
+
 /// A column as the database describes it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 struct Column {
@@ -162,6 +166,20 @@ async fn both_databases_have_the_same_schema() {
 
     on_file.strike().await;
     on_server.strike().await;
+}
+
+#[test]
+fn virtual_tables_are_named() {
+    play(Backend::Sqlite, async |database: &TestDatabase| {
+        let Database::Sqlite { readers, .. } = migrated(database).await else { panic!("not SQLite") };
+        let found: Vec<(String,)> =
+            sqlx::query_as("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'")
+                .fetch_all(&readers)
+                .await
+                .unwrap();
+        let found: BTreeSet<&str> = found.iter().map(|(name,)| name.as_str()).collect();
+        assert_eq!(found, names(&VIRTUAL), "tables of their own kind are named above, and only those");
+    });
 }
 
 /// Two long lists are equal; a failure shows where they part, not all of both.
