@@ -2,8 +2,8 @@
 
 use http::Method;
 use model::api::{
-    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, Me, RegisterRequest, Settings,
-    SettingsUpdate, Token,
+    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, Me, RegisterRequest,
+    Settings, SettingsUpdate, Token,
 };
 use uuid::Uuid;
 

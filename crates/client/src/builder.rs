@@ -92,7 +92,8 @@ impl ClientBuilder {
     /// The client. Nothing is sent yet.
     pub fn build(self) -> Result<Client, Error> {
         let base = self.base_url.trim_end_matches('/').to_owned();
-        let url = Url::parse(&base).map_err(|reason| Error::Setup(format!("{base:?} is no address: {reason}")))?;
+        let url =
+            Url::parse(&base).map_err(|reason| Error::Setup(format!("{base:?} is no address: {reason}")))?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() || url.query().is_some() {
             return Err(Error::Setup(format!("{base:?} is no http or https address of a service")));
         }
@@ -131,7 +132,10 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a client runs in other programs, by the clock of their machine")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a client runs in other programs, by the clock of their machine"
+)]
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(since_epoch.as_micros().try_into().unwrap_or(i64::MAX))

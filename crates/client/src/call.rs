@@ -36,7 +36,9 @@ impl Call {
     pub(crate) fn new(method: Method, segments: &[&str]) -> Result<Self, Error> {
         // An address loses such a segment on its way, escaped or not.
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
-            return Err(Error::Setup("an id that is empty, `.` or `..` cannot be part of an address".to_owned()));
+            return Err(Error::Setup(
+                "an id that is empty, `.` or `..` cannot be part of an address".to_owned(),
+            ));
         }
         let escaped: Vec<String> =
             segments.iter().map(|segment| utf8_percent_encode(segment, SEGMENT).to_string()).collect();
@@ -61,7 +63,8 @@ impl Call {
 
     /// With a body.
     pub(crate) fn json(mut self, body: &impl Serialize) -> Result<Self, Error> {
-        let written = serde_json::to_vec(body).map_err(|reason| Error::Setup(format!("no JSON: {reason}")))?;
+        let written =
+            serde_json::to_vec(body).map_err(|reason| Error::Setup(format!("no JSON: {reason}")))?;
         self.body = Some(written);
         Ok(self)
     }

@@ -89,6 +89,10 @@ impl std::fmt::Debug for Client {
             Credential::Token(_) => "a console token",
             Credential::Key { id, .. } => id,
         };
-        formatter.debug_struct("Client").field("base", &self.inner.base).field("as", &whom).finish_non_exhaustive()
+        formatter
+            .debug_struct("Client")
+            .field("base", &self.inner.base)
+            .field("as", &whom)
+            .finish_non_exhaustive()
     }
 }

@@ -28,7 +28,8 @@ impl Ingest {
     /// These events, 1 to 500 of them.
     pub fn new(events: impl IntoIterator<Item = EventInput>) -> Self {
         let events = events.into_iter().collect();
-        let request = IngestRequest { object_type: None, events, wait: false, signals: None, include_history: None };
+        let request =
+            IngestRequest { object_type: None, events, wait: false, signals: None, include_history: None };
         Self { request, key: None }
     }
 
@@ -134,7 +135,8 @@ impl Client {
 
     /// The most recent events of an object, newest first, up to 200.
     pub async fn events(&self, object_id: &str) -> Result<Vec<Event>, Error> {
-        let list: EventList = self.call(Call::new(Method::GET, &["v1", "objects", object_id, "events"])?).await?;
+        let list: EventList =
+            self.call(Call::new(Method::GET, &["v1", "objects", object_id, "events"])?).await?;
         Ok(list.events)
     }
 

@@ -53,7 +53,9 @@ impl Retries {
             Ended::Unconnected
             | Ended::Refused { status: 429, .. }
             | Ended::Refused { status: 503, retry_after: Some(_), .. } => true,
-            Ended::Unanswered | Ended::Refused { status: 500 | 502 | 503 | 504, .. } => repeat == Repeat::Harmless,
+            Ended::Unanswered | Ended::Refused { status: 500 | 502 | 503 | 504, .. } => {
+                repeat == Repeat::Harmless
+            }
             Ended::Refused { .. } => false,
         };
         if !passing || tries > self.most {

@@ -50,9 +50,8 @@ mod tests {
         let now = Timestamp::from_seconds(1_700_000_000);
         let token = token("ak_1", "sk_1", now, "GET", "/v1/objects/a b");
         let parts: Vec<&str> = token.split('.').collect();
-        let read = |part: &str| -> Value {
-            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
-        };
+        let read =
+            |part: &str| -> Value { serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap() };
         assert_eq!(read(parts[0]), json!({"alg": "HS256", "typ": "JWT", "kid": "ak_1"}));
         let claims = read(parts[1]);
         assert_eq!(claims["iat"], 1_700_000_000);

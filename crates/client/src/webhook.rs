@@ -104,7 +104,9 @@ fn verify_own(
     check_time(at, now, tolerance)?;
     let signature = signature.strip_prefix("sha256=").ok_or(Unverified::Malformed)?;
     let signature = hex::decode(signature).map_err(|_| Unverified::Malformed)?;
-    fits(secret.as_bytes(), &[at.as_bytes(), b".", body], &signature).then_some(true).ok_or(Unverified::Forged)
+    fits(secret.as_bytes(), &[at.as_bytes(), b".", body], &signature)
+        .then_some(true)
+        .ok_or(Unverified::Forged)
 }
 
 /// Whether the headers of Standard Webhooks are there; if so, one of their signatures fits.
@@ -122,11 +124,13 @@ fn verify_standard(
     let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
     let key = STANDARD.decode(encoded).map_err(|_| Unverified::Forged)?;
     // There are several while a secret is being replaced.
-    let fits = signatures.split_whitespace().filter_map(|signature| signature.strip_prefix("v1,")).any(|signature| {
-        STANDARD.decode(signature).is_ok_and(|signature| {
-            fits(&key, &[id.as_bytes(), b".", at.as_bytes(), b".", body], &signature)
-        })
-    });
+    let fits = signatures.split_whitespace().filter_map(|signature| signature.strip_prefix("v1,")).any(
+        |signature| {
+            STANDARD.decode(signature).is_ok_and(|signature| {
+                fits(&key, &[id.as_bytes(), b".", at.as_bytes(), b".", body], &signature)
+            })
+        },
+    );
     fits.then_some(true).ok_or(Unverified::Forged)
 }
 
@@ -174,7 +178,9 @@ mod tests {
 
     fn without(names: &[&str]) -> HeaderMap {
         let mut headers = headers(NOW);
-        names.iter().for_each(|name| drop(headers.remove(*name)));
+        for name in names {
+            headers.remove(*name);
+        }
         headers
     }
 
@@ -246,7 +252,9 @@ mod tests {
             r#"{{"event":"analysis.completed","object_id":"a","tenant_id":"{tenant}","model":"m",
                 "occurred_at":"2026-01-01T00:00:00.000000Z","answers":[{{"signal":"s","type":"noul","noul":0.5}}]}}"#
         );
-        let Payload::AnalysisCompleted(read) = parse(analysis.as_bytes()).unwrap() else { panic!("{analysis}") };
+        let Payload::AnalysisCompleted(read) = parse(analysis.as_bytes()).unwrap() else {
+            panic!("{analysis}")
+        };
         assert_eq!((read.object_id.as_ref(), read.answers[0].noul), ("a", Some(0.5)));
         assert!(matches!(parse(br#"{"event":"another"}"#).unwrap(), Payload::Other(_)));
         assert!(parse(b"{}").is_err());

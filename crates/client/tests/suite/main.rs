@@ -1,6 +1,6 @@
 //! What a client does when the service is slow, busy, broken or gone: against a receiver that plays all of these.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,8 @@ struct Peer {
 
 impl Peer {
     async fn start(answers: impl IntoIterator<Item = Scripted>) -> Self {
-        let script = Script { answers: Arc::new(Mutex::new(answers.into_iter().collect())), ..Script::default() };
+        let script =
+            Script { answers: Arc::new(Mutex::new(answers.into_iter().collect())), ..Script::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().fallback(answer).with_state(script.clone());
@@ -66,7 +67,13 @@ impl Peer {
     }
 }
 
-async fn answer(State(script): State<Script>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(script): State<Script>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     script.arrived.lock().unwrap().push(Arrived { method, path: uri.to_string(), headers, body });
     let (status, headers, body) =
         script.answers.lock().unwrap().pop_front().expect("the story asks no more than it says");
@@ -98,7 +105,10 @@ async fn events_are_sent_again_under_one_key_and_newly_signed() {
     assert!(of("idempotency-key").windows(2).all(|pair| pair[0] == pair[1]));
     assert!(of("authorization").windows(2).all(|pair| pair[0] != pair[1]), "each try has a token of its own");
     for request in &arrived {
-        assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/objects/a%2Fb%20c/events"));
+        assert_eq!(
+            (request.method.as_str(), request.path.as_str()),
+            ("POST", "/v1/objects/a%2Fb%20c/events")
+        );
         assert_eq!(request.body, arrived[0].body);
     }
 }

@@ -54,7 +54,13 @@ pub struct EventInput {
 impl EventInput {
     /// A discrete action, by its name.
     pub fn event(name: impl Into<String>) -> Self {
-        Self { kind: EventType::Event, name: Some(name.into()), content: None, metadata: None, occurred_at: None }
+        Self {
+            kind: EventType::Event,
+            name: Some(name.into()),
+            content: None,
+            metadata: None,
+            occurred_at: None,
+        }
     }
 
     /// Free-form text.
