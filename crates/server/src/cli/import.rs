@@ -29,7 +29,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Lines of {"object_id", "object_type"?, "events": […]}, or of plain events with an "object_id".
+    /// Lines of `{object_id, object_type?, events}`, or of plain events with an `object_id`.
     file: PathBuf,
     /// Where the service is.
     #[arg(long, env = "AUSPEX_URL", default_value = "http://127.0.0.1:8080")]
@@ -187,16 +187,15 @@ impl Import {
             }
             // A refused request uses up no key. Half of it may be good, and a single line is to be named.
             Err(cause) if matches!(cause.status(), Some(400 | 413)) || matches!(cause, Error::Setup(_)) => {
-                match part.halves() {
-                    Some((first, second)) => waiting.extend([second, first]),
-                    None => {
-                        let bad = BadLine { line: part.first_line(), reason: cause.to_string() };
-                        if !self.skip_bad {
-                            return Err(Stop::BadLine(bad));
-                        }
-                        self.skip(&bad);
-                    }
+                if let Some((first, second)) = part.halves() {
+                    waiting.extend([second, first]);
+                    return Ok(());
                 }
+                let bad = BadLine { line: part.first_line(), reason: cause.to_string() };
+                if !self.skip_bad {
+                    return Err(Stop::BadLine(bad));
+                }
+                self.skip(&bad);
                 Ok(())
             }
             Err(cause) => Err(Stop::Service { first: part.first_line(), last: part.last_line(), cause }),

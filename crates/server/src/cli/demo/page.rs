@@ -1,6 +1,6 @@
 //! What the demo looks like: colour on a terminal, plain text in a pipe or where `NO_COLOR` is set.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -20,17 +20,18 @@ const BAR: u8 = 20;
 
 /// What has been told so far, on standard output.
 pub(super) struct Page {
+    out: RefCell<anstream::AutoStream<std::io::Stdout>>,
     chapters: Cell<u32>,
 }
 
 impl Page {
     pub(super) fn new() -> Self {
-        Self { chapters: Cell::new(0) }
+        Self { out: RefCell::new(anstream::stdout()), chapters: Cell::new(0) }
     }
 
     /// Writes a line. Whoever closes the stream early has seen enough.
     fn line(&self, text: &str) {
-        let _ = writeln!(anstream::stdout(), "{text}");
+        let _ = writeln!(self.out.borrow_mut(), "{text}");
     }
 
     pub(super) fn title(&self, name: &str, claim: &str) {

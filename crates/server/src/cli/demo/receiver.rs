@@ -62,8 +62,7 @@ impl Receiver {
     pub(super) async fn wait_for(&self, number: usize, patience: Duration) -> Vec<Arrived> {
         let mut arrived = self.desk.arrived.subscribe();
         let _ = tokio::time::timeout(patience, arrived.wait_for(|all| all.len() >= number)).await;
-        let all = arrived.borrow().clone();
-        all
+        arrived.borrow().clone()
     }
 
     pub(super) async fn stop(self) {

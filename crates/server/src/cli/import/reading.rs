@@ -129,7 +129,7 @@ impl Reader {
         let (mut bad, mut before_bad, mut is_last) = (None, start.clone(), false);
         while bytes < WINDOW_BYTES {
             let number = self.position.lines + 1;
-            before_bad = self.snapshot();
+            let before = (self.position.clone(), self.hasher.clone());
             if !self.read_line(number)? {
                 is_last = true;
                 break;
@@ -146,17 +146,13 @@ impl Reader {
                 Ok(None) => {}
                 Err(reason) => {
                     bad = Some(BadLine { line: number, reason });
+                    before_bad = before.0.with_hash(&before.1);
                     break;
                 }
             }
         }
-        self.position = self.snapshot();
+        self.position = self.position.with_hash(&self.hasher);
         Ok(Window { objects: parts.objects, end: self.position.clone(), bad, before_bad, is_last })
-    }
-
-    fn snapshot(&self) -> Position {
-        let hash = if self.position.offset == 0 { String::new() } else { hash(&self.hasher) };
-        Position { hash, ..self.position.clone() }
     }
 
     /// Reads a line into `self.line`, the beginning of it where it is too long; false at the end of the file.
@@ -187,6 +183,14 @@ impl Reader {
 
 fn hash(hasher: &Sha256) -> String {
     hex::encode(hasher.clone().finalize())
+}
+
+impl Position {
+    /// This place, with the hash of all that comes before it.
+    fn with_hash(&self, hasher: &Sha256) -> Self {
+        let hash = if self.offset == 0 { String::new() } else { hash(hasher) };
+        Self { hash, ..*self }
+    }
 }
 
 /// A line that was read and checked.
