@@ -44,6 +44,17 @@ pub enum StartError {
         "AUSPEX_MASTER_KEY is not the key that this database was made with: secrets in it could not be read"
     )]
     OtherMasterKey,
+    /// The master key was changed and the database was not moved to it.
+    #[error(
+        "this database is still on AUSPEX_MASTER_KEY_PREVIOUS: stop every process of the service and run auspex admin rekey"
+    )]
+    NotRekeyed,
+    /// A move to another master key was begun.
+    #[error("a move to another master key was begun and not finished: run auspex admin rekey again")]
+    Rekeying,
+    /// The move to another master key cannot be made.
+    #[error(transparent)]
+    Rekey(#[from] service::RekeyError),
     /// The settings do not work out.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -71,10 +82,7 @@ pub(crate) async fn assemble_for(
     prepare_data_directory(config)?;
     let sealer = sealer(config, &random)?;
     let store = Store::open(&config.database_address()).await?;
-    let ours = sealer.fingerprint();
-    if store.remember("master_key", &ours).await? != ours {
-        return Err(StartError::OtherMasterKey);
-    }
+    check_master_key(&store, &sealer).await?;
     let mailer = Mailer::new(
         store.clone(),
         clock.clone(),
@@ -97,6 +105,30 @@ pub(crate) async fn assemble_for(
         analyzer,
     };
     Ok(Service::start(foundations, options(config))?)
+}
+
+/// Stops where secrets could not be read.
+async fn check_master_key(store: &Store, sealer: &Sealer) -> Result<(), StartError> {
+    let ours = sealer.fingerprint();
+    let kept = store.remember(service::MASTER_KEY_FACT, &ours).await?;
+    if service::is_rekeying(store).await? {
+        return Err(StartError::Rekeying);
+    }
+    if kept == ours {
+        return Ok(());
+    }
+    let previous = sealer.previous_fingerprint().is_some_and(|previous| previous == kept);
+    Err(if previous { StartError::NotRekeyed } else { StartError::OtherMasterKey })
+}
+
+/// Moves every secret in the database from the previous master key to the new one, and says how many.
+pub(crate) async fn rekey(config: &Config, clock: &Clock, random: &Random) -> Result<u64, StartError> {
+    prepare_data_directory(config)?;
+    let sealer = sealer(config, random)?;
+    let store = Store::open(&config.database_address()).await?;
+    let outcome = service::rekey(&store, &sealer, random, clock.now()).await;
+    store.close().await;
+    Ok(outcome?)
 }
 
 fn options(config: &Config) -> Options {

@@ -3,6 +3,8 @@
 #![expect(clippy::print_stderr, reason = "a command line speaks on its own streams")]
 
 mod admin;
+mod demo;
+mod import;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -27,6 +29,10 @@ struct Arguments {
 enum Command {
     /// Run the service until it is told to stop.
     Serve,
+    /// Play a small marketplace story on a temporary database, through the real HTTP interface, and show the answers.
+    Demo(demo::Arguments),
+    /// Send the events of a file to a running service; what was interrupted goes on, and nothing is sent twice.
+    Import(import::Arguments),
     /// Bring the database's schema up to date and exit.
     Migrate,
     /// Print the effective settings and where each comes from; secrets are masked.
@@ -57,6 +63,13 @@ fn run(command: Command) -> CommandResult {
         say(&crate::openapi_document().to_pretty_json()?);
         return Ok(());
     }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let command = match command {
+        // These need no settings of a service.
+        Command::Demo(arguments) => return runtime.block_on(demo::run(arguments)),
+        Command::Import(arguments) => return runtime.block_on(import::run(arguments)),
+        command => command,
+    };
     let config = Config::load()?;
     if let Command::Config = command {
         print_settings(&config);
@@ -66,13 +79,12 @@ fn run(command: Command) -> CommandResult {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
             Command::Serve => serve(config).await,
             Command::Migrate => migrate(&config).await,
             Command::Admin(command) => admin::run(command, &config).await,
-            Command::Config | Command::Openapi => Ok(()),
+            Command::Config | Command::Openapi | Command::Demo(_) | Command::Import(_) => Ok(()),
         }
     })
 }

@@ -159,13 +159,18 @@ pub struct Webhooks {
     pub timeout: Duration,
 }
 
+/// The process's environment, as text.
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| {
+        // A variable that is not text cannot be one of ours, nor a value that is not text be right.
+        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+    })
+}
+
 impl Config {
     /// Reads the process's environment and the file it names.
     pub fn load() -> Result<Self, ConfigError> {
-        Self::from_environment(std::env::vars_os().filter_map(|(name, value)| {
-            // A variable that is not text cannot be one of ours, nor a value that is not text be right.
-            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
-        }))
+        Self::from_environment(environment())
     }
 
     /// Reads these variables and the file they name.

@@ -79,6 +79,21 @@ impl Sealer {
         self.current.fingerprint()
     }
 
+    /// Names the key before, if there is one.
+    pub fn previous_fingerprint(&self) -> Option<String> {
+        self.previous.as_ref().map(MasterKey::fingerprint)
+    }
+
+    /// What everything that the current key seals begins with.
+    pub(crate) fn current_id(&self) -> [u8; KEY_ID_BYTES] {
+        self.current.id()
+    }
+
+    /// Whether the current key sealed it.
+    pub(crate) fn sealed_with_current(&self, sealed: &[u8]) -> bool {
+        sealed.starts_with(&self.current_id())
+    }
+
     /// Seals `secret` for the column `place` of the row `owner`.
     pub fn seal(&self, random: &Random, place: &'static str, owner: Uuid, secret: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_BYTES] = random.bytes();

@@ -222,12 +222,12 @@ impl Service {
                 continue;
             }
             let payload = serde_json::to_string(&AnalysisCompleted {
-                event: ANALYSIS_COMPLETED,
-                object_id: analysis.object_id,
+                event: ANALYSIS_COMPLETED.into(),
+                object_id: analysis.object_id.into(),
                 tenant_id: analysis.tenant,
-                model: analysis.model,
+                model: analysis.model.into(),
                 occurred_at: analysis.at,
-                answers: analysis.found,
+                answers: analysis.found.into(),
             })
             .map_err(internal)?;
             queued.extend(wanting.into_iter().map(|endpoint| NewDelivery {

@@ -51,6 +51,44 @@ pub struct EventInput {
     pub occurred_at: Option<Timestamp>,
 }
 
+impl EventInput {
+    /// A discrete action, by its name.
+    pub fn event(name: impl Into<String>) -> Self {
+        Self {
+            kind: EventType::Event,
+            name: Some(name.into()),
+            content: None,
+            metadata: None,
+            occurred_at: None,
+        }
+    }
+
+    /// Free-form text.
+    pub fn message(content: impl Into<String>) -> Self {
+        let content = Some(content.into());
+        Self { kind: EventType::Message, name: None, content, metadata: None, occurred_at: None }
+    }
+
+    /// With what was said.
+    #[must_use]
+    pub fn with_content(self, content: impl Into<String>) -> Self {
+        Self { content: Some(content.into()), ..self }
+    }
+
+    /// With anything else, which must be an object. `name`, when a text, becomes the object's display name.
+    #[must_use]
+    pub fn with_metadata(self, metadata: &serde_json::Value) -> Self {
+        // A value that is in memory can be written.
+        Self { metadata: serde_json::value::to_raw_value(metadata).ok(), ..self }
+    }
+
+    /// With when it happened.
+    #[must_use]
+    pub fn occurred_at(self, at: Timestamp) -> Self {
+        Self { occurred_at: Some(at), ..self }
+    }
+}
+
 /// Something that happened, as it is listed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Event {

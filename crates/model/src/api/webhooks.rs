@@ -1,5 +1,7 @@
 //! Records of webhooks: endpoints, deliveries, and what a delivery says.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -166,19 +168,23 @@ pub struct WebhookDeliveryList {
 }
 
 /// What an `analysis.completed` delivery says.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AnalysisCompleted<'a> {
     /// `analysis.completed`.
-    pub event: &'static str,
+    #[schema(value_type = String)]
+    pub event: Cow<'a, str>,
     /// The object.
-    pub object_id: &'a str,
+    #[schema(value_type = String)]
+    pub object_id: Cow<'a, str>,
     /// Whose object it is.
     #[schema(value_type = Uuid)]
     pub tenant_id: TenantId,
     /// What answered.
-    pub model: &'a str,
+    #[schema(value_type = String)]
+    pub model: Cow<'a, str>,
     /// When the analysis ended: an older one that arrives later is stale.
     pub occurred_at: Timestamp,
     /// What this analysis found.
-    pub answers: &'a [Answer],
+    #[schema(value_type = Vec<Answer>)]
+    pub answers: Cow<'a, [Answer]>,
 }

@@ -8,7 +8,7 @@ use service::{Clock, Random, Service};
 use uuid::Uuid;
 
 use super::{CommandResult, say};
-use crate::assembly::assemble;
+use crate::assembly::{self, assemble};
 use crate::config::Config;
 
 #[derive(Subcommand)]
@@ -35,6 +35,8 @@ pub(super) enum Command {
     },
     /// Work balances and usage out anew from the ledger, for every account, and fail where they differ.
     Audit,
+    /// Move every secret in the database from AUSPEX_MASTER_KEY_PREVIOUS to AUSPEX_MASTER_KEY, while no service runs.
+    Rekey,
 }
 
 #[derive(Subcommand)]
@@ -83,6 +85,9 @@ pub(super) enum Key {
 }
 
 pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
+    if let Command::Rekey = command {
+        return rekey(config).await;
+    }
     let service = assemble(config, Clock::system(), Random::system()?).await?;
     let outcome = match command {
         Command::Tenant(command) => tenant(command, &service).await,
@@ -93,9 +98,17 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
             balance.map(|balance| say(&balance.to_string())).map_err(Into::into)
         }
         Command::Audit => audit(&service).await,
+        Command::Rekey => Ok(()),
     };
     service.store().close().await;
     outcome
+}
+
+async fn rekey(config: &Config) -> CommandResult {
+    let moved = assembly::rekey(config, &Clock::system(), &Random::system()?).await?;
+    say(&format!("{moved} secrets were moved to the new master key."));
+    say("Start the service with AUSPEX_MASTER_KEY; AUSPEX_MASTER_KEY_PREVIOUS has served its turn.");
+    Ok(())
 }
 
 async fn tenant(command: Tenant, service: &Service) -> CommandResult {

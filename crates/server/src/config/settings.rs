@@ -9,6 +9,9 @@ use super::ConfigError;
 /// What every variable's name starts with.
 pub const PREFIX: &str = "AUSPEX_";
 
+/// Variables that are no settings of the service: they name its file, and tell commands where to call and as whom.
+const OF_COMMANDS: [&str; 4] = ["config", "url", "api_key", "api_secret"];
+
 /// All that was set, by name in lower case and without the prefix, and a record of what was asked for.
 pub(super) struct Settings {
     environment: BTreeMap<String, String>,
@@ -125,7 +128,8 @@ impl Settings {
         if let Some(stranger) = self.file.keys().find(|name| !known(name)) {
             return Err(ConfigError(format!("the configuration file sets {stranger}, which is no setting")));
         }
-        let strangers = self.environment.keys().filter(|name| !known(name) && *name != "config");
+        let strangers =
+            self.environment.keys().filter(|name| !known(name) && !OF_COMMANDS.contains(&name.as_str()));
         let warnings = strangers
             .map(|name| {
                 format!("{PREFIX}{} is set and is no setting of this service", name.to_ascii_uppercase())

@@ -16,7 +16,7 @@ use crate::signer::Signer;
 /// The key that every service of the suite runs with.
 pub(crate) const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// Another one, as good as it.
-const OTHER_MASTER_KEY: &str = "//79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=";
+pub(crate) const OTHER_MASTER_KEY: &str = "//79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=";
 
 testkit::on_both!(
     an_account_is_opened_and_listed,
@@ -61,7 +61,7 @@ fn attempt(app: &App, arguments: &[&str], input: &[u8]) -> Output {
 
 /// Asserts that a command fails, prints nothing to be taken for a result, and says why in plain words.
 #[track_caller]
-fn refused(output: &Output) -> String {
+pub(crate) fn refused(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(!output.status.success(), "succeeded: {}", String::from_utf8_lossy(&output.stdout));
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));

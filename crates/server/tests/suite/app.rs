@@ -122,6 +122,11 @@ impl App {
         self.clock.now()
     }
 
+    /// The service's clock, for clients that sign by it.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
     /// The directory that the service keeps its files in.
     pub(crate) fn data_directory(&self) -> std::path::PathBuf {
         self.database.directory().join("data")

@@ -1,0 +1,98 @@
+//! The Rust client of Auspex: typed calls that are signed, tried again where that is safe, and refused with a reason.
+//!
+//! ```no_run
+//! use auspex_client::{Client, Ingest, api::EventInput};
+//!
+//! # async fn example() -> Result<(), auspex_client::Error> {
+//! let client = Client::builder("http://127.0.0.1:8080").key("ak_…", "sk_…").build()?;
+//!
+//! // Recorded at once, analyzed once the object is quiet.
+//! let events = [EventInput::message("Pay me by gift card and I ship today")];
+//! client.send("seller/42", Ingest::new(events).object_type("seller")).await?;
+//!
+//! // Or judged while you wait.
+//! let verdict = client.verdict("seller/42", Ingest::new([EventInput::event("listing_created")])).await?;
+//! for answer in &verdict.answers {
+//!     println!("{}: {:?}", answer.signal, answer.value());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Every request carries a token of its own, made for its method and path and good for a minute. A call that may be
+//! repeated without harm (reading, replacing, deleting, and sending events, which always has an idempotency key) is
+//! tried again when it fails for a passing reason. Any other is tried again only after a refusal that did nothing.
+//!
+//! Deliveries of webhooks are checked with [`webhook::verify`].
+
+mod account;
+mod billing;
+mod builder;
+mod call;
+mod error;
+mod objects;
+mod retry;
+mod rules;
+mod sign;
+mod signals;
+pub mod webhook;
+mod webhooks;
+
+pub use builder::ClientBuilder;
+pub use error::{Error, Refusal};
+pub use model::{Answer, Date, SignalType, Timestamp, api};
+pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery};
+
+pub use billing::LedgerQuery;
+pub use rules::FiringsQuery;
+pub use webhooks::DeliveriesQuery;
+
+use std::sync::Arc;
+
+/// Calls one service as one account. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: reqwest::Client,
+    /// Without a slash at the end.
+    base: String,
+    credential: Credential,
+    retries: retry::Retries,
+    clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+/// What proves who is calling.
+enum Credential {
+    /// Nothing: for signing in.
+    None,
+    /// A console token.
+    Token(String),
+    /// An API key, which signs each request.
+    Key { id: String, secret: String },
+}
+
+impl Client {
+    /// Starts to describe a client of the service at this address.
+    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(base_url.into())
+    }
+}
+
+impl std::fmt::Debug for Client {
+    /// Shows where it calls and as whom, and no secret.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whom = match &self.inner.credential {
+            Credential::None => "nobody",
+            Credential::Token(_) => "a console token",
+            Credential::Key { id, .. } => id,
+        };
+        formatter
+            .debug_struct("Client")
+            .field("base", &self.inner.base)
+            .field("as", &whom)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! Endpoints of webhooks and what is on its way to them.
+
+use http::Method;
+use model::api::{
+    DeliveryStatus, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+};
+use uuid::Uuid;
+
+use crate::call::Call;
+use crate::{Client, Error};
+
+/// Which deliveries are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeliveriesQuery {
+    /// Only those that are so far; `Dead` is the dead-letter queue.
+    pub status: Option<DeliveryStatus>,
+    /// Only those to this endpoint.
+    pub endpoint_id: Option<Uuid>,
+    /// How many, 1 to 200; 50 when left out.
+    pub limit: Option<u32>,
+}
+
+impl Client {
+    /// All endpoints, oldest first, without their secrets.
+    pub async fn webhooks(&self) -> Result<Vec<WebhookEndpoint>, Error> {
+        let list: WebhookEndpointList = self.call(Call::new(Method::GET, &["v1", "webhooks"])?).await?;
+        Ok(list.webhooks)
+    }
+
+    /// Registers an endpoint. Its signing secret is in this answer and in no other.
+    pub async fn create_webhook(
+        &self,
+        endpoint: &WebhookEndpointCreate,
+    ) -> Result<WebhookEndpointSecret, Error> {
+        self.call(Call::new(Method::POST, &["v1", "webhooks"])?.json(endpoint)?).await
+    }
+
+    /// An endpoint.
+    pub async fn webhook(&self, id: Uuid) -> Result<WebhookEndpoint, Error> {
+        self.call(Call::new(Method::GET, &["v1", "webhooks", &id.to_string()])?).await
+    }
+
+    /// Changes an endpoint; what is left out stays.
+    pub async fn update_webhook(
+        &self,
+        id: Uuid,
+        change: &WebhookEndpointUpdate,
+    ) -> Result<WebhookEndpoint, Error> {
+        self.call(Call::new(Method::PATCH, &["v1", "webhooks", &id.to_string()])?.json(change)?).await
+    }
+
+    /// Removes an endpoint and its deliveries.
+    pub async fn delete_webhook(&self, id: Uuid) -> Result<(), Error> {
+        self.done(Call::new(Method::DELETE, &["v1", "webhooks", &id.to_string()])?).await
+    }
+
+    /// Deliveries, newest first.
+    pub async fn deliveries(&self, query: &DeliveriesQuery) -> Result<Vec<WebhookDelivery>, Error> {
+        let status = query.status.map(|status| match status {
+            DeliveryStatus::Pending => "pending",
+            DeliveryStatus::Delivering => "delivering",
+            DeliveryStatus::Delivered => "delivered",
+            DeliveryStatus::Dead => "dead",
+        });
+        let call = Call::new(Method::GET, &["v1", "webhook_deliveries"])?
+            .query("status", status)
+            .query("endpoint_id", query.endpoint_id)
+            .query("limit", query.limit);
+        let list: WebhookDeliveryList = self.call(call).await?;
+        Ok(list.deliveries)
+    }
+
+    /// Sends a delivery again.
+    pub async fn replay_delivery(&self, id: Uuid) -> Result<WebhookDelivery, Error> {
+        self.call(Call::new(Method::POST, &["v1", "webhook_deliveries", &id.to_string(), "replay"])?).await
+    }
+}

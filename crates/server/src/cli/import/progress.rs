@@ -1,0 +1,66 @@
+//! How far it is: a bar on a terminal, a line now and then in a pipe. On standard error, where results are not expected.
+
+use std::io::IsTerminal as _;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How often a line is written where there is no bar.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// How far an import is.
+pub(super) enum Progress {
+    Bar(ProgressBar),
+    Lines { size: u64, last: Mutex<Instant> },
+}
+
+impl Progress {
+    pub(super) fn start(size: u64, offset: u64) -> Self {
+        if offset > 0 && offset < size {
+            eprintln!("An earlier run came to byte {offset} of {size}; going on from there.");
+        }
+        if !std::io::stderr().is_terminal() {
+            return Self::Lines { size, last: Mutex::new(Instant::now()) };
+        }
+        let bar = ProgressBar::new(size).with_position(offset);
+        let template = "{bar:30.cyan} {percent:>3} %  {bytes} of {total_bytes}  {msg}  {eta} left";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self::Bar(bar)
+    }
+
+    /// Everything up to here is done.
+    pub(super) fn reached(&self, offset: u64, lines: u64, events: u64) {
+        match self {
+            Self::Bar(bar) => {
+                bar.set_message(format!("{events} events"));
+                bar.set_position(offset);
+            }
+            Self::Lines { size, last } => {
+                let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if last.elapsed() >= INTERVAL {
+                    *last = Instant::now();
+                    let percent = offset.saturating_mul(100) / size.max(&1);
+                    eprintln!("line {lines}, {percent} %, {events} events recorded");
+                }
+            }
+        }
+    }
+
+    /// Says something beside it.
+    pub(super) fn tell(&self, text: &str) {
+        match self {
+            Self::Bar(bar) => bar.println(text),
+            Self::Lines { .. } => eprintln!("{text}"),
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `auspex import`: a file becomes events, each of them once, whatever happens on the way.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use service::Clock;
+use store::Backend;
+use testkit::Stage;
+
+use crate::app::App;
+use crate::signer::Signer;
+
+testkit::on_both!(
+    an_import_that_was_killed_goes_on_and_nothing_is_there_twice,
+    bad_lines_are_named_or_skipped,
+    what_cannot_begin_is_said_clearly,
+);
+
+/// A service by the real time, which the command signs by, and a key.
+struct Target {
+    app: App,
+}
+
+impl Stage for Target {
+    async fn set(backend: Backend) -> Self {
+        Self { app: App::start_at(backend, &[], Clock::system().now()).await }
+    }
+
+    async fn strike(self) {
+        self.app.advance(Duration::from_mins(1));
+        self.app.strike().await;
+    }
+}
+
+fn import(app: &App, signer: &Signer, file: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_auspex"));
+    command.arg("import").arg(file).args(options).env_clear();
+    command.env("AUSPEX_URL", app.url("")).env("AUSPEX_API_KEY", &signer.key);
+    command.env("AUSPEX_API_SECRET", &signer.secret).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs it to its end beside the service, which must go on meanwhile.
+async fn finish(mut command: Command) -> (Output, String) {
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let told = [output.stdout.as_slice(), &output.stderr].concat();
+    let told = String::from_utf8(told).unwrap();
+    assert!(!told.contains("panicked"), "{told}");
+    (output, told)
+}
+
+async fn key(app: &App) -> Signer {
+    let token = app.register("ada@acme.example").await;
+    app.api_key(&token).await
+}
+
+async fn event_count(app: &App, signer: &Signer, object: &str) -> i64 {
+    let object = object.replace('/', "%2F");
+    let reply = signer.call(app, Method::GET, &format!("/v1/objects/{object}"), &Value::Null).await;
+    if reply.status == 404 { 0 } else { reply.json()["event_count"].as_i64().unwrap() }
+}
+
+fn journal(file: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.auspex-journal", file.display()))
+}
+
+async fn an_import_that_was_killed_goes_on_and_nothing_is_there_twice(target: &Target) {
+    let app = &target.app;
+    let signer = key(app).await;
+    let file = app.data_directory().join("events.ndjson");
+    let (objects, events) = (["shop/1", "b", "c"], 1_500);
+    let mut text = String::new();
+    for number in 0..events {
+        let content = format!("{number} {}", "x".repeat(16_000));
+        let event = json!({"object_id": objects[number % 3], "type": "message", "content": content});
+        text += &format!("{event}\n");
+    }
+    std::fs::write(&file, text).unwrap();
+    let total = async || {
+        let mut sum = 0;
+        for object in objects {
+            sum += event_count(app, &signer, object).await;
+        }
+        sum
+    };
+
+    // The first request that is noted is the beginning of three windows: it is killed in the middle.
+    let mut running = import(app, &signer, &file, &[]).spawn().unwrap();
+    while !std::fs::read_to_string(journal(&file)).is_ok_and(|noted| noted.contains("\"done\"")) {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before it began");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let after_kill = total().await;
+    assert!(after_kill > 0 && after_kill < 1_500, "{after_kill}");
+
+    let (output, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(output.status.success(), "{told}");
+    assert_eq!(total().await, 1_500, "{told}");
+    // Once more: the journal knows. And without it the service does.
+    let (_, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(told.contains("0 events recorded."), "{told}");
+    std::fs::remove_file(journal(&file)).unwrap();
+    let (output, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(
+        output.status.success() && told.contains("0 events recorded, 1500 were there already."),
+        "{told}"
+    );
+    assert_eq!(total().await, 1_500);
+
+    // In the order of the file.
+    let listed = signer.call(app, Method::GET, "/v1/objects/b/events", &Value::Null).await.json();
+    let numbers: Vec<u32> = listed["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["content"].as_str().unwrap().split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(numbers.first(), Some(&1_498));
+    assert!(numbers.is_sorted_by(|newer, older| newer > older), "{numbers:?}");
+}
+
+async fn bad_lines_are_named_or_skipped(target: &Target) {
+    let app = &target.app;
+    let signer = key(app).await;
+    let file = app.data_directory().join("events.ndjson");
+    let lines = [
+        r#"{"object_id":"a","object_type":"user","type":"event","name":"one"}"#,
+        r#"{"object_id":"a","events":[{"type":"event","name":"two"},{"type":"event","name":"three"}]}"#,
+        r#"{"object_id":"a","type":"event","name":"four""#,
+        r#"{"object_id":"a","type":"event","name":"five"}"#,
+        // Only the service refuses this one.
+        r#"{"object_id":"a","type":"event","name":"s\u0000x"}"#,
+        r#"{"object_id":"a","type":"event","name":"seven"}"#,
+    ];
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    for _ in 0..2 {
+        let (output, told) = finish(import(app, &signer, &file, &[])).await;
+        assert!(!output.status.success() && told.contains("events.ndjson: line 3: "), "{told}");
+        assert_eq!(event_count(app, &signer, "a").await, 3, "what comes before it is recorded");
+    }
+    // Mended, it goes on and stops at the next.
+    let mended = lines.join("\n").replace("\"four\"", "\"four\"}");
+    std::fs::write(&file, mended).unwrap();
+    let (output, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(!output.status.success() && told.contains("line 5: "), "{told}");
+    let (output, told) = finish(import(app, &signer, &file, &["--skip-bad"])).await;
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("skipped line 5: ") && told.contains("1 bad lines skipped."), "{told}");
+    assert_eq!(event_count(app, &signer, "a").await, 6);
+
+    // What was imported is not to change under its journal.
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let (output, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(!output.status.success() && told.contains("not the file that was imported before"), "{told}");
+}
+
+async fn what_cannot_begin_is_said_clearly(target: &Target) {
+    let app = &target.app;
+    let signer = key(app).await;
+    let file = app.data_directory().join("events.ndjson");
+    let (output, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(!output.status.success() && told.contains("cannot read"), "{told}");
+    std::fs::remove_file(journal(&file)).unwrap();
+    std::fs::write(&file, "").unwrap();
+    let (output, told) = finish(import(app, &signer, &file, &[])).await;
+    assert!(output.status.success() && told.contains("0 events recorded."), "{told}");
+    let stranger = Signer::new(&signer.key, "sk_wrong");
+    let (output, told) = finish(import(app, &stranger, &file, &[])).await;
+    assert!(
+        !output.status.success() && told.contains("unauthorized") && !told.contains("sk_wrong"),
+        "{told}"
+    );
+    // The journal of another account says so.
+    let token = app.register("bob@zenith.example").await;
+    let other = app.api_key(&token).await;
+    let (output, told) = finish(import(app, &other, &file, &[])).await;
+    assert!(!output.status.success() && told.contains("another account"), "{told}");
+    let empty = app.data_directory().join("other.journal").display().to_string();
+    let (output, told) = finish(import(app, &other, &file, &["--journal", &empty])).await;
+    assert!(output.status.success(), "{told}");
+}
