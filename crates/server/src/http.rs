@@ -11,6 +11,7 @@ mod extract;
 mod health;
 mod identities;
 mod keys;
+mod metrics;
 mod objects;
 mod openapi;
 mod rules;
@@ -33,6 +34,7 @@ use utoipa_axum::routes;
 pub(crate) use self::connections::Connections;
 use self::envelope::Refusal;
 use crate::config::NetworkList;
+use crate::meters::Meters;
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -40,6 +42,8 @@ pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) public_url: Url,
     pub(crate) trusted_proxies: NetworkList,
+    /// None where metrics are disabled.
+    pub(crate) meters: Option<Meters>,
 }
 
 /// The whole HTTP interface.
@@ -51,7 +55,7 @@ pub(crate) fn router(app: App) -> Router {
     finish(routes.merge(openapi::routes(openapi::finished(document))), app)
 }
 
-/// What a process that only works off queues answers: whether it lives.
+/// What a process that only works off queues answers: whether it lives, and how it does.
 pub(crate) fn health_router(app: App) -> Router {
     finish(system().split_for_parts().0, app)
 }
@@ -81,7 +85,10 @@ fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRout
 
 /// Open to everybody.
 fn system() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::ready))
+    OpenApiRouter::new()
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::read))
 }
 
 /// What the payment provider calls: it proves itself by a signature of its own.

@@ -9,7 +9,7 @@ use axum::routing::get;
 use utoipa::Modify;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Deprecated, OpenApi, Ref, ResponseBuilder, SecurityRequirement};
+use utoipa::openapi::{ContentBuilder, Deprecated, OpenApi, Ref, Required, ResponseBuilder, SecurityRequirement};
 
 use super::App;
 
@@ -58,6 +58,11 @@ impl Modify for Schemes {
             .build();
         let legacy =
             ApiKeyValue::with_description("X-API-Key", "Deprecated: an old long key, until it is rotated.");
+        let metrics = Http::builder()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("The deployment's metrics token, where one is configured."))
+            .build();
+        components.add_security_scheme("metrics_token", SecurityScheme::Http(metrics));
         components.add_security_scheme("signed_request", SecurityScheme::Http(signed));
         components.add_security_scheme("console_token", SecurityScheme::Http(console));
         components.add_security_scheme("legacy_key", SecurityScheme::ApiKey(ApiKey::Header(legacy)));
@@ -96,6 +101,12 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
                     "429",
                     "Too many requests from this address; `Retry-After` says how long to wait.",
                 );
+            }
+            if path == "/v1/api_keys"
+                && let Some(body) = &mut operation.request_body
+            {
+                // Every field of it has a default.
+                body.required = Some(Required::False);
             }
             if operation.request_body.is_some() {
                 refuse(operation, "400", "The body is malformed or fails validation.");
