@@ -12,6 +12,8 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PAYMENT_KEY = "sk_test_contract"
+METRICS_TOKEN = "contract-metrics-token"
 
 
 def ask(url, body=None, bearer=None):
@@ -21,47 +23,72 @@ def ask(url, body=None, bearer=None):
         return json.load(answer)
 
 
-def run(binary, options, directory):
+def start_payments():
+    """The stand-in for the payment provider, so that top-ups can be opened."""
+    command = [sys.executable, "-B", str(HERE.parent / "peers" / "card_payments.py"), "--key", PAYMENT_KEY]
+    peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return peer, json.loads(peer.stdout.readline())["port"]
+
+
+def start_service(binary, directory, log, payments_port):
     settings = {
         "AUSPEX_LISTEN": "127.0.0.1:0",
         "AUSPEX_DATA_DIR": directory,
         "AUSPEX_LOG": "error",
+        # Nothing is to be refused for coming too often or for want of money: such a refusal proves nothing.
         "AUSPEX_RATE_LIMIT_PER_MINUTE": "1000000",
         "AUSPEX_SIGNUP_CREDIT_CENTS": "10000000",
         "AUSPEX_TRUSTED_PROXIES": "127.0.0.1/32",
         "AUSPEX_METRICS_TOKEN": METRICS_TOKEN,
+        "AUSPEX_STRIPE_API_URL": f"http://127.0.0.1:{payments_port}",
+        "AUSPEX_STRIPE_SECRET_KEY": PAYMENT_KEY,
+        "AUSPEX_STRIPE_WEBHOOK_SECRET": "whsec_contract",
     }
-    log = Path(directory, "log")
     with log.open("w") as errors:
         service = subprocess.Popen([binary, "serve"], env=settings, stdout=subprocess.PIPE, stderr=errors, text=True)
+    greeting = service.stdout.readline()
+    if " listens on " not in greeting:
+        sys.exit(f"The service did not start: {greeting}{log.read_text()}")
+    return service, greeting.split(" listens on ")[1].strip()
+
+
+def hold_to_its_word(url, options, directory):
+    account = {"tenant_name": "Contract", "email": "contract@example.com", "password": "correct horse battery staple"}
+    console = ask(f"{url}/auth/console/register", account)["token"]
+    key = ask(f"{url}/v1/api_keys", {"name": "contract"}, console)
+    environment = os.environ | {
+        "SCHEMATHESIS_HOOKS": "hooks",
+        "PYTHONPATH": str(HERE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "CONTRACT_KEY": key["key"],
+        "CONTRACT_SECRET": key["secret"],
+        "CONTRACT_CONSOLE_TOKEN": console,
+        "CONTRACT_METRICS_TOKEN": METRICS_TOKEN,
+    }
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml"), "run"]
+    outcome = subprocess.run([*command, f"{url}/openapi.json", *options], env=environment, cwd=directory).returncode
+    # Refusals of a session that has ended would all be as described.
+    assert ask(f"{url}/v1/me", bearer=console)["auth_type"] == "console"
+    return outcome
+
+
+def main(binary, options, directory):
+    log = Path(directory, "log")
+    payments, port = start_payments()
+    service, url = start_service(binary, directory, log, port)
     try:
-        url = service.stdout.readline().split(" listens on ")[1].strip()
-        account = {"tenant_name": "Contract", "email": "contract@example.com", "password": "correct horse battery staple"}
-        console = ask(f"{url}/auth/console/register", account)["token"]
-        key = ask(f"{url}/v1/api_keys", {"name": "contract"}, console)
-        environment = os.environ | {
-            "SCHEMATHESIS_HOOKS": "hooks",
-            "PYTHONPATH": str(HERE),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "CONTRACT_KEY": key["key"],
-            "CONTRACT_SECRET": key["secret"],
-            "CONTRACT_CONSOLE_TOKEN": console,
-        }
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml"), "run"]
-        outcome = subprocess.run([*command, f"{url}/openapi.json", *options], env=environment, cwd=directory).returncode
-        # Refusals of a session that has ended, or of a service that has died, would all be as described.
-        assert ask(f"{url}/v1/me", bearer=console)["auth_type"] == "console"
+        outcome = hold_to_its_word(url, options, directory)
     finally:
+        payments.terminate()
         service.terminate()
         stopped = service.wait(timeout=60)
     said = log.read_text()
-    print(said, end="", file=sys.stderr)
     if stopped != 0 or said:
-        print("The service did not stop well, or logged errors.", file=sys.stderr)
+        print(f"{said}The service logged errors, or did not stop well.", file=sys.stderr)
         return 1
     return outcome
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
-        sys.exit(run(sys.argv[1], sys.argv[2:], directory))
+        sys.exit(main(sys.argv[1], sys.argv[2:], directory))

@@ -15,6 +15,7 @@ import schemathesis
 KEY = os.environ["CONTRACT_KEY"]
 SECRET = os.environ["CONTRACT_SECRET"]
 CONSOLE_TOKEN = os.environ["CONTRACT_CONSOLE_TOKEN"]
+METRICS_TOKEN = os.environ["CONTRACT_METRICS_TOKEN"]
 
 addresses = random.Random(1)
 
@@ -39,6 +40,8 @@ class Signed(requests.auth.AuthBase):
         path = urlsplit(request.url).path
         if path.startswith("/v1/me/"):
             request.headers["Authorization"] = f"Bearer {CONSOLE_TOKEN}"
+        elif path == "/metrics":
+            request.headers["Authorization"] = f"Bearer {METRICS_TOKEN}"
         elif path.startswith("/v1/"):
             request.headers["Authorization"] = f"Bearer {token(request.method, request.url)}"
         return request

@@ -5,6 +5,7 @@ mod authenticate;
 mod billing;
 mod client_address;
 mod connections;
+mod docs;
 mod envelope;
 mod events;
 mod extract;
@@ -51,8 +52,8 @@ pub(crate) fn router(app: App) -> Router {
     let console =
         console().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::limit_by_address));
     let v1 = v1().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::authenticate));
-    let (routes, document) = described(console, v1).split_for_parts();
-    finish(routes.merge(openapi::routes(openapi::finished(document))), app)
+    let (routes, _) = described(console, v1).split_for_parts();
+    finish(routes.merge(docs::routes()), app)
 }
 
 /// What a process that only works off queues answers: whether it lives, and how it does.
@@ -78,6 +79,7 @@ fn finish(routes: Router<App>, app: App) -> Router {
 fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
         .merge(system())
+        .merge(descriptions())
         .merge(payments())
         .merge(console)
         .merge(v1)
@@ -89,6 +91,11 @@ fn system() -> OpenApiRouter<App> {
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::read))
+}
+
+/// The description of all this.
+fn descriptions() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(openapi::json)).routes(routes!(openapi::yaml))
 }
 
 /// What the payment provider calls: it proves itself by a signature of its own.
