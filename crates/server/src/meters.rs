@@ -98,7 +98,10 @@ fn recorder() -> PrometheusHandle {
 fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .set_buckets_for_metric(Matcher::Full("auspex_store_transaction_seconds".to_owned()), &TRANSACTION_SECONDS)?
+        .set_buckets_for_metric(
+            Matcher::Full("auspex_store_transaction_seconds".to_owned()),
+            &TRANSACTION_SECONDS,
+        )?
         .set_buckets_for_metric(Matcher::Full("auspex_recorder_batch_requests".to_owned()), &BATCH)?
         .set_buckets_for_metric(Matcher::Full("auspex_concluder_batch_analyses".to_owned()), &BATCH)
 }
@@ -110,7 +113,10 @@ fn describe() {
         ("auspex_analyses_total", "Analyses, by source (async, sync) and by what came of them."),
         ("auspex_analyzer_answers_total", "Questions put to the analyzer, by whether they were answered."),
         ("auspex_analyzer_throttled_total", "Times that the analyzer asked for patience."),
-        ("auspex_object_cache_total", "Reads of objects, by whether they were remembered (hit) or read (miss)."),
+        (
+            "auspex_object_cache_total",
+            "Reads of objects, by whether they were remembered (hit) or read (miss).",
+        ),
         ("auspex_webhook_deliveries_total", "Attempts of webhook deliveries that ended, by outcome."),
         ("auspex_rule_firings_total", "Firings of rules, by action and status."),
         ("auspex_mails_total", "Mails, by outcome."),
@@ -122,10 +128,16 @@ fn describe() {
         describe_counter!(name, description);
     }
     let timed = [
-        ("auspex_http_request_duration_seconds", "From a request's head to its answer's, by method and route template."),
+        (
+            "auspex_http_request_duration_seconds",
+            "From a request's head to its answer's, by method and route template.",
+        ),
         ("auspex_analyzer_seconds", "How long the analyzer took, by kind and outcome."),
         ("auspex_webhook_delivery_seconds", "How long receivers of webhooks took."),
-        ("auspex_store_transaction_seconds", "How long transactions and reads took, retries included, by name and outcome."),
+        (
+            "auspex_store_transaction_seconds",
+            "How long transactions and reads took, retries included, by name and outcome.",
+        ),
     ];
     for (name, description) in timed {
         describe_histogram!(name, Unit::Seconds, description);
@@ -155,7 +167,10 @@ impl Page {
 
     fn running(&mut self, service: &Service) {
         let name = "auspex_running_analyses";
-        self.gauge(name, "Analyses under way in this process, of the 20 busiest tenants and of all others together.");
+        self.gauge(
+            name,
+            "Analyses under way in this process, of the 20 busiest tenants and of all others together.",
+        );
         let (tenants, others) = service.running_analyses();
         for (tenant, number) in tenants {
             self.sample(name, &[("tenant", &tenant.to_string())], number);
@@ -165,7 +180,10 @@ impl Page {
 
     fn queues(&mut self, queues: &service::QueueGauges) {
         let (jobs, lag) = ("auspex_queue_jobs", "auspex_queue_lag_seconds");
-        self.gauge(jobs, "Analyses that wait for a worker, over all processes, by priority; counted up to 100000.");
+        self.gauge(
+            jobs,
+            "Analyses that wait for a worker, over all processes, by priority; counted up to 100000.",
+        );
         for (priority, number, _) in &queues.analyses {
             self.sample(jobs, &[("priority", priority)], number);
         }
@@ -187,7 +205,9 @@ impl Page {
     fn process(&mut self) {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        if let Some(kib) = resident.and_then(|text| text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()) {
+        if let Some(kib) =
+            resident.and_then(|text| text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        {
             self.gauge("process_resident_memory_bytes", "Memory in use.");
             self.sample("process_resident_memory_bytes", &[], kib * 1024);
         }
@@ -198,7 +218,9 @@ impl Page {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         // The name in the second field may hold anything; the numbers follow its last parenthesis.
         let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
-        let ticks = |fields: &[&str]| Some(fields.get(11)?.parse::<u32>().ok()? + fields.get(12)?.parse::<u32>().ok()?);
+        let ticks = |fields: &[&str]| {
+            Some(fields.get(11)?.parse::<u32>().ok()? + fields.get(12)?.parse::<u32>().ok()?)
+        };
         if let Some(ticks) = fields.as_deref().and_then(ticks) {
             // Linux counts in hundredths of a second towards programs, whatever its own clock does.
             self.head("process_cpu_seconds_total", "counter", "Time that the process has computed.");

@@ -48,9 +48,8 @@ impl Server {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
-        let meters = config
-            .shows_metrics()
-            .then(|| Meters::start(config.metrics_token.clone(), &clock, &workers));
+        let meters =
+            config.shows_metrics().then(|| Meters::start(config.metrics_token.clone(), &clock, &workers));
         let service = assemble_for(&config, clock, random, workers.clone(), &public_url, analyzer).await?;
         service.start_node();
         if config.role != Role::Api {

@@ -24,7 +24,8 @@ impl Running {
 
     /// The tenants with the most, and how many all others have together.
     pub(crate) fn busiest(&self, limit: usize) -> (Vec<(TenantId, u64)>, u64) {
-        let mut busy: Vec<(TenantId, u64)> = self.change(|running| running.iter().map(|(t, n)| (*t, *n)).collect());
+        let mut busy: Vec<(TenantId, u64)> =
+            self.change(|running| running.iter().map(|(t, n)| (*t, *n)).collect());
         busy.sort_by_key(|(tenant, number)| (std::cmp::Reverse(*number), *tenant));
         let others = busy.split_off(busy.len().min(limit));
         (busy, others.iter().map(|(_, number)| number).sum())
@@ -59,7 +60,8 @@ mod tests {
     fn the_busiest_are_named_and_the_rest_are_added_up() {
         let running = Running::default();
         let tenant = |number| TenantId(Uuid::from_u128(number));
-        let under_way: Vec<UnderWay> = [1, 2, 2, 3, 3, 3, 4].map(|number| running.begin(tenant(number))).into();
+        let under_way: Vec<UnderWay> =
+            [1, 2, 2, 3, 3, 3, 4].map(|number| running.begin(tenant(number))).into();
         assert_eq!(running.busiest(2), (vec![(tenant(3), 3), (tenant(2), 2)], 2));
         drop(under_way);
         assert_eq!(running.busiest(2), (Vec::new(), 0));

@@ -151,8 +151,10 @@ pub struct RuleCreate {
     pub when: String,
     /// What happens.
     pub action_type: ActionType,
-    /// With what; fields that are not of the action's type are ignored.
-    #[schema(value_type = ActionConfig)]
+    /// With what. `email`: `to` (an address; required) and `subject`. `slack`: `webhook_url` (of an incoming webhook;
+    /// required). `webhook`: `endpoint_id` (of a registered endpoint that receives `rule.triggered`; required). Fields
+    /// that are not of the action's type are ignored.
+    #[schema(value_type = Object)]
     pub action_config: Map<String, Value>,
     /// Whether it is looked at; it is unless this says no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,9 +180,9 @@ pub struct RuleUpdate {
     /// What happens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_type: Option<ActionType>,
-    /// With what; it replaces the whole of what was there.
+    /// With what, as for a new rule; it replaces the whole of what was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ActionConfig>)]
+    #[schema(value_type = Option<Object>)]
     pub action_config: Option<Map<String, Value>>,
     /// Whether it is looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,10 @@ use axum::response::IntoResponse;
 use utoipa::Modify;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Deprecated, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder, Schema, SecurityRequirement};
+use utoipa::openapi::{
+    ContentBuilder, Deprecated, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder, Schema,
+    SecurityRequirement,
+};
 
 use super::openapi_document;
 
@@ -131,11 +134,11 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
 
 /// An answer that its handler says nothing of is described by what its body is.
 fn describe_answers(document: &mut OpenApi) {
-    let schemas = document.components.as_ref().map(|components| components.schemas.clone()).unwrap_or_default();
+    let schemas =
+        document.components.as_ref().map(|components| components.schemas.clone()).unwrap_or_default();
     let description_of = |response: &Response| {
-        let Some(RefOr::Ref(reference)) = response.content.values().find_map(|body| body.schema.as_ref()) else {
-            return None;
-        };
+        let Some(RefOr::T(body)) = response.content.values().next() else { return None };
+        let Some(RefOr::Ref(reference)) = &body.schema else { return None };
         match schemas.get(reference.ref_location.rsplit('/').next()?)? {
             RefOr::T(Schema::Object(object)) => object.description.clone(),
             _ => None,

@@ -32,6 +32,9 @@ async fn the_reference_is_served_with_all_that_it_needs() {
         assert_eq!(asset.header("content-type"), kind, "{path}");
         assert!(!asset.text.contains("https://cdn"), "{path}");
     }
-    assert!(!page.text.contains("<style") && !page.text.contains(" onclick"), "the policy forbids what is inline");
+    assert!(
+        !page.text.contains("<style") && !page.text.contains(" onclick"),
+        "the policy forbids what is inline"
+    );
     app.strike().await;
 }

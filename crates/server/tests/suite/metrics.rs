@@ -26,7 +26,8 @@ async fn scrape(app: &App) -> String {
 }
 
 async fn what_happens_is_counted_by_route_and_outcome(app: &App) {
-    let recorded = r#"auspex_http_requests_total{method="POST",route="/v1/objects/{object_id}/events",status="202"}"#;
+    let recorded =
+        r#"auspex_http_requests_total{method="POST",route="/v1/objects/{object_id}/events",status="202"}"#;
     let timed =
         r#"auspex_http_request_duration_seconds_count{method="POST",route="/v1/objects/{object_id}/events"}"#;
     let analyzed = r#"auspex_analyses_total{source="async",outcome="ok"}"#;
