@@ -16,6 +16,10 @@ test: ## Run every test, on SQLite and on a throw-away PostgreSQL
 	scripts/test-peers
 	scripts/with-postgres cargo $(TEST_RUNNER) --workspace
 
+.PHONY: contract
+contract: ## Let Schemathesis hold the service to its own OpenAPI document
+	scripts/contract
+
 .PHONY: lint
 lint: ## Check formatting and lints
 	cargo fmt --all --check

@@ -297,6 +297,11 @@ impl Config {
         }
     }
 
+    /// Whether metrics are served: in production only to whoever has a token.
+    pub(crate) fn shows_metrics(&self) -> bool {
+        self.metrics && (self.env != Environment::Production || self.metrics_token.is_some())
+    }
+
     fn origin_of(&self, name: &str) -> Origin {
         self.effective
             .iter()

@@ -5,12 +5,14 @@ mod authenticate;
 mod billing;
 mod client_address;
 mod connections;
+mod docs;
 mod envelope;
 mod events;
 mod extract;
 mod health;
 mod identities;
 mod keys;
+mod metrics;
 mod objects;
 mod openapi;
 mod rules;
@@ -33,6 +35,7 @@ use utoipa_axum::routes;
 pub(crate) use self::connections::Connections;
 use self::envelope::Refusal;
 use crate::config::NetworkList;
+use crate::meters::Meters;
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -40,6 +43,8 @@ pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) public_url: Url,
     pub(crate) trusted_proxies: NetworkList,
+    /// None where metrics are disabled.
+    pub(crate) meters: Option<Meters>,
 }
 
 /// The whole HTTP interface.
@@ -47,11 +52,11 @@ pub(crate) fn router(app: App) -> Router {
     let console =
         console().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::limit_by_address));
     let v1 = v1().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::authenticate));
-    let (routes, document) = described(console, v1).split_for_parts();
-    finish(routes.merge(openapi::routes(openapi::finished(document))), app)
+    let (routes, _) = described(console, v1).split_for_parts();
+    finish(routes.merge(docs::routes()), app)
 }
 
-/// What a process that only works off queues answers: whether it lives.
+/// What a process that only works off queues answers: whether it lives, and how it does.
 pub(crate) fn health_router(app: App) -> Router {
     finish(system().split_for_parts().0, app)
 }
@@ -74,6 +79,7 @@ fn finish(routes: Router<App>, app: App) -> Router {
 fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
         .merge(system())
+        .merge(descriptions())
         .merge(payments())
         .merge(console)
         .merge(v1)
@@ -81,7 +87,15 @@ fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRout
 
 /// Open to everybody.
 fn system() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::ready))
+    OpenApiRouter::new()
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::read))
+}
+
+/// The description of all this.
+fn descriptions() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(openapi::json)).routes(routes!(openapi::yaml))
 }
 
 /// What the payment provider calls: it proves itself by a signature of its own.

@@ -5,6 +5,7 @@ pub mod cli;
 pub mod config;
 mod http;
 mod logging;
+mod meters;
 mod serve;
 
 pub use assembly::{StartError, assemble};

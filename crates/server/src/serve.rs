@@ -15,6 +15,7 @@ use url::Url;
 use crate::assembly::{StartError, analyzer, assemble_for};
 use crate::config::{Config, Role};
 use crate::http::{self, App, Connections};
+use crate::meters::Meters;
 
 /// How long requests and workers may take to finish once the service is told to stop.
 pub(crate) const DRAIN_LIMIT: Duration = Duration::from_secs(20);
@@ -47,6 +48,8 @@ impl Server {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
+        let meters =
+            config.shows_metrics().then(|| Meters::start(config.metrics_token.clone(), &clock, &workers));
         let service = assemble_for(&config, clock, random, workers.clone(), &public_url, analyzer).await?;
         service.start_node();
         if config.role != Role::Api {
@@ -56,6 +59,7 @@ impl Server {
             service: Arc::clone(&service),
             public_url: public_url.clone(),
             trusted_proxies: config.trusted_proxies,
+            meters,
         };
         let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
         let connections = Connections::accept(listener, routes);

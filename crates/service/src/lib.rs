@@ -18,6 +18,7 @@ mod default_signals;
 mod delivery;
 mod error;
 mod firings;
+mod gauges;
 mod histories;
 mod identities;
 mod ingest;
@@ -39,6 +40,7 @@ mod rate;
 mod recorder;
 mod rekeying;
 mod rules;
+mod running;
 mod scheduler;
 mod sealing;
 mod sign_in;
@@ -74,6 +76,7 @@ pub use authentication::{Caller, Credential, Presented, SessionId};
 pub use billing::{LedgerKind, LedgerQuery};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
+pub use gauges::QueueGauges;
 pub use ingest::Ingested;
 pub use nodes::Nodes;
 pub use objects::ObjectQuery;
@@ -99,6 +102,7 @@ use self::object_cache::ObjectCache;
 use self::outbound::Outbound;
 use self::passwords::Passwords;
 use self::recorder::Recorder;
+use self::running::Running;
 use self::scheduler::Scheduler;
 use self::slack::Slack;
 use self::unpaid::Waker;
@@ -130,6 +134,8 @@ pub struct Service {
     recorder: Recorder,
     concluder: Concluder,
     cache: Arc<ObjectCache>,
+    /// Analyses under way here.
+    running: Running,
     /// Rung when an analysis was scheduled or a worker got free.
     bell: Bell,
     /// Rung when a bulk run was started or one of its analyses has ended.
@@ -278,6 +284,7 @@ impl Service {
             recorder,
             concluder,
             cache,
+            running: Running::default(),
             bell,
             feeder_bell: Bell::default(),
             courier_bell: Bell::default(),

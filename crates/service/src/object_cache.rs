@@ -49,7 +49,10 @@ impl ObjectCache {
         load: impl AsyncFnOnce() -> Result<ObjectAnalysis>,
     ) -> Result<(Arc<ObjectAnalysis>, bool)> {
         let key = (tenant, object_id.to_owned());
-        if let Some(known) = self.reads.get(&key) {
+        let known = self.reads.get(&key);
+        let outcome = if known.is_some() { "hit" } else { "miss" };
+        metrics::counter!("auspex_object_cache_total", "outcome" => outcome).increment(1);
+        if let Some(known) = known {
             return Ok((known, true));
         }
         let changes = self.changes_of(&key);

@@ -221,6 +221,7 @@ impl Service {
 
     /// Runs one claimed analysis to its end, whatever that is.
     async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, place: OwnedSemaphorePermit) {
+        let _under_way = self.running.begin(job.tenant_id);
         let outcome = match self.analyze_job(job, lease, read, place).await {
             Ok(outcome) => outcome,
             Err(error) => {

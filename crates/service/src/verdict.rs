@@ -135,8 +135,14 @@ impl Service {
         tenant: TenantId,
         work: impl AsyncFnOnce() -> Result<T>,
     ) -> Result<T> {
-        let lease = self.take_place(tenant).await?;
+        let count = |outcome: &'static str| {
+            metrics::counter!("auspex_analyses_total", "source" => "sync", "outcome" => outcome).increment(1);
+        };
+        let lease = self.take_place(tenant).await.inspect_err(|error| count(outcome_of(error)))?;
+        let under_way = self.running.begin(tenant);
         let outcome = work().await;
+        drop(under_way);
+        count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
         let released = self
             .store
             .write("release_place", async |conn: &mut Conn| sync_leases::release(conn, tenant, lease).await)
@@ -164,5 +170,16 @@ impl Service {
         } else {
             Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
         }
+    }
+}
+
+/// What a refusal counts as, in the words that analyses of the queue are counted by.
+fn outcome_of(refusal: &Error) -> &'static str {
+    match refusal.kind() {
+        Kind::RateLimited => "refused",
+        Kind::PaymentRequired => "unpaid",
+        Kind::AnalyzerBusy => "throttled",
+        Kind::AnalyzerError => "failed",
+        _ => "error",
     }
 }

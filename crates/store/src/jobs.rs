@@ -22,7 +22,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    fn number(self) -> i64 {
+    pub(crate) fn number(self) -> i64 {
         match self {
             Self::Live => 0,
             Self::Bulk => 1,
@@ -222,7 +222,11 @@ pub async fn claim(
 
 /// When the next job is due, or the next lease ends.
 pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    let (due,): (Option<Timestamp>,) = fetch_one!(conn, "SELECT min(due_at) FROM jobs")?;
+    let (due,): (Option<Timestamp>,) = fetch_one!(
+        conn,
+        "SELECT min(due_at) FROM (SELECT min(due_at) AS due_at FROM jobs WHERE priority = 0
+                                  UNION ALL SELECT min(due_at) FROM jobs WHERE priority = 1) AS due"
+    )?;
     Ok(due)
 }
 

@@ -27,6 +27,7 @@ pub mod objects;
 pub mod outbox;
 pub mod overview;
 mod pending;
+pub mod queues;
 pub mod rate_budgets;
 pub mod recording;
 pub mod retention;

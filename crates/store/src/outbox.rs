@@ -66,7 +66,8 @@ pub struct Claimed {
 }
 
 impl Channel {
-    fn name(self) -> &'static str {
+    /// As it is written in records and in the database.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Mail => "mail",
             Self::Slack => "slack",

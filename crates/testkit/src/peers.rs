@@ -68,6 +68,15 @@ pub fn verify_webhooks(deliveries: &[Value]) -> Vec<String> {
     said
 }
 
+/// What openapi-spec-validator holds against a document.
+pub fn openapi_complaints(document: &Value) -> String {
+    let mut process = spawn("openapi.py", &[]);
+    process.stdin.take().unwrap().write_all(document.to_string().as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "the validator breaks");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// An OpenID Connect provider in Google's place, at which a client is registered.
 pub struct GooglePeer {
     peer: Peer,

@@ -18,7 +18,7 @@ pub struct RegisterRequest {
     #[schema(format = Email, example = "ann@example.com")]
     pub email: String,
     /// 8 to 256 characters, and not easy to guess.
-    #[schema(format = Password, example = "correct horse battery staple")]
+    #[schema(format = Password, min_length = 8, max_length = 256, example = "correct horse battery staple")]
     pub password: String,
 }
 
@@ -33,7 +33,7 @@ pub struct LoginRequest {
     pub password: String,
     /// An authenticator code or a recovery code; needed only when two-factor is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "123456")]
+    #[schema(example = "123456")]
     pub code: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub struct ResetPasswordRequest {
     /// The token of the link.
     pub token: String,
     /// The new password.
-    #[schema(format = Password)]
+    #[schema(format = Password, min_length = 8, max_length = 256)]
     pub password: String,
 }
 
@@ -97,7 +97,7 @@ pub struct ChangePasswordRequest {
     #[schema(format = Password)]
     pub current_password: String,
     /// The password from now on.
-    #[schema(format = Password)]
+    #[schema(format = Password, min_length = 8, max_length = 256)]
     pub new_password: String,
 }
 
@@ -161,11 +161,9 @@ pub struct Settings {
 pub struct SettingsUpdate {
     /// Whether a new signal is asked about existing objects at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub auto_backfill_signals: Option<bool>,
     /// How long raw events are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub event_retention: Option<EventRetention>,
     /// Required with `days`, 1 to 3650; refused otherwise. Null is none, left out is as before.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -241,7 +239,7 @@ pub struct MfaRecoveryCodes {
 pub struct MfaDisableRequest {
     /// The user's password; required unless the account has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Password)]
+    #[schema(format = Password)]
     pub password: Option<String>,
     /// A current code or an unused recovery code.
     #[schema(example = "123456")]
@@ -286,7 +284,6 @@ pub struct OAuthCodeRequest {
     pub code_verifier: String,
     /// The name of the account, used only when the sign-in makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub tenant_name: Option<String>,
 }
 

@@ -55,22 +55,21 @@ pub enum APIKeyStatus {
 /// A new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKeyCreate {
-    /// What people call it; up to 100 characters.
+    /// What people call it; 1 to 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 100, example = "production")]
+    #[schema(min_length = 1, max_length = 100, example = "production")]
     pub name: Option<String>,
 }
 
 /// A change of a key; what is left out stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKeyUpdate {
-    /// What people call it; up to 100 characters.
+    /// What people call it; 1 to 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100)]
     pub name: Option<String>,
     /// Whether it authenticates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub status: Option<APIKeyActivity>,
 }
 

@@ -35,19 +35,17 @@ pub struct EventInput {
     pub kind: EventType,
     /// The event's name, or a message's subject; at most 255 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 255, example = "listing_created")]
+    #[schema(max_length = 255, example = "listing_created")]
     pub name: Option<String>,
     /// What was said; at most 32 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub content: Option<String>,
     /// Anything else, an object of at most 16 KiB. `name`, when a text, becomes the object's display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Object, example = json!({"price": 120}))]
+    #[schema(value_type = Option<Object>, example = json!({"price": 120}))]
     pub metadata: Option<Box<RawValue>>,
     /// When it happened; the time of receipt if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub occurred_at: Option<Timestamp>,
 }
 
@@ -123,7 +121,7 @@ pub struct EventList {
 pub struct IngestRequest {
     /// What the object is, for example user or listing; 1 to 64 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 64, example = "user")]
+    #[schema(min_length = 1, max_length = 64, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "user")]
     pub object_type: Option<String>,
     /// 1 to 500 events.
     #[schema(min_items = 1, max_items = 500)]
@@ -133,11 +131,9 @@ pub struct IngestRequest {
     pub wait: bool,
     /// With `wait`, score only these signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub signals: Option<Vec<String>>,
     /// With `wait`, whether to score over the object's history (the default) or this request's events alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub include_history: Option<bool>,
 }
 

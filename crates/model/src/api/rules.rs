@@ -144,23 +144,24 @@ pub struct ActionConfig {
 pub struct RuleCreate {
     /// What people call it, up to 200 characters; left out, it is the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 200)]
+    #[schema(max_length = 200)]
     pub name: Option<String>,
     /// Comparisons of signals joined by `and` or a comma; all must hold.
     #[schema(max_length = 4000)]
     pub when: String,
     /// What happens.
     pub action_type: ActionType,
-    /// With what; fields that are not of the action's type are ignored.
-    #[schema(value_type = ActionConfig)]
+    /// With what. `email`: `to` (an address; required) and `subject`. `slack`: `webhook_url` (of an incoming webhook;
+    /// required). `webhook`: `endpoint_id` (of a registered endpoint that receives `rule.triggered`; required). Fields
+    /// that are not of the action's type are ignored.
+    #[schema(value_type = Object)]
     pub action_config: Map<String, Value>,
     /// Whether it is looked at; it is unless this says no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub enabled: Option<bool>,
     /// 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 0, maximum = 31_536_000)]
+    #[schema(minimum = 0, maximum = 31_536_000)]
     pub cooldown_seconds: Option<i64>,
 }
 
@@ -170,27 +171,25 @@ pub struct RuleCreate {
 pub struct RuleUpdate {
     /// What people call it, up to 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 200)]
+    #[schema(max_length = 200)]
     pub name: Option<String>,
     /// The condition. Another one starts afresh with every object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 4000)]
+    #[schema(max_length = 4000)]
     pub when: Option<String>,
     /// What happens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub action_type: Option<ActionType>,
-    /// With what; it replaces the whole of what was there.
+    /// With what, as for a new rule; it replaces the whole of what was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = ActionConfig)]
+    #[schema(value_type = Option<Object>)]
     pub action_config: Option<Map<String, Value>>,
     /// Whether it is looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub enabled: Option<bool>,
     /// How long it rests after a firing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 0, maximum = 31_536_000)]
+    #[schema(minimum = 0, maximum = 31_536_000)]
     pub cooldown_seconds: Option<i64>,
 }
 

@@ -20,11 +20,10 @@ pub struct SignalInput {
     /// `noul`: an object with optional `true` and `false`; `score`: the levels, low to high; `choice`: options with
     /// descriptions or null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Value)]
+    #[schema(value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
     /// Whether it is asked; left out, a new signal is and another stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub enabled: Option<bool>,
 }
 
@@ -115,11 +114,10 @@ pub struct PlaygroundRequest {
     pub events: Vec<EventInput>,
     /// What the object would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 64)]
+    #[schema(min_length = 1, max_length = 64, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub object_type: Option<String>,
     /// Score only these signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub signals: Option<Vec<String>>,
 }
 
@@ -149,7 +147,6 @@ pub struct PlaygroundVerdict {
 pub struct SystemOneRequest {
     /// Ignored: the configured model answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub model: Option<String>,
     /// A text, or JSON.
     #[schema(value_type = Value)]
@@ -166,11 +163,11 @@ pub struct SystemOneQuestion {
     pub kind: SignalType,
     /// What to judge and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Value)]
+    #[schema(value_type = Value)]
     pub instructions: Option<Box<RawValue>>,
     /// As for signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Value)]
+    #[schema(value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
 }
 

@@ -43,23 +43,22 @@ pub struct WebhookEndpointList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpointCreate {
     /// The address that deliveries are posted to, `http` or `https`.
-    #[schema(max_length = 2048, example = "https://example.com/hooks/auspex")]
+    #[schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/hooks/auspex")]
     pub url: String,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 1000)]
+    #[schema(max_length = 1000)]
     pub description: Option<String>,
     /// Only analyses that answered one of these signals; left out or empty: every analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 1000)]
+    #[schema(max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
     /// The event types that it gets; left out: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, min_items = 1, example = json!(["analysis.completed", "rule.triggered"]))]
+    #[schema(min_items = 1, example = json!(["analysis.completed", "rule.triggered"]))]
     pub events: Option<Vec<String>>,
     /// Whether it gets deliveries; left out: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub enabled: Option<bool>,
 }
 
@@ -68,23 +67,22 @@ pub struct WebhookEndpointCreate {
 pub struct WebhookEndpointUpdate {
     /// The address that deliveries are posted to, those that are queued too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 2048)]
+    #[schema(max_length = 2048, pattern = "^https?://")]
     pub url: Option<String>,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_length = 1000)]
+    #[schema(max_length = 1000)]
     pub description: Option<String>,
     /// Only analyses that answered one of these signals; empty: every analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 1000)]
+    #[schema(max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
     /// The event types that it gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, min_items = 1)]
+    #[schema(min_items = 1)]
     pub events: Option<Vec<String>>,
     /// Whether it gets deliveries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub enabled: Option<bool>,
 }
 

@@ -68,7 +68,7 @@ async fn identify(app: &App, request: &Parts) -> Result<Caller, Error> {
     app.service.authenticate(presented).await
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, credential) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(credential.trim())
 }

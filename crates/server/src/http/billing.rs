@@ -22,10 +22,10 @@ use super::extract;
 pub(super) struct LedgerParameters {
     /// `credit` or `charge`: only lines of that kind.
     #[serde(rename = "type")]
-    #[param(example = "charge")]
+    #[param(pattern = "^(credit|charge)$", example = "charge")]
     kind: Option<String>,
     /// `batch`: one line for each bulk run, instead of one for each of its analyses.
-    #[param(example = "batch")]
+    #[param(pattern = "^batch$", example = "batch")]
     group: Option<String>,
     /// Only the charges of this bulk run.
     batch_id: Option<Uuid>,

@@ -22,7 +22,8 @@ use super::extract;
 #[utoipa::path(post, path = "/v1/objects/{object_id}/events", tag = "objects",
     params(
         ("object_id" = String, Path, description = "Your own id of the object, 1 to 255 characters."),
-        ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; remembered 24 hours."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+         description = "A repeat with the same key records nothing again; remembered 24 hours."),
     ),
     request_body = IngestRequest, responses(
     (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
@@ -65,7 +66,8 @@ pub(super) async fn ingest(
 #[utoipa::path(post, path = "/v1/objects/{object_id}/ingest", tag = "objects",
     params(
         ("object_id" = String, Path, description = "Your own id of the object, 1 to 255 characters."),
-        ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; remembered 24 hours."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+         description = "A repeat with the same key records nothing again; remembered 24 hours."),
     ),
     request_body = IngestRequest, responses(
     (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),

@@ -25,7 +25,7 @@ pub(super) struct ListParameters {
     /// `is_scammer > 0.8 and buyer_intent = ready_to_buy`. Those page by `offset` only.
     q: Option<String>,
     /// `recent`: last seen first; `flagged`: highest yes/no probability first; `trust`: highest score first.
-    #[param(example = "recent")]
+    #[param(pattern = "^(recent|flagged|trust)$", example = "recent")]
     sort: Option<String>,
     /// The page size.
     #[param(minimum = 1, maximum = 200)]

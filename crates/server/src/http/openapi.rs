@@ -1,17 +1,18 @@
 //! The machine-readable description of the interface, generated from the handlers.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 
-use axum::Router;
 use axum::http::header;
 use axum::response::IntoResponse;
-use axum::routing::get;
 use utoipa::Modify;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Deprecated, OpenApi, Ref, ResponseBuilder, SecurityRequirement};
+use utoipa::openapi::{
+    ContentBuilder, Deprecated, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder, Schema,
+    SecurityRequirement,
+};
 
-use super::App;
+use super::openapi_document;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -58,28 +59,42 @@ impl Modify for Schemes {
             .build();
         let legacy =
             ApiKeyValue::with_description("X-API-Key", "Deprecated: an old long key, until it is rotated.");
+        let metrics = Http::builder()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("The deployment's metrics token, where one is configured."))
+            .build();
+        components.add_security_scheme("metrics_token", SecurityScheme::Http(metrics));
         components.add_security_scheme("signed_request", SecurityScheme::Http(signed));
         components.add_security_scheme("console_token", SecurityScheme::Http(console));
         components.add_security_scheme("legacy_key", SecurityScheme::ApiKey(ApiKey::Header(legacy)));
     }
 }
 
-/// Serves the document.
-pub(super) fn routes(document: OpenApi) -> Router<App> {
-    // It is made of types that always serialize.
-    let json: Arc<str> = document.to_pretty_json().unwrap_or_default().into();
-    let yaml: Arc<str> = document.to_yaml().unwrap_or_default().into();
-    Router::new()
-        .route("/openapi.json", get(move || answer("application/json", Arc::clone(&json))))
-        .route("/openapi.yaml", get(move || answer("application/yaml", Arc::clone(&yaml))))
+/// Describe the interface in JSON.
+///
+/// This document, as OpenAPI 3.1. People read it better at `/docs`.
+#[utoipa::path(get, path = "/openapi.json", tag = "system", responses(
+    (status = 200, description = "The document.", body = Object, content_type = "application/json"),
+))]
+pub(super) async fn json() -> impl IntoResponse {
+    static JSON: LazyLock<String> = LazyLock::new(|| openapi_document().to_pretty_json().unwrap_or_default());
+    ([(header::CONTENT_TYPE, "application/json")], JSON.as_str())
 }
 
-fn answer(kind: &'static str, text: Arc<str>) -> std::future::Ready<impl IntoResponse> {
-    std::future::ready(([(header::CONTENT_TYPE, kind)], text.to_string()))
+/// Describe the interface in YAML.
+///
+/// The same document as `/openapi.json`.
+#[utoipa::path(get, path = "/openapi.yaml", tag = "system", responses(
+    (status = 200, description = "The document.", body = Object, content_type = "application/yaml"),
+))]
+pub(super) async fn yaml() -> impl IntoResponse {
+    static YAML: LazyLock<String> = LazyLock::new(|| openapi_document().to_yaml().unwrap_or_default());
+    ([(header::CONTENT_TYPE, "application/yaml")], YAML.as_str())
 }
 
 /// Adds the refusals that follow from what an operation is, so that no handler lists them.
 pub(super) fn finished(mut document: OpenApi) -> OpenApi {
+    describe_answers(&mut document);
     for (path, item) in &mut document.paths.paths {
         for operation in operations(item) {
             if path.starts_with("/v1/") {
@@ -97,6 +112,12 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
                     "Too many requests from this address; `Retry-After` says how long to wait.",
                 );
             }
+            if path == "/v1/api_keys"
+                && let Some(RefOr::T(body)) = &mut operation.request_body
+            {
+                // Every field of it has a default.
+                body.required = Some(Required::False);
+            }
             if operation.request_body.is_some() {
                 refuse(operation, "400", "The body is malformed or fails validation.");
                 refuse(operation, "408", "The body did not arrive in time.");
@@ -109,6 +130,31 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
         }
     }
     document
+}
+
+/// An answer that its handler says nothing of is described by what its body is.
+fn describe_answers(document: &mut OpenApi) {
+    let schemas =
+        document.components.as_ref().map(|components| components.schemas.clone()).unwrap_or_default();
+    let description_of = |response: &Response| {
+        let Some(RefOr::T(body)) = response.content.values().next() else { return None };
+        let Some(RefOr::Ref(reference)) = &body.schema else { return None };
+        match schemas.get(reference.ref_location.rsplit('/').next()?)? {
+            RefOr::T(Schema::Object(object)) => object.description.clone(),
+            _ => None,
+        }
+    };
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            for response in operation.responses.responses.values_mut() {
+                if let RefOr::T(response) = response
+                    && response.description.is_empty()
+                {
+                    response.description = description_of(response).unwrap_or_else(|| "Done.".to_owned());
+                }
+            }
+        }
+    }
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {

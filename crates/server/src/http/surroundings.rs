@@ -1,11 +1,12 @@
-//! What surrounds every route: the request id and its log span, headers, CORS, compression, and a net for panics.
+//! What surrounds every route: the request id and its log span, meters, headers, CORS, compression, and a net for panics.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use service::{Error, Kind};
@@ -42,8 +43,10 @@ async fn identify(State(app): State<App>, request: Request, next: Next) -> Respo
         HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     });
     // The route, not the path: an id may be somebody's name, and a secret in the wrong place stays out of the log.
-    let route = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
-    let span = info_span!("request", id = id.to_str().unwrap_or_default(), method = %request.method(), route);
+    let route: Arc<str> =
+        request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).into();
+    let method = known_method(request.method());
+    let span = info_span!("request", id = id.to_str().unwrap_or_default(), method = %request.method(), route = route.as_ref());
     let started = Instant::now();
     let mut response = async move {
         let response = next.run(request).await;
@@ -52,8 +55,32 @@ async fn identify(State(app): State<App>, request: Request, next: Next) -> Respo
     }
     .instrument(span)
     .await;
+    meter(method, route, response.status(), started);
     response.headers_mut().insert(REQUEST_ID, id);
     response
+}
+
+/// Counts and times a request by its route's template: a path may be anything, and each would be a series of its own.
+fn meter(method: &'static str, route: Arc<str>, status: StatusCode, started: Instant) {
+    let status = status.as_u16().to_string();
+    metrics::counter!("auspex_http_requests_total", "method" => method, "route" => Arc::clone(&route), "status" => status)
+        .increment(1);
+    metrics::histogram!("auspex_http_request_duration_seconds", "method" => method, "route" => route)
+        .record(started.elapsed());
+}
+
+/// The method if it is one of ours: clients may make up any.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
 }
 
 /// An id is letters, digits and a little punctuation: nothing that could forge a log line.

@@ -1,0 +1,230 @@
+//! What is counted and timed: one recorder for the process, every meter described, and the page that a scraper reads.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::{Unit, describe_counter, describe_histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use service::{Clock, Service, Workers};
+use tracing::warn;
+
+use crate::config::Secret;
+
+/// Histograms keep single values until they are tidied up, whether or not anybody scrapes.
+const UPKEEP: Duration = Duration::from_secs(5);
+/// How long the database may take to count its queues: a scrape says what it can in time.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
+/// From a cached read to the longest that an analyzer may take.
+const SECONDS: [f64; 16] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
+/// Transactions are short, and worth a closer look.
+const TRANSACTION_SECONDS: [f64; 12] =
+    [0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+/// Requests or analyses that were written together.
+const BATCH: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// The meters of a service, and who may read them.
+#[derive(Clone)]
+pub(crate) struct Meters {
+    recorded: PrometheusHandle,
+    token: Option<Secret>,
+    started_s: i64,
+}
+
+impl Meters {
+    /// Starts to count. Services of one process share what is recorded.
+    pub(crate) fn start(token: Option<Secret>, clock: &Clock, workers: &Workers) -> Self {
+        let recorded = recorder();
+        let tidied = recorded.clone();
+        workers.start(|stop| async move {
+            while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
+                tidied.run_upkeep();
+            }
+        });
+        Self { recorded, token, started_s: clock.now().seconds() }
+    }
+
+    /// What a scraper must show, where one is configured.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_ref().map(Secret::expose)
+    }
+
+    /// The page that a scraper reads.
+    pub(crate) async fn page(&self, service: &Service) -> String {
+        let mut page = Page(self.recorded.render());
+        page.gauge("auspex_build_info", "The version that runs; always 1.");
+        page.sample("auspex_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        page.gauge("process_start_time_seconds", "When the process started, in Unix seconds.");
+        page.sample("process_start_time_seconds", &[], self.started_s);
+        page.process();
+        page.running(service);
+        let counted = tokio::time::timeout(COUNT_TIMEOUT, service.queue_gauges()).await;
+        let queues = match counted {
+            Ok(Ok(queues)) => Some(queues),
+            Ok(Err(error)) => {
+                warn!(%error, "the queues cannot be counted");
+                None
+            }
+            Err(_) => {
+                warn!("the queues were not counted in time");
+                None
+            }
+        };
+        page.gauge("auspex_database_up", "Whether the database told how long the queues are.");
+        page.sample("auspex_database_up", &[], u8::from(queues.is_some()));
+        if let Some(queues) = queues {
+            page.queues(&queues);
+        }
+        page.0
+    }
+}
+
+/// The recorder of this process, made and described once.
+fn recorder() -> PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    let install = || {
+        // Buckets are constants that the builder takes; were one empty, summaries would do.
+        let recorder = with_buckets().unwrap_or_else(|_| PrometheusBuilder::new()).build_recorder();
+        let handle = recorder.handle();
+        // A recorder that somebody else installed stays; the page then shows what is told at the moment of asking.
+        let _ = metrics::set_global_recorder(recorder);
+        describe();
+        handle
+    };
+    RECORDER.get_or_init(install).clone()
+}
+
+fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .set_buckets_for_metric(
+            Matcher::Full("auspex_store_transaction_seconds".to_owned()),
+            &TRANSACTION_SECONDS,
+        )?
+        .set_buckets_for_metric(Matcher::Full("auspex_recorder_batch_requests".to_owned()), &BATCH)?
+        .set_buckets_for_metric(Matcher::Full("auspex_concluder_batch_analyses".to_owned()), &BATCH)
+}
+
+fn describe() {
+    let counters = [
+        ("auspex_http_requests_total", "Requests answered, by method, route template and status."),
+        ("auspex_rate_limited_total", "Requests refused for coming too often, by what limits them."),
+        ("auspex_analyses_total", "Analyses, by source (async, sync) and by what came of them."),
+        ("auspex_analyzer_answers_total", "Questions put to the analyzer, by whether they were answered."),
+        ("auspex_analyzer_throttled_total", "Times that the analyzer asked for patience."),
+        (
+            "auspex_object_cache_total",
+            "Reads of objects, by whether they were remembered (hit) or read (miss).",
+        ),
+        ("auspex_webhook_deliveries_total", "Attempts of webhook deliveries that ended, by outcome."),
+        ("auspex_rule_firings_total", "Firings of rules, by action and status."),
+        ("auspex_mails_total", "Mails, by outcome."),
+        ("auspex_chat_messages_total", "Chat messages, by outcome."),
+        ("auspex_payments_total", "Payments told by the payment provider, by outcome."),
+        ("auspex_store_transaction_retries_total", "Transactions run again after a conflict, by name."),
+    ];
+    for (name, description) in counters {
+        describe_counter!(name, description);
+    }
+    let timed = [
+        (
+            "auspex_http_request_duration_seconds",
+            "From a request's head to its answer's, by method and route template.",
+        ),
+        ("auspex_analyzer_seconds", "How long the analyzer took, by kind and outcome."),
+        ("auspex_webhook_delivery_seconds", "How long receivers of webhooks took."),
+        (
+            "auspex_store_transaction_seconds",
+            "How long transactions and reads took, retries included, by name and outcome.",
+        ),
+    ];
+    for (name, description) in timed {
+        describe_histogram!(name, Unit::Seconds, description);
+    }
+    describe_histogram!("auspex_recorder_batch_requests", "Ingest requests that were committed together.");
+    describe_histogram!("auspex_concluder_batch_analyses", "Finished analyses that were committed together.");
+}
+
+/// Prometheus text, for what no recorder keeps: a gauge of a tenant that is gone must be gone, too.
+struct Page(String);
+
+impl Page {
+    fn gauge(&mut self, name: &str, description: &str) {
+        self.head(name, "gauge", description);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, description: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {description}\n# TYPE {name} {kind}");
+    }
+
+    /// Label values are ours: names and ids, which need no escapes.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn running(&mut self, service: &Service) {
+        let name = "auspex_running_analyses";
+        self.gauge(
+            name,
+            "Analyses under way in this process, of the 20 busiest tenants and of all others together.",
+        );
+        let (tenants, others) = service.running_analyses();
+        for (tenant, number) in tenants {
+            self.sample(name, &[("tenant", &tenant.to_string())], number);
+        }
+        self.sample(name, &[("tenant", "other")], others);
+    }
+
+    fn queues(&mut self, queues: &service::QueueGauges) {
+        let (jobs, lag) = ("auspex_queue_jobs", "auspex_queue_lag_seconds");
+        self.gauge(
+            jobs,
+            "Analyses that wait for a worker, over all processes, by priority; counted up to 100000.",
+        );
+        for (priority, number, _) in &queues.analyses {
+            self.sample(jobs, &[("priority", priority)], number);
+        }
+        self.gauge(lag, "How long the oldest of them has waited, by priority.");
+        for (priority, _, waited) in &queues.analyses {
+            self.sample(lag, &[("priority", priority)], waited.as_secs_f64());
+        }
+        let deliveries = "auspex_queue_deliveries";
+        self.gauge(deliveries, "Webhook deliveries to be sent or sent again; counted up to 100000.");
+        self.sample(deliveries, &[], queues.deliveries);
+        let messages = "auspex_queue_messages";
+        self.gauge(messages, "Mails and chat messages to be sent, by channel; counted up to 100000.");
+        for (channel, number) in &queues.messages {
+            self.sample(messages, &[("channel", channel)], number);
+        }
+    }
+
+    /// What Linux tells of the process; elsewhere nothing.
+    fn process(&mut self) {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        if let Some(kib) =
+            resident.and_then(|text| text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        {
+            self.gauge("process_resident_memory_bytes", "Memory in use.");
+            self.sample("process_resident_memory_bytes", &[], kib * 1024);
+        }
+        if let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") {
+            self.gauge("process_open_fds", "Open files and sockets.");
+            self.sample("process_open_fds", &[], descriptors.count());
+        }
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // The name in the second field may hold anything; the numbers follow its last parenthesis.
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
+        let ticks = |fields: &[&str]| {
+            Some(fields.get(11)?.parse::<u32>().ok()? + fields.get(12)?.parse::<u32>().ok()?)
+        };
+        if let Some(ticks) = fields.as_deref().and_then(ticks) {
+            // Linux counts in hundredths of a second towards programs, whatever its own clock does.
+            self.head("process_cpu_seconds_total", "counter", "Time that the process has computed.");
+            self.sample("process_cpu_seconds_total", &[], f64::from(ticks) / 100.0);
+        }
+    }
+}

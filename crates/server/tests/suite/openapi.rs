@@ -1,0 +1,72 @@
+//! The description of the interface: valid by others' judgement, complete, and the one that is checked in.
+
+use serde_json::Value;
+use testkit::{Backend, Stage as _};
+
+use crate::app::App;
+
+fn document() -> Value {
+    serde_json::to_value(auspex_server::openapi_document()).unwrap()
+}
+
+#[test]
+fn the_checked_in_document_is_this_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let checked_in = std::fs::read_to_string(path).unwrap_or_default();
+    let made = auspex_server::openapi_document().to_pretty_json().unwrap();
+    assert!(
+        checked_in.trim_end() == made,
+        "docs/openapi.json is not what the code describes; look at the difference after: \
+         cargo run --package auspex-server -- openapi > docs/openapi.json"
+    );
+}
+
+#[test]
+fn the_document_is_valid() {
+    let complaints = testkit::openapi_complaints(&document());
+    assert!(complaints.is_empty(), "{complaints}");
+    assert_eq!(document()["openapi"], "3.1.0");
+    assert_eq!(document()["info"]["version"], "1.0.0");
+}
+
+#[test]
+fn nothing_is_left_undescribed() {
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = format!("{method} {path}");
+            let told = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
+            assert!(told(&operation["summary"]), "{name} has no summary");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(told(&parameter["description"]), "{name}: {} is not described", parameter["name"]);
+            }
+            let answers = operation["responses"].as_object().unwrap();
+            assert!(answers.keys().any(|status| status.starts_with('2')), "{name} never succeeds");
+            for (status, answer) in answers {
+                assert!(told(&answer["description"]), "{name}: {status} is not described");
+                let has_body = answer["content"].is_object();
+                assert_eq!(has_body, status != "204", "{name}: {status} has a body, unless it is 204");
+            }
+        }
+    }
+    for (name, schema) in schemas {
+        assert!(schema["description"].is_string(), "{name} is not described");
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            let described = property["description"].is_string() || property["$ref"].is_string();
+            assert!(described, "{name}.{field} is not described");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_served_as_json_and_as_yaml() {
+    let app = App::start(Backend::Sqlite, &[]).await;
+    let json = app.get("/openapi.json").await;
+    assert_eq!(json.header("content-type"), "application/json");
+    assert_eq!(json.json(), document());
+    let yaml = app.get("/openapi.yaml").await;
+    assert_eq!(yaml.header("content-type"), "application/yaml");
+    assert!(yaml.text.starts_with("openapi: 3.1.0"), "{}", &yaml.text[..100]);
+    app.strike().await;
+}

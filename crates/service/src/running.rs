@@ -1,0 +1,69 @@
+//! Analyses under way in this process, by tenant: who keeps it busy.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::TenantId;
+
+/// Counts analyses from their beginning to their end.
+#[derive(Clone, Default)]
+pub(crate) struct Running(Arc<Mutex<HashMap<TenantId, u64>>>);
+
+/// An analysis under way; it ends with this value.
+pub(crate) struct UnderWay {
+    running: Running,
+    tenant: TenantId,
+}
+
+impl Running {
+    /// An analysis begins.
+    pub(crate) fn begin(&self, tenant: TenantId) -> UnderWay {
+        self.change(|running| *running.entry(tenant).or_default() += 1);
+        UnderWay { running: self.clone(), tenant }
+    }
+
+    /// The tenants with the most, and how many all others have together.
+    pub(crate) fn busiest(&self, limit: usize) -> (Vec<(TenantId, u64)>, u64) {
+        let mut busy: Vec<(TenantId, u64)> =
+            self.change(|running| running.iter().map(|(t, n)| (*t, *n)).collect());
+        busy.sort_by_key(|(tenant, number)| (std::cmp::Reverse(*number), *tenant));
+        let others = busy.split_off(busy.len().min(limit));
+        (busy, others.iter().map(|(_, number)| number).sum())
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut HashMap<TenantId, u64>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.running.change(|running| {
+            if let Some(number) = running.get_mut(&self.tenant) {
+                *number -= 1;
+                // Those who have none are forgotten: tenants come and go.
+                if *number == 0 {
+                    running.remove(&self.tenant);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_busiest_are_named_and_the_rest_are_added_up() {
+        let running = Running::default();
+        let tenant = |number| TenantId(Uuid::from_u128(number));
+        let under_way: Vec<UnderWay> =
+            [1, 2, 2, 3, 3, 3, 4].map(|number| running.begin(tenant(number))).into();
+        assert_eq!(running.busiest(2), (vec![(tenant(3), 3), (tenant(2), 2)], 2));
+        drop(under_way);
+        assert_eq!(running.busiest(2), (Vec::new(), 0));
+    }
+}
