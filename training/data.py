@@ -94,8 +94,8 @@ class Batches(torch.utils.data.IterableDataset):
         """Histories, in pools that are sorted by length: little padding, and yet no two epochs alike."""
         while True:
             order = self.random.sample(self.groups, len(self.groups))
-            for start in range(0, len(order), 256):
-                pool = [[self.history(*one) for one in group] for group in order[start : start + 256]]
+            for start in range(0, len(order), 96):
+                pool = [[self.history(*one) for one in group] for group in order[start : start + 96]]
                 pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
                 yield from self.packed(pool)
 
@@ -104,7 +104,7 @@ class Batches(torch.utils.data.IterableDataset):
         weights = [len(rows) ** 0.5 * (1.6 if name.startswith(("nli_", "t0_")) else 1.0) for name, (rows, _) in self.sets.items()]
         while True:
             pool = []
-            while len(pool) < 512:
+            while len(pool) < 256:
                 name = self.random.choices(names, weights)[0]
                 rows, labels = self.sets[name]
                 one = public.question(self.random, name, self.random.choice(rows), labels)
