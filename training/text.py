@@ -3,12 +3,11 @@
 `crates/model/src/dossier.rs` and `crates/analyzer/src/embedded/reading.rs` say the same in Rust; `fixtures/` proves it.
 """
 
-import json
 import pathlib
 import re
-import unicodedata
 
 import numpy as np
+from text_rendering import compact, render  # noqa: F401
 from tokenizers import BertWordPieceTokenizer
 
 CLS, SEP, UNK = 101, 102, 100
@@ -18,26 +17,6 @@ QUESTION_TOKENS = 256
 OPTION_TOKENS = 128
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d{6}Z (?=(?:event|message)\b)", re.M)
 MARKS = str.maketrans({mark: " " for mark in '{}"_'})
-
-
-def one_line(text):
-    return "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in text)
-
-
-def compact(value):
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def render(object_type, events, called=None):
-    """The dossier of an object, as `Dossier::render` writes it where nothing has to be cut."""
-    heading = f"Object of type {one_line(object_type)}" + (f", called {one_line(called)}" if called else "") + ".\n"
-    lines = []
-    for event in events:
-        parts = [event["at"].removesuffix("Z") + ".000000Z", event["type"]]
-        parts += [one_line(event[field]) for field in ("name", "content") if event.get(field) is not None]
-        parts += [one_line(compact(event["metadata"]))] if event.get("metadata") else []
-        lines.append(" ".join(parts))
-    return heading + ("Events, oldest first:\n" + "\n".join(lines) + "\n" if lines else "")
 
 
 def reduced(state):

@@ -4,6 +4,7 @@ Ends with the figures on what was held out; leaves `weights.bin`, `answers.jsonl
 """
 
 import argparse
+import hashlib
 import json
 import pathlib
 import random
@@ -175,7 +176,8 @@ def main():
             sums = [0.0, 0, 0.0, 0]
     print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
 
-    config |= {"commit": options.commit, "name": "auspex-1.0"}
+    written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).glob("*.jsonl")))
+    config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
     save(out / "weights.bin", config, {name: tensor for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8")
     # Judged as it is shipped: with the weights as bytes, and the inputs of every product as bytes.
     model.load_state_dict(load(out / "weights.bin")[1])
@@ -185,9 +187,7 @@ def main():
         answer["cosine"] = cosine
     with open(out / "answers.jsonl", "w") as file:
         file.writelines(json.dumps(answer) + "\n" for answer in found)
-    text = evaluate.table(found)
-    pooled = [answer | {"task": answer["task"].split()[0]} for answer in found]
-    text += "\n" + "\n".join(evaluate.table(pooled).splitlines()[2:])
+    text = evaluate.table(found) + "\n" + "\n".join(evaluate.table(evaluate.pooled(found)).splitlines()[2:])
     print(text, flush=True)
     (out / "log.txt").write_text(text)
 
