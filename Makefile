@@ -5,7 +5,7 @@ TEST_RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo "nextest 
 
 .PHONY: help
 help: ## Say what each target does
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
 
 .PHONY: run
 run: ## Build and run the service on SQLite at http://127.0.0.1:8080
@@ -25,3 +25,8 @@ lint: ## Check formatting and lints
 bench: ## Measure what the documentation claims, as ratios within one run
 	cargo build --release --quiet --package auspex-server --package auspex-bench
 	scripts/with-postgres --durable target/release/auspex-bench target/release/auspex
+
+.PHONY: bench-reads
+bench-reads: ## Measure reads among a million objects on both databases; seeding them takes some minutes
+	cargo build --release --quiet --package auspex-bench
+	scripts/with-postgres --durable target/release/auspex-bench reads 1000000

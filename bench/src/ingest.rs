@@ -12,26 +12,19 @@ use service::{Clock, Random, Service};
 use store::recording::{self, Enforcement, Entry, Idempotency, IngestKind, Schedule};
 use store::{Conn, Store};
 
-use crate::Figure;
 use crate::load::{self, Load};
 use crate::signing::unbound_token;
+use crate::{Figure, Target};
 
 const CONNECTIONS: usize = 256;
 const DURATION: Duration = Duration::from_secs(5);
 /// Requests of one batch in (b): about what the recorder takes at this number of connections.
 const BATCH: usize = 200;
 
-/// A database to measure, by its name and its address.
-pub(crate) struct Target<'a> {
-    pub(crate) name: &'static str,
-    pub(crate) url: &'a str,
-    /// Shares of (a) and (b) that one event a request must reach, and of (b) ten events a request.
-    pub(crate) aims: (f64, f64, f64),
-}
-
-pub(crate) async fn measure(target: &Target<'_>) -> Result<Vec<Figure>, Box<dyn Error>> {
+pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
-    let config = config(target.url, directory.path())?;
+    // Analyses would take their share of the machine; they are measured on their own.
+    let config = config(&target.url, directory.path(), &[("AUSPEX_ROLE", "api")])?;
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
     let tenant = service.create_tenant("Bench").await?.tenant_id;
@@ -52,7 +45,7 @@ pub(crate) async fn measure(target: &Target<'_>) -> Result<Vec<Figure>, Box<dyn 
     let ten = load::run(&load(10, "user", 202), CONNECTIONS, DURATION).await?;
     let direct_ten = direct(&service, tenant, 10).await?;
     server.stop().await;
-    let (of_a, of_b, of_b_ten) = target.aims;
+    let (of_a, of_b, of_b_ten) = target.ingest_aims;
     let figure = |what: String, measured: f64, least: f64| Figure::at_least(what, measured, "%", least);
     println!(
         "{}: {one:.0} requests/s with 1 event, {ten:.0} with 10; (a) {refused:.0}/s, (b) {direct_one:.0}/s and {direct_ten:.0}/s",
@@ -69,19 +62,21 @@ pub(crate) async fn measure(target: &Target<'_>) -> Result<Vec<Figure>, Box<dyn 
     ])
 }
 
-fn config(url: &str, directory: &std::path::Path) -> Result<Config, Box<dyn Error>> {
+/// A service on a database of the bench, on a port of its own.
+pub(crate) fn config(
+    url: &str,
+    directory: &std::path::Path,
+    more: &[(&str, &str)],
+) -> Result<Config, Box<dyn Error>> {
     let variables = [
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_DATA_DIR", &directory.display().to_string()),
         ("AUSPEX_DATABASE_URL", url),
         ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
         ("AUSPEX_RATE_LIMIT_PER_MINUTE", "4000000000"),
-        // Analyses would take their share of the machine; they are measured on their own.
-        ("AUSPEX_ROLE", "api"),
     ];
-    Ok(Config::from_environment(
-        variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())),
-    )?)
+    let variables = variables.iter().chain(more);
+    Ok(Config::from_environment(variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))?)
 }
 
 fn body(events: usize, object_type: &str) -> String {
@@ -108,7 +103,8 @@ async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Re
     Ok(requests / begun.elapsed().as_secs_f64())
 }
 
-fn entry(
+/// A request of one object with so many events.
+pub(crate) fn entry(
     tenant: model::TenantId,
     events: usize,
     clock: &Clock,

@@ -40,50 +40,100 @@ pub(crate) async fn run(load: &Load, connections: usize, duration: Duration) -> 
     Ok(answered / duration.as_secs_f64())
 }
 
+/// Sends at a steady rate over so many connections, and returns how long each answer took since it was to be sent: a
+/// service that falls behind does not slow the clock.
+pub(crate) async fn steady(
+    load: &Load,
+    connections: u32,
+    a_second: u32,
+    duration: Duration,
+) -> Result<Vec<Duration>, Box<dyn Error>> {
+    let begun = Instant::now();
+    let mut tasks = JoinSet::new();
+    for connection in 0..connections {
+        let load = load.clone();
+        tasks.spawn(async move {
+            let gap = Duration::from_secs(1) * connections / a_second;
+            let mut due = begun + gap * connection / connections;
+            let mut took = Vec::new();
+            let mut stream = open(&load).await?;
+            while due < begun + duration {
+                tokio::time::sleep_until(due.into()).await;
+                send(&load, &mut stream).await.map_err(|error| error.to_string())?;
+                took.push(due.elapsed());
+                due += gap;
+            }
+            Ok::<_, String>(took)
+        });
+    }
+    let mut took = Vec::new();
+    while let Some(outcome) = tasks.join_next().await {
+        took.extend(outcome??);
+    }
+    took.sort();
+    Ok(took)
+}
+
+async fn open(load: &Load) -> Result<TcpStream, String> {
+    let stream = TcpStream::connect(&load.address).await.map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(stream)
+}
+
 async fn send_until(load: &Load, end: Instant, answered: &AtomicU64) -> Result<(), Box<dyn Error>> {
-    let mut stream = TcpStream::connect(&load.address).await?;
-    stream.set_nodelay(true)?;
-    let status = format!("HTTP/1.1 {}", load.expected);
-    let mut buffer = vec![0; 16 * 1024];
+    let mut stream = open(load).await?;
     while Instant::now() < end {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
-        let path = load.path.replace("{n}", &number);
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\nidempotency-key: {number}\r\ncontent-length: {}\r\n\r\n{}",
-            load.token,
-            load.body.len(),
-            load.body
-        );
-        stream.write_all(request.as_bytes()).await?;
-        let answer = read_answer(&mut stream, &mut buffer).await?;
-        if !answer.starts_with(&status) {
-            return Err(format!("expected {}: {answer}", load.expected).into());
-        }
+        send(load, &mut stream).await?;
         answered.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }
 
+/// Sends one request and reads its answer.
+async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Error>> {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+    let path = load.path.replace("{n}", &number);
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\nidempotency-key: {number}\r\ncontent-length: {}\r\n\r\n{}",
+        load.token,
+        load.body.len(),
+        load.body
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let answer = read_answer(stream, &mut vec![0; 4 * 1024]).await?;
+    if answer.starts_with(&format!("HTTP/1.1 {}", load.expected)) {
+        Ok(answer)
+    } else {
+        Err(format!("expected {}: {answer}", load.expected).into())
+    }
+}
+
 /// One answer with its body, which has a length: none of ours is chunked.
-async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<String, Box<dyn Error>> {
+pub(crate) async fn read_answer(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> Result<String, Box<dyn Error>> {
     let mut filled = 0;
-    loop {
+    let mut whole = None;
+    while whole.is_none_or(|whole| filled < whole) {
+        if filled == buffer.len() {
+            buffer.resize(2 * filled, 0);
+        }
         let read = stream.read(&mut buffer[filled..]).await?;
         if read == 0 {
             return Err("the service closed the connection".into());
         }
         filled += read;
-        let text = std::str::from_utf8(&buffer[..filled])?;
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| {
-                    line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok()
-                })
-                .unwrap_or(0);
-            if body.len() >= length {
-                return Ok(text.to_owned());
-            }
-        }
+        whole = whole.or_else(|| length(&buffer[..filled]));
     }
+    Ok(std::str::from_utf8(&buffer[..filled])?.to_owned())
+}
+
+/// How long an answer is, once its head is there.
+fn length(answer: &[u8]) -> Option<usize> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let length =
+        |line: &str| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
+    Some(end + head.lines().find_map(length).unwrap_or(0))
 }

@@ -1,18 +1,32 @@
 //! What the documentation claims, measured: each figure beside the limit that it must keep.
 //!
-//! `make bench` builds the release binary and runs this with its path.
+//! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`.
+//! `auspex-bench seed ADDRESS OBJECTS` fills a database and leaves it.
 
 #![expect(clippy::print_stdout, reason = "it prints its findings")]
 
+mod analyses;
+mod deliveries;
 mod ingest;
 mod load;
 mod process;
+mod reads;
+mod seed;
 mod signing;
+mod verdicts;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::ingest::Target;
+use tokio::runtime::Runtime;
+
+/// A database to measure, by its name and its address.
+struct Target {
+    name: &'static str,
+    url: String,
+    /// Shares of (a) and (b) that ingest of one event a request must reach, and of (b) ten events a request.
+    ingest_aims: (f64, f64, f64),
+}
 
 /// One finding, and the limit that it must keep.
 struct Figure {
@@ -37,30 +51,90 @@ impl Figure {
     }
 }
 
+/// What is measured by default, by the name that the command line has for it.
+const PARTS: [&str; 6] = ["process", "signing", "ingest", "analyses", "verdicts", "deliveries"];
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let binary = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: auspex-bench PATH-OF-AUSPEX")?)
-        .canonicalize()?;
-    let mut figures = process::measure(&binary)?;
-    figures.push(signing::measure()?);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let directory = tempfile::tempdir()?;
-    let sqlite = format!("sqlite:{}", directory.path().join("bench.db").display());
-    figures.extend(runtime.block_on(ingest::measure(&Target {
-        name: "SQLite",
-        url: &sqlite,
-        aims: (40.0, 70.0, 80.0),
-    }))?);
-    #[expect(clippy::disallowed_methods, reason = "the throw-away cluster that `make bench` starts")]
-    if let Ok(postgres) = std::env::var("AUSPEX_TEST_POSTGRES") {
-        let target = Target { name: "PostgreSQL", url: &postgres, aims: (25.0, 60.0, 80.0) };
-        figures.extend(runtime.block_on(ingest::measure(&target))?);
+    match arguments[..] {
+        ["seed", url, objects] => runtime.block_on(reads::seed(url, objects.parse()?)),
+        ["reads", objects] => judge(&runtime.block_on(measure_reads(objects.parse()?))?),
+        [binary, ref parts @ ..] if parts.iter().all(|part| PARTS.contains(part)) => {
+            let parts = if parts.is_empty() { &PARTS } else { parts };
+            judge(&measure(&PathBuf::from(binary).canonicalize()?, parts, &runtime)?)
+        }
+        _ => {
+            let parts = PARTS.join("|");
+            Err(format!(
+                "usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | seed ADDRESS OBJECTS"
+            )
+            .into())
+        }
     }
+}
+
+/// Reads among many objects; making them takes minutes.
+async fn measure_reads(objects: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = reads::measure(None, objects).await?;
+    if let Some(cluster) = cluster() {
+        figures.extend(reads::measure(Some(&cluster), objects).await?);
+    }
+    Ok(figures)
+}
+
+/// Everything else.
+fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = Vec::new();
+    if parts.contains(&"process") {
+        figures.extend(process::measure(binary)?);
+    }
+    if parts.contains(&"signing") {
+        figures.push(signing::measure()?);
+    }
+    let directory = tempfile::tempdir()?;
+    for target in targets(directory.path()) {
+        if parts.contains(&"ingest") {
+            figures.extend(runtime.block_on(ingest::measure(&target))?);
+        }
+        if parts.contains(&"analyses") {
+            figures.extend(runtime.block_on(analyses::measure(&target))?);
+        }
+        if parts.contains(&"verdicts") {
+            figures.extend(runtime.block_on(verdicts::measure(&target))?);
+        }
+        if parts.contains(&"deliveries") {
+            figures.extend(runtime.block_on(deliveries::measure(&target))?);
+        }
+    }
+    Ok(figures)
+}
+
+/// Prints the findings, and fails when a limit is not kept.
+fn judge(figures: &[Figure]) -> Result<(), Box<dyn Error>> {
     println!("{:<58} {:>10} {:>10}", "", "measured", "limit");
-    for figure in &figures {
+    for figure in figures {
         let Figure { what, measured, unit, limit, is_least } = figure;
         let bound = if *is_least { "≥" } else { "≤" };
         let verdict = if figure.is_kept() { "" } else { "  NOT KEPT" };
         println!("{what:<58} {measured:>7.2} {unit:<2} {bound}{limit:>6.1} {unit:<2}{verdict}");
     }
     if figures.iter().all(Figure::is_kept) { Ok(()) } else { Err("a limit is not kept".into()) }
+}
+
+/// The databases that are measured: PostgreSQL where `make bench` has started one.
+fn targets(directory: &Path) -> Vec<Target> {
+    let url = format!("sqlite:{}", directory.join("bench.db").display());
+    let mut targets = vec![Target { name: "SQLite", url, ingest_aims: (40.0, 70.0, 80.0) }];
+    if let Some(url) = cluster() {
+        targets.push(Target { name: "PostgreSQL", url, ingest_aims: (25.0, 60.0, 80.0) });
+    }
+    targets
+}
+
+/// The throw-away cluster that `make bench` starts.
+fn cluster() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "set by scripts/with-postgres")]
+    std::env::var("AUSPEX_TEST_POSTGRES").ok()
 }

@@ -1,13 +1,21 @@
 //! The records of the HTTP interface, named as the specification names them. The server writes them, clients read them.
 
 mod account;
+mod billing;
 mod keys;
 mod objects;
+mod rules;
 mod signals;
 mod system;
+mod usage;
+mod webhooks;
 
 pub use account::*;
+pub use billing::*;
 pub use keys::*;
 pub use objects::*;
+pub use rules::*;
 pub use signals::*;
 pub use system::*;
+pub use usage::*;
+pub use webhooks::*;

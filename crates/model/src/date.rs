@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Timestamp;
 
@@ -33,6 +33,12 @@ impl Date {
     /// Days after 1970-01-01.
     pub const fn days(self) -> i64 {
         self.0
+    }
+
+    /// The day so many days later, or earlier where the number is negative.
+    #[must_use]
+    pub const fn plus_days(self, days: i64) -> Self {
+        Self(self.0.saturating_add(days))
     }
 
     /// The day's first instant.
@@ -81,6 +87,26 @@ impl Serialize for Date {
         serializer.collect_str(self)
     }
 }
+
+impl<'de> Deserialize<'de> for Date {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl utoipa::PartialSchema for Date {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)))
+            .description(Some("A day in UTC."))
+            .examples(["2026-01-31"])
+            .into()
+    }
+}
+
+impl utoipa::ToSchema for Date {}
 
 #[cfg(test)]
 mod tests {

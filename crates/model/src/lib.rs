@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or rolls dice; whoever calls hands those in. The `sqlx` feature
 //! teaches the nouns their native form on each database and is only for the `store` crate.
 
+pub mod address;
 mod answer;
 pub mod api;
 pub mod compaction;
@@ -12,13 +13,15 @@ pub mod dossier;
 mod email;
 pub mod event;
 mod id;
-mod money;
+pub mod money;
 mod provider;
 mod question;
+pub mod rule;
 #[cfg(feature = "sqlx")]
 mod sql;
 mod timestamp;
 pub mod totp;
+pub mod webhook;
 
 pub use answer::{Answer, Distribution, InvalidDistribution};
 pub use compaction::CompactedState;

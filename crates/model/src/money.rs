@@ -2,6 +2,16 @@
 
 use std::fmt;
 
+/// The one currency there is.
+pub const CURRENCY: &str = "usd";
+/// A cent, in micro-dollars.
+pub const MICROS_PER_CENT: i64 = 10_000;
+
+/// An amount in whole cents, rounded toward zero.
+pub const fn cents(micros: i64) -> i64 {
+    micros / MICROS_PER_CENT
+}
+
 /// Prices of a model's tokens, in micro-dollars a million tokens, and the margin on them, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tariff {
@@ -85,6 +95,13 @@ mod tests {
         let with_margin = Tariff { margin: 1_250_000, ..TARIFF }.charge(1_000_000, 0);
         assert_eq!((with_margin.micros, with_margin.cost_margin().as_str()), (125_000, "1.25"));
         assert_eq!(TARIFF.charge(0, 0).cost_usd(), "0");
+    }
+
+    #[test]
+    fn cents_are_rounded_toward_zero() {
+        let micros = [0, 9_999, 10_000, -9_999, -10_000, -19_999, i64::MIN, i64::MAX];
+        let expected = [0, 0, 1, 0, -1, -1, -922_337_203_685_477, 922_337_203_685_477];
+        assert_eq!(micros.map(cents), expected);
     }
 
     #[test]

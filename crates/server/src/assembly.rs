@@ -10,7 +10,7 @@ use model::Tariff;
 use service::mail::{Letters, Mailer, Transport};
 use service::{
     Clock, Foundations, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
-    Workers,
+    Stripe, StripeOptions, Workers,
 };
 use store::Store;
 use url::Url;
@@ -53,9 +53,9 @@ pub enum StartError {
 }
 
 /// Puts the use cases on their database without listening: for commands, and for measuring them.
-pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Service, StartError> {
+pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Arc<Service>, StartError> {
     let public_url = config.public_url_at(config.listen)?;
-    assemble_for(config, clock, random, Workers::default(), &public_url).await
+    assemble_for(config, clock, random, Workers::default(), &public_url, analyzer(config)?).await
 }
 
 /// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
@@ -65,9 +65,9 @@ pub(crate) async fn assemble_for(
     random: Random,
     workers: Workers,
     public_url: &Url,
-) -> Result<Service, StartError> {
-    // The one TLS implementation of everything that calls out; already there when a test starts a second service.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    analyzer: Arc<dyn Analyzer>,
+) -> Result<Arc<Service>, StartError> {
+    install_tls();
     prepare_data_directory(config)?;
     let sealer = sealer(config, &random)?;
     let store = Store::open(&config.database_address()).await?;
@@ -87,15 +87,16 @@ pub(crate) async fn assemble_for(
     let foundations = Foundations {
         store,
         providers: providers(config, public_url, clock.clone())?,
+        payments: payments(config, public_url)?,
         clock,
         random,
         sealer,
         workers,
         mailer,
         letters: Letters::new(public_url.as_str()),
-        analyzer: analyzer(config)?,
+        analyzer,
     };
-    Ok(Service::new(foundations, options(config))?)
+    Ok(Service::start(foundations, options(config))?)
 }
 
 fn options(config: &Config) -> Options {
@@ -115,6 +116,13 @@ fn options(config: &Config) -> Options {
         analyzer_timeout: config.analyzer.timeout,
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
+        allow_private_targets: config.allow_private_targets,
+        webhook_max_attempts: config.webhooks.max_attempts,
+        webhook_retry_base: config.webhooks.retry_base,
+        webhook_timeout: config.webhooks.timeout,
+        low_balance_cents: config.billing.low_balance_cents,
+        topup_min_cents: config.billing.topup_min_cents,
+        topup_max_cents: config.billing.topup_max_cents,
         tariff: tariff((config.prices.input_per_mtok, config.prices.output_per_mtok)),
         tariffs: config
             .prices
@@ -178,7 +186,13 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
     Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
-fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+/// The one TLS implementation of everything that calls out; already there when a test starts a second service.
+fn install_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    install_tls();
     let ours = &config.analyzer;
     if ours.kind == AnalyzerKind::Embedded {
         return Ok(Arc::new(StandIn));
@@ -232,4 +246,26 @@ fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Provider
         }
     };
     Ok(Providers::new(google, github, public_url, clock)?)
+}
+
+fn payments(config: &Config, public_url: &Url) -> Result<Option<Stripe>, StartError> {
+    let ours = &config.stripe;
+    match (&ours.secret_key, &ours.webhook_secret) {
+        (Some(key), Some(secret)) => {
+            let options = StripeOptions {
+                secret_key: key.expose().to_owned(),
+                webhook_secret: secret.expose().to_owned(),
+                api_url: ours.api_url.clone(),
+            };
+            Ok(Some(Stripe::new(options, public_url)?))
+        }
+        (None, None) => Ok(None),
+        // Without the one nobody can pay; without the other nobody is told that somebody has.
+        (Some(_), None) => {
+            Err(config.refuse("stripe_webhook_secret", &"it goes with stripe_secret_key").into())
+        }
+        (None, Some(_)) => {
+            Err(config.refuse("stripe_secret_key", &"it goes with stripe_webhook_secret").into())
+        }
+    }
 }

@@ -33,7 +33,7 @@ enum Command {
     Config,
     /// Print the OpenAPI document.
     Openapi,
-    /// Operate on the database: accounts, people and keys.
+    /// Operate on the database: accounts, people, keys and money.
     #[command(subcommand)]
     Admin(admin::Command),
 }

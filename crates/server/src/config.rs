@@ -259,6 +259,9 @@ impl Config {
         if self.debounce_max < self.debounce {
             return refuse("debounce_max_ms", "it must not be less than debounce_ms");
         }
+        if self.billing.topup_min_cents == 0 {
+            return refuse("topup_min_cents", "it must be at least 1");
+        }
         if self.billing.topup_max_cents < self.billing.topup_min_cents {
             return refuse("topup_max_cents", "it must not be less than topup_min_cents");
         }

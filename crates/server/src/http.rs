@@ -2,6 +2,7 @@
 
 mod account;
 mod authenticate;
+mod billing;
 mod client_address;
 mod connections;
 mod envelope;
@@ -12,10 +13,13 @@ mod identities;
 mod keys;
 mod objects;
 mod openapi;
+mod rules;
 mod sign_in;
 mod signals;
 mod surroundings;
 mod two_factor;
+mod usage;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -68,12 +72,21 @@ fn finish(routes: Router<App>, app: App) -> Router {
 }
 
 fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(openapi::Document::openapi()).merge(system()).merge(console).merge(v1)
+    OpenApiRouter::with_openapi(openapi::Document::openapi())
+        .merge(system())
+        .merge(payments())
+        .merge(console)
+        .merge(v1)
 }
 
 /// Open to everybody.
 fn system() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::ready))
+}
+
+/// What the payment provider calls: it proves itself by a signature of its own.
+fn payments() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(billing::payment_event))
 }
 
 /// Sign-in, before anybody is known: limited by address.
@@ -117,6 +130,18 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::list))
         .routes(routes!(signals::put, signals::delete))
         .routes(routes!(signals::backfill, signals::start_backfill))
+        .routes(routes!(rules::list, rules::create))
+        .routes(routes!(rules::read, rules::update, rules::delete))
+        .routes(routes!(rules::firings))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::deliveries))
+        .routes(routes!(webhooks::replay))
+        .routes(routes!(billing::balance))
+        .routes(routes!(billing::ledger))
+        .routes(routes!(billing::open_checkout))
+        .routes(routes!(billing::checkout))
+        .routes(routes!(usage::usage))
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use analyzer::Analyzer;
 use service::{Clock, Random, Service, Workers};
 use store::Store;
 use tokio::net::TcpListener;
@@ -11,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use url::Url;
 
-use crate::assembly::{StartError, assemble_for};
+use crate::assembly::{StartError, analyzer, assemble_for};
 use crate::config::{Config, Role};
 use crate::http::{self, App, Connections};
 
@@ -30,12 +31,23 @@ pub struct Server {
 impl Server {
     /// Starts the service and returns once it accepts requests.
     pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Self, StartError> {
+        let analyzer = analyzer(&config)?;
+        Self::start_with(config, clock, random, analyzer).await
+    }
+
+    /// Starts the service with an analyzer that the settings do not know, such as one that takes no time.
+    pub async fn start_with(
+        config: Config,
+        clock: Clock,
+        random: Random,
+        analyzer: Arc<dyn Analyzer>,
+    ) -> Result<Self, StartError> {
         let cannot_listen = |cause| StartError::Listen { address: config.listen, cause };
         let listener = TcpListener::bind(config.listen).await.map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
         let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
-        let service = Arc::new(assemble_for(&config, clock, random, workers.clone(), &public_url).await?);
+        let service = assemble_for(&config, clock, random, workers.clone(), &public_url, analyzer).await?;
         service.start_node();
         if config.role != Role::Api {
             service.start_queues();
@@ -59,6 +71,11 @@ impl Server {
     /// How people reach it, without a slash at the end.
     pub fn public_url(&self) -> &str {
         self.public_url.as_str().trim_end_matches('/')
+    }
+
+    /// Its use cases.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
     }
 
     /// Its database.

@@ -1,7 +1,9 @@
 //! Accounts: how they begin, who is asking, and their settings.
 
 use model::api::{AuthType, EventRetention, Me, RegisterRequest, Settings, SettingsUpdate, Token};
+use model::money::MICROS_PER_CENT;
 use model::{EmailAddress, TenantId, Timestamp, UserId};
+use store::ledger::Credit;
 use store::signals::Signal;
 use store::tenants::Tenant;
 use store::users::{NewUser, User};
@@ -17,7 +19,6 @@ pub(crate) const ADMIN: &str = "admin";
 const MAX_TENANT_NAME: usize = 100;
 /// Ten years.
 const MAX_RETENTION_DAYS: i64 = 3_650;
-const MICROS_PER_CENT: i64 = 10_000;
 
 /// The first person of a new account.
 pub(crate) struct FirstUser<'a> {
@@ -89,7 +90,14 @@ impl Service {
         ledger::open(conn, tenant).await?;
         let credit = i64::from(self.options.signup_credit_cents) * MICROS_PER_CENT;
         if credit > 0 {
-            ledger::credit(conn, tenant, self.random.id(now), credit, "signup_credit", now).await?;
+            let credit = Credit {
+                entry_id: self.random.id(now),
+                micros: credit,
+                reason: "signup_credit",
+                payment_ref: None,
+                note: None,
+            };
+            ledger::credit(conn, tenant, &credit, now).await?;
         }
         for signal in default_signals::all() {
             let signal = Signal {
@@ -158,14 +166,19 @@ impl Service {
 
     /// Changes the settings of an account; what is left out stays.
     pub async fn update_settings(&self, tenant: TenantId, update: &SettingsUpdate) -> Result<Settings> {
-        self.store
+        let settings = self
+            .store
             .write("update_settings", async |conn: &mut Conn| {
                 let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(unauthorized)?;
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;
                 settings_of(&tenant)
             })
-            .await
+            .await?;
+        if settings.event_retention != EventRetention::Forever {
+            self.sweeper_bell.ring();
+        }
+        Ok(settings)
     }
 }
 

@@ -1,154 +1,29 @@
-//! One analysis: what is read, what is asked, and everything that follows, written together.
+//! One analysis: what is asked, at which pace, and what it costs. What was read before is in `histories`; what follows is
+//! written by the concluder.
 
 use std::sync::PoisonError;
 use std::time::Instant;
 
 use analyzer::{Failure, Findings, Inquiry};
-use model::compaction::Folded;
-use model::{Answer, CompactedState, Dossier, DossierEvent, Question, TenantId, Timestamp, dossier};
-use store::analyses::{self, NewAnswer, NewAnswers, Summary};
-use store::ledger::{self, AnalysisCharge};
-use store::signals::Signal;
-use store::{Conn, signals, tenants};
-use uuid::Uuid;
+use model::{Answer, Question, TenantId, Timestamp};
+use store::{Conn, ledger};
 
-use crate::{Error, Kind, Result, Service, internal};
-
-/// Events read at a time while a long history is folded.
-const READ_AT_ONCE: i64 = 1_000;
-
-/// The questions of a tenant that are asked, ready to be.
-pub(crate) struct Asked {
-    signals: Vec<Signal>,
-    questions: Vec<Question>,
-}
-
-/// An object whose history was read, ready to be asked about.
-pub(crate) struct History {
-    pub(crate) asked: Asked,
-    state: String,
-    read_seq: i64,
-    /// The summary, where events were folded into it.
-    folded: Option<Summary>,
-    /// Whether the raw events go once they were read.
-    drop_events: bool,
-}
+use crate::histories::History;
+use crate::{Error, Kind, Result, Service};
 
 /// What an analyzer found, with the answers that could be made of it.
 pub(crate) struct Found {
     pub(crate) answers: Vec<Answer>,
     pub(crate) model: String,
-    input_tokens: u64,
-    output_tokens: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
     pub(crate) latency_ms: u64,
 }
 
-/// Whose analysis it is, for the ledger.
-pub(crate) struct Occasion<'a> {
-    pub(crate) tenant: TenantId,
-    pub(crate) object_id: Option<&'a str>,
-    pub(crate) batch_id: Option<Uuid>,
-    pub(crate) is_sync: bool,
-}
-
-/// Which of a tenant's enabled signals are asked.
-pub(crate) enum Which<'a> {
-    All,
-    Keys(&'a [String]),
-    Ids(&'a [Uuid]),
-}
-
-impl Asked {
-    /// Picks the enabled signals that are asked for; those that nobody knows are skipped.
-    pub(crate) async fn load(conn: &mut Conn, tenant: TenantId, which: &Which<'_>) -> Result<Self> {
-        let all = signals::of_tenant(conn, tenant).await?;
-        let enabled: Vec<Signal> = all.into_iter().filter(|signal| signal.enabled).collect();
-        let is_asked = |signal: &Signal| match which {
-            Which::All => true,
-            Which::Keys(keys) => keys.contains(&signal.key),
-            Which::Ids(ids) => ids.contains(&signal.signal_id),
-        };
-        let signals: Vec<Signal> = enabled.into_iter().filter(is_asked).collect();
-        let question = |signal: &Signal| {
-            let kind = signal.kind.parse().map_err(internal)?;
-            Question::parse(&signal.key, kind, &signal.instructions, signal.criteria.as_deref())
-                .map_err(internal)
-        };
-        let questions = signals.iter().map(question).collect::<Result<_>>()?;
-        Ok(Self { signals, questions })
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.questions.is_empty()
-    }
-}
-
 impl Service {
-    /// Reads an object's history up to an event, folding what does not fit the dossier. None when it is gone.
-    pub(crate) async fn read_history(
-        &self,
-        conn: &mut Conn,
-        tenant: TenantId,
-        object_id: &str,
-        through: Option<i64>,
-        asked: Asked,
-    ) -> Result<Option<History>> {
-        let Some(subject) = analyses::subject(conn, tenant, object_id).await? else { return Ok(None) };
-        let read_seq = through.unwrap_or(subject.event_count);
-        let known = analyses::summary(conn, tenant, object_id).await?;
-        let mut after = known.as_ref().map_or(0, |summary| summary.through_seq);
-        let mut folded = known.clone();
-        let mut recent: Vec<DossierEvent> = Vec::new();
-        loop {
-            let events =
-                analyses::events_between(conn, tenant, object_id, after, read_seq, READ_AT_ONCE).await?;
-            let is_last = i64::try_from(events.len()).unwrap_or(0) < READ_AT_ONCE;
-            after = events.last().map_or(after, |event| event.seq);
-            recent.extend(events);
-            let older = recent.len() - dossier::fitting(&recent);
-            fold(&mut folded, recent.drain(..older));
-            if is_last {
-                break;
-            }
-        }
-        let retention = tenants::find(conn, tenant).await?.map(|tenant| tenant.event_retention);
-        let forever = retention.as_deref() == Some("forever");
-        let drop_events = retention.as_deref() == Some("after_analysis");
-        let told = Dossier {
-            object_type: subject.object_type,
-            display_name: subject.display_name,
-            summary: folded.as_ref().map(|summary| summary.state.clone()),
-            recent: recent.clone(),
-        };
-        if drop_events {
-            fold(&mut folded, recent.into_iter());
-        }
-        if let (false, Some(summary)) = (forever, folded.as_mut()) {
-            summary.state.sample_messages.clear();
-        }
-        let folded = if folded == known { None } else { folded };
-        Ok(Some(History { asked, state: told.render(), read_seq, folded, drop_events }))
-    }
-
-    /// An object of which only these events are told.
-    pub(crate) fn read_events(
-        object_type: &str,
-        events: Vec<DossierEvent>,
-        read_seq: i64,
-        asked: Asked,
-    ) -> History {
-        let told = Dossier {
-            object_type: object_type.to_owned(),
-            display_name: None,
-            summary: None,
-            recent: events,
-        };
-        History { asked, state: told.render(), read_seq, folded: None, drop_events: false }
-    }
-
     /// Asks the analyzer.
     pub(crate) async fn ask(&self, read: &History) -> std::result::Result<Found, Failure> {
-        self.inquire(&read.state, &read.asked.questions).await
+        self.inquire(&read.state, read.asked.questions()).await
     }
 
     /// Asks the analyzer about a text.
@@ -198,60 +73,6 @@ impl Service {
         (pace.allowed(now), pace.resume_at(now))
     }
 
-    /// Writes what follows from an analysis of an object, in the caller's transaction: answers, counts, summary, charge.
-    pub(crate) async fn conclude(
-        &self,
-        conn: &mut Conn,
-        read: &History,
-        found: &Found,
-        occasion: &Occasion<'_>,
-    ) -> Result<()> {
-        let now = self.clock.now();
-        let shard = self.random.shard();
-        let object_id = occasion.object_id.ok_or_else(|| internal("an analysis of no object"))?;
-        let answers: Vec<NewAnswer> =
-            found.answers.iter().filter_map(|answer| kept(answer, &read.asked.signals)).collect();
-        let new = NewAnswers {
-            tenant: occasion.tenant,
-            object_id,
-            answers: &answers,
-            model: &found.model,
-            read_seq: read.read_seq,
-            now,
-        };
-        let exists = analyses::put_answers(conn, &new, shard).await?;
-        if exists && let Some(summary) = &read.folded {
-            analyses::put_summary(conn, occasion.tenant, object_id, summary).await?;
-        }
-        if exists && read.drop_events {
-            analyses::drop_events(conn, occasion.tenant, object_id, read.read_seq).await?;
-        }
-        // What was asked is paid, also when the object has gone meanwhile.
-        self.charge(conn, found, occasion).await
-    }
-
-    /// Charges an analysis, in the caller's transaction. Returns nothing: the price is a function of what was found.
-    pub(crate) async fn charge(&self, conn: &mut Conn, found: &Found, occasion: &Occasion<'_>) -> Result<()> {
-        let charge = self.options.tariff_of(&found.model).charge(found.input_tokens, found.output_tokens);
-        let keys: Vec<&str> = found.answers.iter().map(|answer| answer.signal.as_str()).collect();
-        let now = self.clock.now();
-        let line = AnalysisCharge {
-            entry_id: self.random.id(now),
-            micros: charge.micros,
-            cost_usd: charge.cost_usd(),
-            cost_margin: charge.cost_margin(),
-            model: &found.model,
-            object_id: occasion.object_id,
-            input_tokens: i64::try_from(found.input_tokens).unwrap_or(i64::MAX),
-            output_tokens: i64::try_from(found.output_tokens).unwrap_or(i64::MAX),
-            batch_id: occasion.batch_id,
-            is_sync: occasion.is_sync,
-            signal_keys: &keys,
-        };
-        let shard = self.random.shard();
-        Ok(ledger::charge(conn, occasion.tenant, &line, self.options.metering, now, shard).await?)
-    }
-
     /// What an analysis is charged, in micro-dollars.
     pub(crate) fn price_of(&self, found: &Found) -> i64 {
         if !self.options.metering {
@@ -267,40 +88,6 @@ impl Service {
         }
         Ok(())
     }
-}
-
-impl Found {
-    /// Tokens read and written.
-    pub(crate) fn tokens(&self) -> (u64, u64) {
-        (self.input_tokens, self.output_tokens)
-    }
-}
-
-pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = DossierEvent>) {
-    for event in events {
-        let folded = Folded {
-            kind: event.kind,
-            name: event.name.as_deref(),
-            content: event.content.as_deref(),
-            occurred_at: event.occurred_at,
-            received_at: event.received_at,
-        };
-        let state = CompactedState::fold(summary.take().map(|summary| summary.state), folded);
-        *summary = Some(Summary { through_seq: event.seq, through_time: event.received_at, state });
-    }
-}
-
-fn kept(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
-    let signal = signals.iter().find(|signal| signal.key == answer.signal)?;
-    Some(NewAnswer {
-        signal_id: signal.signal_id,
-        is_noul: answer.noul.is_some(),
-        value: answer.value(),
-        choice: answer.choice.clone(),
-        // Names and finite numbers: there is nothing that JSON cannot write.
-        probabilities: answer.probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
-        confidence: answer.confidence,
-    })
 }
 
 /// What a caller who waits is told of an analyzer's failure.

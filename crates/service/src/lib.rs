@@ -5,12 +5,20 @@
 mod accounts;
 mod address_budget;
 mod analysis;
+mod audit;
 mod authentication;
 mod bell;
+mod billing;
 mod bulk_runs;
+mod checkouts;
 mod clock;
+mod concluded;
+mod concluder;
 mod default_signals;
+mod delivery;
 mod error;
+mod firings;
+mod histories;
 mod identities;
 mod ingest;
 mod keys;
@@ -20,6 +28,8 @@ mod notifications;
 mod object_cache;
 mod objects;
 mod operators;
+mod outbound;
+mod outbox;
 mod password_reset;
 mod passwords;
 mod playground;
@@ -27,20 +37,28 @@ mod providers;
 mod random;
 mod rate;
 mod recorder;
+mod rules;
 mod scheduler;
 mod sealing;
 mod sign_in;
 mod signals;
 mod signing;
+mod slack;
+mod stripe;
 mod sweeper;
 mod throttle;
 mod tokens;
+mod turns;
 mod two_factor;
+mod unpaid;
+mod usage;
 mod verdict;
+mod webhooks;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,7 +68,9 @@ use store::Store;
 use store::recording::Enforcement;
 
 pub use address_budget::{AddressBudget, client_network};
+pub use audit::{Audit, Drift};
 pub use authentication::{Caller, Credential, Presented, SessionId};
+pub use billing::{LedgerKind, LedgerQuery};
 pub use clock::{Clock, ClockHands};
 pub use error::{Error, Kind, Result};
 pub use ingest::Ingested;
@@ -62,17 +82,24 @@ pub use rate::{Allowance, Decision, RateBudget};
 pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
 pub use store::objects::Sort;
+pub use stripe::{API_VERSION as STRIPE_API_VERSION, Stripe, StripeOptions};
 pub use throttle::{Limit, Throttle};
+pub use webhooks::DeliveryQuery;
 pub use workers::Workers;
 
 use self::authentication::Gate;
 use self::bell::Bell;
 use self::bulk_runs::Feeder;
+use self::concluder::Concluder;
+use self::delivery::Courier;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
+use self::outbound::Outbound;
 use self::passwords::Passwords;
 use self::recorder::Recorder;
 use self::scheduler::Scheduler;
+use self::slack::Slack;
+use self::unpaid::Waker;
 
 /// Everything that use cases work with. One for each process.
 pub struct Service {
@@ -83,8 +110,12 @@ pub struct Service {
     options: Options,
     workers: Workers,
     mailer: Mailer,
+    slack: Slack,
+    outbound: Outbound,
     letters: Letters,
     providers: Providers,
+    /// Card payments, where they are configured.
+    payments: Option<Stripe>,
     throttle: Throttle,
     passwords: Passwords,
     gate: Gate,
@@ -95,14 +126,22 @@ pub struct Service {
     /// How many analyses at a time the analyzer has shown to bear.
     pace: Mutex<Pace>,
     recorder: Recorder,
+    concluder: Concluder,
     cache: Arc<ObjectCache>,
     /// Rung when an analysis was scheduled or a worker got free.
     bell: Bell,
     /// Rung when a bulk run was started or one of its analyses has ended.
     feeder_bell: Bell,
+    /// Rung when deliveries were queued or a receiver is to be tried again.
+    courier_bell: Bell,
+    /// Whether this process sends deliveries.
+    delivers_here: AtomicBool,
+    /// Rung when a limit on events is set.
+    sweeper_bell: Bell,
 }
 
 /// What an operator decides about the use cases.
+#[expect(clippy::struct_excessive_bools, reason = "switches, each of its own")]
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether strangers may make an account.
@@ -125,6 +164,20 @@ pub struct Options {
     pub metering: bool,
     /// Whether an empty balance pauses analyses; else it may go negative.
     pub block: bool,
+    /// Whether addresses that strangers name may lead into private networks.
+    pub allow_private_targets: bool,
+    /// How often a webhook delivery is tried.
+    pub webhook_max_attempts: u16,
+    /// The wait after a delivery's first attempt; it doubles with each.
+    pub webhook_retry_base: Duration,
+    /// How long a receiver may take, in all.
+    pub webhook_timeout: Duration,
+    /// Below this a mail warns.
+    pub low_balance_cents: u32,
+    /// The smallest top-up.
+    pub topup_min_cents: u32,
+    /// The largest top-up.
+    pub topup_max_cents: u32,
     /// What analyses cost by default.
     pub tariff: Tariff,
     /// What they cost with particular models.
@@ -161,15 +214,27 @@ pub struct Foundations {
     pub letters: Letters,
     /// Identity providers.
     pub providers: Providers,
+    /// Card payments, where they are configured.
+    pub payments: Option<Stripe>,
     /// What answers questions.
     pub analyzer: Arc<dyn Analyzer>,
 }
 
 impl Service {
-    /// Puts the use cases on their foundations; nothing runs in the background yet.
-    pub fn new(foundations: Foundations, options: Options) -> Result<Self> {
-        let Foundations { store, clock, random, sealer, workers, mailer, letters, providers, analyzer } =
-            foundations;
+    /// Puts the use cases on their foundations. In the background run only the writers that they hand their work to.
+    pub fn start(foundations: Foundations, options: Options) -> Result<Arc<Self>> {
+        let Foundations {
+            store,
+            clock,
+            random,
+            sealer,
+            workers,
+            mailer,
+            letters,
+            providers,
+            payments,
+            analyzer,
+        } = foundations;
         let bell = Bell::default();
         let pace = Mutex::new(Pace::new(usize::from(options.workers)));
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
@@ -183,7 +248,11 @@ impl Service {
             &workers,
         );
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
-        Ok(Self {
+        let (concluder, lanes) = Concluder::new(store.backend());
+        let outbound = Outbound::new(options.allow_private_targets)?;
+        let slack =
+            Slack::new(store.clone(), clock.clone(), random.clone(), sealer.clone(), outbound.clone());
+        let service = Arc::new(Self {
             throttle: Throttle::new(store.clone(), clock.clone()),
             passwords: Passwords::new(random.clone())?,
             gate: Gate::new(),
@@ -197,15 +266,24 @@ impl Service {
             options,
             workers,
             mailer,
+            slack,
+            outbound,
             letters,
             providers,
+            payments,
             pace,
             analyzer,
             recorder,
+            concluder,
             cache,
             bell,
             feeder_bell: Bell::default(),
-        })
+            courier_bell: Bell::default(),
+            delivers_here: AtomicBool::new(false),
+            sweeper_bell: Bell::default(),
+        });
+        lanes.start(&service);
+        Ok(service)
     }
 
     /// Starts what every process does in the background: it is counted among the nodes.
@@ -218,14 +296,26 @@ impl Service {
     pub fn start_queues(self: &Arc<Self>) {
         let mailer = self.mailer.clone();
         self.workers.start(|stop| mailer.run(stop));
-        let sweeper = sweeper::Sweeper::new(self.store.clone(), self.clock.clone(), self.throttle.clone());
+        let slack = self.slack.clone();
+        self.workers.start(|stop| slack.run(stop));
+        let sweeper = sweeper::Sweeper::new(
+            self.store.clone(),
+            self.clock.clone(),
+            self.throttle.clone(),
+            self.sweeper_bell.clone(),
+        );
         self.workers.start(|stop| sweeper.run(stop));
-        let (store, bell, clock) = (self.store.clone(), self.bell.clone(), self.clock.clone());
-        self.workers.start(|stop| scheduler::listen(store, bell, clock, stop));
+        let service = Arc::clone(self);
+        self.workers.start(|stop| scheduler::listen(service, stop));
         let scheduler = Scheduler::new(Arc::clone(self));
         self.workers.start(|stop| scheduler.run(stop));
+        let waker = Waker::new(Arc::clone(self));
+        self.workers.start(|stop| waker.run(stop));
         let feeder = Feeder::new(Arc::clone(self));
         self.workers.start(|stop| feeder.run(stop));
+        self.delivers_here.store(true, Ordering::Relaxed);
+        let courier = Courier::new(Arc::clone(self));
+        self.workers.start(|stop| courier.run(stop));
     }
 
     /// Budgets of requests for tenants.

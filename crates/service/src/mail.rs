@@ -1,6 +1,6 @@
 //! Mail: queued in the transaction of the change that it tells of, sent by a worker, at least once.
 //!
-//! [`Letters`] writes what the service has to say, [`Mailer`] queues and sends it through a [`Transport`].
+//! [`Letters`] writes what the service has to say, [`Mailer`] queues it and sends it through a [`Transport`].
 
 mod body;
 mod files;
@@ -8,17 +8,14 @@ mod letters;
 mod message;
 mod smtp;
 mod transport;
-mod worker;
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use lettre::message::Mailbox;
-use model::TenantId;
+use model::api::ActionType;
 use serde::{Deserialize, Serialize};
-use store::outbox::{self, Channel, NewMessage};
-use store::{Conn, Store};
-use tokio::sync::Notify;
-use uuid::Uuid;
+use store::Store;
+use store::outbox::{Channel, Claimed};
 
 pub use body::{Body, Link};
 pub use letters::{KeyFacts, Letters};
@@ -26,10 +23,12 @@ pub use message::InvalidMail;
 pub use smtp::InvalidSmtpUrl;
 pub use transport::Transport;
 
+pub use crate::outbox::Firing;
+
+use crate::outbox::{Carrier, Failure, Outbox};
 use crate::{Clock, Random, Sealer};
 
-/// Names the column that a sealed mail belongs in, so that it opens nowhere else.
-const PLACE: &str = "outbox.message";
+use self::transport::SEND_DEADLINE;
 
 /// A mail to one person, in both of its forms. Its texts may be credentials, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,26 +45,18 @@ pub struct Mail {
     pub html: String,
 }
 
-/// The rule's firing that a mail reports. Such a mail is dropped with its object.
-#[derive(Clone, Copy, Debug)]
-pub struct Firing<'a> {
-    /// The object that the rule fired for.
-    pub object_id: &'a str,
-    /// The firing.
-    pub firing_id: Uuid,
-}
-
-/// Queues mails and sends them. Cheap to clone; clones share the queue and the bell.
+/// Sends mails through one transport, from one address. It holds a password, so it has no `Debug`.
 #[derive(Clone)]
-pub struct Mailer {
-    store: Store,
-    clock: Clock,
-    random: Random,
-    sealer: Sealer,
+pub struct Postman {
     transport: Transport,
     from: Mailbox,
-    bell: Arc<Notify>,
 }
+
+/// Queues mails and sends them.
+///
+/// Callers check addresses and subjects that people gave them beforehand ([`Mail::check`]): a mail that cannot be sent is
+/// dropped by the worker, with a line in the log.
+pub type Mailer = Outbox<Postman>;
 
 impl Mail {
     /// Writes `body` down as a mail.
@@ -96,38 +87,29 @@ impl Mailer {
         transport: Transport,
         from: &str,
     ) -> Result<Self, InvalidMail> {
-        let from = message::sender(from)?;
-        Ok(Self { store, clock, random, sealer, transport, from, bell: Arc::default() })
+        let carrier = Postman { transport, from: message::sender(from)? };
+        Ok(Self::over(store, clock, random, sealer, carrier))
+    }
+}
+
+impl Carrier for Postman {
+    type Message = Mail;
+
+    const CHANNEL: Channel = Channel::Mail;
+    const DEADLINE: Duration = SEND_DEADLINE;
+    // More only gets a sender throttled.
+    const SENDS_AT_ONCE: usize = 4;
+    const ACTION: ActionType = ActionType::Email;
+    const METER: &'static str = "auspex_mails_total";
+    const SENT: &'static str = "the mail was sent";
+
+    fn label(mail: &Mail) -> &str {
+        &mail.event
     }
 
-    /// Queues a mail in the caller's transaction; call [`Mailer::wake`] once that is committed.
-    ///
-    /// Callers check addresses and subjects that people gave them beforehand ([`Mail::check`]): a mail that cannot be
-    /// sent is dropped by the worker, with a line in the log.
-    pub async fn enqueue(
-        &self,
-        conn: &mut Conn,
-        tenant: TenantId,
-        mail: &Mail,
-        firing: Option<Firing<'_>>,
-    ) -> store::Result<()> {
-        let now = self.clock.now();
-        let message_id = self.random.id(now);
-        // Texts have no form that JSON lacks.
-        let plain = serde_json::to_vec(mail).unwrap_or_default();
-        let message = NewMessage {
-            message_id,
-            channel: Channel::Mail,
-            message: &self.sealer.seal(&self.random, PLACE, message_id, &plain),
-            object_id: firing.map(|firing| firing.object_id),
-            firing_id: firing.map(|firing| firing.firing_id),
-            created_at: now,
-        };
-        outbox::enqueue(conn, tenant, &message).await
-    }
-
-    /// Tells the worker of this process that something was queued; others find it when they next look.
-    pub fn wake(&self) {
-        self.bell.notify_one();
+    async fn carry(&self, mail: &Mail, claimed: &Claimed) -> Result<(), Failure> {
+        let posting = message::write(&self.from, mail, claimed)
+            .map_err(|invalid| Failure::Never(invalid.to_string()))?;
+        self.transport.send(posting).await
     }
 }

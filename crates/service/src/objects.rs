@@ -19,6 +19,7 @@ use store::conditions::Search;
 use store::objects::{self, KeptAnswer, Object, Place, Sort};
 use store::overview::{self, SignalTally};
 use store::recording::minute_of;
+use store::search::TextSearch;
 use store::signals::Signal;
 use store::{Conn, analyses, jobs, signals};
 
@@ -30,8 +31,8 @@ const MAX_LISTED_EVENTS: i64 = 200;
 const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// The longest query, in bytes.
 const MAX_QUERY: usize = 1_000;
-/// How many of the most recent objects a search by text looks at.
-const SEARCHED: i64 = 10_000;
+/// The instants that a cursor may name, in microseconds: up to the year 9999, which either database can compare.
+const CURSOR_TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
 /// How many objects the overview names.
 const TOP_RISK: i64 = 10;
 const DAY: Duration = Duration::from_hours(24);
@@ -104,20 +105,24 @@ impl Service {
                 // One more than asked for tells whether there is a next page.
                 let more = query.limit + 1;
                 let asked = q.map(|text| Query::parse(text, |key| shape(&enabled, key)));
-                let mut found = match (&asked, &place) {
+                let (found, next) = match (&asked, &place) {
                     (Some(Query::Signals(condition)), _) => {
-                        matching(conn, tenant, condition, &enabled, query).await?
+                        (matching(conn, tenant, condition, &enabled, query).await?, None)
                     }
                     (Some(Query::Text(text)), place) => {
-                        search(conn, tenant, text, query, place.as_ref()).await?
+                        let (sort, limit, offset) = (query.sort, query.limit, query.offset);
+                        let search = TextSearch { tenant, text, sort, limit, offset, after: place.as_ref() };
+                        let page = search.run(conn).await?;
+                        (page.objects, page.next)
                     }
-                    (None, Some(place)) => objects::page_after(conn, tenant, query.sort, place, more).await?,
-                    (None, None) => objects::page(conn, tenant, query.sort, more, query.offset).await?,
+                    (None, Some(place)) => {
+                        cut(objects::page_after(conn, tenant, query.sort, place, more).await?, query)
+                    }
+                    (None, None) => {
+                        cut(objects::page(conn, tenant, query.sort, more, query.offset).await?, query)
+                    }
                 };
-                let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-                let has_next = found.len() > limit && !matches!(asked, Some(Query::Signals(_)));
-                found.truncate(limit);
-                let next_cursor = found.last().filter(|_| has_next).map(|last| write_cursor(last, query));
+                let next_cursor = next.map(|place| write_cursor(place, query));
                 let objects = summaries(conn, tenant, &enabled, found).await?;
                 let offset = if place.is_some() { 0 } else { query.offset };
                 Ok(ObjectList { objects, limit: query.limit, offset, next_cursor })
@@ -255,27 +260,13 @@ async fn matching(
     Ok(search.run(conn).await?)
 }
 
-/// Objects whose id or name contains a text, among the most recent, in the order asked for.
-async fn search(
-    conn: &mut Conn,
-    tenant: TenantId,
-    text: &str,
-    query: &ObjectQuery,
-    place: Option<&Place>,
-) -> Result<Vec<Object>> {
-    let mut found = objects::search_recent(conn, tenant, text, SEARCHED).await?;
-    let key = |object: &Object| value_of(object, query.sort);
-    found.sort_by(|a, b| {
-        let by_value = key(b).total_cmp(&key(a));
-        by_value.then(b.last_seen.cmp(&a.last_seen)).then_with(|| a.object_id.cmp(&b.object_id))
-    });
-    let start = match place {
-        Some(place) => {
-            found.iter().position(|object| is_after(object, query.sort, place)).unwrap_or(found.len())
-        }
-        None => usize::try_from(query.offset).unwrap_or(usize::MAX).min(found.len()),
-    };
-    Ok(found.split_off(start))
+/// A page of a list that was read one object further, and where it goes on.
+fn cut(mut found: Vec<Object>, query: &ObjectQuery) -> (Vec<Object>, Option<Place>) {
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let has_next = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| has_next).map(|last| Place::of(last, query.sort));
+    (found, next)
 }
 
 async fn summaries(
@@ -303,14 +294,14 @@ async fn summaries(
 }
 
 /// What a comparison of an enabled signal may say.
-fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
+pub(crate) fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
     let signal = enabled.iter().find(|signal| signal.key == key)?;
     let kind = signal.kind.parse().ok()?;
     let question = Question::parse(key, kind, &signal.instructions, signal.criteria.as_deref()).ok()?;
     Some(SignalShape::from(&question))
 }
 
-async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
+pub(crate) async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
     let all = signals::of_tenant(conn, tenant).await?;
     Ok(all.into_iter().filter(|signal| signal.enabled).collect())
 }
@@ -327,7 +318,7 @@ fn results(enabled: &[Signal], answers: &[KeptAnswer]) -> Result<(Vec<SignalResu
     Ok((analysis, pending))
 }
 
-fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResult> {
+pub(crate) fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResult> {
     let kind: SignalType = signal.kind.parse().map_err(internal)?;
     let probabilities =
         answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
@@ -388,29 +379,13 @@ fn share(part: i64, whole: i64) -> f64 {
     (share * 1e6).round() / 1e6
 }
 
-fn value_of(object: &Object, sort: Sort) -> f64 {
-    match sort {
-        Sort::Recent => 0.0,
-        Sort::Flagged => object.risk,
-        Sort::Trust => object.trust,
-    }
-}
-
-fn is_after(object: &Object, sort: Sort, place: &Place) -> bool {
-    let by_value = place.value.total_cmp(&value_of(object, sort));
-    let order = by_value
-        .then(place.last_seen.cmp(&object.last_seen))
-        .then_with(|| object.object_id.cmp(&place.object_id));
-    order == std::cmp::Ordering::Greater
-}
-
-fn write_cursor(last: &Object, query: &ObjectQuery) -> String {
+fn write_cursor(place: Place, query: &ObjectQuery) -> String {
     let cursor = Cursor {
         q: query.q.clone(),
         sort: query.sort as u8,
-        value: value_of(last, query.sort),
-        seen: last.last_seen.micros(),
-        id: last.object_id.clone(),
+        value: place.value,
+        seen: place.last_seen.micros(),
+        id: place.object_id,
     };
     // Texts and finite numbers: there is nothing that JSON cannot write.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
@@ -423,6 +398,7 @@ fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Place> {
     if cursor.q != query.q
         || cursor.sort != query.sort as u8
         || !cursor.value.is_finite()
+        || !CURSOR_TIMES.contains(&cursor.seen)
         || cursor.id.contains('\0')
     {
         return Err(refused());

@@ -1,5 +1,7 @@
 //! Asking without recording: the playground, and the wire format of typed decision models.
 
+use std::sync::Arc;
+
 use model::api::{
     PlaygroundRequest, PlaygroundVerdict, SystemOneAnswer, SystemOneQuestion, SystemOneRequest,
     SystemOneResponse, SystemOneUsage,
@@ -10,7 +12,9 @@ use serde_json::value::RawValue;
 use store::Conn;
 use store::recording::DEFAULT_OBJECT_TYPE;
 
-use crate::analysis::{Asked, Found, Occasion, Which, refusal};
+use crate::analysis::{Found, refusal};
+use crate::concluder::Conclusion;
+use crate::histories::{Asked, Which};
 use crate::{Error, Result, Service};
 
 /// Events of one request.
@@ -35,7 +39,7 @@ impl Service {
                 .store
                 .read("playground_signals", async |conn: &mut Conn| {
                     self.demand_balance(conn, tenant).await?;
-                    Asked::load(conn, tenant, &which).await
+                    Asked::load(conn, tenant, which).await
                 })
                 .await?;
             let verdict = PlaygroundVerdict {
@@ -50,15 +54,16 @@ impl Service {
             if asked.is_empty() {
                 return Ok(verdict);
             }
-            let read = Self::read_events(object_type, self.told(&events), 0, asked);
+            let read = Self::read_events(object_type, self.told(&events), self.clock.now(), 0, asked);
             let found = self.ask(&read).await.map_err(refusal)?;
-            self.charge_unrecorded(tenant, &found).await?;
+            let charged = self.charge_unrecorded(tenant, found).await?;
+            let found = &charged.found;
             Ok(PlaygroundVerdict {
                 analyzed: true,
-                cost_micros: self.price_of(&found),
-                model: found.model,
+                cost_micros: self.price_of(found),
+                model: found.model.clone(),
                 latency_ms: found.latency_ms,
-                answers: found.answers,
+                answers: found.answers.clone(),
                 reason: None,
                 ..verdict
             })
@@ -79,8 +84,8 @@ impl Service {
                 .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
                 .await?;
             let found = self.inquire(&state, &questions).await.map_err(refusal)?;
-            self.charge_unrecorded(tenant, &found).await?;
-            let (input_tokens, output_tokens) = found.tokens();
+            let charged = self.charge_unrecorded(tenant, found).await?;
+            let found = &charged.found;
             let answers = found.answers.iter().map(|answer| {
                 let question = questions.iter().find(|question| question.key == answer.signal);
                 (answer.signal.clone(), wire_answer(answer, question))
@@ -88,15 +93,20 @@ impl Service {
             Ok(SystemOneResponse {
                 model: found.model.clone(),
                 answers: answers.collect(),
-                usage: SystemOneUsage { input_tokens, output_tokens },
+                usage: SystemOneUsage {
+                    input_tokens: found.input_tokens,
+                    output_tokens: found.output_tokens,
+                },
             })
         })
         .await
     }
 
-    async fn charge_unrecorded(&self, tenant: TenantId, found: &Found) -> Result<()> {
-        let occasion = Occasion { tenant, object_id: None, batch_id: None, is_sync: true };
-        self.store.write("charge", async |conn: &mut Conn| self.charge(conn, found, &occasion).await).await
+    /// Charges what was found about no object, and gives it back.
+    async fn charge_unrecorded(&self, tenant: TenantId, found: Found) -> Result<Arc<Conclusion>> {
+        let conclusion = Arc::new(Conclusion { tenant, found, about: None, job: None, covers: None });
+        self.concluder.conclude(Arc::clone(&conclusion)).await?;
+        Ok(conclusion)
     }
 }
 

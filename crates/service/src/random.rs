@@ -47,6 +47,12 @@ impl Random {
         uuid::Builder::from_unix_timestamp_millis(millis, &self.bytes()).into_uuid()
     }
 
+    /// The smallest UUID v7 of an instant: ids that were made earlier come before it.
+    pub(crate) fn smallest_id(at: Timestamp) -> Uuid {
+        let millis = u64::try_from(at.micros() / 1_000).unwrap_or(0);
+        uuid::Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid()
+    }
+
     fn with<T>(&self, roll: impl FnOnce(&mut StdRng) -> T) -> T {
         // A generator has no half-done state that a panic elsewhere could leave behind.
         roll(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -50,7 +50,7 @@ impl Recorder {
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let writer = Writer { store, random, enforcement, bell, cache };
-        workers.start(|stop| writer.run(waiting, stop));
+        workers.start_writer(|stop| writer.run(waiting, stop));
         Self { queue }
     }
 

@@ -1,20 +1,22 @@
 //! The scheduler: claims due analyses, live before bulk and tenants in turn, and runs as many as there are workers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use analyzer::Failure;
 use model::{TenantId, Timestamp};
-use store::jobs::{self, Claimed, Lease, Priority};
-use store::{Backend, Conn, Store};
-use tokio::sync::Semaphore;
+use store::jobs::{self, Claimed, Held, Lease, Priority};
+use store::{Backend, Conn, Heard, ledger};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
-use crate::analysis::{Asked, Occasion, Which};
-use crate::{Bell, Clock, Error, Result, Service};
+use crate::concluder::{About, Conclusion, HeldJob, Outcome};
+use crate::histories::{History, Read, Wanted, Which};
+use crate::turns::Turns;
+use crate::{Result, Service};
 
 /// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
@@ -26,8 +28,16 @@ const MAX_TRIES: i64 = 5;
 const RETRY_BASE: Duration = Duration::from_secs(5);
 /// The wait when the analyzer is throttling or down and does not say for how long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a job waits for money before it is looked at again; a top-up wakes it earlier.
-const UNPAID_WAIT: Duration = Duration::from_mins(5);
+
+/// What reading for a claimed analysis came to.
+enum Prospect {
+    /// It can be asked.
+    Ready(Box<History>),
+    /// There is nothing to ask, or nothing to ask about.
+    Nothing,
+    /// Nobody pays for it.
+    Unpaid,
+}
 
 pub(crate) struct Scheduler {
     service: Arc<Service>,
@@ -94,12 +104,12 @@ impl Scheduler {
         let claimed = self.claim(now, lease, free).await?;
         // Some but not all places taken: there may be more. None although some are due: another node is taking them.
         let look_again = if claimed.is_empty() || claimed.len() == free { now + POLL } else { now };
-        for job in claimed {
+        let reads = self.service.read_claimed(&claimed).await?;
+        for (job, read) in claimed.into_iter().zip(reads) {
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { break };
             let service = Arc::clone(&self.service);
             tasks.spawn(async move {
-                service.work(&job, lease).await;
-                drop(place);
+                service.work(&job, lease, read, place).await;
                 service.bell.ring();
                 if job.bulk_run_id.is_some() {
                     service.feeder_bell.ring();
@@ -134,19 +144,24 @@ impl Scheduler {
     }
 }
 
-/// Rings the bell when another process has scheduled analyses.
-pub(crate) async fn listen(store: Store, bell: Bell, clock: Clock, stop: CancellationToken) {
+/// Rings the bells when another process has scheduled analyses or queued deliveries.
+pub(crate) async fn listen(service: Arc<Service>, stop: CancellationToken) {
     let hear = async || -> store::Result<()> {
-        let Some(mut listener) = store.listen().await? else { return Ok(()) };
+        let Some(mut listener) = service.store.listen().await? else { return Ok(()) };
         loop {
-            listener.heard().await?;
-            bell.ring();
+            let heard = listener.heard().await?;
+            if heard != Heard::Deliveries {
+                service.bell.ring();
+            }
+            if heard != Heard::Jobs {
+                service.courier_bell.ring();
+            }
         }
     };
-    // The queue is polled all the same: without a listener analyses of other processes begin a little later.
+    // The queues are polled all the same: without a listener what other processes scheduled begins a little later.
     while let Some(Err(error)) = stop.run_until_cancelled(hear()).await {
         warn!(%error, "cannot listen to other processes");
-        if stop.run_until_cancelled(clock.sleep(POLL)).await.is_none() {
+        if stop.run_until_cancelled(service.clock.sleep(POLL)).await.is_none() {
             return;
         }
     }
@@ -160,38 +175,53 @@ async fn claim_in_turn(
     lease: Lease,
     free: usize,
 ) -> store::Result<Vec<Claimed>> {
-    let mut tenants = Vec::new();
-    let mut cursor = after;
-    // Once around at the most: past the end it goes on from the start, up to where it began.
-    let mut wrapped = after.is_none();
-    while tenants.len() < free {
-        match jobs::next_tenant(conn, priority, cursor, now).await? {
-            Some(tenant) if !tenants.contains(&tenant) => {
-                tenants.push(tenant);
-                cursor = Some(tenant);
-            }
-            Some(_) => break,
-            None if wrapped => break,
-            None => {
-                wrapped = true;
-                cursor = None;
-            }
-        }
+    let mut turns = Turns::after(after, free);
+    while let Some(cursor) = turns.next_after() {
+        turns.take(jobs::next_tenant(conn, priority, Some(cursor), now).await?);
     }
     let mut claimed: Vec<Claimed> = Vec::new();
-    for (index, tenant) in tenants.iter().enumerate() {
-        let left = free - claimed.len();
-        let share = left.div_ceil(tenants.len() - index);
-        let share = i64::try_from(share).unwrap_or(1);
+    for (index, tenant) in turns.tenants().iter().enumerate() {
+        let share = turns.share(index, free - claimed.len());
         claimed.extend(jobs::claim(conn, *tenant, priority, now, lease, share).await?);
     }
     Ok(claimed)
 }
 
 impl Service {
+    /// Reads what claimed analyses need, together.
+    async fn read_claimed(&self, claimed: &[Claimed]) -> Result<Vec<Prospect>> {
+        let owners: BTreeSet<TenantId> = claimed.iter().map(|job| job.tenant_id).collect();
+        self.store
+            .snapshot("read_histories", async |conn: &mut Conn| {
+                let broke =
+                    if self.options.blocks() { ledger::broke(conn, &owners).await? } else { HashSet::new() };
+                let payable = claimed.iter().filter(|job| !broke.contains(&job.tenant_id));
+                let wanted: Vec<Wanted<'_>> = payable
+                    .map(|job| Wanted {
+                        tenant: job.tenant_id,
+                        object_id: &job.object_id,
+                        which: job.signals.as_ref().map_or(Which::All, |ids| Which::Ids(&ids.0)),
+                        through: None,
+                    })
+                    .collect();
+                let mut reads = self.read_histories(conn, &wanted).await?.into_iter();
+                let prospect = |job: &Claimed| {
+                    if broke.contains(&job.tenant_id) {
+                        return Prospect::Unpaid;
+                    }
+                    match reads.next() {
+                        Some(Read::Ready(history)) => Prospect::Ready(history),
+                        _ => Prospect::Nothing,
+                    }
+                };
+                Ok(claimed.iter().map(prospect).collect())
+            })
+            .await
+    }
+
     /// Runs one claimed analysis to its end, whatever that is.
-    async fn work(&self, job: &Claimed, lease: Lease) {
-        let outcome = match self.analyze_job(job, lease).await {
+    async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, place: OwnedSemaphorePermit) {
+        let outcome = match self.analyze_job(job, lease, read, place).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 error!(cause = error.cause(), object = job.object_id, "an analysis broke: {error}");
@@ -201,58 +231,52 @@ impl Service {
         metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
     }
 
-    async fn analyze_job(&self, job: &Claimed, lease: Lease) -> Result<&'static str> {
+    async fn analyze_job(
+        &self,
+        job: &Claimed,
+        lease: Lease,
+        read: Prospect,
+        place: OwnedSemaphorePermit,
+    ) -> Result<&'static str> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
-        let which = job.signals.as_ref().map_or(Which::All, |ids| Which::Ids(&ids.0));
-        let read = self
-            .store
-            .snapshot("read_history", async |conn: &mut Conn| {
-                self.demand_balance(conn, tenant).await?;
-                let asked = Asked::load(conn, tenant, &which).await?;
-                if asked.is_empty() {
-                    return Ok(None);
-                }
-                self.read_history(conn, tenant, object_id, None, asked).await
-            })
-            .await;
         let read = match read {
-            Ok(Some(read)) => read,
-            Ok(None) => return self.put_away(job, lease).await,
-            Err(error) if error.kind() == crate::Kind::PaymentRequired => {
-                self.put_back(job, lease, self.clock.now() + UNPAID_WAIT, false).await?;
+            Prospect::Ready(read) => read,
+            Prospect::Nothing => return self.put_away(job, lease).await,
+            Prospect::Unpaid => {
+                self.set_aside(job, lease).await?;
                 return Ok("unpaid");
             }
-            Err(error) => return Err(error),
         };
         let found = match self.ask(&read).await {
             Ok(found) => found,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };
-        let occasion =
-            Occasion { tenant, object_id: Some(object_id), batch_id: job.bulk_run_id, is_sync: false };
-        let written = self
-            .store
-            .write("analysis", async |conn: &mut Conn| {
-                if !jobs::finish(conn, job, lease.token).await? {
-                    // While a lease lasts nobody else takes the job: it went with its object. What was asked is paid.
-                    if self.clock.now() < lease.until {
-                        self.charge(conn, &found, &occasion).await?;
-                    }
-                    return Ok(false);
-                }
-                self.conclude(conn, &read, &found, &occasion).await?;
-                Ok::<_, Error>(true)
-            })
-            .await?;
-        self.cache.forget(tenant, object_id);
-        // A worker whose lease ended while it waited has been replaced: what it found is not written.
-        Ok(if written { "ok" } else { "late" })
+        // The place is the analyzer's: the next analysis begins while this one waits to be written with others.
+        drop(place);
+        self.bell.ring();
+        let held = HeldJob {
+            token: lease.token,
+            until: lease.until,
+            version: job.version,
+            bulk_run_id: job.bulk_run_id,
+        };
+        let about = Some(About { object_id: object_id.to_owned(), read: *read });
+        let conclusion = Conclusion { tenant, found, about, job: Some(held), covers: None };
+        Ok(match self.concluder.conclude(Arc::new(conclusion)).await? {
+            Outcome::Written => "ok",
+            Outcome::Gone => "gone",
+            Outcome::Late => "late",
+        })
     }
 
     /// Removes a job for which there is nothing to ask.
     async fn put_away(&self, job: &Claimed, lease: Lease) -> Result<&'static str> {
         self.store
-            .write("put_away", async |conn: &mut Conn| jobs::finish(conn, job, lease.token).await)
+            .write("put_away", async |conn: &mut Conn| {
+                let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
+                let held = Held { tenant, object_id, token: lease.token, version: job.version };
+                jobs::finish(conn, &[held]).await
+            })
             .await?;
         Ok("nothing")
     }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use model::api::ModerationVerdict;
 use model::{DossierEvent, NewEvent, TenantId};
-use store::{Conn, jobs, sync_leases};
+use store::{Conn, analyses, jobs, sync_leases};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
-use crate::analysis::{Asked, History, Occasion, Which, refusal};
+use crate::analysis::refusal;
+use crate::concluder::{About, Conclusion};
+use crate::histories::{Asked, Read, Wanted, Which};
 use crate::{Error, Kind, Result, Service, internal};
 
 /// How much longer than the analyzer's deadline a place in flight is held: a crashed node's places are free after that.
@@ -30,14 +32,12 @@ impl Service {
     ) -> Result<ModerationVerdict> {
         let scored = self.in_flight(tenant, async || {
             let which = signals.map_or(Which::All, Which::Keys);
-            // The job first: one that is scheduled after the signals were read may ask for others.
-            let (queued, asked) = self
-                .store
-                .read("verdict_signals", async |conn: &mut Conn| {
-                    let queued = jobs::version(conn, tenant, object_id).await?;
-                    Ok::<_, Error>((queued, Asked::load(conn, tenant, &which).await?))
-                })
-                .await?;
+            let wanted = Wanted { tenant, object_id, which, through: Some(last_seq) };
+            let (queued, read) = if include_history {
+                self.read_for_verdict(wanted).await?
+            } else {
+                (None, self.read_these(wanted, events).await?)
+            };
             let verdict = ModerationVerdict {
                 object_id: object_id.to_owned(),
                 accepted: i64::try_from(events.len()).unwrap_or(i64::MAX),
@@ -48,30 +48,26 @@ impl Service {
                 answers: Vec::new(),
                 reason: Some("no configured signal matched".to_owned()),
             };
-            if asked.is_empty() {
-                return Ok(verdict);
-            }
-            let read =
-                self.read_for_verdict(tenant, object_id, last_seq, events, include_history, asked).await?;
+            let read = match read {
+                Read::Ready(read) => read,
+                Read::NothingAsked => return Ok(verdict),
+                Read::Gone => return Err(Error::new(Kind::NotFound, "the object was deleted")),
+            };
             let found = self.ask(&read).await.map_err(refusal)?;
-            let occasion = Occasion { tenant, object_id: Some(object_id), batch_id: None, is_sync: true };
-            let covered = queued.filter(|_| include_history && signals.is_none());
-            self.store
-                .write("verdict", async |conn: &mut Conn| {
-                    self.conclude(conn, &read, &found, &occasion).await?;
-                    if let Some(version) = covered {
-                        jobs::clear_covered(conn, tenant, object_id, version, last_seq).await?;
-                    }
-                    Ok::<_, Error>(())
-                })
-                .await?;
-            self.cache.forget(tenant, object_id);
-            let (model, latency_ms) = (found.model, found.latency_ms);
+            let conclusion = Arc::new(Conclusion {
+                tenant,
+                found,
+                about: Some(About { object_id: object_id.to_owned(), read: *read }),
+                job: None,
+                covers: queued.filter(|_| signals.is_none()),
+            });
+            self.concluder.conclude(Arc::clone(&conclusion)).await?;
+            let found = &conclusion.found;
             Ok(ModerationVerdict {
                 analyzed: true,
-                model,
-                latency_ms,
-                answers: found.answers,
+                model: found.model.clone(),
+                latency_ms: found.latency_ms,
+                answers: found.answers.clone(),
                 reason: None,
                 ..verdict
             })
@@ -79,30 +75,33 @@ impl Service {
         scored.await.map_err(Error::with_events_recorded)
     }
 
-    async fn read_for_verdict(
-        &self,
-        tenant: TenantId,
-        object_id: &str,
-        last_seq: i64,
-        events: &[NewEvent],
-        include_history: bool,
-        asked: Asked,
-    ) -> Result<History> {
-        if !include_history {
-            let subject = self
-                .store
-                .read("verdict_subject", async |conn| store::analyses::subject(conn, tenant, object_id).await)
-                .await?;
-            let object_type = subject.map_or_else(String::new, |subject| subject.object_type);
-            return Ok(Self::read_events(&object_type, self.told(events), last_seq, asked));
-        }
-        let read = self
-            .store
+    /// The version of the job that is queued for the object, and its history.
+    async fn read_for_verdict(&self, wanted: Wanted<'_>) -> Result<(Option<i64>, Read)> {
+        self.store
             .snapshot("verdict_history", async |conn: &mut Conn| {
-                self.read_history(conn, tenant, object_id, Some(last_seq), asked).await
+                let queued = jobs::version(conn, wanted.tenant, wanted.object_id).await?;
+                let mut reads = self.read_histories(conn, &[wanted]).await?;
+                Ok((queued, reads.pop().unwrap_or(Read::Gone)))
+            })
+            .await
+    }
+
+    /// Only what the request brought.
+    async fn read_these(&self, wanted: Wanted<'_>, events: &[NewEvent]) -> Result<Read> {
+        let (asked, subject) = self
+            .store
+            .read("verdict_subject", async |conn: &mut Conn| {
+                let asked = Asked::load(conn, wanted.tenant, wanted.which).await?;
+                Ok::<_, Error>((asked, analyses::subject(conn, wanted.tenant, wanted.object_id).await?))
             })
             .await?;
-        read.ok_or_else(|| Error::new(Kind::NotFound, "the object was deleted"))
+        let Some(subject) = subject else { return Ok(Read::Gone) };
+        if asked.is_empty() {
+            return Ok(Read::NothingAsked);
+        }
+        let (told, read_seq) = (self.told(events), wanted.through.unwrap_or(subject.event_count));
+        let read = Self::read_events(&subject.object_type, told, subject.first_seen, read_seq, asked);
+        Ok(Read::Ready(Box::new(read)))
     }
 
     /// Events of a request as a dossier tells them.

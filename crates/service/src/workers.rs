@@ -8,12 +8,23 @@ use tokio_util::task::TaskTracker;
 pub struct Workers {
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// Those that others rely on to finish what they have in hand.
+    writers: TaskTracker,
+    stop_writers: CancellationToken,
 }
 
 impl Workers {
     /// Starts a task, which hears of the end through the token that it is handed.
     pub fn start<F: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(CancellationToken) -> F) {
         self.tasks.spawn(task(self.stop.clone()));
+    }
+
+    /// Starts a task that writes what others have found: it is told to stop once all of them have finished.
+    pub fn start_writer<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        task: impl FnOnce(CancellationToken) -> F,
+    ) {
+        self.writers.spawn(task(self.stop_writers.clone()));
     }
 
     /// Carries work to its end, also when whoever waits for it goes away. None if it panicked.
@@ -29,6 +40,9 @@ impl Workers {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.stop_writers.cancel();
+        self.writers.close();
+        self.writers.wait().await;
     }
 }
 

@@ -31,7 +31,7 @@ CREATE TABLE answers (
     read_seq      BIGINT NOT NULL,
     computed_at   TIMESTAMP NOT NULL,
     PRIMARY KEY (tenant_id, object_id, signal_id)
-) STRICT;
+) CLUSTERED;
 CREATE INDEX answers_by_value ON answers (tenant_id, signal_id, value);
 CREATE INDEX answers_by_choice ON answers (tenant_id, signal_id, choice);
 
@@ -68,13 +68,16 @@ CREATE TABLE jobs (
     attempts       BIGINT NOT NULL DEFAULT 0,
     lease_token    UUID,
     lease_until    TIMESTAMP,
+    -- Set while the tenant has no money for it. Such a job is never due, however many there are: a top-up clears this.
+    unpaid         BOOLEAN NOT NULL DEFAULT FALSE,
     -- A lease that ran out makes the job due again by itself: there is no reaper.
-    due_at         TIMESTAMP GENERATED ALWAYS AS (coalesce(lease_until, run_at)) STORED,
+    due_at         TIMESTAMP GENERATED ALWAYS AS (CASE WHEN NOT unpaid THEN coalesce(lease_until, run_at) END) STORED,
     PRIMARY KEY (tenant_id, object_id)
 ) STRICT;
 -- Claiming takes tenants in turn: it skips from tenant to tenant along the first index. The second tells when to wake.
 CREATE INDEX jobs_due_by_tenant ON jobs (priority, tenant_id, due_at);
 CREATE INDEX jobs_due ON jobs (due_at);
+CREATE INDEX jobs_unpaid ON jobs (tenant_id, object_id) WHERE unpaid;
 
 -- A walk over all objects of a tenant (re-analyze all, backfill, putting objects in their place after a change of
 -- signals): one row with a cursor that feeds work as it drains, whatever the number of objects.

@@ -26,13 +26,15 @@ CREATE TABLE ledger_entries (
     output_tokens        BIGINT,
     batch_id             UUID,
     payment_ref          TEXT,
+    -- What the operator said about an adjustment.
+    note                 TEXT,
     created_at           TIMESTAMP NOT NULL,
     PRIMARY KEY (tenant_id, seq),
     UNIQUE (tenant_id, entry_id)
 ) STRICT;
 CREATE INDEX ledger_entries_by_kind ON ledger_entries (tenant_id, kind, seq DESC);
 CREATE INDEX ledger_entries_of_batch ON ledger_entries (tenant_id, batch_id, seq DESC);
-CREATE INDEX ledger_entries_single ON ledger_entries (tenant_id, seq DESC) WHERE batch_id IS NULL;
+CREATE INDEX ledger_entries_single ON ledger_entries (tenant_id, kind, seq DESC) WHERE batch_id IS NULL;
 
 -- One line a bulk run, for the ledger grouped by batch; it stands where its newest entry stands.
 CREATE TABLE ledger_batches (
@@ -59,6 +61,8 @@ CREATE TABLE checkouts (
     status              TEXT NOT NULL CHECK (status IN ('pending', 'credited')),
     ledger_seq          BIGINT,
     created_at          TIMESTAMP NOT NULL,
+    -- When the provider was last asked how far it is: who polls us must not make us poll the provider.
+    asked_at            TIMESTAMP,
     credited_at         TIMESTAMP
 ) STRICT;
 CREATE INDEX checkouts_of_tenant ON checkouts (tenant_id, created_at);

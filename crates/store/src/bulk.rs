@@ -1,11 +1,12 @@
-//! Many rows with one statement: the hot path of recording.
+//! Many rows with one statement: the hot paths of recording and of concluding analyses.
 //!
 //! Each database has its own text here, because it is measured to matter. PostgreSQL takes one array a column, so its
 //! text is the same for any number of rows and stays prepared. SQLite takes a list of values, in chunks of a few fixed
 //! sizes, so that few texts are prepared and all of them stay so.
 
-/// Sizes of a chunk for SQLite, largest first. The largest keeps ten columns far below the limit of 32,766 values.
-const CHUNKS: [usize; 5] = [256, 64, 16, 4, 1];
+/// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough that most numbers of rows are
+/// one or two of them. The largest keeps fifteen columns far below the limit of 32,766 values.
+const CHUNKS: [usize; 15] = [256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 2, 1];
 
 /// Cuts rows into chunks of the fixed sizes.
 pub(crate) fn chunks<T>(mut rows: &[T]) -> Vec<&[T]> {
@@ -31,6 +32,20 @@ pub(crate) fn unnest_text(table: &str, columns: &[(&str, &str)], tail: &str) -> 
 pub(crate) fn values_text(table: &str, columns: &[(&str, &str)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     format!("INSERT INTO {table} ({}) ", names.join(", "))
+}
+
+/// The statement for PostgreSQL over rows that are handed to it.
+pub(crate) fn given_arrays_text(columns: &[(&str, &str)], statement: &str) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let arrays: Vec<String> =
+        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}[]")).collect();
+    format!("WITH given ({}) AS (SELECT * FROM UNNEST({})) {statement}", names.join(", "), arrays.join(", "))
+}
+
+/// The statement for SQLite over rows that are handed to it, up to their values.
+pub(crate) fn given_values_text(columns: &[(&str, &str)]) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    format!("WITH given ({}) AS (", names.join(", "))
 }
 
 /// Inserts rows and returns what the statement's tail asks for:
@@ -68,7 +83,42 @@ macro_rules! insert_many {
     }};
 }
 
-pub(crate) use insert_many;
+/// Runs a statement over rows that it sees as a table called `given`, and returns what it returns:
+/// `with_rows!(RowType; conn, &rows, [("column", "type on PostgreSQL", |row| row.value), …], "SELECT … FROM given JOIN …")`.
+/// On SQLite it runs once a chunk of rows.
+macro_rules! with_rows {
+    ($row_type:ty; $conn:expr, $rows:expr, [$(($column:literal, $kind:literal, |$row:ident| $value:expr)),+ $(,)?], $statement:expr $(,)?) => {{
+        const COLUMNS: &[(&str, &str)] = &[$(($column, $kind)),+];
+        let rows = $rows;
+        match $conn {
+            $crate::Conn::Sqlite(held) => {
+                let mut returned: Vec<$row_type> = Vec::new();
+                for chunk in $crate::bulk::chunks(rows) {
+                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::given_values_text(COLUMNS));
+                    query.push_values(chunk, |mut values, row| {
+                        $({ let $row = row; values.push_bind($value); })+
+                    });
+                    query.push(") ").push($statement);
+                    returned.extend(query.build_query_as::<$row_type>().fetch_all(held.native()).await?);
+                }
+                returned
+            }
+            $crate::Conn::Postgres(held) => {
+                if rows.is_empty() {
+                    Vec::<$row_type>::new()
+                } else {
+                    let text = $crate::bulk::given_arrays_text(COLUMNS, &$statement);
+                    sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
+                        $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
+                        .fetch_all(held.native())
+                        .await?
+                }
+            }
+        }
+    }};
+}
+
+pub(crate) use {insert_many, with_rows};
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +128,7 @@ mod tests {
     fn chunks_have_few_sizes_and_lose_nothing() {
         let rows: Vec<usize> = (0..600).collect();
         let sizes: Vec<usize> = chunks(&rows).iter().map(|chunk| chunk.len()).collect();
-        assert_eq!(sizes, [256, 256, 64, 16, 4, 4]);
+        assert_eq!(sizes, [256, 256, 64, 24]);
         assert_eq!(chunks(&rows).concat(), rows);
         assert!(chunks::<u8>(&[]).is_empty());
     }

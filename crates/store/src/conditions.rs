@@ -1,9 +1,10 @@
 //! Objects by their answers: a condition as SQL that follows an index, however many objects there are.
 //!
-//! There are two ways to a page. Where few answers meet one of the comparisons, they lead to their objects, which are
-//! then sorted. Where many meet each of them, walking the objects in their order soon fills a page. Neither way serves
-//! both cases, and the planners cannot be left to choose: SQLite keeps no statistics unless it is told to, and
-//! PostgreSQL's may be old. So the answers are counted first, up to a bound.
+//! There are three ways to a page. Where few answers meet one of the comparisons, they lead to their objects, which are
+//! then sorted. Where many meet each of them, walking the objects in their order soon fills a page. Where many meet each
+//! and hardly any object meets all, neither will do: then all answers to the rarest comparison are intersected with the
+//! others. No way serves all cases, and the planners cannot be left to choose: SQLite keeps no statistics unless it is
+//! told to, and PostgreSQL's may be old. So the answers are counted first, up to a bound, and a walk has a bound too.
 
 use std::fmt::Write as _;
 
@@ -16,9 +17,18 @@ use crate::database::on_either;
 use crate::objects::{Object, Sort};
 use crate::{Backend, Conn, Error, Result, objects};
 
-/// From how many answers on the other way is taken. With a million objects and a page of a hundred both ways read about
+/// From how many answers on another way is taken. With a million objects and a page of a hundred both ways read about
 /// as many rows at this number; for fewer objects either is fast.
 pub const MANY_ANSWERS: i64 = 10_000;
+/// Bounds of the counts, one after the other: a comparison that few answers meet is found before the others are counted
+/// far.
+const COUNTS: [i64; 3] = [100, 1_000, MANY_ANSWERS];
+/// How many objects are walked, one after the other until a page is full: at least, and for each one asked for.
+const SHORT_WALKS: [(i64, i64); 2] = [(500, 4), (2_500, 20)];
+/// Up to how many answers are intersected rather than walking any further.
+const MOST_INTERSECTED: i64 = 50_000;
+/// Objects that are walked at most.
+pub const LONGEST_WALK: i64 = 20_000;
 
 /// A page of the objects that meet a condition.
 #[derive(Clone, Copy, Debug)]
@@ -38,23 +48,54 @@ pub struct Search<'a> {
 /// The way to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// From the answers that meet the comparison at this index to their objects.
+    /// From the few answers that meet the comparison at this index to their objects.
     FromAnswers(usize),
-    /// Along the objects in their order, past those that do not match.
-    AlongObjects,
+    /// Along so many of the objects in their order, past those that do not match.
+    AlongObjects(i64),
+    /// From the many answers that meet the comparison at this index, those that meet the others too.
+    Intersecting(usize),
 }
 
 impl Search<'_> {
     /// The page.
     pub async fn run(&self, conn: &mut Conn) -> Result<Vec<Object>> {
-        let way = self.way(conn).await?;
-        self.run_by(conn, way).await
+        Ok(self.run_telling(conn).await?.0)
     }
 
-    /// The way that reads fewer rows.
-    pub async fn way(&self, conn: &mut Conn) -> Result<Way> {
-        let mut fewest = MANY_ANSWERS;
-        let mut way = Way::AlongObjects;
+    /// The page, and the way that led to it.
+    pub async fn run_telling(&self, conn: &mut Conn) -> Result<(Vec<Object>, Way)> {
+        for most in COUNTS {
+            if let Some(index) = self.fewest(conn, most).await? {
+                let way = Way::FromAnswers(index);
+                return Ok((self.run_by(conn, way).await?, way));
+            }
+        }
+        let wanted = self.offset.saturating_add(self.limit);
+        for (least, for_each) in SHORT_WALKS {
+            let steps = wanted.saturating_mul(for_each).clamp(least, LONGEST_WALK);
+            if let Some(page) = self.walk(conn, steps).await? {
+                return Ok((page, Way::AlongObjects(steps)));
+            }
+        }
+        let rarest = self.fewest(conn, MOST_INTERSECTED).await?;
+        if rarest.is_none()
+            && let Some(page) = self.walk(conn, LONGEST_WALK).await?
+        {
+            return Ok((page, Way::AlongObjects(LONGEST_WALK)));
+        }
+        let way = Way::Intersecting(rarest.unwrap_or(0));
+        Ok((self.run_by(conn, way).await?, way))
+    }
+
+    /// The page, if it is full after so many objects.
+    async fn walk(&self, conn: &mut Conn, steps: i64) -> Result<Option<Vec<Object>>> {
+        let page = self.run_by(conn, Way::AlongObjects(steps)).await?;
+        Ok(i64::try_from(page.len()).is_ok_and(|found| found == self.limit).then_some(page))
+    }
+
+    /// The comparison that the fewest answers meet, if those are fewer than a bound.
+    async fn fewest(&self, conn: &mut Conn, bound: i64) -> Result<Option<usize>> {
+        let (mut fewest, mut at) = (bound, None);
         for (index, (signal, accepts)) in self.comparisons.iter().enumerate() {
             let mut found = 0;
             for range in ranges(accepts) {
@@ -63,14 +104,13 @@ impl Search<'_> {
                 found += rows.first().map_or(0, |(counted,)| *counted);
             }
             if found < fewest {
-                fewest = found;
-                way = Way::FromAnswers(index);
+                (fewest, at) = (found, Some(index));
             }
         }
-        Ok(way)
+        Ok(at)
     }
 
-    /// The page, by one way or the other: it is the same page.
+    /// The page, by one way or another: it is the same page, unless a walk ends too early.
     pub async fn run_by(&self, conn: &mut Conn, way: Way) -> Result<Vec<Object>> {
         self.page(conn.backend(), way).fetch_all(conn).await
     }
@@ -104,49 +144,67 @@ impl Search<'_> {
 
     fn page(&self, backend: Backend, way: Way) -> Statement<'_> {
         let mut statement = Statement::new("");
-        if let Way::FromAnswers(index) = way {
-            let (signal, accepts) = self.comparisons[index];
-            statement.push("WITH found AS MATERIALIZED (");
-            for (number, range) in ranges(accepts).iter().enumerate() {
-                statement.push(if number == 0 { "" } else { " UNION ALL " });
-                statement.push("SELECT object_id AS found_id FROM answers WHERE ");
-                statement.answers_of(self.tenant, signal).push(" AND ").range(range);
-            }
-            statement.push(") ");
+        match way {
+            Way::AlongObjects(most) => self.walked(&mut statement, most),
+            Way::FromAnswers(index) => self.led_to(&mut statement, backend, index, Lookup::Each),
+            Way::Intersecting(index) => self.led_to(&mut statement, backend, index, Lookup::AsPlanned),
         }
-        let (before, after) = way.around_objects(backend);
-        statement.push("SELECT ").push(objects::COLUMNS).push(" FROM ");
-        statement.push(before).push("tenant_id = ").bind(Value::Id(self.tenant.0));
-        for (index, (signal, accepts)) in self.comparisons.iter().enumerate() {
-            if way != Way::FromAnswers(index) {
-                statement.push(" AND ").has_answer(*signal, accepts);
-            }
-        }
-        statement.push(after).push(" ORDER BY ").push(self.sort.order());
+        statement.push(" ORDER BY ").push(self.sort.order());
         statement.push(" LIMIT ").bind(Value::Count(self.limit));
         statement.push(" OFFSET ").bind(Value::Count(self.offset));
         statement
     }
-}
 
-impl Way {
-    /// What comes before the conditions on an object, and after them.
+    /// The first objects in their order that meet all comparisons.
+    fn walked<'a>(&'a self, statement: &mut Statement<'a>, most: i64) {
+        let columns = objects::COLUMNS;
+        statement.push("SELECT ").push(columns).push(" FROM (SELECT tenant_id, ").push(columns);
+        statement.push(" FROM objects WHERE tenant_id = ").bind(Value::Id(self.tenant.0));
+        statement.push(" ORDER BY ").push(self.sort.order()).push(" LIMIT ").bind(Value::Count(most));
+        statement.push(") AS objects WHERE TRUE");
+        for (signal, accepts) in self.comparisons {
+            statement.push(" AND ").has_answer("objects", *signal, accepts, Lookup::Each);
+        }
+    }
+
+    /// The objects of the answers that meet one comparison and whose objects meet the others.
     ///
     /// One object after the other is looked up for the answers found. Each database has its own word for that: SQLite
     /// takes the tables of a CROSS JOIN in their order. PostgreSQL would rather read all objects where it expects many
     /// answers, and its guess is far off: it does not know that each signal has values of its own.
-    fn around_objects(self, backend: Backend) -> (&'static str, &'static str) {
-        match (self, backend) {
-            (Self::AlongObjects, _) => ("objects WHERE ", ""),
-            (Self::FromAnswers(_), Backend::Sqlite) => {
-                ("found CROSS JOIN objects WHERE object_id = found_id AND ", "")
+    fn led_to<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, index: usize, lookup: Lookup) {
+        let (signal, accepts) = self.comparisons[index];
+        statement.push("WITH found AS MATERIALIZED (");
+        for (number, range) in ranges(accepts).iter().enumerate() {
+            statement.push(if number == 0 { "" } else { " UNION ALL " });
+            statement.push("SELECT object_id AS found_id FROM answers AS met WHERE ");
+            statement.answers_of(self.tenant, signal).push(" AND ").range(range);
+            for (other, (signal, accepts)) in self.comparisons.iter().enumerate() {
+                if other != index {
+                    statement.push(" AND ").has_answer("met", *signal, accepts, lookup);
+                }
             }
-            (Self::FromAnswers(_), Backend::Postgres) => (
+        }
+        let (before, after) = match backend {
+            Backend::Sqlite => ("found CROSS JOIN objects WHERE object_id = found_id AND ", ""),
+            Backend::Postgres => (
                 "found CROSS JOIN LATERAL (SELECT * FROM objects WHERE object_id = found_id AND ",
                 " LIMIT 1) AS objects",
             ),
-        }
+        };
+        statement.push(") SELECT ").push(objects::COLUMNS).push(" FROM ").push(before);
+        statement.push("tenant_id = ").bind(Value::Id(self.tenant.0)).push(after);
     }
+}
+
+/// How PostgreSQL finds out whether an object has an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    /// By the object's id: the offset keeps it from making a join of it, which for lack of a good guess would read all
+    /// answers.
+    Each,
+    /// As it likes: for many objects a join is better.
+    AsPlanned,
 }
 
 /// Answers side by side in an index: a column of `answers`, and what it is compared with.
@@ -218,16 +276,21 @@ impl<'a> Statement<'a> {
         self
     }
 
-    /// Whether the object at hand has an answer that is accepted, looked up by its id: the offset keeps PostgreSQL from
-    /// making a join of it, which for lack of a good guess would read all answers.
-    fn has_answer(&mut self, signal: Uuid, accepts: &'a Accepts) -> &mut Self {
-        self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = objects.tenant_id");
-        self.push(" AND answers.object_id = objects.object_id AND signal_id = ").bind(Value::Id(signal));
-        self.push(" AND (");
+    /// Whether the object at hand, of the row of this name, has an answer that is accepted.
+    fn has_answer(
+        &mut self,
+        row: &'static str,
+        signal: Uuid,
+        accepts: &'a Accepts,
+        lookup: Lookup,
+    ) -> &mut Self {
+        self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = ").push(row).push(".tenant_id");
+        self.push(" AND answers.object_id = ").push(row).push(".object_id");
+        self.push(" AND answers.signal_id = ").bind(Value::Id(signal)).push(" AND (");
         for (index, range) in ranges(accepts).iter().enumerate() {
             self.push(if index == 0 { "" } else { " OR " }).range(range);
         }
-        self.push(") LIMIT 1 OFFSET 0)")
+        self.push(if lookup == Lookup::Each { ") LIMIT 1 OFFSET 0)" } else { "))" })
     }
 
     /// All rows, each as the type that the caller names.

@@ -39,6 +39,8 @@ pub enum Database {
 
 /// Readers beside SQLite's one writer. Reads are short and the machine has few cores; more only cost memory.
 const SQLITE_READERS: u32 = 4;
+/// Statements that stay prepared on a SQLite connection: statements of many rows have a text for each size of chunk.
+const SQLITE_STATEMENTS: usize = 800;
 /// How long SQLite waits for another process's lock, such as an `auspex admin` command's.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.
@@ -66,7 +68,8 @@ impl Database {
             // What was answered as recorded is on the disk: a power cut loses nothing.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(SQLITE_BUSY_TIMEOUT);
+            .busy_timeout(SQLITE_BUSY_TIMEOUT)
+            .statement_cache_capacity(SQLITE_STATEMENTS);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)

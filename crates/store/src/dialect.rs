@@ -5,7 +5,7 @@ use crate::{Backend, Conn};
 /// The words that migrations use for column types and table kinds, with their native form.
 ///
 /// They are written in capitals and stand alone, which no name in the schema does.
-const WORDS: [(&str, &str, &str); 11] = [
+const WORDS: [(&str, &str, &str); 14] = [
     ("UUID", "BLOB", "UUID"),
     ("TIMESTAMP", "INTEGER", "TIMESTAMPTZ"),
     ("DATE", "TEXT", "DATE"),
@@ -16,6 +16,11 @@ const WORDS: [(&str, &str, &str); 11] = [
     ("DOUBLE", "REAL", "DOUBLE PRECISION"),
     // Bytewise order on both: a keyset must not depend on the locale a cluster was made with.
     ("TEXT", "TEXT", "TEXT COLLATE \"C\""),
+    // Where the grams of an object are: their number in the full-text index, or themselves.
+    ("GRAMS", "INTEGER", "BIGINT[]"),
+    // A line for one database: for the other it is a comment.
+    ("SQLITE_ONLY", "", "--"),
+    ("POSTGRES_ONLY", "--", ""),
     // A table's closing word. CLUSTERED rows are small and live in their primary key.
     ("STRICT", "STRICT", ""),
     ("CLUSTERED", "STRICT, WITHOUT ROWID", ""),

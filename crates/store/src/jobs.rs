@@ -1,11 +1,13 @@
 //! The queue of analyses: one row an object, debounced, leased, live before bulk, tenants in turn.
 
+use std::collections::HashSet;
+
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::bulk::insert_many;
+use crate::bulk::{insert_many, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::recording::Schedule;
 use crate::{Conn, Result, wakeups};
@@ -224,29 +226,72 @@ pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
     Ok(due)
 }
 
-/// Removes a job that is done, at the version that was claimed; if events came since, only its lease ends. False when
-/// the lease was lost: then nothing that the worker found may be written.
-pub async fn finish(conn: &mut Conn, job: &Claimed, token: Uuid) -> Result<bool> {
-    let removed = execute!(
+/// A job in the hands of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// Whose object it is.
+    pub tenant: TenantId,
+    /// The object.
+    pub object_id: &'a str,
+    /// What the worker holds it by.
+    pub token: Uuid,
+    /// The version that it claimed.
+    pub version: i64,
+}
+
+/// Which of the jobs are still held by these tokens, in the order given; those that are cannot be taken away any more
+/// before this transaction ends.
+pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<bool>> {
+    let mut ordered: Vec<&Held<'_>> = jobs.iter().collect();
+    ordered.sort_by_key(|job| (job.tenant, job.object_id));
+    let lock = conn.backend().for_update();
+    let held = with_rows!(
+        (TenantId, String, Uuid);
         conn,
-        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3 AND version = $4",
-        job.tenant_id,
-        &job.object_id,
-        token,
-        job.version
-    )?;
-    if removed == 1 {
-        return Ok(true);
-    }
-    let released = execute!(
+        &ordered,
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("object_id", "text", |row| row.object_id),
+            ("lease_token", "uuid", |row| row.token),
+        ],
+        format!(
+            "SELECT tenant_id, object_id, lease_token FROM given JOIN jobs USING (tenant_id, object_id, lease_token)
+             ORDER BY tenant_id, object_id {lock}"
+        ),
+    );
+    let held: HashSet<(TenantId, String, Uuid)> = held.into_iter().collect();
+    Ok(jobs.iter().map(|job| held.contains(&(job.tenant, job.object_id.to_owned(), job.token))).collect())
+}
+
+/// Removes jobs that are done, each at the version that was claimed; where events came since, only the lease ends.
+/// Nothing happens to a job whose lease was lost.
+pub async fn finish(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<()> {
+    with_rows!(
+        (i64,);
         conn,
+        jobs,
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("object_id", "text", |row| row.object_id),
+            ("lease_token", "uuid", |row| row.token),
+            ("version", "bigint", |row| row.version),
+        ],
+        "DELETE FROM jobs WHERE (tenant_id, object_id, lease_token, version) IN
+             (SELECT tenant_id, object_id, lease_token, version FROM given)",
+    );
+    with_rows!(
+        (i64,);
+        conn,
+        jobs,
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("object_id", "text", |row| row.object_id),
+            ("lease_token", "uuid", |row| row.token),
+        ],
         "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0
-         WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
-        job.tenant_id,
-        &job.object_id,
-        token
-    )?;
-    Ok(released == 1)
+         WHERE (tenant_id, object_id, lease_token) IN (SELECT tenant_id, object_id, lease_token FROM given)",
+    );
+    Ok(())
 }
 
 /// Puts a job back until `run_at` at the earliest, whatever events come; `uses_up_a_try` is false when nobody is to blame.
@@ -289,24 +334,31 @@ pub async fn version(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Resu
     Ok(job.map(|(version,)| version))
 }
 
-/// Removes the queued job that a verdict over the whole history and all signals covers: at the version that it had before
-/// the verdict read anything, and unless events came since.
-pub async fn clear_covered(
-    conn: &mut Conn,
-    tenant: TenantId,
-    object_id: &str,
-    version: i64,
-    read_seq: i64,
-) -> Result<()> {
-    execute!(
+/// A queued job that a verdict covers.
+#[derive(Clone, Copy, Debug)]
+pub struct Covered<'a> {
+    /// Whose object it is.
+    pub tenant: TenantId,
+    /// The object.
+    pub object_id: &'a str,
+    /// The version that the job had before the verdict read anything.
+    pub version: i64,
+}
+
+/// Removes queued jobs that verdicts over the whole history and all signals cover. Whoever calls has seen that no event
+/// came since, and holds the object.
+pub async fn clear_covered(conn: &mut Conn, jobs: &[Covered<'_>]) -> Result<()> {
+    with_rows!(
+        (i64,);
         conn,
-        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2 AND version = $3 AND lease_token IS NULL
-           AND NOT EXISTS (SELECT 1 FROM objects WHERE objects.tenant_id = $1 AND objects.object_id = $2
-                             AND event_count > $4)",
-        tenant,
-        object_id,
-        version,
-        read_seq
-    )?;
+        jobs,
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("object_id", "text", |row| row.object_id),
+            ("version", "bigint", |row| row.version),
+        ],
+        "DELETE FROM jobs WHERE lease_token IS NULL
+           AND (tenant_id, object_id, version) IN (SELECT tenant_id, object_id, version FROM given)",
+    );
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! Balances, the ledger whose sum they are, and the rollups of usage that are kept with it.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
 use model::{Date, TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::bulk::insert_many;
-use crate::database::{execute, fetch_one, fetch_optional};
+use crate::bulk::{insert_many, with_rows};
+use crate::database::{execute, fetch_one};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
 
@@ -25,34 +27,112 @@ pub async fn balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     Ok(balance)
 }
 
+/// Those of the tenants who have nothing left.
+pub async fn broke(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<HashSet<TenantId>> {
+    let tenants: Vec<&TenantId> = tenants.iter().collect();
+    let rows = with_rows!(
+        (TenantId,);
+        conn,
+        &tenants,
+        [("tenant_id", "uuid", |row| **row)],
+        "SELECT tenant_id FROM given JOIN balances USING (tenant_id) WHERE balance_micros <= 0",
+    );
+    Ok(rows.into_iter().map(|(tenant,)| tenant).collect())
+}
+
+/// What a tenant has left, locked until the transaction ends: nobody charges or credits it meanwhile.
+pub async fn lock_balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    let (balance,): (i64,) = fetch_one!(
+        conn,
+        "UPDATE balances SET ledger_seq = ledger_seq WHERE tenant_id = $1 RETURNING balance_micros",
+        tenant
+    )?;
+    Ok(balance)
+}
+
+/// Money that comes in, or an adjustment of either sign.
+#[derive(Clone, Copy, Debug)]
+pub struct Credit<'a> {
+    /// The line's id.
+    pub entry_id: Uuid,
+    /// How much, in micro-dollars; an adjustment may take away.
+    pub micros: i64,
+    /// Why: `signup_credit`, `topup` or `adjustment`.
+    pub reason: &'a str,
+    /// The provider's session that paid it.
+    pub payment_ref: Option<&'a str>,
+    /// What the operator said about it.
+    pub note: Option<&'a str>,
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Posted {
+    /// Its place in the tenant's ledger.
+    #[sqlx(rename = "ledger_seq")]
+    pub seq: i64,
+    /// The balance after it.
+    pub balance_micros: i64,
+}
+
 /// Adds an amount to the balance and writes its line, in the order that the balance's row gives.
 pub async fn credit(
     conn: &mut Conn,
     tenant: TenantId,
-    entry_id: Uuid,
-    micros: i64,
-    reason: &str,
+    credit: &Credit<'_>,
     now: Timestamp,
-) -> Result<()> {
-    let (seq, balance) = change_balance(conn, tenant, micros).await?;
+) -> Result<Posted> {
+    let posted = change_balance(conn, tenant, credit.micros).await?;
     expect_one(execute!(
         conn,
         "INSERT INTO ledger_entries
-             (tenant_id, seq, entry_id, kind, reason, delta_micros, balance_after_micros, created_at)
-         VALUES ($1, $2, $3, 'credit', $4, $5, $6, $7)",
+             (tenant_id, seq, entry_id, kind, reason, delta_micros, balance_after_micros, payment_ref, note, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         tenant,
-        seq,
-        entry_id,
-        reason,
-        micros,
-        balance,
+        posted.seq,
+        credit.entry_id,
+        // A line is what its sign says: what an operator takes away is a charge.
+        if credit.micros < 0 { "charge" } else { "credit" },
+        credit.reason,
+        credit.micros,
+        posted.balance_micros,
+        credit.payment_ref,
+        credit.note,
         now
-    )?)
+    )?)?;
+    Ok(posted)
+}
+
+/// Notes that the tenant was told of its low balance. False when it was told before, or the balance is not below the mark.
+pub async fn mark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Result<bool> {
+    let marked = execute!(
+        conn,
+        "UPDATE balances SET low_mailed = TRUE
+         WHERE tenant_id = $1 AND balance_micros < $2 AND low_mailed = FALSE",
+        tenant,
+        mark_micros
+    )?;
+    Ok(marked == 1)
+}
+
+/// Notes that the balance is not low any more, if it is not: the next time that it falls is told again.
+pub async fn unmark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE balances SET low_mailed = FALSE
+         WHERE tenant_id = $1 AND balance_micros >= $2 AND low_mailed = TRUE",
+        tenant,
+        mark_micros
+    )?;
+    Ok(())
 }
 
 /// An analysis that was done and is to be paid.
 #[derive(Clone, Debug)]
 pub struct AnalysisCharge<'a> {
+    /// Who pays.
+    pub tenant: TenantId,
     /// The line's id.
     pub entry_id: Uuid,
     /// What it is charged, in micro-dollars.
@@ -74,88 +154,210 @@ pub struct AnalysisCharge<'a> {
     /// Whether a caller waited for it.
     pub is_sync: bool,
     /// The signals that were answered.
-    pub signal_keys: &'a [&'a str],
+    pub signal_keys: Vec<&'a str>,
 }
 
-/// Takes the charge out of the balance, writes its line and counts the usage; `metered` is false where nothing is
-/// billed, and then only usage is counted.
+/// What became of a tenant's balance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The balance before, in micro-dollars.
+    pub before_micros: i64,
+    /// The balance after, in micro-dollars.
+    pub after_micros: i64,
+}
+
+/// A line with its place in the tenant's order.
+struct Line<'a> {
+    charge: &'a AnalysisCharge<'a>,
+    seq: i64,
+    balance_after: i64,
+}
+
+/// Takes charges out of the balances, writes their lines and counts the usage; `metered` is false where nothing is
+/// billed, and then only usage is counted. Returns the balances that changed.
 pub async fn charge(
     conn: &mut Conn,
-    tenant: TenantId,
-    charge: &AnalysisCharge<'_>,
+    charges: &[AnalysisCharge<'_>],
     metered: bool,
     now: Timestamp,
     shard: i64,
-) -> Result<()> {
-    let micros = if metered { charge.micros } else { 0 };
-    if metered {
-        let (seq, balance) = change_balance(conn, tenant, -micros).await?;
-        expect_one(execute!(
-            conn,
-            "INSERT INTO ledger_entries
-                 (tenant_id, seq, entry_id, kind, reason, delta_micros, balance_after_micros, model, object_id, cost_usd,
-                  cost_margin, input_tokens, output_tokens, batch_id, created_at)
-             VALUES ($1, $2, $3, 'charge', 'analysis', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            tenant,
-            seq,
-            charge.entry_id,
-            -micros,
-            balance,
-            charge.model,
-            charge.object_id,
-            &charge.cost_usd,
-            &charge.cost_margin,
-            charge.input_tokens,
-            charge.output_tokens,
-            charge.batch_id,
-            now
-        )?)?;
-        if let Some(batch) = charge.batch_id {
-            add_to_batch(conn, tenant, batch, charge, seq, now).await?;
-        }
+) -> Result<Vec<Charged>> {
+    count_usage(conn, charges, metered, now.date(), shard).await?;
+    if !metered || charges.is_empty() {
+        return Ok(Vec::new());
     }
-    count_usage(conn, tenant, charge, micros, now.date(), shard).await
+    // The balances come last and are held until the commit: whoever else pays for this tenant waits no longer than that.
+    let mut accounts = lock_balances(conn, charges).await?;
+    let before: BTreeMap<TenantId, i64> =
+        accounts.iter().map(|(tenant, account)| (*tenant, account.balance)).collect();
+    let mut lines = Vec::with_capacity(charges.len());
+    for charge in charges {
+        let Some(account) = accounts.get_mut(&charge.tenant) else {
+            return Err(sqlx::Error::RowNotFound.into());
+        };
+        account.balance -= charge.micros;
+        account.seq += 1;
+        lines.push(Line { charge, seq: account.seq, balance_after: account.balance });
+    }
+    insert_lines(conn, &lines, now).await?;
+    add_to_batches(conn, &lines, now).await?;
+    let accounts: Vec<(TenantId, Account)> = accounts.into_iter().collect();
+    with_rows!(
+        (i64,);
+        conn,
+        &accounts,
+        [
+            ("tenant_id", "uuid", |row| row.0),
+            ("balance_micros", "bigint", |row| row.1.balance),
+            ("ledger_seq", "bigint", |row| row.1.seq),
+        ],
+        "UPDATE balances SET balance_micros = given.balance_micros, ledger_seq = given.ledger_seq
+         FROM given WHERE balances.tenant_id = given.tenant_id",
+    );
+    let charged = accounts.iter().map(|(tenant, account)| Charged {
+        tenant: *tenant,
+        before_micros: before.get(tenant).copied().unwrap_or_default(),
+        after_micros: account.balance,
+    });
+    Ok(charged.collect())
 }
 
-/// Adds a charge to the line of its batch. The balance's row is locked, so nobody else of the tenant is here.
-async fn add_to_batch(
-    conn: &mut Conn,
-    tenant: TenantId,
-    batch: Uuid,
-    charge: &AnalysisCharge<'_>,
+/// A balance whose row is locked.
+struct Account {
+    balance: i64,
     seq: i64,
-    now: Timestamp,
-) -> Result<()> {
-    let known: Option<(Json<Vec<String>>,)> = fetch_optional!(
+}
+
+/// Locks the balances of all who pay, in order, so that nobody waits in a ring.
+async fn lock_balances(
+    conn: &mut Conn,
+    charges: &[AnalysisCharge<'_>],
+) -> Result<BTreeMap<TenantId, Account>> {
+    let tenants: BTreeSet<TenantId> = charges.iter().map(|charge| charge.tenant).collect();
+    let tenants: Vec<TenantId> = tenants.into_iter().collect();
+    let lock = conn.backend().for_update();
+    let rows = with_rows!(
+        (TenantId, i64, i64);
         conn,
-        "SELECT models FROM ledger_batches WHERE tenant_id = $1 AND batch_id = $2",
-        tenant,
-        batch
-    )?;
-    let mut models = known.map_or_else(Vec::new, |(Json(models),)| models);
-    if !models.iter().any(|model| model == charge.model) {
-        models.push(charge.model.to_owned());
+        &tenants,
+        [("tenant_id", "uuid", |row| *row)],
+        format!(
+            "SELECT tenant_id, balance_micros, ledger_seq FROM given JOIN balances USING (tenant_id)
+             ORDER BY tenant_id {lock}"
+        ),
+    );
+    Ok(rows.into_iter().map(|(tenant, balance, seq)| (tenant, Account { balance, seq })).collect())
+}
+
+async fn insert_lines(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> Result<()> {
+    insert_many!(
+        (i64,);
+        conn,
+        lines,
+        "ledger_entries",
+        [
+            ("tenant_id", "uuid", |row| row.charge.tenant),
+            ("seq", "bigint", |row| row.seq),
+            ("entry_id", "uuid", |row| row.charge.entry_id),
+            ("kind", "text", |_row| "charge"),
+            ("reason", "text", |_row| "analysis"),
+            ("delta_micros", "bigint", |row| -row.charge.micros),
+            ("balance_after_micros", "bigint", |row| row.balance_after),
+            ("model", "text", |row| row.charge.model),
+            ("object_id", "text", |row| row.charge.object_id),
+            ("cost_usd", "text", |row| row.charge.cost_usd.as_str()),
+            ("cost_margin", "text", |row| row.charge.cost_margin.as_str()),
+            ("input_tokens", "bigint", |row| row.charge.input_tokens),
+            ("output_tokens", "bigint", |row| row.charge.output_tokens),
+            ("batch_id", "uuid", |row| row.charge.batch_id),
+            ("created_at", "timestamptz", |_row| now),
+        ],
+        "",
+    );
+    Ok(())
+}
+
+/// What charges add to the line of their batch.
+struct Addition {
+    key: (TenantId, Uuid),
+    last_seq: i64,
+    entries: i64,
+    delta_micros: i64,
+    input_tokens: i64,
+    output_tokens: i64,
+    models: Vec<String>,
+}
+
+/// Adds charges to the lines of their batches. The balances are locked, so nobody else of these tenants is here.
+async fn add_to_batches(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> Result<()> {
+    let mut additions: BTreeMap<(TenantId, Uuid), Addition> = BTreeMap::new();
+    for line in lines {
+        let Some(batch) = line.charge.batch_id else { continue };
+        let key = (line.charge.tenant, batch);
+        let addition = additions.entry(key).or_insert_with(|| Addition {
+            key,
+            last_seq: 0,
+            entries: 0,
+            delta_micros: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            models: Vec::new(),
+        });
+        addition.last_seq = line.seq;
+        addition.entries += 1;
+        addition.delta_micros -= line.charge.micros;
+        addition.input_tokens += line.charge.input_tokens;
+        addition.output_tokens += line.charge.output_tokens;
+        add_model(&mut addition.models, line.charge.model);
     }
-    expect_one(execute!(
+    let mut additions: Vec<Addition> = additions.into_values().collect();
+    let known = with_rows!(
+        (TenantId, Uuid, Json<Vec<String>>);
         conn,
-        "INSERT INTO ledger_batches
-             (tenant_id, batch_id, last_seq, entries, delta_micros, input_tokens, output_tokens, models, first_at)
-         VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)
-         ON CONFLICT (tenant_id, batch_id) DO UPDATE SET last_seq = excluded.last_seq,
-             entries = ledger_batches.entries + 1,
+        &additions,
+        [("tenant_id", "uuid", |row| row.key.0), ("batch_id", "uuid", |row| row.key.1)],
+        "SELECT tenant_id, batch_id, models FROM given JOIN ledger_batches USING (tenant_id, batch_id)",
+    );
+    for (tenant, batch, Json(mut models)) in known {
+        if let Some(addition) = additions.iter_mut().find(|addition| addition.key == (tenant, batch)) {
+            for model in &addition.models {
+                add_model(&mut models, model);
+            }
+            addition.models = models;
+        }
+    }
+    insert_many!(
+        (i64,);
+        conn,
+        &additions,
+        "ledger_batches",
+        [
+            ("tenant_id", "uuid", |row| row.key.0),
+            ("batch_id", "uuid", |row| row.key.1),
+            ("last_seq", "bigint", |row| row.last_seq),
+            ("entries", "bigint", |row| row.entries),
+            ("delta_micros", "bigint", |row| row.delta_micros),
+            ("input_tokens", "bigint", |row| row.input_tokens),
+            ("output_tokens", "bigint", |row| row.output_tokens),
+            ("models", "jsonb", |row| Json(&row.models)),
+            ("first_at", "timestamptz", |_row| now),
+        ],
+        "ON CONFLICT (tenant_id, batch_id) DO UPDATE SET last_seq = excluded.last_seq,
+             entries = ledger_batches.entries + excluded.entries,
              delta_micros = ledger_batches.delta_micros + excluded.delta_micros,
              input_tokens = ledger_batches.input_tokens + excluded.input_tokens,
              output_tokens = ledger_batches.output_tokens + excluded.output_tokens,
              models = excluded.models",
-        tenant,
-        batch,
-        seq,
-        -charge.micros,
-        charge.input_tokens,
-        charge.output_tokens,
-        Json(models),
-        now
-    )?)
+    );
+    Ok(())
+}
+
+fn add_model(models: &mut Vec<String>, model: &str) {
+    if !models.iter().any(|known| known == model) {
+        models.push(model.to_owned());
+    }
 }
 
 /// What a tenant has spent on analyses so far, in micro-dollars, and how many they were.
@@ -168,7 +370,7 @@ pub async fn spent(conn: &mut Conn, tenant: TenantId) -> Result<(i64, i64)> {
     )
 }
 
-async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<(i64, i64)> {
+async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<Posted> {
     fetch_one!(
         conn,
         "UPDATE balances SET balance_micros = balance_micros + $2, ledger_seq = ledger_seq + 1
@@ -178,43 +380,70 @@ async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Resul
     )
 }
 
+/// Usage of one kind.
+#[derive(Default)]
+struct Used {
+    analyses: i64,
+    spend_micros: i64,
+    input_tokens: i64,
+    output_tokens: i64,
+}
+
 async fn count_usage(
     conn: &mut Conn,
-    tenant: TenantId,
-    charge: &AnalysisCharge<'_>,
-    micros: i64,
+    charges: &[AnalysisCharge<'_>],
+    metered: bool,
     day: Date,
     shard: i64,
 ) -> Result<()> {
-    execute!(
-        conn,
-        "INSERT INTO usage_days
-             (tenant_id, day, source, model, shard, analyses, spend_micros, input_tokens, output_tokens)
-         VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8)
-         ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET analyses = usage_days.analyses + 1,
-             spend_micros = usage_days.spend_micros + excluded.spend_micros,
-             input_tokens = usage_days.input_tokens + excluded.input_tokens,
-             output_tokens = usage_days.output_tokens + excluded.output_tokens",
-        tenant,
-        day,
-        if charge.is_sync { "sync" } else { "async" },
-        charge.model,
-        shard,
-        micros,
-        charge.input_tokens,
-        charge.output_tokens
-    )?;
+    let mut used: BTreeMap<(TenantId, &str, &str), Used> = BTreeMap::new();
+    let mut answered: BTreeMap<(TenantId, &str), i64> = BTreeMap::new();
+    for charge in charges {
+        let source = if charge.is_sync { "sync" } else { "async" };
+        let used = used.entry((charge.tenant, source, charge.model)).or_default();
+        used.analyses += 1;
+        used.spend_micros += if metered { charge.micros } else { 0 };
+        used.input_tokens += charge.input_tokens;
+        used.output_tokens += charge.output_tokens;
+        for key in &charge.signal_keys {
+            *answered.entry((charge.tenant, key)).or_default() += 1;
+        }
+    }
+    let used: Vec<((TenantId, &str, &str), Used)> = used.into_iter().collect();
     insert_many!(
         (i64,);
         conn,
-        charge.signal_keys,
+        &used,
+        "usage_days",
+        [
+            ("tenant_id", "uuid", |row| row.0.0),
+            ("day", "date", |_row| day),
+            ("source", "text", |row| row.0.1),
+            ("model", "text", |row| row.0.2),
+            ("shard", "bigint", |_row| shard),
+            ("analyses", "bigint", |row| row.1.analyses),
+            ("spend_micros", "bigint", |row| row.1.spend_micros),
+            ("input_tokens", "bigint", |row| row.1.input_tokens),
+            ("output_tokens", "bigint", |row| row.1.output_tokens),
+        ],
+        "ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET
+             analyses = usage_days.analyses + excluded.analyses,
+             spend_micros = usage_days.spend_micros + excluded.spend_micros,
+             input_tokens = usage_days.input_tokens + excluded.input_tokens,
+             output_tokens = usage_days.output_tokens + excluded.output_tokens",
+    );
+    let answered: Vec<((TenantId, &str), i64)> = answered.into_iter().collect();
+    insert_many!(
+        (i64,);
+        conn,
+        &answered,
         "usage_signal_days",
         [
-            ("tenant_id", "uuid", |_row| tenant),
+            ("tenant_id", "uuid", |row| row.0.0),
             ("day", "date", |_row| day),
-            ("signal_key", "text", |row| *row),
+            ("signal_key", "text", |row| row.0.1),
             ("shard", "bigint", |_row| shard),
-            ("analyses", "bigint", |_row| 1_i64),
+            ("analyses", "bigint", |row| row.1),
         ],
         "ON CONFLICT (tenant_id, day, signal_key, shard) DO UPDATE SET
              analyses = usage_signal_days.analyses + excluded.analyses",

@@ -4,17 +4,23 @@
 //! it by its name, [`Store::read`] lends a connection for statements that need none.
 
 pub mod analyses;
+pub mod audit;
 mod bulk;
 pub mod bulk_runs;
+pub mod checkouts;
 pub mod conditions;
 pub mod database;
+pub mod deliveries;
 mod deployment;
 mod dialect;
 mod error;
+pub mod firings;
+pub mod grams;
 pub mod identities;
 pub mod jobs;
 pub mod keys;
 pub mod ledger;
+pub mod ledger_pages;
 mod migrations;
 pub mod nodes;
 pub mod objects;
@@ -24,20 +30,25 @@ mod pending;
 pub mod rate_budgets;
 pub mod recording;
 pub mod retention;
+pub mod rules;
+pub mod search;
 pub mod sessions;
 pub mod signals;
 pub mod sync_leases;
 pub mod tenants;
 pub mod throttles;
 mod transaction;
+pub mod unpaid;
+pub mod usage;
 pub mod users;
 mod wakeups;
+pub mod webhooks;
 
 pub use database::{Backend, Database};
 pub use error::{Error, Result};
 pub use pending::Pending;
 pub use transaction::{Conn, StoreError};
-pub use wakeups::Listener;
+pub use wakeups::{Heard, Listener};
 
 /// The service's memory: one database, on either backend, at the newest schema.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! Objects as they are read: one, a page in each sort, their answers and their events.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::api::EventType;
@@ -7,7 +8,7 @@ use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
 use crate::database::{execute, fetch_all, fetch_optional};
-use crate::{Conn, Result, analyses};
+use crate::{Conn, Result, analyses, grams};
 
 /// An object as lists show it.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
@@ -93,6 +94,21 @@ impl Sort {
             Self::Trust => "trust DESC, last_seen DESC, object_id",
         }
     }
+
+    /// What it sorts by first; the same for all objects where that is when they were seen.
+    fn value(self, object: &Object) -> f64 {
+        match self {
+            Self::Recent => 0.0,
+            Self::Flagged => object.risk,
+            Self::Trust => object.trust,
+        }
+    }
+
+    /// Which of two objects comes first.
+    pub(crate) fn compare(self, a: &Object, b: &Object) -> Ordering {
+        let by_value = self.value(b).total_cmp(&self.value(a));
+        by_value.then(b.last_seen.cmp(&a.last_seen)).then_with(|| a.object_id.cmp(&b.object_id))
+    }
 }
 
 /// The columns of an [`Object`].
@@ -108,6 +124,21 @@ pub struct Place {
     pub last_seen: Timestamp,
     /// Its id.
     pub object_id: String,
+}
+
+impl Place {
+    /// The place of an object.
+    pub fn of(object: &Object, sort: Sort) -> Self {
+        Self { value: sort.value(object), last_seen: object.last_seen, object_id: object.object_id.clone() }
+    }
+
+    /// Whether an object comes after this place.
+    pub(crate) fn is_before(&self, object: &Object, sort: Sort) -> bool {
+        let by_value = self.value.total_cmp(&sort.value(object));
+        let by_time = self.last_seen.cmp(&object.last_seen);
+        let order = by_value.then(by_time).then_with(|| object.object_id.cmp(&self.object_id));
+        order == Ordering::Greater
+    }
 }
 
 macro_rules! select {
@@ -239,6 +270,25 @@ pub async fn page_after(
     Ok(found)
 }
 
+/// Those of some objects that exist, in no order.
+pub(crate) async fn with_ids(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_ids: &[String],
+) -> Result<Vec<Object>> {
+    Ok(match conn {
+        Conn::Sqlite(held) => {
+            let text = select!("WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))");
+            let ids = sqlx::types::Json(object_ids);
+            sqlx::query_as(text).bind(tenant).bind(ids).fetch_all(held.native()).await?
+        }
+        Conn::Postgres(held) => {
+            let text = select!("WHERE tenant_id = $1 AND object_id = ANY($2)");
+            sqlx::query_as(text).bind(tenant).bind(object_ids).fetch_all(held.native()).await?
+        }
+    })
+}
+
 /// The answers of some objects, by object.
 pub async fn answers_of(
     conn: &mut Conn,
@@ -292,27 +342,6 @@ pub async fn events(
     )
 }
 
-/// Objects among the most recent ones whose id or name contains a text, without regard to case.
-pub async fn search_recent(
-    conn: &mut Conn,
-    tenant: TenantId,
-    text: &str,
-    scanned: i64,
-) -> Result<Vec<Object>> {
-    let pattern =
-        format!("%{}%", text.to_lowercase().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
-    fetch_all!(
-        conn,
-        "SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust FROM (
-             SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust
-             FROM objects WHERE tenant_id = $1 ORDER BY last_seen DESC, object_id LIMIT $3) AS recent
-         WHERE lower(object_id) LIKE $2 ESCAPE '\\' OR lower(coalesce(display_name, '')) LIKE $2 ESCAPE '\\'",
-        tenant,
-        pattern,
-        scanned
-    )
-}
-
 /// Removes an object and everything about it, but not what was paid; says whether there was one.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
     if !analyses::uncount(conn, tenant, object_id, shard).await? {
@@ -331,5 +360,6 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
     ] {
         execute!(conn, text, tenant, object_id)?;
     }
+    grams::remove(conn, tenant, object_id).await?;
     Ok(true)
 }

@@ -7,8 +7,8 @@ use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use crate::bulk::insert_many;
 use crate::database::{execute, fetch_all, fetch_optional};
-use crate::transaction::expect_one;
 use crate::{Conn, Result};
 
 /// The way a message goes.
@@ -21,16 +21,18 @@ pub enum Channel {
 }
 
 /// A message to be queued.
-#[derive(Clone, Copy)]
-pub struct NewMessage<'a> {
+#[derive(Clone)]
+pub struct NewMessage {
+    /// Whose it is.
+    pub tenant: TenantId,
     /// Its id.
     pub message_id: Uuid,
     /// The way it goes.
     pub channel: Channel,
     /// What it says, sealed.
-    pub message: &'a [u8],
+    pub message: Vec<u8>,
     /// The object that it is about; it goes with the object.
-    pub object_id: Option<&'a str>,
+    pub object_id: Option<String>,
     /// The firing that it reports.
     pub firing_id: Option<Uuid>,
     /// When it was queued; it is due at once.
@@ -55,6 +57,8 @@ pub struct Claimed {
     pub message_id: Uuid,
     /// What it says, sealed.
     pub message: Vec<u8>,
+    /// The firing that it reports.
+    pub firing_id: Option<Uuid>,
     /// How often it was claimed, this time included.
     pub attempts: i64,
     /// When it was queued.
@@ -70,27 +74,61 @@ impl Channel {
     }
 }
 
-/// Queues a message, in the transaction of the change that it tells of.
-pub async fn enqueue(conn: &mut Conn, tenant: TenantId, message: &NewMessage<'_>) -> Result<()> {
-    let added = execute!(
+/// Queues messages, in the transaction of the change that they tell of.
+pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
+    insert_many!(
+        (i64,);
         conn,
-        "INSERT INTO outbox (tenant_id, message_id, channel, message, object_id, firing_id, run_after, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
-        tenant,
-        message.message_id,
-        message.channel.name(),
-        message.message,
-        message.object_id,
-        message.firing_id,
-        message.created_at
-    )?;
-    expect_one(added)
+        messages,
+        "outbox",
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("message_id", "uuid", |row| row.message_id),
+            ("channel", "text", |row| row.channel.name()),
+            ("message", "bytea", |row| row.message.as_slice()),
+            ("object_id", "text", |row| row.object_id.as_deref()),
+            ("firing_id", "uuid", |row| row.firing_id),
+            ("run_after", "timestamptz", |row| row.created_at),
+            ("created_at", "timestamptz", |row| row.created_at),
+        ],
+        "",
+    );
+    Ok(())
 }
 
-/// Takes up to `limit` due messages of all tenants, longest due first.
+/// The next tenant after one that has a due message.
+pub async fn next_tenant(
+    conn: &mut Conn,
+    channel: Channel,
+    after: TenantId,
+    now: Timestamp,
+) -> Result<Option<TenantId>> {
+    // From tenant to tenant by the index, however many messages each has.
+    let next: Option<(TenantId,)> = fetch_optional!(
+        conn,
+        "WITH RECURSIVE turns (tenant_id) AS (
+             SELECT tenant_id FROM (SELECT tenant_id FROM outbox WHERE channel = $1 AND tenant_id > $2
+                                    ORDER BY tenant_id LIMIT 1) AS first
+             UNION ALL
+             SELECT (SELECT outbox.tenant_id FROM outbox WHERE channel = $1 AND outbox.tenant_id > turns.tenant_id
+                     ORDER BY outbox.tenant_id LIMIT 1)
+             FROM turns WHERE turns.tenant_id IS NOT NULL
+         )
+         SELECT tenant_id FROM turns
+         WHERE EXISTS (SELECT 1 FROM outbox WHERE channel = $1 AND outbox.tenant_id = turns.tenant_id AND due_at <= $3)
+         LIMIT 1",
+        channel.name(),
+        after,
+        now
+    )?;
+    Ok(next.map(|(tenant,)| tenant))
+}
+
+/// Takes up to `limit` due messages of a tenant, longest due first.
 pub async fn claim(
     conn: &mut Conn,
     channel: Channel,
+    tenant: TenantId,
     now: Timestamp,
     lease: Lease,
     limit: i64,
@@ -99,14 +137,14 @@ pub async fn claim(
     let statement = format!(
         "WITH due AS MATERIALIZED (
              SELECT tenant_id AS due_tenant, message_id AS due_message FROM outbox
-             WHERE channel = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
+             WHERE channel = $1 AND tenant_id = $6 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
          )
          UPDATE outbox SET lease_token = $4, lease_until = $5, attempts = attempts + 1
          FROM due WHERE tenant_id = due_tenant AND message_id = due_message
-         RETURNING tenant_id, message_id, message, attempts, created_at",
+         RETURNING tenant_id, message_id, message, firing_id, attempts, created_at",
         conn.backend().skip_locked()
     );
-    fetch_all!(conn, AssertSqlSafe(statement), channel.name(), now, limit, lease.token, lease.until)
+    fetch_all!(conn, AssertSqlSafe(statement), channel.name(), now, limit, lease.token, lease.until, tenant)
 }
 
 /// Removes a message that has gone, or that never will; false when the lease was lost.

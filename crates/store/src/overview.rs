@@ -1,10 +1,15 @@
 //! The account at a glance, from rollups: the cost does not grow with the number of objects or events.
 
+use std::time::Duration;
+
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
 use crate::database::{fetch_all, fetch_one};
+use crate::recording::hour_of;
 use crate::{Conn, Result};
+
+const HOUR: Duration = Duration::from_hours(1);
 
 /// Objects of one type.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -79,13 +84,18 @@ pub async fn signal_tallies(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Sig
     )
 }
 
-/// Events received in or after a minute.
+/// Events received in or after a minute: by the minute up to the next hour, by the hour from there.
 pub async fn events_since(conn: &mut Conn, tenant: TenantId, minute: Timestamp) -> Result<i64> {
+    let next_hour = hour_of(minute) + HOUR;
     let (events,): (i64,) = fetch_one!(
         conn,
-        "SELECT CAST(coalesce(sum(events), 0) AS bigint) FROM event_tallies WHERE tenant_id = $1 AND minute >= $2",
+        "SELECT CAST(
+             coalesce((SELECT sum(events) FROM event_tallies WHERE tenant_id = $1 AND minute >= $2 AND minute < $3), 0)
+             + coalesce((SELECT sum(events) FROM hourly_event_tallies WHERE tenant_id = $1 AND hour >= $3), 0)
+         AS bigint)",
         tenant,
-        minute
+        minute,
+        next_hour
     )?;
     Ok(events)
 }

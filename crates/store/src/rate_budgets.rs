@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 
-use crate::database::fetch_optional;
+use crate::database::{execute, fetch_optional};
 use crate::{Conn, Result};
 
 /// Leases `block` requests of the window that starts at `window`, unless `limit` are out already.
@@ -39,4 +39,9 @@ pub async fn lease(
         limit
     )?;
     Ok(leased.map(|(granted,)| granted))
+}
+
+/// Forgets a tenant's budget if its window started before an instant: the next request begins another.
+pub async fn drop_old(conn: &mut Conn, tenant: TenantId, before: Timestamp) -> Result<u64> {
+    execute!(conn, "DELETE FROM rate_budgets WHERE tenant_id = $1 AND window_start < $2", tenant, before)
 }

@@ -6,6 +6,7 @@ use model::{NewEvent, TenantId, Timestamp};
 
 use crate::bulk::insert_many;
 use crate::database::{execute, fetch_one, fetch_optional};
+use crate::grams::{self, Text};
 use crate::{Conn, Result, jobs, wakeups};
 
 /// The type of an object whose request names none.
@@ -248,6 +249,28 @@ struct Touched<'a> {
     received_at: Timestamp,
 }
 
+/// An object as it is after that.
+#[derive(sqlx::FromRow)]
+struct Written {
+    tenant_id: TenantId,
+    object_id: String,
+    object_type: String,
+    counted_type: String,
+    event_count: i64,
+    renamed: bool,
+}
+
+impl Written {
+    fn key(&self) -> (TenantId, &str) {
+        (self.tenant_id, &self.object_id)
+    }
+
+    /// Whether it has no other events than those of this batch.
+    fn is_new(&self, touched: &HashMap<(TenantId, &str), &Touched<'_>>) -> bool {
+        touched.get(&self.key()).is_some_and(|row| row.events == self.event_count)
+    }
+}
+
 /// Makes or updates the objects, and returns how many events each has now.
 async fn upsert_objects(
     conn: &mut Conn,
@@ -273,7 +296,7 @@ async fn upsert_objects(
     }
     let rows: Vec<Touched<'_>> = touched.into_values().collect();
     let mut written = insert_many!(
-        (TenantId, String, String, String, i64);
+        Written;
         conn,
         &rows,
         "objects",
@@ -291,8 +314,9 @@ async fn upsert_objects(
              event_count = objects.event_count + excluded.event_count,
              last_seen = CASE WHEN excluded.last_seen > objects.last_seen THEN excluded.last_seen ELSE objects.last_seen END,
              display_name = coalesce(excluded.display_name, objects.display_name),
+             renamed = excluded.display_name IS NOT NULL AND excluded.display_name IS DISTINCT FROM objects.display_name,
              object_type = CASE WHEN excluded.object_type = 'object' THEN objects.object_type ELSE excluded.object_type END
-         RETURNING tenant_id, object_id, object_type, counted_type, event_count",
+         RETURNING tenant_id, object_id, object_type, counted_type, event_count, renamed",
     );
     for (row, given) in rows.iter().filter_map(|row| Some((row, row.object_type?))) {
         // The one type that the statement above cannot tell from a type that was left out.
@@ -305,28 +329,49 @@ async fn upsert_objects(
                 given
             )?;
             for object in &mut written {
-                if (object.0, object.1.as_str()) == row.key {
-                    given.clone_into(&mut object.2);
+                if object.key() == row.key {
+                    given.clone_into(&mut object.object_type);
                 }
             }
         }
     }
-    count_objects(conn, &rows, &written, shard).await?;
-    Ok(written.into_iter().map(|(tenant, object, _, _, events)| ((tenant, object), events)).collect())
+    let touched: HashMap<(TenantId, &str), &Touched<'_>> = rows.iter().map(|row| (row.key, row)).collect();
+    count_objects(conn, &touched, &written, shard).await?;
+    list_grams(conn, &touched, &written).await?;
+    Ok(written.into_iter().map(|object| ((object.tenant_id, object.object_id), object.event_count)).collect())
+}
+
+/// Has new objects found by their id and name, and renamed ones by their new name.
+async fn list_grams(
+    conn: &mut Conn,
+    touched: &HashMap<(TenantId, &str), &Touched<'_>>,
+    written: &[Written],
+) -> Result<()> {
+    let texts: Vec<Text<'_>> = written
+        .iter()
+        .filter(|object| object.renamed)
+        .map(|object| Text {
+            tenant: object.tenant_id,
+            object_id: &object.object_id,
+            // The name that it has now: a new object's, or the one that it was renamed to.
+            display_name: touched.get(&object.key()).and_then(|row| row.display_name),
+            is_new: object.is_new(touched),
+        })
+        .collect();
+    grams::put(conn, &texts).await
 }
 
 /// Counts new objects, and moves those whose type has changed, together with what else is counted of them.
 async fn count_objects(
     conn: &mut Conn,
-    rows: &[Touched<'_>],
-    written: &[(TenantId, String, String, String, i64)],
+    touched: &HashMap<(TenantId, &str), &Touched<'_>>,
+    written: &[Written],
     shard: i64,
 ) -> Result<()> {
-    let added: HashMap<(TenantId, &str), i64> = rows.iter().map(|row| (row.key, row.events)).collect();
     let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
-    for (tenant, object, object_type, counted_type, events) in written {
-        let is_new = added.get(&(*tenant, object.as_str())) == Some(events);
-        if is_new {
+    for object in written {
+        let Written { tenant_id: tenant, object_id, object_type, counted_type, .. } = object;
+        if object.is_new(touched) {
             tallies.entry((*tenant, object_type.clone())).or_default().0 += 1;
         } else if object_type != counted_type {
             let (analyzed, flagged): (bool, bool) = fetch_one!(
@@ -334,7 +379,7 @@ async fn count_objects(
                 "UPDATE objects SET counted_type = object_type WHERE tenant_id = $1 AND object_id = $2
                  RETURNING last_analyzed_at IS NOT NULL, risk >= 0.8",
                 *tenant,
-                object
+                object_id
             )?;
             let moved = (1, i64::from(analyzed), i64::from(flagged));
             let to = tallies.entry((*tenant, object_type.clone())).or_default();
@@ -418,16 +463,17 @@ async fn insert_events(
 }
 
 async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard: i64) -> Result<()> {
-    let mut minutes: BTreeMap<(TenantId, Timestamp), i64> = BTreeMap::new();
-    for entry in fresh.iter().map(|index| &entries[*index]) {
-        *minutes.entry((entry.tenant, minute_of(entry.received_at))).or_default() +=
-            count(entry.events.len());
-    }
-    let rows: Vec<_> = minutes.into_iter().collect();
+    let sums = |span: fn(Timestamp) -> Timestamp| {
+        let mut sums: BTreeMap<(TenantId, Timestamp), i64> = BTreeMap::new();
+        for entry in fresh.iter().map(|index| &entries[*index]) {
+            *sums.entry((entry.tenant, span(entry.received_at))).or_default() += count(entry.events.len());
+        }
+        sums.into_iter().collect::<Vec<_>>()
+    };
     insert_many!(
         (i64,);
-        conn,
-        &rows,
+        &mut *conn,
+        &sums(minute_of),
         "event_tallies",
         [
             ("tenant_id", "uuid", |row| row.0.0),
@@ -437,12 +483,34 @@ async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard
         ],
         "ON CONFLICT (tenant_id, minute, shard) DO UPDATE SET events = event_tallies.events + excluded.events",
     );
+    insert_many!(
+        (i64,);
+        conn,
+        &sums(hour_of),
+        "hourly_event_tallies",
+        [
+            ("tenant_id", "uuid", |row| row.0.0),
+            ("hour", "timestamptz", |row| row.0.1),
+            ("shard", "bigint", |_row| shard),
+            ("events", "bigint", |row| row.1),
+        ],
+        "ON CONFLICT (tenant_id, hour, shard) DO UPDATE SET events = hourly_event_tallies.events + excluded.events",
+    );
     Ok(())
 }
 
 /// The minute that an instant falls into.
 pub fn minute_of(instant: Timestamp) -> Timestamp {
-    Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(60))
+    start_of(instant, 60)
+}
+
+/// The hour that an instant falls into.
+pub fn hour_of(instant: Timestamp) -> Timestamp {
+    start_of(instant, 3_600)
+}
+
+fn start_of(instant: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(seconds))
 }
 
 async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result<()> {

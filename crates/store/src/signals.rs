@@ -1,8 +1,11 @@
 //! Signals: the questions of a tenant.
 
+use std::collections::{BTreeSet, HashMap};
+
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
+use crate::bulk::with_rows;
 use crate::database::{execute, fetch_all, fetch_optional};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
@@ -41,6 +44,33 @@ macro_rules! select {
 /// Every question of a tenant, by key.
 pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY key"), tenant)
+}
+
+/// Every question of each of these tenants, by key.
+pub async fn of_tenants(
+    conn: &mut Conn,
+    tenants: &BTreeSet<TenantId>,
+) -> Result<HashMap<TenantId, Vec<Signal>>> {
+    #[derive(sqlx::FromRow)]
+    struct Owned {
+        tenant_id: TenantId,
+        #[sqlx(flatten)]
+        signal: Signal,
+    }
+    let tenants: Vec<&TenantId> = tenants.iter().collect();
+    let rows = with_rows!(
+        Owned;
+        conn,
+        &tenants,
+        [("tenant_id", "uuid", |row| **row)],
+        "SELECT tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at
+         FROM given JOIN signals USING (tenant_id) ORDER BY tenant_id, key",
+    );
+    let mut signals: HashMap<TenantId, Vec<Signal>> = HashMap::new();
+    for Owned { tenant_id, signal } in rows {
+        signals.entry(tenant_id).or_default().push(signal);
+    }
+    Ok(signals)
 }
 
 /// A question of a tenant.

@@ -7,7 +7,7 @@ mod peers;
 mod proxy;
 
 pub use database::TestDatabase;
-pub use peers::{GithubPeer, GooglePeer, agree};
+pub use peers::{GithubPeer, GooglePeer, StripePeer, agree, verify_webhooks};
 pub use proxy::Proxy;
 pub use store::Backend;
 

@@ -1,6 +1,6 @@
-//! Starts the identity providers of `tests/peers`, which run in Python, and plays the people who sign in there.
+//! Starts the peers of `tests/peers`, which run in Python, and plays the people who sign in at the identity providers.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -18,17 +18,7 @@ struct Peer {
 impl Peer {
     /// Starts a script of `tests/peers`, and returns once it listens.
     fn start(script: &str, arguments: &[&str]) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let python = root.join("target/peers/bin/python");
-        assert!(python.exists(), "the test peers are missing: run `make test` (or scripts/test-peers)");
-        let mut process = Command::new(python)
-            .arg("-B")
-            .arg(root.join("tests/peers").join(script))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut process = spawn(script, arguments);
         let mut greeting = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut greeting).unwrap();
         let greeting: Value = serde_json::from_str(&greeting).expect("the peer says its port");
@@ -49,10 +39,33 @@ impl Peer {
     }
 }
 
+fn spawn(script: &str, arguments: &[&str]) -> Child {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join("target/peers/bin/python");
+    assert!(python.exists(), "the test peers are missing: run `make test` (or scripts/test-peers)");
+    let mut command = Command::new(python);
+    command.arg("-B").arg(root.join("tests/peers").join(script)).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
 impl Drop for Peer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// What the library for receivers of Standard Webhooks says about deliveries, each `{secret, headers, body}`:
+/// `verified`, or why not.
+pub fn verify_webhooks(deliveries: &[Value]) -> Vec<String> {
+    let mut process = spawn("standard_webhooks.py", &[]);
+    let mut questions = process.stdin.take().unwrap();
+    for delivery in deliveries {
+        writeln!(questions, "{delivery}").unwrap();
+    }
+    drop(questions);
+    let said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
+    assert!(process.wait().unwrap().success());
+    said
 }
 
 /// An OpenID Connect provider in Google's place, at which a client is registered.
@@ -121,6 +134,70 @@ impl GithubPeer {
     /// Ends it before its time.
     pub fn stop(&self) {
         self.peer.stop();
+    }
+}
+
+/// A stand-in for Stripe.
+pub struct StripePeer {
+    peer: Peer,
+    key: String,
+}
+
+impl StripePeer {
+    /// Starts it with an account whose secret key this is.
+    pub fn start(key: &str) -> Self {
+        Self { peer: Peer::start("card_payments.py", &["--key", key]), key: key.to_owned() }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &Url {
+        &self.peer.url
+    }
+
+    /// Decides what happens to the next requests, one each; see the script.
+    pub async fn next(&self, behaviour: &[&str]) {
+        self.control("behaviour", &json!({"next": behaviour})).await;
+    }
+
+    /// Changes a session, as when its customer pays.
+    pub async fn change(&self, session: &str, fields: &Value) {
+        self.control(&format!("sessions/{session}"), fields).await;
+    }
+
+    /// An event about a session as Stripe would send it: its body, and the header that signs it.
+    pub async fn event(&self, event: &Value) -> (String, String) {
+        let made = self.control("events", event).await;
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        (text("body"), text("signature"))
+    }
+
+    /// What was asked of it so far.
+    pub async fn requests(&self) -> Vec<Value> {
+        let answer = browser().get(self.peer.url.join("/control/requests").unwrap()).send().await.unwrap();
+        answer.json().await.unwrap()
+    }
+
+    /// What Stripe's official library makes of it.
+    pub fn official(&self, command: &str, more: &[&str], input: &Value) -> Value {
+        let url = self.peer.url.as_str().trim_end_matches('/').to_owned();
+        let known = [command, "--api", &url, "--key", &self.key];
+        let mut process = spawn("official_stripe.py", &[&known, more].concat());
+        process.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "the official library refuses");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Ends it before its time.
+    pub fn stop(&self) {
+        self.peer.stop();
+    }
+
+    async fn control(&self, path: &str, content: &Value) -> Value {
+        let url = self.peer.url.join(&format!("/control/{path}")).unwrap();
+        let answer = browser().post(url).json(content).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.json().await.unwrap()
     }
 }
 

@@ -196,6 +196,20 @@ pub struct SignalResult {
     pub computed_at: Timestamp,
 }
 
+impl From<SignalResult> for Answer {
+    fn from(result: SignalResult) -> Self {
+        Self {
+            signal: result.key,
+            kind: result.kind,
+            noul: result.noul,
+            choice: result.choice,
+            score: result.score,
+            probabilities: result.probabilities,
+            confidence: result.confidence,
+        }
+    }
+}
+
 /// An object with its answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectAnalysis {

@@ -22,6 +22,19 @@ pub(super) enum Command {
     /// API keys.
     #[command(subcommand)]
     Key(Key),
+    /// Add to an account's balance, or take from it where the amount is negative, and print the balance in cents.
+    Credit {
+        /// The account's id.
+        tenant: Uuid,
+        /// How much, in cents.
+        #[arg(allow_negative_numbers = true)]
+        amount_cents: i64,
+        /// Why; the account sees it in its ledger.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Work balances and usage out anew from the ledger, for every account, and fail where they differ.
+    Audit,
 }
 
 #[derive(Subcommand)]
@@ -75,6 +88,11 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         Command::Tenant(command) => tenant(command, &service).await,
         Command::User(command) => user(command, &service).await,
         Command::Key(command) => key(command, &service).await,
+        Command::Credit { tenant, amount_cents, note } => {
+            let balance = service.adjust_balance(TenantId(tenant), amount_cents, note.as_deref()).await;
+            balance.map(|balance| say(&balance.to_string())).map_err(Into::into)
+        }
+        Command::Audit => audit(&service).await,
     };
     service.store().close().await;
     outcome
@@ -113,6 +131,23 @@ async fn key(command: Key, service: &Service) -> CommandResult {
         }
     }
     Ok(())
+}
+
+async fn audit(service: &Service) -> CommandResult {
+    let audit = service.audit().await?;
+    let (tenants, lines) = (audit.tenants, audit.lines);
+    if audit.drifts.is_empty() {
+        say(&format!("Books of {tenants} accounts with {lines} lines agree."));
+        return Ok(());
+    }
+    let width = audit.drifts.iter().map(|drift| drift.what.chars().count()).max().unwrap_or(0);
+    for drift in &audit.drifts {
+        say(&format!(
+            "{}  {:width$}  expected {}, found {}",
+            drift.tenant, drift.what, drift.expected, drift.found
+        ));
+    }
+    Err(format!("{} numbers disagree in the books of {tenants} accounts", audit.drifts.len()).into())
 }
 
 /// Secrets come by standard input: arguments show up in process lists and shell histories.

@@ -42,11 +42,35 @@ fn the_environment_wins_over_the_file() {
 
 #[test]
 fn prices_by_model_come_from_the_file() {
-    let text = "[prices.\"gpt-x\"]\ninput_per_mtok = 0.15\noutput_per_mtok = \"0.6\"";
-    let config = with_file(text, &[]).unwrap();
+    let text = "cost_margin = 1.25\n\
+                [prices.\"gpt-x\"]\ninput_per_mtok = 0.15\noutput_per_mtok = \"0.6\"\n\
+                [prices.\"a model/with: marks\"]\ninput_per_mtok = 3\noutput_per_mtok = 0";
+    let config = with_file(text, &[("AUSPEX_PRICE_OUTPUT_PER_MTOK", "0.5")]).unwrap();
     assert_eq!(config.prices.by_model.0["gpt-x"], (Price(150_000), Price(600_000)));
-    let refused = refusal(with_file("[prices.x]\ninput_per_mtok = -1", &[]));
-    assert!(refused.contains("prices") && refused.contains("x.input_per_mtok"), "{refused}");
+    assert_eq!(config.prices.by_model.0["a model/with: marks"], (Price(3_000_000), Price(0)));
+    assert_eq!(config.prices.by_model.0.len(), 2);
+    // The default stands beside them, and the margin is on all of them.
+    assert_eq!(
+        (config.prices.input_per_mtok, config.prices.output_per_mtok),
+        (Price(100_000), Price(500_000))
+    );
+    assert_eq!(config.prices.margin, Price(1_250_000));
+}
+
+#[test]
+fn a_price_that_is_none_is_named() {
+    for (text, words) in [
+        ("[prices.x]\ninput_per_mtok = -1\noutput_per_mtok = 1", "x.input_per_mtok"),
+        ("[prices.x]\ninput_per_mtok = 1\noutput_per_mtok = \"dear\"", "x.output_per_mtok"),
+        ("[prices.x]\ninput_per_mtok = 0.0000001\noutput_per_mtok = 1", "x.input_per_mtok"),
+        ("[prices.x]\ninput_per_mtok = 1", "x lacks output_per_mtok"),
+        ("[prices.x]\ninput_per_mtok = 1\noutput_per_mtok = 1\ncached_per_mtok = 1", "x.cached_per_mtok"),
+        ("[prices]\nx = 1", "x"),
+        ("prices = 1", "table"),
+    ] {
+        let refused = refusal(with_file(text, &[]));
+        assert!(refused.contains("prices") && refused.contains(words), "{text}: {refused}");
+    }
 }
 
 #[test]
@@ -68,6 +92,7 @@ fn a_bad_value_is_named() {
         ("AUSPEX_LOG", "no=such=level"),
         ("AUSPEX_LOG_FORMAT", "xml"),
         ("AUSPEX_TOPUP_MAX_CENTS", "1"),
+        ("AUSPEX_TOPUP_MIN_CENTS", "0"),
     ] {
         let refused = refusal(with(&[(name, value)]));
         assert!(refused.contains(name), "{name}={value}: {refused}");

@@ -146,6 +146,11 @@ impl PriceTable {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 text.parse::<Price>().map_err(|reason| format!("{model}.{name}: `{text}`: {reason}"))
             };
+            let known = ["input_per_mtok", "output_per_mtok"];
+            let fields = entry.as_table().ok_or_else(|| format!("{model} must be a table"))?;
+            if let Some(stranger) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+                return Err(format!("{model}.{stranger} is no price"));
+            }
             prices.insert(model.clone(), (price("input_per_mtok")?, price("output_per_mtok")?));
         }
         Ok(Self(prices))

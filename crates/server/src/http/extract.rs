@@ -40,6 +40,20 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for JsonOrNot
     }
 }
 
+/// The largest raw body: what the payment provider sends has some kilobytes, and whoever sends more is not it.
+const MAX_RAW_BYTES: usize = 256 * 1024;
+
+/// The body's bytes as they were sent, for whoever must verify them first.
+pub(super) struct Raw(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Refusal> {
+        Ok(Self(read_up_to(MAX_RAW_BYTES, request).await?))
+    }
+}
+
 /// The parameters of the path.
 pub(super) struct Path<T>(pub(super) T);
 
@@ -77,13 +91,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The whole body, at most [`MAX_BODY_BYTES`] of it and within [`BODY_TIMEOUT`].
 async fn read(request: Request) -> Result<Bytes, Error> {
-    let limited = Limited::new(request.into_body(), MAX_BODY_BYTES);
+    read_up_to(MAX_BODY_BYTES, request).await
+}
+
+/// The whole body, at most so many bytes of it and within [`BODY_TIMEOUT`].
+async fn read_up_to(limit: usize, request: Request) -> Result<Bytes, Error> {
+    let limited = Limited::new(request.into_body(), limit);
     match tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Error::new(Kind::PayloadTooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes")))
+            Err(Error::new(Kind::PayloadTooLarge, format!("the body is larger than {limit} bytes")))
         }
         Ok(Err(_)) => Err(Error::bad_request("the body did not arrive whole")),
         Err(_) => Err(Error::new(Kind::RequestTimeout, "the body did not arrive in time")),

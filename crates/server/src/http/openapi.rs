@@ -26,10 +26,13 @@ use super::App;
         (name = "api keys", description = "Keys that sign requests."),
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
+        (name = "webhooks", description = "Signed deliveries of what happens, and their dead letters."),
+        (name = "rules", description = "What happens when answers meet a condition."),
+        (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
         (name = "console", description = "Sign-in for people."),
         (name = "system", description = "Whether the service lives and can work."),
     ),
-    components(schemas(model::api::Error)),
+    components(schemas(model::api::AnalysisCompleted<'_>, model::api::Error, model::api::RuleTriggered)),
     modifiers(&Schemes),
 )]
 pub(super) struct Document;

@@ -1,6 +1,6 @@
 //! The stage of every HTTP story: the service in this process, reached over loopback like by any client.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use auspex_server::Server;
@@ -10,7 +10,7 @@ use model::Timestamp;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use service::{Clock, ClockHands, Random};
+use service::{Clock, ClockHands, Random, Service};
 use store::{Backend, Pending};
 use testkit::{Stage, TestDatabase};
 
@@ -219,13 +219,38 @@ impl App {
             .write("empty_balances", async |conn: &mut store::Conn| {
                 for tenant in store::tenants::all(conn).await? {
                     let balance = store::ledger::balance(conn, tenant.tenant_id).await?;
-                    let entry = Random::seeded(7).id(now);
-                    store::ledger::credit(conn, tenant.tenant_id, entry, -balance, "adjustment", now).await?;
+                    let taken = store::ledger::Credit {
+                        entry_id: Random::seeded(7).id(now),
+                        micros: -balance,
+                        reason: "adjustment",
+                        payment_ref: None,
+                        note: None,
+                    };
+                    store::ledger::credit(conn, tenant.tenant_id, &taken, now).await?;
                 }
                 Ok::<_, store::Error>(())
             })
             .await
             .unwrap();
+    }
+
+    /// Gives everybody money, as an operator does.
+    pub(crate) async fn credit_everybody(&self, cents: i64) {
+        let service = self.service();
+        for tenant in service.tenants().await.unwrap() {
+            service.adjust_balance(tenant.tenant_id, cents, None).await.unwrap();
+        }
+    }
+
+    /// The use cases, for what no endpoint does.
+    pub(crate) fn service(&self) -> Arc<Service> {
+        Arc::clone(self.server.lock().unwrap().as_ref().expect("the service runs").service())
+    }
+
+    /// Asserts that balances, usage and everything else that is kept follows from the ledger.
+    pub(crate) async fn audit(&self) {
+        let audit = self.service().audit().await.expect("the books can be read");
+        assert!(audit.drifts.is_empty(), "the books do not agree: {:#?}", audit.drifts);
     }
 
     /// Waits until no work is left in any queue.
@@ -268,6 +293,7 @@ impl Stage for App {
 
     async fn strike(self) {
         self.settle().await;
+        self.audit().await;
         let server = self.server.lock().unwrap().take().expect("the service runs until the end");
         assert!(server.stop().await, "the service drains in time");
         self.database.strike().await;

@@ -124,13 +124,13 @@ async fn until(app: &App, query: &'static str, least: i64) {
     tokio::time::timeout(LIMIT, reached).await.unwrap_or_else(|_| panic!("{least} is not reached: {query}"));
 }
 
-const CHARGES: &str = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE kind = 'charge'";
+const CHARGES: &str = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis'";
 const DONE: &str =
     "SELECT CAST(count(*) AS text) FROM bulk_runs WHERE status = 'done' AND finished_at IS NOT NULL";
 const QUEUED: &str = "SELECT CAST(count(*) AS text) FROM jobs WHERE priority = 1";
 /// Charged objects, one after the other, with whether the charge belongs to a batch.
 const CHARGED: &str = "SELECT object_id || CASE WHEN batch_id IS NULL THEN ' alone' ELSE ' in a batch' END
-    FROM ledger_entries WHERE kind = 'charge' ORDER BY tenant_id, seq";
+    FROM ledger_entries WHERE reason = 'analysis' ORDER BY tenant_id, seq";
 
 async fn everything_is_analyzed_again_in_steps_and_behind_live_work(backend: Backend) {
     let mut app = App::start(backend, NO_WORKER).await;
@@ -183,10 +183,8 @@ async fn accounts_take_turns(backend: Backend) {
     post(&app, &few, "/v1/analyze").await;
     app.restart(FEW_WORKERS).await;
     until(&app, DONE, 1).await;
-    let of_many =
-        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE kind = 'charge' AND object_id LIKE 'many%'";
-    let of_few =
-        "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE kind = 'charge' AND object_id LIKE 'few%'";
+    let of_many = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'many%'";
+    let of_few = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis' AND object_id LIKE 'few%'";
     let (before, all) = (number(&app, of_many).await, number(&app, of_few).await);
     assert_eq!(all, 20, "the one with few objects is done first");
     assert!(before < 500, "and did not wait for {before} of the other's");
@@ -307,6 +305,18 @@ async fn a_change_of_signals_puts_objects_in_their_place(app: &App) {
     assert_eq!(rows(app, places).await, ["5 flagged 5 trusted 0"]);
     assert_eq!(number(app, answers).await, 10, "a deleted signal's answers are swept");
     assert_eq!(number(app, "SELECT CAST(count(DISTINCT signal_id) AS text) FROM signal_tallies").await, 2);
+    assert_eq!(get(app, &token, "/v1/overview").await["analyzed_pct"], 1.0, "there are other answers");
+
+    for key in ["is_scammer", "buyer_intent"] {
+        let path = format!("/v1/signals/{key}");
+        assert_eq!(app.call(&token, Method::DELETE, &path, &Value::Null).await.status, 204);
+    }
+    app.settle().await;
+    assert_eq!(get(app, &token, "/v1/overview").await["analyzed_pct"], 0.0, "no object has an answer");
+    put_signal(app, &token, "is_scammer", "noul", true).await;
+    post(app, &token, "/v1/analyze").await;
+    app.settle().await;
+    assert_eq!(get(app, &token, "/v1/overview").await["analyzed_pct"], 1.0, "all have one again");
 }
 
 async fn a_backfill_survives_a_restart(backend: Backend) {
@@ -344,13 +354,12 @@ async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
     let asked = "SELECT object_id || ' ' || CAST(priority AS text) || CASE WHEN signals IS NULL THEN ' all' ELSE ' some' END
           || CASE WHEN bulk_run_id IS NULL THEN '' ELSE ' in a run' END
         FROM jobs WHERE lease_token IS NULL ORDER BY object_id";
-    let waiting = "SELECT CAST(count(*) AS text) FROM jobs WHERE attempts = 0 AND claimed_version > 0 AND lease_token IS NULL";
+    let waiting = "SELECT CAST(count(*) AS text) FROM jobs WHERE unpaid";
     until(&app, waiting, 2).await;
     assert_eq!(rows(&app, asked).await, ["user_0000 1 some in a run", "user_0001 1 some in a run"]);
 
     app.restart(NO_WORKER).await;
-    let credit = "UPDATE balances SET balance_micros = 1000000";
-    execute(&app, credit).await;
+    app.credit_everybody(1_000).await;
     let event = json!({"events": [{"type": "event", "name": "signup"}]});
     let reply = app.call(&token, Method::POST, "/v1/objects/user_0001/events", &event).await;
     assert_eq!(reply.status, 202, "{}", reply.text);
@@ -386,18 +395,4 @@ async fn one_analysis_serves_several_backfills(backend: Backend) {
     }
     assert_eq!(get(&app, &token, "/v1/objects/user_0003").await["pending"], json!(["buyer_intent"]));
     app.strike().await;
-}
-
-/// Changes the database beside the service.
-async fn execute(app: &App, statement: &'static str) {
-    let store = Store::open(app.database_url()).await.unwrap();
-    let done = store.write("execute", async |conn: &mut Conn| {
-        match conn {
-            Conn::Sqlite(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
-            Conn::Postgres(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
-        }
-        Ok::<_, store::Error>(())
-    });
-    done.await.unwrap();
-    store.close().await;
 }

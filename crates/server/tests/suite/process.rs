@@ -19,14 +19,14 @@ fn run(directory: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> O
 }
 
 /// A running service and the address that it printed.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Running {
-    fn start(directory: &TempDir, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(directory: &TempDir, variables: &[(&str, &str)]) -> Self {
         let mut child = auspex(directory, &["serve"]).envs(variables.iter().copied()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -57,13 +57,13 @@ impl Running {
         answer
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
     /// Tells it to stop, and returns whether it ended well, with all it wrote to its log.
-    fn stop(self) -> (bool, String) {
+    pub(crate) fn stop(self) -> (bool, String) {
         self.signal("-TERM");
         self.wait()
     }

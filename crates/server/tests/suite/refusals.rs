@@ -14,13 +14,33 @@ use crate::signer::Signer;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Method and path of the specification's tables "API keys", "Account" and "Console endpoints".
+/// Method and path of the specification's tables "Webhooks", "Rules", "API keys", "Billing", "Usage", "Account" and
+/// "Console endpoints".
 const PROMISED: &[(&str, &str)] = &[
     ("get", "/v1/api_keys"),
     ("post", "/v1/api_keys"),
     ("patch", "/v1/api_keys/{key_id}"),
     ("delete", "/v1/api_keys/{key_id}"),
     ("post", "/v1/api_keys/{key_id}/rotate"),
+    ("get", "/v1/rules"),
+    ("post", "/v1/rules"),
+    ("get", "/v1/rules/{rule_id}"),
+    ("patch", "/v1/rules/{rule_id}"),
+    ("delete", "/v1/rules/{rule_id}"),
+    ("get", "/v1/rule_firings"),
+    ("get", "/v1/webhooks"),
+    ("post", "/v1/webhooks"),
+    ("get", "/v1/webhooks/{endpoint_id}"),
+    ("patch", "/v1/webhooks/{endpoint_id}"),
+    ("delete", "/v1/webhooks/{endpoint_id}"),
+    ("get", "/v1/webhook_deliveries"),
+    ("post", "/v1/webhook_deliveries/{delivery_id}/replay"),
+    ("get", "/v1/billing"),
+    ("get", "/v1/billing/ledger"),
+    ("post", "/v1/billing/checkout"),
+    ("get", "/v1/billing/checkout/{session_id}"),
+    ("get", "/v1/usage"),
+    ("post", "/webhooks/stripe"),
     ("get", "/v1/me"),
     ("get", "/v1/settings"),
     ("patch", "/v1/settings"),

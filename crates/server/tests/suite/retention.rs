@@ -12,6 +12,7 @@ testkit::on_both!(
     events_go_after_some_days_and_their_counts_stay,
     events_go_once_an_analysis_has_read_them,
     a_long_history_is_folded_and_every_event_counts_once,
+    a_limit_ends_what_summaries_quote,
 );
 
 const DAY: Duration = Duration::from_hours(24);
@@ -103,4 +104,37 @@ async fn a_long_history_is_folded_and_every_event_counts_once(app: &App) {
         assert_eq!(counted, folded);
     }
     assert_eq!(listed(app, &key).await, 200, "the list shows 200 at most");
+}
+
+async fn a_limit_ends_what_summaries_quote(app: &App) {
+    for (email, limit) in [
+        ("ann@example.com", json!({"event_retention": "days", "event_retention_days": 30})),
+        ("bob@example.com", json!({"event_retention": "after_analysis"})),
+    ] {
+        let token = app.register(email).await;
+        let key = app.api_key(&token).await;
+        let messages: Vec<Value> =
+            (0..250).map(|n| json!({"type": "message", "content": format!("text {n}")})).collect();
+        send(app, &key, json!(messages), false).await;
+        app.advance(Duration::from_secs(3));
+        app.settle().await;
+        let before = get(app, &key, "/v1/objects/user_1/state").await;
+        assert_eq!(before["compacted_state"]["sample_messages"].as_array().unwrap().len(), 8);
+        let reply = key.call(app, Method::PATCH, "/v1/settings", &limit).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        // Neither time passes nor an analysis runs.
+        let ended = tokio::time::timeout(Duration::from_secs(10), async {
+            loop {
+                let state = get(app, &key, "/v1/objects/user_1/state").await;
+                if state["compacted_state"].get("sample_messages").is_none() {
+                    break state;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        let after = ended.await.expect("quotes go at once");
+        let mut expected = before;
+        expected["compacted_state"].as_object_mut().unwrap().remove("sample_messages");
+        assert_eq!(after, expected, "everything else stays");
+    }
 }

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use model::Timestamp;
+use percent_encoding::percent_decode_str;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -41,7 +42,8 @@ impl Signer {
 
     /// A signed request, with a JSON body unless that is null.
     pub(crate) async fn call(&self, app: &App, method: Method, path: &str, body: &Value) -> Reply {
-        let bare = path.split('?').next().unwrap();
-        app.call(&self.sign(app.now(), &method, bare), method, path, body).await
+        // The path is sent escaped and signed decoded.
+        let bare = percent_decode_str(path.split('?').next().unwrap()).decode_utf8().unwrap();
+        app.call(&self.sign(app.now(), &method, &bare), method, path, body).await
     }
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::message::Posting;
-use super::transport::{Failure, SEND_DEADLINE};
+use super::transport::SEND_DEADLINE;
+use crate::outbox::Failure;
 
 /// Makes the directory, for us alone: mails carry reset links.
 pub(super) fn prepare(directory: &Path) -> io::Result<()> {

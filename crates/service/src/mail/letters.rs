@@ -1,8 +1,11 @@
-//! The letters of the service: one function an email event. Subjects are fixed, so nobody's text gets into a header.
+//! The letters of the service: one function an email event. Subjects are fixed, so nobody's text gets into a header; only
+//! a rule's owner may word the subject of its mails.
 
 use std::fmt::Display;
 
 use model::Timestamp;
+use model::rule::Triggered;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded;
 
 use super::{Body, Link, Mail};
@@ -21,6 +24,9 @@ pub struct KeyFacts<'a> {
     /// What requests name it by.
     pub public_id: &'a str,
 }
+
+/// What stands in a segment of a path as it is; all else is percent-encoded.
+const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 const NOT_YOU: &str = "If this was not you, somebody else has access to your account: \
                        change your password and end all sessions in the console at once.";
@@ -143,6 +149,26 @@ impl Letters {
                       At most one such mail a day is sent for an endpoint."
             .to_owned();
         self.letter("webhook_dead", to, "A webhook delivery was given up", [news, advice])
+    }
+
+    /// A rule fired for an object. Its owner may have chosen the subject.
+    pub fn rule_triggered(&self, to: &str, subject: Option<&str>, told: &Triggered<'_>) -> Mail {
+        let subject = subject.map_or_else(|| told.subject(), str::to_owned);
+        let body = Body {
+            heading: format!("The rule \"{}\" fired", told.rule()),
+            paragraphs: vec![
+                format!("It fired for the object {} on {}.", told.object(), told.time()),
+                format!("Condition: {}", told.condition()),
+                format!("Values: {}", told.value_lines().join(", ")),
+            ],
+            link: Some(Link { label: "See the object in the console".to_owned(), url: told.link.to_owned() }),
+        };
+        Mail::new("rule_triggered", to, &subject, &body)
+    }
+
+    /// An object's page in the console.
+    pub fn object_page(&self, object_id: &str) -> String {
+        format!("{}/objects/{}", self.console, utf8_percent_encode(object_id, PATH_SEGMENT))
     }
 
     /// A letter whose heading is its subject and whose link leads to the console.

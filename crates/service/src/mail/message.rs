@@ -115,6 +115,7 @@ mod tests {
             tenant_id: TenantId(Uuid::nil()),
             message_id: Uuid::from_u128(1),
             message: Vec::new(),
+            firing_id: None,
             attempts: 1,
             created_at: Timestamp::from_seconds(0),
         };

@@ -14,7 +14,8 @@ use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use super::transport::{Failure, SEND_DEADLINE};
+use super::transport::SEND_DEADLINE;
+use crate::outbox::Failure;
 
 /// How long connecting to one address may take; a name may have another that answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

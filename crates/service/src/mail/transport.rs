@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::message::Posting;
 use super::{InvalidSmtpUrl, files, smtp};
+use crate::outbox::Failure;
 
 /// How long one attempt may take. Servers may greylist or scan while we wait; past this they are stuck.
 pub(super) const SEND_DEADLINE: Duration = Duration::from_secs(30);
@@ -17,16 +18,6 @@ pub struct Transport(Arc<Way>);
 enum Way {
     Smtp(smtp::Server),
     Files(PathBuf),
-}
-
-/// Why a mail did not go, in words fit for the log: no text of the mail, no password, no answer of a server, which
-/// could repeat either.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// It may go later.
-    Later(String),
-    /// It never will.
-    Never(String),
 }
 
 impl Transport {

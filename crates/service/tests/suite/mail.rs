@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use service::mail::{Firing, Letters, Mail, Mailer, Transport};
 use store::Conn;
+use store::firings::{self, Firing as Fired};
 use store::outbox::{self, Channel, Lease, NewMessage};
 use testkit::{Proxy, on_both};
 use tokio::task::JoinSet;
@@ -37,6 +38,8 @@ on_both!(
     a_mail_that_cannot_be_read_or_sent_is_dropped,
     only_the_holder_of_a_lease_settles_a_message,
     a_mail_is_queued_with_its_transaction_or_not_at_all,
+    a_firing_learns_what_became_of_its_mail,
+    a_tenant_s_pile_of_mail_holds_nobody_up,
 );
 
 const FIRST_WAIT: Duration = Duration::from_secs(30);
@@ -323,26 +326,31 @@ async fn a_mail_that_cannot_be_read_or_sent_is_dropped(office: &Office) {
 async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
     let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let message = |message_id, channel| NewMessage {
+        tenant: TENANT,
         message_id,
         channel,
-        message: b"sealed",
-        object_id: Some("shop-1"),
+        message: b"sealed".to_vec(),
+        object_id: Some("shop-1".to_owned()),
         firing_id: Some(Uuid::from_u128(3)),
         created_at: START,
     };
     let lease = |number| Lease { token: Uuid::from_u128(number), until: START + LEASE };
     let work = async |conn: &mut Conn| {
-        outbox::enqueue(conn, TENANT, &message(first, Channel::Mail)).await?;
-        outbox::enqueue(conn, TENANT, &message(second, Channel::Slack)).await?;
-        assert!(outbox::claim(conn, Channel::Mail, START - FIRST_WAIT, lease(10), 9).await?.is_empty());
-        assert!(outbox::claim(conn, Channel::Mail, START, lease(10), 0).await?.is_empty());
-        let claimed = outbox::claim(conn, Channel::Mail, START, lease(10), 9).await?;
+        outbox::enqueue(conn, &[message(first, Channel::Mail), message(second, Channel::Slack)]).await?;
+        assert!(
+            outbox::claim(conn, Channel::Mail, TENANT, START - FIRST_WAIT, lease(10), 9).await?.is_empty()
+        );
+        assert!(outbox::claim(conn, Channel::Mail, TENANT, START, lease(10), 0).await?.is_empty());
+        let claimed = outbox::claim(conn, Channel::Mail, TENANT, START, lease(10), 9).await?;
         let facts: Vec<_> = claimed.iter().map(|claimed| (claimed.message_id, claimed.attempts)).collect();
         assert_eq!(facts, [(first, 1)]);
         assert_eq!((claimed[0].tenant_id, claimed[0].created_at), (TENANT, START));
         assert_eq!(claimed[0].message, b"sealed");
-        assert!(outbox::claim(conn, Channel::Mail, START, lease(11), 9).await?.is_empty(), "it is taken");
-        let again = outbox::claim(conn, Channel::Mail, START + LEASE, lease(11), 9).await?;
+        assert!(
+            outbox::claim(conn, Channel::Mail, TENANT, START, lease(11), 9).await?.is_empty(),
+            "it is taken"
+        );
+        let again = outbox::claim(conn, Channel::Mail, TENANT, START + LEASE, lease(11), 9).await?;
         assert_eq!(again[0].attempts, 2, "its lease has ended");
         let (old, new) = (lease(10).token, lease(11).token);
         assert!(!outbox::retry(conn, TENANT, first, old, START).await?);
@@ -351,7 +359,7 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
         assert_eq!(outbox::next_due(conn, Channel::Mail).await?, Some(START + FIRST_WAIT));
         assert!(!outbox::finish(conn, TENANT, first, new).await?, "putting it back gives up the lease");
         for (channel, id) in [(Channel::Mail, first), (Channel::Slack, second)] {
-            let claimed = outbox::claim(conn, channel, START + FIRST_WAIT, lease(12), 9).await?;
+            let claimed = outbox::claim(conn, channel, TENANT, START + FIRST_WAIT, lease(12), 9).await?;
             assert_eq!(claimed.len(), 1);
             assert!(outbox::finish(conn, TENANT, id, lease(12).token).await?);
             assert_eq!(outbox::next_due(conn, channel).await?, None);
@@ -372,4 +380,68 @@ async fn a_mail_is_queued_with_its_transaction_or_not_at_all(office: &Office) {
         .await;
     assert!(undone.is_err());
     assert_eq!(office.next_due().await, None);
+}
+
+/// Queues a mail that reports a firing, and waits until it has gone or is given up; what the firing says then.
+async fn reported(office: &Office, mailer: &Mailer, number: u128) -> (String, Option<String>) {
+    let firing_id = Uuid::from_u128(number);
+    let fired = Fired {
+        tenant_id: TENANT,
+        firing_id,
+        rule_id: Uuid::from_u128(1),
+        object_id: "shop-1".to_owned(),
+        matched_when: "risk > 0.9".to_owned(),
+        signal_values: "{}".to_owned(),
+        action_type: "email".to_owned(),
+        status: "dispatched".to_owned(),
+        detail: None,
+        fired_at: office.now(),
+    };
+    let queued = office.store.write("fire", async |conn: &mut Conn| {
+        firings::insert(conn, std::slice::from_ref(&fired)).await?;
+        let firing = Firing { object_id: "shop-1", firing_id };
+        mailer.enqueue(conn, TENANT, &mail_to("ann@example.com"), Some(firing)).await
+    });
+    queued.await.unwrap();
+    mailer.wake();
+    office.until_left(0).await;
+    let all = office
+        .store
+        .read("firings", async |conn: &mut Conn| firings::newest(conn, TENANT, None, None, 9).await)
+        .await
+        .unwrap();
+    let firing = all.into_iter().find(|firing| firing.firing_id == firing_id).unwrap();
+    (firing.status, firing.detail)
+}
+
+async fn a_firing_learns_what_became_of_its_mail(office: &Office) {
+    let (taking, refusing) = (Peer::start(&[]), Peer::start(&["--refuse"]));
+    let mut number = 0;
+    for (peer, status, detail) in [
+        (taking, "dispatched", "the mail was sent"),
+        (refusing, "error", "given up after 1 try: the server answered 550"),
+    ] {
+        let mailer = office.plain_mailer(&peer.plain_url());
+        let workers = start(&mailer);
+        number += 1;
+        let said = reported(office, &mailer, number).await;
+        assert_eq!(said, (status.to_owned(), Some(detail.to_owned())));
+        workers.drain().await;
+    }
+}
+
+async fn a_tenant_s_pile_of_mail_holds_nobody_up(office: &Office) {
+    let peer = Peer::start(&[]);
+    let mailer = office.plain_mailer(&peer.plain_url());
+    queue_a_hundred(office, &mailer).await;
+    let other = model::TenantId(Uuid::from_u128(8));
+    let queued = office.store.write("other", async |conn: &mut Conn| {
+        mailer.enqueue(conn, other, &mail_to("bob@example.com"), None).await
+    });
+    queued.await.unwrap();
+    let workers = start(&mailer);
+    let answers = peer.until(8).await;
+    assert!(answers.iter().any(|answer| answer.to == "bob@example.com"), "{answers:?}");
+    office.until_left(0).await;
+    workers.drain().await;
 }

@@ -133,7 +133,8 @@ pub(crate) async fn tables(database: &Database) -> BTreeSet<String> {
 /// What SQLite keeps in a column that is of this type on PostgreSQL.
 fn on_sqlite(postgres_type: &str) -> &'static str {
     match postgres_type {
-        "bigint" | "boolean" | "timestamp with time zone" => "INTEGER",
+        // The grams of an object, or where they are.
+        "bigint" | "bigint[]" | "boolean" | "timestamp with time zone" => "INTEGER",
         "bytea" | "uuid" => "BLOB",
         "date" | "jsonb" | "text" => "TEXT",
         "double precision" => "REAL",

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::QueryBuilder;
-use store::conditions::{MANY_ANSWERS, Search, Way};
+use store::conditions::{LONGEST_WALK, MANY_ANSWERS, Search, Way};
 use store::objects::Sort;
 use store::{Backend, Conn, Result, Store};
 use testkit::{TestDatabase, on_both};
@@ -21,6 +21,7 @@ on_both!(
     pages_follow_each_other_in_every_order,
     few_answers_lead_to_their_objects,
     objects_are_walked_where_many_match,
+    answers_are_intersected_where_many_meet_each_and_few_meet_all,
 );
 
 const TENANT: TenantId = TenantId(Uuid::from_u128(1));
@@ -249,7 +250,9 @@ async fn rust_and_sql_accept_the_same_objects(database: &TestDatabase) {
             let sort = SORTS[text.len() % SORTS.len()];
             let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
             let expected = expected(&ours, &condition, sort);
-            let ways = (0..comparisons.len()).map(Way::FromAnswers).chain([Way::AlongObjects]).map(Some);
+            let all = 0..comparisons.len();
+            let ways = all.clone().map(Way::FromAnswers).chain(all.map(Way::Intersecting));
+            let ways = ways.chain([Way::AlongObjects(LONGEST_WALK)]).map(Some);
             for way in ways.chain([None]) {
                 assert_eq!(page(&store, search, way).await, expected, "{text} by {way:?}");
             }
@@ -278,7 +281,7 @@ async fn pages_follow_each_other_in_every_order(database: &TestDatabase) {
     let condition = bound("category = car");
     let comparisons = comparisons(&condition);
     for sort in SORTS {
-        for way in [Way::FromAnswers(0), Way::AlongObjects] {
+        for way in [Way::FromAnswers(0), Way::AlongObjects(LONGEST_WALK), Way::Intersecting(0)] {
             let mut listed = Vec::new();
             for offset in [0, 7, 14, 21, 28, 35] {
                 let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 7, offset };
@@ -314,10 +317,10 @@ async fn many_objects(database: &TestDatabase) -> Store {
 async fn way_and_plan(store: &Store, text: &str, sort: Sort) -> (Way, Vec<String>) {
     let condition = bound(text);
     let comparisons = comparisons(&condition);
-    let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
+    let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 50, offset: 0 };
     let found: Result<_> = store
         .read("explain", async |conn: &mut Conn| {
-            let way = search.way(conn).await?;
+            let (_, way) = search.run_telling(conn).await?;
             Ok((way, search.explain(conn, way).await?))
         })
         .await;
@@ -363,10 +366,31 @@ async fn objects_are_walked_where_many_match(database: &TestDatabase) {
     for text in ["is_scammer >= 0", "category = car, quality > 1", "is_scammer != 50"] {
         for (sort, index) in SORTS.into_iter().zip(["objects_recent", "objects_flagged", "objects_trust"]) {
             let (way, plan) = way_and_plan(&store, text, sort).await;
-            assert_eq!(way, Way::AlongObjects, "{text}");
+            assert_eq!(way, Way::AlongObjects(500), "{text}");
             let plan = plan.join("\n");
             assert!(plan.contains(index), "{text}:\n{plan}");
-            assert!(!plan.contains("Sort") && !plan.contains("TEMP B-TREE"), "{text}:\n{plan}");
+            let lookups =
+                if store.backend() == Backend::Sqlite { "CORRELATED SCALAR SUBQUERY" } else { "SubPlan" };
+            assert!(plan.contains(lookups) && !plan.contains("Hash"), "{text}:\n{plan}");
         }
+    }
+}
+
+async fn answers_are_intersected_where_many_meet_each_and_few_meet_all(database: &TestDatabase) {
+    let store = many_objects(database).await;
+    // Values rise together: the upper half of the one and the lower half of the other.
+    let text = "is_scammer >= 50, quality < 2.0002";
+    let condition = bound(text);
+    let comparisons = comparisons(&condition);
+    for sort in SORTS {
+        let (way, plan) = way_and_plan(&store, text, sort).await;
+        let plan = plan.join("\n");
+        assert_eq!(way, Way::Intersecting(0), "{text}:\n{plan}");
+        assert!(plan.contains("answers_by_value"), "{text}:\n{plan}");
+        assert!(
+            !plan.lines().any(|line| line.contains("SCAN objects") || line.contains("Seq Scan on objects"))
+        );
+        let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
+        assert_eq!(page(&store, search, None).await, ["object-10000"], "{sort:?}");
     }
 }

@@ -154,6 +154,13 @@ const HOT_PATHS: &[(&str, &str)] = &[
          WHERE tenant_id = $1 AND trust < $2
          ORDER BY trust DESC, last_seen DESC, object_id LIMIT $3",
     ),
+    // Searching by a part of an id or name. The lists themselves are looked at in `search.rs`.
+    ("grams of an object", "SELECT grams FROM object_grams WHERE tenant_id = $1 AND object_id = $2"),
+    (
+        "summaries that quote messages",
+        "SELECT object_id FROM summaries WHERE tenant_id = $1 AND samples > 0 ORDER BY object_id LIMIT $2",
+    ),
+    ("budget of a window long past", "SELECT granted FROM rate_budgets WHERE tenant_id = $1"),
     // Searching by answers.
     (
         "answers of a signal by value",
@@ -177,7 +184,11 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ),
     (
         "events of the last day counted",
-        "SELECT CAST(sum(events) AS BIGINT) FROM event_tallies WHERE tenant_id = $1 AND minute > $2",
+        "SELECT CAST(sum(events) AS BIGINT) FROM hourly_event_tallies WHERE tenant_id = $1 AND hour >= $2",
+    ),
+    (
+        "events of an hour's last minutes counted",
+        "SELECT CAST(sum(events) AS BIGINT) FROM event_tallies WHERE tenant_id = $1 AND minute >= $2 AND minute < $3",
     ),
     (
         "usage by day, source and model",
@@ -205,48 +216,110 @@ const HOT_PATHS: &[(&str, &str)] = &[
     (
         "ledger grouped: entries outside of any batch",
         "SELECT seq, delta_micros FROM ledger_entries
-         WHERE tenant_id = $1 AND batch_id IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3",
+         WHERE tenant_id = $1 AND kind = 'charge' AND batch_id IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $3",
     ),
     (
         "ledger grouped: batches",
-        "SELECT last_seq, delta_micros FROM ledger_batches
-         WHERE tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
+        "SELECT last_seq, delta_micros,
+             (SELECT created_at FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq)
+         FROM ledger_batches WHERE tenant_id = $1 AND last_seq < $2 ORDER BY last_seq DESC LIMIT $3",
     ),
     (
         "ledger of a batch",
         "SELECT seq, delta_micros FROM ledger_entries
          WHERE tenant_id = $1 AND batch_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4",
     ),
+    (
+        "checkout of a session",
+        "SELECT checkout_id, status, balance_after_micros FROM checkouts AS checkout
+         LEFT JOIN ledger_entries AS line ON line.tenant_id = checkout.tenant_id AND line.seq = checkout.ledger_seq
+         WHERE provider_session_id = $1",
+    ),
+    // Analyses that wait for money.
+    (
+        "due jobs of a tenant of either priority",
+        "SELECT object_id FROM jobs WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 LIMIT $3",
+    ),
+    (
+        "unpaid jobs of a tenant",
+        "SELECT object_id FROM jobs WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2",
+    ),
+    (
+        "next tenant with unpaid jobs",
+        "SELECT tenant_id FROM jobs WHERE unpaid AND tenant_id > $1 ORDER BY tenant_id LIMIT 1",
+    ),
     // Webhooks, messages and rules.
     (
+        "endpoints of a tenant",
+        "SELECT endpoint_id, url FROM webhook_endpoints WHERE tenant_id = $1 ORDER BY endpoint_id",
+    ),
+    ("endpoint whose turn it is", "SELECT tenant_id, url FROM webhook_endpoints WHERE endpoint_id = $1"),
+    (
         "due deliveries of an endpoint",
-        "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND endpoint_id = $2 AND status IN ('pending', 'delivering') AND due_at <= $3
-         ORDER BY due_at LIMIT $4",
+        "SELECT delivery_id FROM webhook_deliveries
+         WHERE endpoint_id = $1 AND status IN ('pending', 'delivering') AND due_at <= $2 ORDER BY due_at LIMIT $3",
     ),
     (
         "next endpoint with deliveries to send",
-        "SELECT tenant_id, endpoint_id FROM webhook_deliveries
-         WHERE status IN ('pending', 'delivering') AND (tenant_id, endpoint_id) > ($1, $2)
-         ORDER BY tenant_id, endpoint_id LIMIT 1",
+        "SELECT endpoint_id FROM webhook_deliveries
+         WHERE status IN ('pending', 'delivering') AND endpoint_id > $1 ORDER BY endpoint_id LIMIT 1",
+    ),
+    (
+        "when to wake for a delivery of an endpoint",
+        "SELECT min(due_at) FROM webhook_deliveries WHERE endpoint_id = $1 AND status IN ('pending', 'delivering')",
     ),
     (
         "deliveries, newest first",
-        "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 ORDER BY created_at DESC, delivery_id DESC LIMIT $2",
+        "SELECT delivery_id, payload FROM webhook_deliveries WHERE tenant_id = $1 ORDER BY delivery_id DESC LIMIT $2",
     ),
     (
         "deliveries by status, newest first",
         "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND status = $2 ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
+         WHERE tenant_id = $1 AND status = $2 ORDER BY delivery_id DESC LIMIT $3",
     ),
     (
-        "deliveries of an endpoint, newest first",
+        "deliveries of an endpoint by status, newest first",
         "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4",
     ),
-    ("due messages", "SELECT tenant_id, message_id FROM outbox WHERE channel = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3"),
+    (
+        "deliveries of an endpoint that is gone",
+        "SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2
+         ORDER BY status, delivery_id LIMIT $3",
+    ),
+    (
+        "next endpoint of a tenant with deliveries",
+        "SELECT endpoint_id FROM webhook_deliveries
+         WHERE tenant_id = $1 AND endpoint_id > $2 ORDER BY endpoint_id LIMIT 1",
+    ),
+    (
+        "deliveries about an object",
+        "SELECT payload FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2",
+    ),
+    (
+        "due messages of a tenant",
+        "SELECT tenant_id, message_id FROM outbox
+         WHERE channel = $1 AND tenant_id = $2 AND due_at <= $3 ORDER BY due_at LIMIT $4",
+    ),
+    (
+        "next tenant with messages to send",
+        "SELECT tenant_id FROM outbox WHERE channel = $1 AND tenant_id > $2 ORDER BY tenant_id LIMIT 1",
+    ),
     ("when to wake for a message", "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1"),
+    ("where conditions stand with an object", "SELECT matched, fired_at FROM rule_states WHERE tenant_id = $1 AND object_id = $2"),
+    (
+        "sweep of a condition that is gone",
+        "DELETE FROM rule_states WHERE (tenant_id, object_id, condition_id) IN (
+             SELECT tenant_id, object_id, condition_id FROM rule_states
+             WHERE tenant_id = $1 AND condition_id = $2 LIMIT $3)",
+    ),
+    (
+        "sweep of firings",
+        "DELETE FROM rule_firings WHERE (tenant_id, firing_id) IN (
+             SELECT tenant_id, firing_id FROM rule_firings WHERE tenant_id = $1 AND fired_at < $2
+             ORDER BY fired_at LIMIT $3)",
+    ),
+    ("messages about an object", "SELECT channel FROM outbox WHERE tenant_id = $1 AND object_id = $2"),
     (
         "firings, newest first",
         "SELECT firing_id, detail FROM rule_firings

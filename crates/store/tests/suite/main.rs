@@ -41,8 +41,10 @@ macro_rules! fetch_all {
 
 mod catalogue;
 mod conditions;
+mod deliveries;
 mod hot_paths;
 mod migrations;
+mod search;
 mod transactions;
 mod values;
 

@@ -1,0 +1,166 @@
+//! Analyses out of a backlog, by an analyzer that takes no time: how many a second, and whether the CPU time of each stays
+//! the same as the backlog grows.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use model::{Distribution, TenantId};
+use server::Server;
+use service::{Clock, Random};
+use store::recording::{self, Enforcement, Entry, Schedule};
+use store::{Conn, Store, ledger};
+
+use crate::ingest::{self, config};
+use crate::{Figure, Target};
+
+const SMALL: usize = 1_000;
+const LARGE: usize = 1_000_000;
+/// Analyses measured of each backlog.
+const MEASURED: f64 = 10_000.0;
+/// Objects recorded in one transaction while a backlog is made.
+const BATCH: usize = 1_000;
+/// What SQLite must reach on a quiet machine of two cores.
+const SQLITE_PER_SECOND: f64 = 2_000.0;
+
+/// Answers at once that everything is equally likely.
+pub(crate) struct Instantly;
+
+impl Analyzer for Instantly {
+    fn model(&self) -> &'static str {
+        "instantly"
+    }
+
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+        let even = |candidates: usize| Distribution::from_weights(&vec![1.0; candidates]);
+        let answers = inquiry
+            .questions
+            .iter()
+            .map(|question| even(question.candidates.len()).map_err(|_| analyzer::AnswerError::Incomplete));
+        let findings = Findings {
+            model: self.model().to_owned(),
+            answers: answers.collect(),
+            input_tokens: 100,
+            output_tokens: 3,
+        };
+        Box::pin(std::future::ready(Ok(findings)))
+    }
+}
+
+pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let small = drain(target, SMALL).await?;
+    let large = drain(target, LARGE).await?;
+    println!(
+        "{}: {:.0} analyses/s out of {SMALL}, {:.0} out of {LARGE}; {:.0} and {:.0} µs of CPU each",
+        target.name, small.per_second, large.per_second, small.cpu_micros, large.cpu_micros
+    );
+    let mut figures = vec![Figure::at_most(
+        format!("{}: CPU of an analysis, 1,000,000 waiting to 1,000", target.name),
+        large.cpu_micros / small.cpu_micros,
+        "×",
+        1.3,
+    )];
+    if target.name == "SQLite" {
+        let what = "SQLite: analyses by an instant analyzer, 1,000,000 waiting";
+        figures.push(Figure::at_least(what, large.per_second, "/s", SQLITE_PER_SECOND));
+    }
+    Ok(figures)
+}
+
+struct Drained {
+    per_second: f64,
+    cpu_micros: f64,
+}
+
+/// Makes a backlog, starts a service on it, and follows it for a while; a small one is made again and again.
+async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let url = if target.name == "SQLite" {
+        format!("sqlite:{}", directory.path().join("analyses.db").display())
+    } else {
+        target.url.clone()
+    };
+    let settings = config(&url, directory.path(), &[("AUSPEX_ENFORCEMENT", "grace")])?;
+    let (clock, random) = (Clock::system(), Random::system()?);
+    let service = server::assemble(&settings, clock.clone(), random.clone()).await?;
+    let tenant = service.create_tenant("Bench").await?.tenant_id;
+    let (mut done, mut elapsed, mut cpu) = (0.0, 0.0, 0.0);
+    while done < MEASURED {
+        fill(service.store(), tenant, backlog, &clock, &random).await?;
+        let before = analyzed(service.store(), tenant).await?;
+        let enough = before + f64::from(u32::try_from(backlog)?).min(MEASURED);
+        let server =
+            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(Instantly)).await?;
+        // Starting is not analyzing: the first analyses are not measured.
+        let first = until(service.store(), tenant, before + 1.0).await?;
+        let (begun, cpu_before) = (Instant::now(), cpu_seconds()?);
+        done += until(service.store(), tenant, enough).await? - first;
+        elapsed += begun.elapsed().as_secs_f64();
+        cpu += cpu_seconds()? - cpu_before;
+        server.stop().await;
+    }
+    Ok(Drained { per_second: done / elapsed, cpu_micros: cpu * 1e6 / done })
+}
+
+/// Waits for a number of analyses, and returns how many there are then.
+async fn until(store: &Store, tenant: TenantId, enough: f64) -> Result<f64, Box<dyn Error>> {
+    loop {
+        let count = analyzed(store, tenant).await?;
+        if count >= enough {
+            return Ok(count);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn analyzed(store: &Store, tenant: TenantId) -> Result<f64, Box<dyn Error>> {
+    let (_, analyses) =
+        store.read("bench", async |conn: &mut Conn| ledger::spent(conn, tenant).await).await?;
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    Ok(analyses as f64)
+}
+
+/// Objects with an event each, whose analyses are due.
+async fn fill(
+    store: &Store,
+    tenant: TenantId,
+    backlog: usize,
+    clock: &Clock,
+    random: &Random,
+) -> Result<(), Box<dyn Error>> {
+    for _ in 0..backlog.div_ceil(BATCH) {
+        let now = clock.now();
+        let entry = || -> Result<Entry, Box<dyn Error>> {
+            let mut entry = ingest::entry(tenant, 1, clock, random)?;
+            entry.idempotency = None;
+            entry.schedule = Some(Schedule { run_at: now, deadline_at: now });
+            Ok(entry)
+        };
+        let entries: Vec<Entry> = (0..BATCH).map(|_| entry()).collect::<Result<_, _>>()?;
+        store
+            .write("bench", async |conn: &mut Conn| {
+                recording::record(conn, &entries, Enforcement::Grace, 0).await
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// CPU time of this process and of the database's: what others do to a noisy machine does not count.
+fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
+    let mut ticks = 0;
+    for process in std::fs::read_dir("/proc")? {
+        // A process may end while its file is read.
+        let Ok(stat) = std::fs::read_to_string(process?.path().join("stat")) else { continue };
+        let Some((name, fields)) = stat.rsplit_once(") ") else { continue };
+        let is_ours = name.starts_with(&format!("{} (", std::process::id()));
+        if is_ours || name.ends_with("(postgres") {
+            let fields: Vec<&str> = fields.split(' ').collect();
+            let time = |index: usize| fields.get(index).and_then(|field| field.parse::<u32>().ok());
+            ticks += time(11).ok_or("no utime")? + time(12).ok_or("no stime")?;
+        }
+    }
+    // The kernel counts a hundred a second on every Linux.
+    Ok(f64::from(ticks) / 100.0)
+}

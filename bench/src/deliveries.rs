@@ -1,0 +1,284 @@
+//! Webhook deliveries out of a backlog, beside a bare loop with the same client and the same receiver; and what a receiver
+//! that is well notices of one that never answers.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use model::api::{EventInput, IngestRequest, WebhookEndpointCreate, WebhookEndpointUpdate};
+use model::{TenantId, Timestamp};
+use service::{Clock, Random, Service};
+use store::Conn;
+use store::deliveries::{self, NewDelivery};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::ingest::config;
+use crate::{Figure, Target};
+
+/// The share of a bare loop that deliveries must reach, in percent.
+const OF_BARE: f64 = 33.3;
+/// How much dearer a delivery out of a long backlog may be than out of a short one.
+const FLATNESS: f64 = 1.3;
+const SHORT: usize = 1_000;
+const LONG: usize = 500_000;
+/// Deliveries out of the long backlog that are timed.
+const TIMED: usize = 20_000;
+/// Deliveries at the start of each backlog that are not: a receiver has to show first that it is well.
+const WARM_UP: usize = 200;
+const ROUNDS: usize = 5;
+/// Requests at a time of the bare loop.
+const BARE_REQUESTS: usize = 64;
+const BARE_DURATION: Duration = Duration::from_secs(5);
+/// Analyses that a receiver that is well hears of while another never answers.
+const ANALYSES: usize = 1_000;
+const BETWEEN_ANALYSES: Duration = Duration::from_millis(10);
+/// About what an analysis of the default signals says.
+const PAYLOAD: &str = r#"{"event":"analysis.completed","object_id":"user_1","tenant_id":"019e0000-0000-7000-8000-000000000000","model":"embedded","occurred_at":"2026-01-01T00:00:00.000000Z","answers":[{"signal":"is_scammer","type":"noul","noul":0.031416},{"signal":"trust","type":"score","score":2.1,"probabilities":{"0":0.1,"1":0.1,"2":0.4,"3":0.4},"confidence":0.2},{"signal":"intent","type":"choice","choice":"browse","probabilities":{"browse":0.8,"buy":0.2},"confidence":0.3}]}"#;
+
+pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let (name, url) = (target.name, target.url.as_str());
+    let directory = tempfile::tempdir()?;
+    let (clock, random) = (Clock::system(), Random::system()?);
+    let more = [("AUSPEX_DEBOUNCE_MS", "1"), ("AUSPEX_ENFORCEMENT", "grace")];
+    let config = config(url, directory.path(), &more)?;
+    let service = server::assemble(&config, clock.clone(), random.clone()).await?;
+    let tenant = service.create_tenant("Bench").await?.tenant_id;
+    service.start_queues();
+    let receiver = Receiver::start().await?;
+    let bare = bare_loop(&receiver).await?;
+    let backlog = Backlog { service: &service, tenant, receiver: &receiver };
+    let mut short = Vec::new();
+    for _ in 0..ROUNDS {
+        short.push(backlog.seconds_each(SHORT, SHORT).await?);
+    }
+    short.sort_by(f64::total_cmp);
+    let short = short[ROUNDS / 2];
+    let long = backlog.seconds_each(LONG, TIMED).await?;
+    let p99 = beside_silence(&service, tenant, &receiver).await?;
+    println!(
+        "{name}: {:.0} deliveries/s out of {LONG} and {:.0}/s out of {SHORT}; a bare loop {bare:.0}/s",
+        1.0 / long,
+        1.0 / short
+    );
+    Ok(vec![
+        Figure::at_least(format!("{name}: deliveries, of a bare loop"), 100.0 / long / bare, "%", OF_BARE),
+        Figure::at_most(
+            format!("{name}: a delivery out of {LONG} over one out of {SHORT}"),
+            long / short,
+            "x",
+            FLATNESS,
+        ),
+        Figure::at_most(format!("{name}: delivery beside a silent receiver, p99"), p99, "s", 1.0),
+    ])
+}
+
+/// Posts by a client like the service's, and nothing else: requests a second.
+async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
+    let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
+    let end = Instant::now() + BARE_DURATION;
+    let before = receiver.count();
+    let mut tasks = JoinSet::new();
+    for _ in 0..BARE_REQUESTS {
+        let (client, url) = (client.clone(), receiver.url.clone());
+        tasks.spawn(async move {
+            while Instant::now() < end {
+                let request = client.post(&url).header("content-type", "application/json").body(PAYLOAD);
+                request.send().await?.bytes().await?;
+            }
+            Ok::<_, reqwest::Error>(())
+        });
+    }
+    while let Some(outcome) = tasks.join_next().await {
+        outcome??;
+    }
+    Ok(f64::from(u32::try_from(receiver.count() - before)?) / BARE_DURATION.as_secs_f64())
+}
+
+struct Backlog<'a> {
+    service: &'a Service,
+    tenant: TenantId,
+    receiver: &'a Receiver,
+}
+
+impl Backlog<'_> {
+    /// Queues a backlog for a new endpoint, and times the deliveries up to this one.
+    async fn seconds_each(&self, backlog: usize, through: usize) -> Result<f64, Box<dyn Error>> {
+        let endpoint = register(self.service, self.tenant, &self.receiver.url, false).await?;
+        self.queue(endpoint, backlog).await?;
+        self.receiver.arrivals().clear();
+        let enabled = WebhookEndpointUpdate { enabled: Some(true), ..WebhookEndpointUpdate::default() };
+        self.service.update_webhook(self.tenant, endpoint, &enabled).await?;
+        while self.receiver.count() < through {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let (first, last) = {
+            let arrivals = self.receiver.arrivals();
+            (arrivals[WARM_UP], arrivals[through - 1])
+        };
+        self.service.delete_webhook(self.tenant, endpoint).await?;
+        // What is left of it goes in the background, and would take its share of what is measured next.
+        while self.service.store().pending().await?.deliveries > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let timed = f64::from(u32::try_from(through - 1 - WARM_UP)?);
+        Ok(last.duration_since(first).as_secs_f64() / timed)
+    }
+
+    async fn queue(&self, endpoint_id: Uuid, count: usize) -> Result<(), Box<dyn Error>> {
+        const AT_ONCE: usize = 1_000;
+        let (clock, random) = (self.service.clock(), self.service.random());
+        for from in (0..count).step_by(AT_ONCE) {
+            let now = clock.now();
+            let rows: Vec<NewDelivery> = (from..count.min(from + AT_ONCE))
+                .map(|number| NewDelivery {
+                    tenant: self.tenant,
+                    delivery_id: random.id(now),
+                    endpoint_id,
+                    event_type: "analysis.completed",
+                    object_id: Some(format!("user_{number}")),
+                    payload: PAYLOAD.to_owned(),
+                    max_attempts: 6,
+                    run_after: now,
+                    created_at: now,
+                })
+                .collect();
+            let store = self.service.store();
+            store.write("bench", async |conn: &mut Conn| deliveries::queue(conn, &rows).await).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn register(
+    service: &Service,
+    tenant: TenantId,
+    url: &str,
+    enabled: bool,
+) -> Result<Uuid, service::Error> {
+    let create = WebhookEndpointCreate {
+        url: url.to_owned(),
+        description: None,
+        signal_keys: None,
+        events: None,
+        enabled: Some(enabled),
+    };
+    Ok(service.create_webhook(tenant, &create).await?.endpoint.id)
+}
+
+/// How long after an analysis its delivery arrives at a receiver that is well, while another takes every connection and
+/// never answers: the 99th percentile, in seconds.
+async fn beside_silence(
+    service: &Service,
+    tenant: TenantId,
+    receiver: &Receiver,
+) -> Result<f64, Box<dyn Error>> {
+    let silence = TcpListener::bind("127.0.0.1:0").await?;
+    let silent = register(service, tenant, &format!("http://{}/", silence.local_addr()?), true).await?;
+    let well = register(service, tenant, &receiver.url, true).await?;
+    let events: Vec<EventInput> = serde_json::from_str(r#"[{"type":"event","name":"listing_viewed"}]"#)?;
+    let signal = serde_json::from_str(r#"{"type":"noul","instructions":"Is it fraud?"}"#)?;
+    service.put_signal(tenant, "is_fraud", &signal).await?;
+    receiver.arrivals().clear();
+    receiver.delays().clear();
+    for number in 0..ANALYSES {
+        let request = IngestRequest {
+            object_type: None,
+            events: events.clone(),
+            wait: false,
+            signals: None,
+            include_history: None,
+        };
+        service.ingest(tenant, &format!("beside_{number}"), request, None).await?;
+        tokio::time::sleep(BETWEEN_ANALYSES).await;
+    }
+    while receiver.count() < ANALYSES {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut delays = receiver.delays().clone();
+    delays.sort_unstable();
+    for endpoint in [silent, well] {
+        service.delete_webhook(tenant, endpoint).await?;
+    }
+    Ok(delays[delays.len() * 99 / 100].as_secs_f64())
+}
+
+/// A receiver that answers as soon as it can and remembers when.
+struct Receiver {
+    url: String,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    arrivals: Mutex<Vec<Instant>>,
+    /// From the instant that a delivery tells to its arrival.
+    delays: Mutex<Vec<Duration>>,
+}
+
+impl Receiver {
+    async fn start() -> Result<Self, Box<dyn Error>> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/hook", listener.local_addr()?);
+        let seen = Arc::new(Seen::default());
+        let theirs = Arc::clone(&seen);
+        #[expect(clippy::disallowed_methods, reason = "it ends with the measurement")]
+        tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(converse(stream, Arc::clone(&theirs)));
+            }
+        });
+        Ok(Self { url, seen })
+    }
+
+    fn count(&self) -> usize {
+        self.arrivals().len()
+    }
+
+    fn arrivals(&self) -> std::sync::MutexGuard<'_, Vec<Instant>> {
+        self.seen.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn delays(&self) -> std::sync::MutexGuard<'_, Vec<Duration>> {
+        self.seen.delays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn converse(stream: TcpStream, seen: Arc<Seen>) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let clock = Clock::system();
+    let mut stream = BufReader::new(stream);
+    let (mut line, mut body) = (String::new(), Vec::new());
+    loop {
+        let mut length = 0;
+        loop {
+            line.clear();
+            if stream.read_line(&mut line).await? == 0 {
+                return Ok(());
+            }
+            if line == "\r\n" {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim_end().parse().map_err(std::io::Error::other)?;
+            }
+        }
+        body.resize(length, 0);
+        stream.read_exact(&mut body).await?;
+        let now = clock.now();
+        if let Some(told) = occurred_at(&body) {
+            seen.delays.lock().unwrap_or_else(PoisonError::into_inner).push(now.since(told));
+        }
+        seen.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
+    }
+}
+
+/// When the analysis of a payload ended, without reading the rest of it.
+fn occurred_at(body: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(body).ok()?;
+    text.split_once(r#""occurred_at":""#)?.1.get(..27)?.parse().ok()
+}

@@ -1,0 +1,119 @@
+//! Rules, and what they did.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::api::{Error, Rule, RuleCreate, RuleFiringList, RuleList, RuleUpdate};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use super::App;
+use super::authenticate::Authenticated;
+use super::envelope::Refusal;
+use super::extract;
+
+/// Which firings are listed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FiringParameters {
+    /// Only those of this rule.
+    rule_id: Option<Uuid>,
+    /// Only those about this object.
+    object_id: Option<String>,
+    /// How many; 50 when left out.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// List the rules.
+#[utoipa::path(get, path = "/v1/rules", tag = "rules", responses((status = 200, body = RuleList)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<RuleList>, Refusal> {
+    Ok(Json(app.service.rules(caller.tenant).await?))
+}
+
+/// Make a rule.
+///
+/// The condition is checked against the signals of the account; a message about it says at which column. The rule is
+/// looked at after every analysis and every verdict. Without a cooldown it fires when the condition turns true for an
+/// object; with one it fires at most once in that time, and again after it while the condition stays true.
+///
+/// A rule that names a signal which is deleted or disabled does not match until the signal is back, and remembers
+/// meanwhile where it stood.
+#[utoipa::path(post, path = "/v1/rules", tag = "rules", request_body = RuleCreate, responses(
+    (status = 201, description = "Made.", body = Rule),
+    (status = 409, description = "The account has 200 rules.", body = Error),
+))]
+pub(super) async fn create(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Json(request): extract::Json<RuleCreate>,
+) -> Result<(StatusCode, Json<Rule>), Refusal> {
+    Ok((StatusCode::CREATED, Json(app.service.create_rule(caller.tenant, &request).await?)))
+}
+
+/// Read a rule.
+#[utoipa::path(get, path = "/v1/rules/{rule_id}", tag = "rules",
+    params(("rule_id" = Uuid, Path, description = "The rule.")), responses(
+    (status = 200, body = Rule),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such rule.", body = Error),
+))]
+pub(super) async fn read(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(rule_id): extract::Path<Uuid>,
+) -> Result<Json<Rule>, Refusal> {
+    Ok(Json(app.service.rule(caller.tenant, rule_id).await?))
+}
+
+/// Change a rule.
+///
+/// What is left out stays; the whole of the resulting rule is checked. Another condition starts afresh with every
+/// object, any other change keeps where the rule stands with each.
+#[utoipa::path(patch, path = "/v1/rules/{rule_id}", tag = "rules",
+    params(("rule_id" = Uuid, Path, description = "The rule.")), request_body = RuleUpdate, responses(
+    (status = 200, body = Rule),
+    (status = 404, description = "There is no such rule.", body = Error),
+))]
+pub(super) async fn update(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(rule_id): extract::Path<Uuid>,
+    extract::Json(update): extract::Json<RuleUpdate>,
+) -> Result<Json<Rule>, Refusal> {
+    Ok(Json(app.service.update_rule(caller.tenant, rule_id, &update).await?))
+}
+
+/// Delete a rule. Its firings stay listed.
+#[utoipa::path(delete, path = "/v1/rules/{rule_id}", tag = "rules",
+    params(("rule_id" = Uuid, Path, description = "The rule.")), responses(
+    (status = 204, description = "Deleted."),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such rule.", body = Error),
+))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(rule_id): extract::Path<Uuid>,
+) -> Result<StatusCode, Refusal> {
+    app.service.delete_rule(caller.tenant, rule_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List firings, newest first. They are kept for 90 days.
+#[utoipa::path(get, path = "/v1/rule_firings", tag = "rules", params(FiringParameters), responses(
+    (status = 200, body = RuleFiringList),
+    (status = 400, description = "A parameter is out of range or not a UUID.", body = Error),
+))]
+pub(super) async fn firings(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<FiringParameters>,
+) -> Result<Json<RuleFiringList>, Refusal> {
+    let (rule, object_id) = (parameters.rule_id, parameters.object_id.as_deref());
+    Ok(Json(app.service.rule_firings(caller.tenant, rule, object_id, parameters.limit).await?))
+}

@@ -1,0 +1,142 @@
+//! Webhooks: endpoints, deliveries, replay.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::api::{
+    DeliveryStatus, Error, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+};
+use serde::Deserialize;
+use service::DeliveryQuery;
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use super::App;
+use super::authenticate::Authenticated;
+use super::envelope::Refusal;
+use super::extract;
+
+/// Which deliveries to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DeliveryParameters {
+    /// Only those that are so far; `dead` is the dead-letter queue.
+    status: Option<DeliveryStatus>,
+    /// Only those to this endpoint.
+    endpoint_id: Option<Uuid>,
+    /// How many at most; 50 unless told.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// List the endpoints.
+#[utoipa::path(get, path = "/v1/webhooks", tag = "webhooks", responses((status = 200, body = WebhookEndpointList)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+) -> Result<Json<WebhookEndpointList>, Refusal> {
+    Ok(Json(app.service.webhooks(caller.tenant).await?))
+}
+
+/// Register an endpoint.
+///
+/// The signing secret is in this answer and in no other. Deliveries carry `X-Webhook-Signature` (`sha256=` and the hex
+/// HMAC-SHA256 of timestamp, a dot and the raw body, keyed with the whole secret), and the headers of Standard Webhooks.
+#[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = WebhookEndpointCreate, responses(
+    (status = 201, description = "Registered; the secret is shown this once.", body = WebhookEndpointSecret),
+    (status = 400, description = "A field does not fit, or the address is one that is not called.", body = Error),
+    (status = 409, description = "The account has as many endpoints as it may.", body = Error),
+))]
+pub(super) async fn create(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Json(request): extract::Json<WebhookEndpointCreate>,
+) -> Result<(StatusCode, Json<WebhookEndpointSecret>), Refusal> {
+    Ok((StatusCode::CREATED, Json(app.service.create_webhook(caller.tenant, &request).await?)))
+}
+
+/// Read an endpoint.
+#[utoipa::path(get, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
+    params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
+    (status = 200, body = WebhookEndpoint),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such endpoint.", body = Error),
+))]
+pub(super) async fn read(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(endpoint_id): extract::Path<Uuid>,
+) -> Result<Json<WebhookEndpoint>, Refusal> {
+    Ok(Json(app.service.webhook(caller.tenant, endpoint_id).await?))
+}
+
+/// Edit an endpoint.
+///
+/// What is left out stays. An endpoint that rests after too many failures is tried again at once.
+#[utoipa::path(patch, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
+    params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")),
+    request_body = WebhookEndpointUpdate, responses(
+    (status = 200, body = WebhookEndpoint),
+    (status = 400, description = "A field does not fit, or the address is one that is not called.", body = Error),
+    (status = 404, description = "There is no such endpoint.", body = Error),
+))]
+pub(super) async fn update(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(endpoint_id): extract::Path<Uuid>,
+    extract::Json(update): extract::Json<WebhookEndpointUpdate>,
+) -> Result<Json<WebhookEndpoint>, Refusal> {
+    Ok(Json(app.service.update_webhook(caller.tenant, endpoint_id, &update).await?))
+}
+
+/// Remove an endpoint and its deliveries.
+#[utoipa::path(delete, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
+    params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
+    (status = 204, description = "Removed."),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such endpoint.", body = Error),
+))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(endpoint_id): extract::Path<Uuid>,
+) -> Result<StatusCode, Refusal> {
+    app.service.delete_webhook(caller.tenant, endpoint_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List deliveries, newest first.
+#[utoipa::path(get, path = "/v1/webhook_deliveries", tag = "webhooks", params(DeliveryParameters), responses(
+    (status = 200, body = WebhookDeliveryList),
+    (status = 400, description = "A parameter does not fit.", body = Error),
+))]
+pub(super) async fn deliveries(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<DeliveryParameters>,
+) -> Result<Json<WebhookDeliveryList>, Refusal> {
+    let query = DeliveryQuery {
+        status: parameters.status,
+        endpoint_id: parameters.endpoint_id,
+        limit: parameters.limit.unwrap_or(50),
+    };
+    Ok(Json(app.service.deliveries(caller.tenant, query).await?))
+}
+
+/// Send a delivery again.
+///
+/// One that was delivered or given up is queued with all of its attempts; one that still waits stays as it is.
+#[utoipa::path(post, path = "/v1/webhook_deliveries/{delivery_id}/replay", tag = "webhooks",
+    params(("delivery_id" = Uuid, Path, description = "The delivery's id.")), responses(
+    (status = 202, description = "Queued.", body = WebhookDelivery),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such delivery.", body = Error),
+))]
+pub(super) async fn replay(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(delivery_id): extract::Path<Uuid>,
+) -> Result<(StatusCode, Json<WebhookDelivery>), Refusal> {
+    Ok((StatusCode::ACCEPTED, Json(app.service.replay_delivery(caller.tenant, delivery_id).await?)))
+}

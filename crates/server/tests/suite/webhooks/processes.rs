@@ -1,0 +1,136 @@
+//! Deliveries when processes die or share their work.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use testkit::{Backend, Stage as _};
+
+use super::*;
+use crate::app::PASSWORD;
+use crate::process::Running;
+use crate::receiver::Answer;
+
+/// Whoever talks to a service in another process.
+struct Client {
+    http: reqwest::Client,
+    token: String,
+}
+
+impl Client {
+    async fn register(service: &Running) -> Self {
+        // Another test of this process may have installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let body = json!({"tenant_name": "Acme", "email": "ann@example.com", "password": PASSWORD});
+        let url = format!("http://{}/auth/console/register", service.address);
+        let answer: Value = http.post(url).json(&body).send().await.unwrap().json().await.unwrap();
+        Self { http, token: answer["token"].as_str().unwrap().to_owned() }
+    }
+
+    async fn post(&self, service: &Running, path: &str, body: &Value) {
+        let url = format!("http://{}{path}", service.address);
+        let sent = self.http.post(url).bearer_auth(&self.token).json(body).send().await.unwrap();
+        assert!(sent.status().is_success(), "{path}: {}", sent.text().await.unwrap());
+    }
+
+    async fn count(&self, service: &Running, status: &str) -> usize {
+        let url = format!("http://{}/v1/webhook_deliveries?limit=200&status={status}", service.address);
+        let answer = self.http.get(url).bearer_auth(&self.token).send().await.unwrap();
+        let listed: Value = answer.json().await.unwrap();
+        listed["deliveries"].as_array().unwrap().len()
+    }
+}
+
+/// The real binary, killed in the middle of its deliveries, twice. Each must arrive; some may do so twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_during_deliveries_loses_none() {
+    const OBJECTS: usize = 150;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = [("AUSPEX_DEBOUNCE_MS", "1"), ("AUSPEX_WORKERS", "64")];
+    let receiver = Receiver::start().await;
+    let service = Running::start(&directory, &settings);
+    let client = Client::register(&service).await;
+    client.post(&service, "/v1/webhooks", &json!({"url": receiver.url()})).await;
+    // A few are under way and the rest is queued when the end comes.
+    let gate = receiver.hold();
+    for number in 0..OBJECTS {
+        let path = format!("/v1/objects/user_{number}/events");
+        client.post(&service, &path, &json!({"events": [{"type": "event", "name": "seen"}]})).await;
+    }
+    gate.add_permits(20);
+    until("deliveries are under way", async || receiver.count() > 20).await;
+    service.signal("-KILL");
+    drop(service);
+
+    receiver.always(Answer::Status(200));
+    let service = Running::start(&directory, &settings);
+    until("deliveries go on", async || receiver.count() > 40).await;
+    service.signal("-KILL");
+    drop(service);
+
+    let service = Running::start(&directory, &settings);
+    until("everything is delivered", async || client.count(&service, "delivered").await == OBJECTS).await;
+    for status in ["pending", "delivering", "dead"] {
+        assert_eq!(client.count(&service, status).await, 0, "{status}");
+    }
+    assert!(service.stop().0);
+    let objects: BTreeSet<String> =
+        receiver.arrived().iter().map(|one| one.json()["object_id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(objects.len(), OBJECTS);
+    // What arrived twice did so under one id.
+    let ids: BTreeSet<String> =
+        receiver.arrived().iter().map(|one| one.header("x-webhook-delivery").to_owned()).collect();
+    assert_eq!(ids.len(), OBJECTS);
+}
+
+/// The clock stands still, so that no lease runs out: nothing but a race could send a delivery twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_share_a_database_share_the_deliveries() {
+    let one = App::start(Backend::Postgres, &[("AUSPEX_DEBOUNCE_MS", "1")]).await;
+    let other = one.second_node(&[("AUSPEX_DEBOUNCE_MS", "1")]).await;
+    let token = one.register("ann@example.com").await;
+    let key = one.api_key(&token).await;
+    let (receiver, second) = (Receiver::start().await, Receiver::start().await);
+    subscribe(&one, &key, &receiver).await;
+    subscribe(&one, &key, &second).await;
+    for number in 0..100 {
+        let node = if number % 2 == 0 { &one } else { &other };
+        tell(node, &key, &format!("user_{number}"), "seen").await;
+    }
+    one.advance(QUIET);
+    one.settle().await;
+    for receiver in [&receiver, &second] {
+        let mut times: BTreeMap<String, u32> = BTreeMap::new();
+        for arrived in receiver.arrived() {
+            *times.entry(arrived.header("x-webhook-delivery").to_owned()).or_default() += 1;
+        }
+        assert_eq!(times.len(), 100);
+        assert!(times.values().all(|count| *count == 1), "{times:?}");
+    }
+    other.stop().await;
+    one.strike().await;
+}
+
+/// The worker's clock stands still, so that its poll never comes: only the word of the other process can wake it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_through_one_process_wakes_the_courier_of_another() {
+    let api = App::start(Backend::Postgres, &[("AUSPEX_ROLE", "api"), ("AUSPEX_DEBOUNCE_MS", "1")]).await;
+    let worker = api.second_node(&[("AUSPEX_ROLE", "worker")]).await;
+    let token = api.register("ann@example.com").await;
+    let key = api.api_key(&token).await;
+    let receiver = Receiver::start().await;
+    subscribe(&api, &key, &receiver).await;
+    tell(&api, &key, "user_1", "seen").await;
+    api.advance(SECOND);
+    let delivered = newest(&api, &key, "delivered", 1).await;
+    let asked = Instant::now();
+    assert_eq!(replay(&api, &key, &delivered).await.status, 202);
+    receiver.got(2).await;
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    // Mail has time: the worker finds it when it next looks.
+    api.advance(Duration::from_secs(3));
+    api.settle().await;
+    worker.stop().await;
+    api.strike().await;
+}

@@ -1,0 +1,222 @@
+//! One attempt of a delivery: signed, posted, judged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::webhook::{sign, wait_after};
+use model::{TenantId, Timestamp};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use store::deliveries::{Claimed, Lease, Settled};
+use url::Url;
+use uuid::Uuid;
+
+use crate::Service;
+use crate::outbound::{OutboundError, Reply};
+
+/// The longest that a receiver can ask to be left alone: it cannot hold a delivery for ever.
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
+
+/// Where deliveries go, and what they are signed with.
+pub(super) struct Destination {
+    pub(super) tenant: TenantId,
+    pub(super) endpoint_id: Uuid,
+    pub(super) url: Url,
+    pub(super) secret: String,
+}
+
+/// A delivery in this process's hands.
+pub(super) struct Parcel {
+    pub(super) destination: Arc<Destination>,
+    pub(super) delivery: Claimed,
+    pub(super) lease: Lease,
+    /// Whether it is to show how a receiver is that has failed too often.
+    pub(super) is_probe: bool,
+}
+
+/// What became of a parcel.
+pub(super) struct Outcome {
+    pub(super) parcel: Parcel,
+    /// None when it was not sent after all.
+    pub(super) attempt: Option<Attempt>,
+}
+
+/// How an attempt went.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    pub(super) verdict: Verdict,
+    pub(super) at: Timestamp,
+    pub(super) status_code: Option<u16>,
+    pub(super) error: Option<String>,
+    pub(super) response: Option<String>,
+}
+
+/// What follows from an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Delivered,
+    /// Another attempt, not before this instant.
+    Retry(Timestamp),
+    Dead,
+}
+
+/// How a failure is taken.
+enum Failure {
+    /// It may pass.
+    Passing(Option<Duration>),
+    Permanent,
+}
+
+impl Service {
+    /// Makes one attempt.
+    pub(super) async fn attempt(&self, parcel: &Parcel) -> Attempt {
+        let destination = &parcel.destination;
+        let headers = self.headers(parcel);
+        let answer = self
+            .outbound
+            .post(&destination.url, headers, parcel.delivery.payload.clone(), self.options.webhook_timeout)
+            .await;
+        let wait =
+            wait_after(self.options.webhook_retry_base, parcel.delivery.attempts + 1, self.random.fraction());
+        judge(answer, &parcel.delivery, wait, self.clock.now())
+    }
+
+    fn headers(&self, parcel: &Parcel) -> HeaderMap {
+        let (delivery, now) = (&parcel.delivery, self.clock.now());
+        let id = delivery.delivery_id;
+        let signatures = sign(&parcel.destination.secret, id, now, &delivery.payload);
+        let seconds = now.seconds().to_string();
+        let pairs = [
+            ("x-webhook-event", delivery.event_type.as_str()),
+            ("x-webhook-delivery", &id.to_string()),
+            ("x-webhook-timestamp", &seconds),
+            ("x-webhook-signature", &signatures.hex),
+            ("webhook-id", &id.to_string()),
+            ("webhook-timestamp", &seconds),
+            ("webhook-signature", &signatures.standard),
+        ];
+        let mut headers = HeaderMap::with_capacity(pairs.len() + 1);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in pairs {
+            // Names, ids, digits, hex and base64: each is a header's text.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        headers
+    }
+}
+
+/// What follows from an answer, or from none. `wait` is the usual one after this attempt.
+fn judge(
+    answer: Result<Reply, OutboundError>,
+    delivery: &Claimed,
+    wait: Duration,
+    now: Timestamp,
+) -> Attempt {
+    let status_code = answer.as_ref().ok().map(|reply| reply.status);
+    let (failure, error) = match &answer {
+        Ok(reply) if (200..300).contains(&reply.status) => (None, None),
+        Ok(reply) => {
+            let failure = match reply.status {
+                429 | 500.. => Failure::Passing(reply.retry_after),
+                _ => Failure::Permanent,
+            };
+            let more = if (300..400).contains(&reply.status) { ": redirects are not followed" } else { "" };
+            (Some(failure), Some(format!("the receiver answered {}{more}", reply.status)))
+        }
+        Err(error @ OutboundError::Refused(_)) => (Some(Failure::Permanent), Some(error.to_string())),
+        Err(error) => (Some(Failure::Passing(None)), Some(error.to_string())),
+    };
+    let verdict = match failure {
+        None => Verdict::Delivered,
+        Some(Failure::Passing(asked)) if delivery.attempts + 1 < delivery.max_attempts => {
+            let asked = asked.unwrap_or_default().min(MAX_RETRY_AFTER);
+            Verdict::Retry(now + wait.max(asked))
+        }
+        Some(_) => Verdict::Dead,
+    };
+    let response = answer.ok().map(|reply| reply.body_start);
+    Attempt { verdict, at: now, status_code, error, response }
+}
+
+impl Attempt {
+    pub(super) fn is_success(&self) -> bool {
+        self.verdict == Verdict::Delivered
+    }
+
+    /// The row that it leaves.
+    pub(super) fn settled(&self, parcel: &Parcel) -> Settled {
+        let (status, run_after) = match self.verdict {
+            Verdict::Delivered => ("delivered", self.at),
+            Verdict::Retry(at) => ("pending", at),
+            Verdict::Dead => ("dead", self.at),
+        };
+        Settled {
+            tenant: parcel.destination.tenant,
+            delivery_id: parcel.delivery.delivery_id,
+            token: parcel.lease.token,
+            status,
+            run_after,
+            status_code: self.status_code.map(i64::from),
+            error: self.error.clone(),
+            response: self.response.clone(),
+            delivered_at: self.is_success().then_some(self.at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_seconds(1_000);
+    const WAIT: Duration = Duration::from_secs(30);
+
+    fn delivery(attempts: i64) -> Claimed {
+        Claimed {
+            delivery_id: Uuid::nil(),
+            event_type: "analysis.completed".to_owned(),
+            payload: "{}".to_owned(),
+            attempts,
+            max_attempts: 6,
+        }
+    }
+
+    fn verdict(status: u16, retry_after_s: Option<u64>) -> Verdict {
+        let reply =
+            Reply { status, body_start: String::new(), retry_after: retry_after_s.map(Duration::from_secs) };
+        judge(Ok(reply), &delivery(0), WAIT, NOW).verdict
+    }
+
+    #[test]
+    fn each_status_has_its_consequence() {
+        let later = Verdict::Retry(NOW + WAIT);
+        for status in [200, 201, 202, 204, 299] {
+            assert_eq!(verdict(status, None), Verdict::Delivered, "{status}");
+        }
+        for status in [429, 500, 502, 503, 504, 599] {
+            assert_eq!(verdict(status, None), later, "{status}");
+        }
+        for status in [301, 302, 307, 400, 401, 403, 404, 408, 410, 413, 422] {
+            assert_eq!(verdict(status, Some(5)), Verdict::Dead, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_receiver_can_ask_for_more_time_but_not_for_less_nor_for_ever() {
+        assert_eq!(verdict(429, Some(5)), Verdict::Retry(NOW + WAIT));
+        assert_eq!(verdict(503, Some(120)), Verdict::Retry(NOW + Duration::from_mins(2)));
+        assert_eq!(verdict(429, Some(u64::MAX)), Verdict::Retry(NOW + MAX_RETRY_AFTER));
+    }
+
+    #[test]
+    fn what_may_pass_is_given_up_after_the_last_attempt_and_a_refused_address_at_once() {
+        let last = |answer| judge(answer, &delivery(5), WAIT, NOW).verdict;
+        assert_eq!(last(Err(OutboundError::Timeout)), Verdict::Dead);
+        let attempt = judge(Err(OutboundError::Timeout), &delivery(4), WAIT, NOW);
+        assert_eq!(attempt.verdict, Verdict::Retry(NOW + WAIT));
+        assert_eq!(attempt.error.as_deref(), Some("no complete answer in time"));
+        let refused = judge(Err(OutboundError::Refused("no".to_owned())), &delivery(0), WAIT, NOW);
+        assert_eq!((refused.verdict, refused.status_code), (Verdict::Dead, None));
+    }
+}
