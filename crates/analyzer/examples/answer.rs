@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use analyzer::{Analyzer, Anthropic, Embedded, Endpoint, Inquiry, OpenAi, SystemOne};
+use auspex_analyzer::{Analyzer, Anthropic, Embedded, Endpoint, Inquiry, OpenAi, SystemOne};
 use futures_util::{StreamExt as _, stream};
 use model::Question;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn analyzer(arguments: &[String]) -> Result<Arc<dyn Analyzer>, Box<dyn Error>> {
         url: url.parse()?,
         api_key: key.first().cloned(),
         model: model.clone(),
-        timeout: Duration::from_secs(120),
+        timeout: Duration::from_mins(2),
         max_concurrency: CONCURRENCY,
     };
     Ok(match kind.as_str() {

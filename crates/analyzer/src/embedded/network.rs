@@ -91,7 +91,7 @@ impl Network {
             (0..heads).map(|head| (0..2 * PLACES - 1).map(|place| relative[distance(place) + head]).collect()).collect();
         let layer = |number: usize| {
             let name = |part: &str| format!("layers.{number}.{part}");
-            let parts = ["query", "key", "value"].map(|part| name(part));
+            let parts = ["query", "key", "value"].map(&name);
             Ok(Layer {
                 attention: Linear::load(weights, &bytes, &parts.each_ref().map(String::as_str))?,
                 output: Linear::load(weights, &bytes, &[&name("output")])?,
@@ -323,7 +323,7 @@ fn bucket(to: usize, from: usize) -> usize {
         return side + distance;
     }
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
-    let share = (distance as f32 / exact as f32).ln() / (128.0_f64 / exact as f64).ln() as f32;
+    let share = (distance as f32 / exact as f32).ln() / (128.0 / exact as f32).ln();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a few steps")]
     let far = exact + (share * (half - exact) as f32) as usize;
     side + far.min(half - 1)

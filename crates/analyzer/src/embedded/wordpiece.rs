@@ -64,8 +64,8 @@ impl WordPiece {
         let mut rest = word;
         while !rest.is_empty() {
             let known = if rest.len() == word.len() { &self.first } else { &self.continued };
-            let ends = rest.char_indices().rev().map(|(at, letter)| at + letter.len_utf8());
-            let longest = ends.filter_map(|end| known.get(&rest[..end]).map(|number| (end, *number))).next();
+            let mut ends = rest.char_indices().rev().map(|(at, letter)| at + letter.len_utf8());
+            let longest = ends.find_map(|end| known.get(&rest[..end]).map(|number| (end, *number)));
             let Some((end, number)) = longest else {
                 tokens.truncate(before);
                 return tokens.push(UNKNOWN);
