@@ -34,3 +34,10 @@ bench: ## Measure what the documentation claims, as ratios within one run
 bench-reads: ## Measure reads among a million objects on both databases; seeding them takes some minutes
 	cargo build --release --quiet --package auspex-bench
 	scripts/with-postgres --durable target/release/auspex-bench reads 1000000
+
+.PHONY: eval
+eval: ## Judge the embedded model on held-out histories (and on public sets where AUSPEX_EVAL_DATA names their folder)
+	mkdir -p target/eval
+	python3 training/evaluate.py questions target/eval/questions.jsonl $(AUSPEX_EVAL_DATA)
+	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
+	python3 training/evaluate.py judge target/eval/answers.jsonl

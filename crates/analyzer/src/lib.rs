@@ -4,14 +4,15 @@
 //! every candidate is. It stores nothing and retries nothing; it says whether to try again, and when.
 
 mod anthropic;
+mod embedded;
 mod http;
 mod measure;
 mod openai;
 mod pace;
 mod prompt;
 mod shares;
-mod stand_in;
 mod systemone;
+mod words;
 
 use std::error::Error as StdError;
 use std::pin::Pin;
@@ -20,11 +21,12 @@ use std::time::Duration;
 use model::{Distribution, Question};
 
 pub use anthropic::Anthropic;
+pub use embedded::Embedded;
 pub use http::{Endpoint, InvalidEndpoint};
 pub use openai::OpenAi;
 pub use pace::Pace;
-pub use stand_in::StandIn;
 pub use systemone::SystemOne;
+pub use words::Words;
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

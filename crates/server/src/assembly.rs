@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, StandIn, SystemOne};
+use analyzer::{Analyzer, Anthropic, Embedded, Endpoint, OpenAi, SystemOne, Words};
 use model::Tariff;
 use service::mail::{Letters, Mailer, Transport};
 use service::{
@@ -226,8 +226,13 @@ fn install_tls() {
 pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
     install_tls();
     let ours = &config.analyzer;
-    if ours.kind == AnalyzerKind::Embedded {
-        return Ok(Arc::new(StandIn));
+    match ours.kind {
+        AnalyzerKind::Embedded => {
+            let embedded = Embedded::new().map_err(|reason| config.refuse("analyzer", &reason))?;
+            return Ok(Arc::new(embedded));
+        }
+        AnalyzerKind::Words => return Ok(Arc::new(Words)),
+        AnalyzerKind::Openai | AnalyzerKind::Anthropic | AnalyzerKind::Systemone => {}
     }
     let Some(url) = &ours.url else { return Err(config.refuse("analyzer_url", &"it is required").into()) };
     let endpoint = Endpoint {
@@ -243,7 +248,7 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
         AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(refused)?),
         AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(refused)?),
         AnalyzerKind::Systemone => Arc::new(SystemOne::new(endpoint).map_err(refused)?),
-        AnalyzerKind::Embedded => Arc::new(StandIn),
+        AnalyzerKind::Embedded | AnalyzerKind::Words => Arc::new(Words),
     })
 }
 

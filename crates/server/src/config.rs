@@ -273,7 +273,8 @@ impl Config {
         if self.webhooks.max_attempts == 0 {
             return refuse("webhook_max_attempts", "it must be at least 1");
         }
-        if self.analyzer.kind != AnalyzerKind::Embedded && self.analyzer.url.is_none() {
+        let is_built_in = matches!(self.analyzer.kind, AnalyzerKind::Embedded | AnalyzerKind::Words);
+        if !is_built_in && self.analyzer.url.is_none() {
             return refuse("analyzer_url", "this analyzer needs the address of its server");
         }
         if let Err(reason) = self.log.parse::<tracing_subscriber::EnvFilter>() {

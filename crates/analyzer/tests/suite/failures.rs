@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use analyzer::{
-    Analyzer, Anthropic, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, OpenAi, StandIn, SystemOne,
+    Analyzer, Anthropic, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, OpenAi, SystemOne, Words,
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
@@ -175,7 +175,7 @@ fn inquiries_are_measured() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
-            ask(&StandIn, &questions()).await.unwrap();
+            ask(&Words, &questions()).await.unwrap();
             let server = Scripted::start(|body| {
                 if super::user_message(body).contains("scam") {
                     Reply::Json(200, completion(&[("A", 1.0)]))
@@ -208,7 +208,7 @@ fn inquiries_are_measured() {
         ("auspex_analyzer_answers_total{outcome=failed}", 4),
         ("auspex_analyzer_seconds{analyzer=openai,outcome=answered}", 1),
         ("auspex_analyzer_seconds{analyzer=openai,outcome=failed}", 1),
-        ("auspex_analyzer_seconds{analyzer=stand_in,outcome=answered}", 1),
+        ("auspex_analyzer_seconds{analyzer=words,outcome=answered}", 1),
         ("auspex_analyzer_seconds{analyzer=systemone,outcome=throttled}", 1),
         ("auspex_analyzer_throttled_total{}", 1),
     ];

@@ -59,6 +59,8 @@ one_of! {
         Openai = "openai",
         /// Anthropic's Messages API.
         Anthropic = "anthropic",
+        /// Nothing that reads: answers by the words it finds, at no cost. For measuring the service itself.
+        Words = "words",
     }
 }
 

@@ -283,6 +283,8 @@ async fn start_server(
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_DATA_DIR", &data_dir),
         ("AUSPEX_DATABASE_URL", url),
+        // Tests are about the service; the model has its own.
+        ("AUSPEX_ANALYZER", "words"),
         ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
     ];
     let variables =

@@ -167,7 +167,7 @@ async fn everything_is_analyzed_again_in_steps_and_behind_live_work(backend: Bac
           AND delta_micros = (SELECT sum(delta_micros) FROM ledger_entries WHERE batch_id IS NOT NULL)
           AND input_tokens = (SELECT sum(input_tokens) FROM ledger_entries WHERE batch_id IS NOT NULL)
           AND last_seq = (SELECT max(seq) FROM ledger_entries WHERE batch_id IS NOT NULL)
-          AND CAST(models AS text) = '[\"auspex-stand-in\"]'";
+          AND CAST(models AS text) = '[\"auspex-words\"]'";
     assert_eq!(rows(&app, batch).await, ["700"], "the batch is the sum of its lines");
     assert_eq!(get(&app, &token, "/v1/overview").await["analyzed_pct"], 1.0);
     app.strike().await;

@@ -1,0 +1,171 @@
+"""Examples for training: histories with combinators and public sets, as batches of token trees."""
+
+import pathlib
+import random
+
+import combine
+import facts
+import histories
+import numpy as np
+import public
+import torch
+from text import Tokenizer, option_texts, plain, render, tree
+
+OBJECTS = ["user", "message", "post", "account", "conversation", "review", "ticket", "comment", "customer"]
+
+
+def softened(question, shares):
+    """Writers round: a certain choice is nearly certain, and a level's neighbours are nearly as right."""
+    count = len(shares)
+    if question["type"] == "score":
+        spread = [0.86 * share for share in shares]
+        for level, share in enumerate(shares):
+            near = [other for other in (level - 1, level + 1) if 0 <= other < count]
+            for other in near:
+                spread[other] += 0.14 * share / len(near)
+        return spread
+    if question["type"] == "choice":
+        return [0.96 * share + 0.04 / count for share in shares]
+    return [min(max(share, 0.02), 0.98) for share in shares]
+
+
+def default_key(question):
+    return next((key for key, default in histories.DEFAULTS.items() if default["ask"] == question["ask"]), None)
+
+
+def read_histories(folders):
+    """Groups: a line with its variants, as [(object type, events, [(question, shares)])]."""
+    groups = {}
+    for folder in folders:
+        for line, _, events, asked in histories.read(folder):
+            asked = [(question | {"signal": default_key(question)}, shares) for question, shares in asked]
+            groups.setdefault((folder, line["id"]), []).append((line["object_type"], events, asked))
+    return list(groups.values())
+
+
+def read_public(folder, names):
+    sets = {}
+    for name in names:
+        rows = public.rows(folder, name)
+        sets[name] = (rows, public.names_of(name, rows))
+    return sets
+
+
+class Batches(torch.utils.data.IterableDataset):
+    """Endless batches: histories and public rows in turns. Variants of one line stay in one batch."""
+
+    def __init__(self, groups, sets, seed, tokens=16384, share=1):
+        self.groups, self.sets, self.seed, self.tokens = groups, sets, seed, tokens
+        self.pool, self.share = facts.pooled(groups), share
+
+    def __iter__(self):
+        worker = torch.utils.data.get_worker_info()
+        self.random = random.Random(self.seed * 1000 + (worker.id if worker else 0))
+        self.tokenizer = Tokenizer()
+        written, taken = self.written(), self.taken()
+        while True:
+            yield next(written)
+            for _ in range(self.share if self.sets else 0):
+                yield next(taken)
+
+    def example(self, state, asked, size=480):
+        chunks = self.tokenizer.chunks(state, size)
+        texts = [[plain(question["ask"]), *option_texts(question)] for question, _ in asked]
+        ids = self.tokenizer.many([text for question in texts for text in question])
+        questions, at = [], 0
+        for question in texts:
+            questions.append((ids[at], ids[at + 1 : at + len(question)]))
+            at += len(question)
+        targets = [softened(question, shares) for question, shares in asked]
+        return tree(chunks, questions), targets
+
+    def history(self, object_type, events, asked):
+        draw = self.random
+        if draw.random() < 0.3:
+            events = combine.noisy(draw, events)
+        called = draw.choice(combine.CALLED) if draw.random() < 0.2 else None
+        asked = [combine.varied(draw, question, shares) for question, shares in asked]
+        if draw.random() < 0.6:
+            asked += filter(None, [facts.asked(draw, events, self.pool)])
+        size = draw.randint(96, 300) if draw.random() < 0.15 else 480
+        return self.example(render(object_type, events, called), asked, size)
+
+    def written(self):
+        """Histories, in pools that are sorted by length: little padding, and yet no two epochs alike."""
+        while True:
+            order = self.random.sample(self.groups, len(self.groups))
+            for start in range(0, len(order), 96):
+                pool = [[self.history(*one) for one in group] for group in order[start : start + 96]]
+                pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
+                yield from self.packed(pool)
+
+    def taken(self):
+        names = list(self.sets)
+        weights = [len(rows) ** 0.5 * (1.6 if name.startswith(("nli_", "t0_")) else 1.0) for name, (rows, _) in self.sets.items()]
+        while True:
+            pool = []
+            while len(pool) < 256:
+                name = self.random.choices(names, weights)[0]
+                rows, labels = self.sets[name]
+                one = public.question(self.random, name, self.random.choice(rows), labels)
+                if one:
+                    text, question, shares = one
+                    asked = [(question, [min(max(share, 0.01), 0.99) for share in shares] if question["type"] == "noul" else shares)]
+                    if question["type"] == "choice" and self.random.random() < 0.1:
+                        asked.append(combine.as_noul(self.random, question, shares))
+                    pool.append([self.example(self.wrapped(text), asked)])
+            pool.sort(key=lambda group: len(group[0][0][0]))
+            yield from self.packed(pool)
+
+    def wrapped(self, text):
+        """A lone text as a history: the one message of an object, sometimes among events that mean nothing."""
+        draw = self.random
+        at = f"20{draw.randint(23, 27)}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}T{draw.randint(0, 23):02}:{draw.randint(0, 59):02}:00Z"
+        events = [{"at": at, "type": "message", "content": text}]
+        if draw.random() < 0.15:
+            events = combine.noisy(draw, events)
+        return render(draw.choice(OBJECTS), events)
+
+    def packed(self, pool):
+        """Batches of at most so many tokens, padding counted, in any order."""
+        batches, batch, longest = [], [], 0
+        for group in pool:
+            now = max(longest, max(len(example[0][0]) for example in group))
+            if batch and now * (len(batch) + len(group)) > self.tokens:
+                batches.append(batch)
+                batch, now = [], max(len(example[0][0]) for example in group)
+            batch, longest = batch + group, now
+        if batch:
+            batches.append(batch)
+        self.random.shuffle(batches)
+        yield from map(collated, batches)
+
+
+def collated(examples):
+    """Padded arrays. A pad is a node of its own that sees itself."""
+    longest = -(-max(len(example[0][0]) for example in examples) // 16) * 16
+    nodes = max(example[0][4].shape[0] for example in examples) + 1
+    asked = [(row, first, target) for row, (arrays, targets) in enumerate(examples) for first, target in zip(arrays[5], targets)]
+    widest = max(len(first) for _, first, _ in asked)
+    size = len(examples)
+    fields = [np.zeros((size, longest), np.int32), np.zeros((size, longest), np.int16), np.full((size, longest), nodes - 1, np.int16), np.full((size, longest), 999, np.int16)]
+    sees = np.zeros((size, nodes, nodes), bool)
+    sees[:, -1, -1] = True
+    for row, (arrays, _) in enumerate(examples):
+        for field, array in zip(fields, arrays[:4]):
+            field[row, : len(array)] = array
+        count = arrays[4].shape[0]
+        sees[row, :count, :count] = arrays[4]
+    places = np.full((len(asked), widest), -1, np.int64)
+    goals = np.zeros((len(asked), widest), np.float32)
+    of = np.array([row for row, _, _ in asked], np.int64)
+    for number, (_, first, target) in enumerate(asked):
+        places[number, : len(first)] = first
+        goals[number, : len(target)] = target
+    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals)]
+
+
+def folders(root, held_out):
+    """The writers' folders: those to train on, and those to judge by."""
+    every = sorted(str(path) for path in pathlib.Path(root).iterdir() if path.is_dir() and any(path.glob("*.jsonl")))
+    return [path for path in every if pathlib.Path(path).name not in held_out], [path for path in every if pathlib.Path(path).name in held_out]

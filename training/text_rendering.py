@@ -1,0 +1,24 @@
+"""Dossiers as the service renders them (`crates/model/src/dossier.rs`); needs nothing beyond Python."""
+
+import json
+import unicodedata
+
+
+def one_line(text):
+    return "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in text)
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def render(object_type, events, called=None):
+    """The dossier of an object, as `Dossier::render` writes it where nothing has to be cut."""
+    heading = f"Object of type {one_line(object_type)}" + (f", called {one_line(called)}" if called else "") + ".\n"
+    lines = []
+    for event in events:
+        parts = [event["at"].removesuffix("Z") + ".000000Z", event["type"]]
+        parts += [one_line(event[field]) for field in ("name", "content") if event.get(field) is not None]
+        parts += [one_line(compact(event["metadata"]))] if event.get("metadata") else []
+        lines.append(" ".join(parts))
+    return heading + ("Events, oldest first:\n" + "\n".join(lines) + "\n" if lines else "")

@@ -1,0 +1,196 @@
+"""Trains the embedded model: python3 training/train.py --base BASE --data FOLDER --histories FOLDER --out FOLDER
+
+Ends with the figures on what was held out; leaves `weights.bin`, `answers.jsonl` (every held-out answer) and `log.txt`.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import random
+import time
+
+import data
+import evaluate
+import public
+import torch
+import torch.nn.functional as F
+from model import Decider, Linear, load, save
+from text import render
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--base", required=True)
+    parser.add_argument("--data", default="")
+    parser.add_argument("--histories", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--held-out", default="birch,ferry")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--steps", type=int, default=100000)
+    parser.add_argument("--rate", type=float, default=4e-5)
+    parser.add_argument("--tokens", type=int, default=16384)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--decay", type=float, default=0.05)
+    parser.add_argument("--squeeze-from", type=float, default=0.7, help="the share of the run after which inputs are rounded to bytes")
+    parser.add_argument("--share", type=int, default=1, help="public batches for each batch of histories")
+    parser.add_argument("--floor", type=float, default=0.0, help="the share of the rate that is left at the end")
+    parser.add_argument("--workers", type=int, default=14)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=int, default=1500, help="rows of a held-out public set")
+    parser.add_argument("--cosine", action="store_true", help="ask the untuned base too")
+    parser.add_argument("--commit", default="")
+    return parser.parse_args()
+
+
+def loss_of(logits, goals):
+    return -(goals * F.log_softmax(logits, -1)).sum(-1)
+
+
+def held_out(options, batches):
+    """Every held-out question as (task, kind, example, shares)."""
+    _, judges = data.folders(options.histories, options.held_out.split(","))
+    found = []
+    for folder in judges:
+        writer = pathlib.Path(folder).name
+        for group in data.read_histories([folder]):
+            for object_type, events, asked in group:
+                found.append(([(f"histories {writer}" if not q["signal"] else f"default signals {writer}", q["type"]) for q, _ in asked], render(object_type, events), asked))
+    draw = random.Random(5)
+    batches.random = draw
+    for name in public.HELD_OUT if options.data else ():
+        rows = public.rows(options.data, name)
+        names = public.names_of(name, rows)
+        # As many of each label: AUC and accuracy then mean the same for every set.
+        for row in draw.sample(rows, min(options.limit, len(rows))):
+            wanted = ["noul"] if name in public.NOUL and name != "tweet_emotion" or name.startswith("nli_") else ["choice"]
+            for kind in wanted:
+                text, question, shares = public.question(draw, name, row, names)
+                while question["type"] != kind:
+                    text, question, shares = public.question(draw, name, row, names)
+                found.append(([(f"public {name}", kind)], batches.wrapped(text), [(question, shares)]))
+    return found
+
+
+@torch.no_grad()
+def answers(model, examples, batches, device, original=None):
+    """What the model says to each held-out question."""
+    model.eval()
+    found = [(labels, batches.example(state, asked), asked) for labels, state, asked in examples]
+    order = sorted(range(len(found)), key=lambda at: len(found[at][1][0][0]))
+    result = []
+    while order:
+        taken = [order.pop()]
+        while order and len(taken) * len(found[taken[0]][1][0][0]) < 24000:
+            taken.append(order.pop())
+        batch = [tensor.to(device) for tensor in data.collated([found[at][1] for at in taken])]
+        fields = [tensor.long() for tensor in batch[:4]]
+        logits = model(*fields, *batch[4:7]).cpu()
+        row = 0
+        for at in taken:
+            labels, _, asked = found[at]
+            for (task, kind), (_, shares) in zip(labels, asked):
+                result.append({"at": at, "task": task, "kind": kind, "logits": [round(value, 5) for value in logits[row, : len(shares)].tolist()], "shares": shares})
+                row += 1
+    result.sort(key=lambda answer: answer["at"])
+    model.train()
+    return result
+
+
+@torch.no_grad()
+def cosines(model, examples, batches, device):
+    """The untuned base as a judge: the option whose text is nearest to the state."""
+    from text import option_texts, plain, reduced
+
+    texts, at = {}, []
+    for _, state, asked in examples:
+        for question, _ in asked:
+            own = [plain(question["ask"]) + " " + text for text in option_texts(question)]
+            for text in (reduced(state), *own):
+                texts.setdefault(text, len(texts))
+            at.append((texts[reduced(state)], [texts[text] for text in own]))
+    ids = batches.tokenizer.many(list(texts))
+    vectors = [None] * len(ids)
+    order = sorted(range(len(ids)), key=lambda one: len(ids[one]))
+    for start in range(0, len(order), 128):
+        part = order[start : start + 128]
+        trees = [(data.tree([[101, *ids[one][:400], 102]], [([], [[]])]), [[1.0]]) for one in part]
+        batch = [tensor.to(device) for tensor in data.collated(trees)]
+        for one, vector in zip(part, model.embedded(*[tensor.long() for tensor in batch[:4]], batch[4]).cpu()):
+            vectors[one] = vector
+    return [[round(float(vectors[state] @ vectors[option]), 4) for option in own] for state, own in at]
+
+
+def main():
+    options = arguments()
+    out = pathlib.Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(options.seed)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = True
+    config, tensors = load(options.base)
+    model = Decider(config, options.dropout)
+    model.load_state_dict(tensors)
+    model.to(device).train()
+
+    folders, _ = data.folders(options.histories, options.held_out.split(","))
+    groups = data.read_histories(folders)
+    sets = data.read_public(options.data, [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz")) if path.name[: -len(".jsonl.xz")] not in public.HELD_OUT]) if options.data else {}
+    batches = data.Batches(groups, sets, options.seed, options.tokens, options.share)
+    batches.tokenizer = data.Tokenizer()
+    examples = held_out(options, batches)
+    print(f"{len(groups)} lines, {sum(map(len, groups))} histories of {[pathlib.Path(f).name for f in folders]}, {len(sets)} sets, {len(examples)} held out", flush=True)
+    nearest = cosines(model, examples, batches, device) if options.cosine else None
+
+    matrices = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim == 2]
+    others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim != 2]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": options.decay}, {"params": others, "weight_decay": 0.0}], lr=options.rate, betas=(0.9, 0.98), fused=device == "cuda")
+    loader = iter(torch.utils.data.DataLoader(batches, batch_size=None, num_workers=options.workers, prefetch_factor=8 if options.workers else None, pin_memory=device == "cuda"))
+    started, sums, seen = time.time(), [0.0, 0, 0.0, 0], 0
+    step = 0
+    while True:
+        progress = max(step / options.steps, (time.time() - started) / options.seconds)
+        if progress >= 1:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
+        Linear.squeezed = progress > options.squeeze_from
+        for turn in range(1 + options.share if sets else 1):
+            batch = [tensor.to(device, non_blocking=True) for tensor in next(loader)]
+            fields = [tensor.long() for tensor in batch[:4]]
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                logits = model(*fields, *batch[4:7])
+            loss = loss_of(logits, batch[7])
+            # The scale of a batch is its number of questions, so that long histories do not count more.
+            loss.mean().backward()
+            seen += len(batch[5])
+            if step % 10 == 0:
+                sums[2 * min(turn, 1)] += loss.mean().item()
+                sums[2 * min(turn, 1) + 1] += 1
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        step += 1
+        if step % 200 == 0:
+            print(f"step {step} {progress:.2f} {time.time() - started:.0f}s questions {seen} loss histories {sums[0] / max(sums[1], 1):.4f} public {sums[2] / max(sums[3], 1):.4f}", flush=True)
+            sums = [0.0, 0, 0.0, 0]
+    print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
+
+    written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).glob("*.jsonl")))
+    config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
+    save(out / "weights.bin", config, {name: tensor for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8")
+    # Judged as it is shipped: with the weights as bytes, and the inputs of every product as bytes.
+    model.load_state_dict(load(out / "weights.bin")[1])
+    Linear.squeezed = True
+    found = answers(model, examples, batches, device)
+    for answer, cosine in zip(found, nearest or []):
+        answer["cosine"] = cosine
+    with open(out / "answers.jsonl", "w") as file:
+        file.writelines(json.dumps(answer) + "\n" for answer in found)
+    text = evaluate.table(found) + "\n" + "\n".join(evaluate.table(evaluate.pooled(found)).splitlines()[2:])
+    print(text, flush=True)
+    (out / "log.txt").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
