@@ -62,7 +62,8 @@ fn answers_are_those_of_the_training_framework() {
 fn an_answer_depends_on_nothing_but_its_question_and_the_state() {
     let state = "Object of type user.\nEvents, oldest first:\n\
         2026-01-01T00:00:01.000000Z message I was charged twice, please refund me.\n";
-    let route = |criteria| question(SignalType::Choice, &serde_json::json!("Which team should answer?"), &criteria);
+    let route =
+        |criteria| question(SignalType::Choice, &serde_json::json!("Which team should answer?"), &criteria);
     let one = route(serde_json::json!({"billing": "charges and refunds", "shipping": "parcels"}));
     let other = route(serde_json::json!({"shipping": "parcels", "billing": "charges and refunds"}));
     let noul = question(SignalType::Noul, &serde_json::json!("Is the user content?"), &Value::Null);
@@ -82,7 +83,8 @@ fn anything_can_be_read() {
     let levels: Vec<String> = (0..9).map(|level| format!("{level} {}", "very ".repeat(200))).collect();
     let many = question(SignalType::Score, &serde_json::json!("How?"), &serde_json::json!(levels));
     let event = "2026-01-01T00:00:01.000000Z event seen {\"a\":1} ".to_owned();
-    for state in ["", "\n", "\u{0}", &"x".repeat(40_000), &format!("{event}{}\n", "é ".repeat(700)).repeat(8)] {
+    for state in ["", "\n", "\u{0}", &"x".repeat(40_000), &format!("{event}{}\n", "é ".repeat(700)).repeat(8)]
+    {
         let findings = judge().findings(state, &[nothing.clone(), long.clone(), many.clone()]);
         assert!(findings.answers.iter().all(Result::is_ok), "{state:.60}");
         let least = u64::try_from(reading::chunks(&judge().words, state).concat().len()).unwrap();
@@ -98,15 +100,30 @@ fn cost() {
     let started = std::time::Instant::now();
     let judge = judge();
     println!("loaded in {:?}", started.elapsed());
-    let defaults: Value =
-        serde_json::from_str(&std::fs::read_to_string(Path::new(FIXTURES).join("../default_signals.json")).unwrap()).unwrap();
-    let long: Vec<Question> = defaults.as_object().unwrap().values().map(|signal| {
-        question(signal["type"].as_str().unwrap().parse().unwrap(), &signal["ask"], &signal["criteria"])
-    }).collect();
+    let defaults: Value = serde_json::from_str(
+        &std::fs::read_to_string(Path::new(FIXTURES).join("../default_signals.json")).unwrap(),
+    )
+    .unwrap();
+    let long: Vec<Question> = defaults
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|signal| {
+            question(signal["type"].as_str().unwrap().parse().unwrap(), &signal["ask"], &signal["criteria"])
+        })
+        .collect();
     let short = [
         question(SignalType::Noul, &serde_json::json!("Is the user about to leave?"), &Value::Null),
-        question(SignalType::Choice, &serde_json::json!("Which team should answer?"), &serde_json::json!({"billing": "charges, refunds", "shipping": "parcels", "other": null})),
-        question(SignalType::Score, &serde_json::json!("How angry are they?"), &serde_json::json!(["calm", "annoyed", "furious"])),
+        question(
+            SignalType::Choice,
+            &serde_json::json!("Which team should answer?"),
+            &serde_json::json!({"billing": "charges, refunds", "shipping": "parcels", "other": null}),
+        ),
+        question(
+            SignalType::Score,
+            &serde_json::json!("How angry are they?"),
+            &serde_json::json!(["calm", "annoyed", "furious"]),
+        ),
     ];
     let line = "2026-01-01T00:00:01.000000Z message I was charged twice and nobody answers, please refund me today.\n";
     for lines in [2, 11, 200] {
@@ -115,7 +132,11 @@ fn cost() {
             let started = std::time::Instant::now();
             let findings = pool.install(|| judge.findings(&state, questions));
             let tokens = reading::chunks(&judge.words, &state).concat().len();
-            println!("{tokens} of {} tokens are state: {:?} on one core", findings.input_tokens, started.elapsed());
+            println!(
+                "{tokens} of {} tokens are state: {:?} on one core",
+                findings.input_tokens,
+                started.elapsed()
+            );
         }
     }
 }
