@@ -11,6 +11,9 @@ use store::{Conn, ledger};
 use crate::histories::History;
 use crate::{Error, Kind, Result, Service};
 
+/// Tokens of one analysis that are believed: a server that makes up its numbers must not empty an account.
+const MAX_TOKENS: u64 = 10_000_000;
+
 /// What an analyzer found, with the answers that could be made of it.
 pub(crate) struct Found {
     pub(crate) answers: Vec<Answer>,
@@ -49,8 +52,8 @@ impl Service {
         Ok(Found {
             answers,
             model: findings.model,
-            input_tokens: findings.input_tokens,
-            output_tokens: findings.output_tokens,
+            input_tokens: findings.input_tokens.min(MAX_TOKENS),
+            output_tokens: findings.output_tokens.min(MAX_TOKENS),
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
     }

@@ -4,8 +4,10 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use model::{Answer, TenantId, Timestamp};
 use store::analyses::{self, Locked, NewAnswer, NewAnswers};
 use store::jobs::{self, Covered, Held};
@@ -39,6 +41,8 @@ pub(crate) struct Conclusion {
     pub(crate) job: Option<HeldJob>,
     /// The version of the queued job that a verdict makes needless.
     pub(crate) covers: Option<i64>,
+    /// Whether the questions are the tenant's signals; a caller's own are not counted by name.
+    pub(crate) asks_signals: bool,
 }
 
 /// What an analysis was about.
@@ -90,12 +94,20 @@ impl Concluder {
 
     /// Writes what follows from an analysis, and returns what became of it once that is durable.
     pub(crate) async fn conclude(&self, conclusion: Arc<Conclusion>) -> Result<Outcome> {
+        self.hand_over(conclusion).await?.await
+    }
+
+    /// Hands an analysis over as soon as there is room, and returns what to wait for.
+    pub(crate) async fn hand_over(
+        &self,
+        conclusion: Arc<Conclusion>,
+    ) -> Result<impl Future<Output = Result<Outcome>>> {
         let (caller, answer) = oneshot::channel();
         let stopping = || Error::new(Kind::NotReady, "the service is stopping");
         let hash = self.hasher.hash_one(conclusion.tenant) % self.lanes.len() as u64;
         let lane = &self.lanes[usize::try_from(hash).unwrap_or(0)];
         lane.send(Waiting { conclusion, caller }).await.map_err(|_| stopping())?;
-        answer.await.map_err(|_| stopping())?
+        Ok(async move { answer.await.map_err(|_| stopping())? })
     }
 }
 
@@ -142,6 +154,13 @@ impl Service {
                     let _ = caller.send(Ok(outcome));
                 }
             }
+            // Whether the commit arrived is not known where the database is gone: to try again could charge twice.
+            Err(error) if error.kind() == Kind::NotReady => {
+                tracing::warn!(cause = error.cause(), "analyses could not be written: {error}");
+                for caller in callers {
+                    let _ = caller.send(Err(Error::new(Kind::NotReady, "the database does not answer")));
+                }
+            }
             // One analysis that cannot be written harms no other: each is tried alone.
             Err(_) if conclusions.len() > 1 => {
                 for (conclusion, caller) in conclusions.iter().zip(callers) {
@@ -159,7 +178,13 @@ impl Service {
         }
     }
 
+    /// A panic over one analysis must not end the writer for all.
     async fn write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
+        let written = AssertUnwindSafe(self.try_write_conclusions(batch)).catch_unwind().await;
+        written.unwrap_or_else(|_| Err(internal("writing analyses panicked")))
+    }
+
+    async fn try_write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
         let (outcomes, consequences) =
             self.store.write("conclude", async |conn: &mut Conn| self.write_batch(conn, batch).await).await?;
         self.follow_up(&consequences);
@@ -234,15 +259,15 @@ impl Service {
         let mut still_held = jobs::still_held(conn, &held).await?.into_iter();
         let outcome = |conclusion: &Arc<Conclusion>| {
             let is_held = conclusion.job.map(|job| (job, still_held.next().unwrap_or(false)));
-            match (is_held, &conclusion.about) {
+            let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, read }| {
+                locked.has(conclusion.tenant, object_id, read.since, read.read_seq)
+            });
+            match (is_held, is_there) {
+                (None | Some((_, true)), true) => Outcome::Written,
+                (None | Some((_, true)), false) => Outcome::Gone,
                 // While a lease lasts nobody else takes the job: it went with its object.
-                (Some((job, false)), _) if now < job.until => Outcome::Gone,
+                (Some((job, false)), false) if now < job.until => Outcome::Gone,
                 (Some((_, false)), _) => Outcome::Late,
-                (_, Some(About { object_id, read })) => {
-                    let is_there = locked.has(conclusion.tenant, object_id, read.since, read.read_seq);
-                    if is_there { Outcome::Written } else { Outcome::Gone }
-                }
-                (_, None) => Outcome::Written,
             }
         };
         Ok(batch.iter().map(outcome).collect())
@@ -250,6 +275,7 @@ impl Service {
 
     fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
         let found = &conclusion.found;
+        let answered = found.answers.iter().filter(|_| conclusion.asks_signals);
         let charge = self.options.tariff_of(&found.model).charge(found.input_tokens, found.output_tokens);
         AnalysisCharge {
             tenant: conclusion.tenant,
@@ -263,7 +289,7 @@ impl Service {
             output_tokens: i64::try_from(found.output_tokens).unwrap_or(i64::MAX),
             batch_id: conclusion.job.and_then(|job| job.bulk_run_id),
             is_sync: conclusion.job.is_none(),
-            signal_keys: found.answers.iter().map(|answer| answer.signal.as_str()).collect(),
+            signal_keys: answered.map(|answer| answer.signal.as_str()).collect(),
         }
     }
 }

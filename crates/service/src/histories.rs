@@ -77,6 +77,28 @@ pub(crate) enum Read {
     NothingAsked,
     /// There is no such object.
     Gone,
+    /// It is long, and others are read with it: it is to be read on its own.
+    Long,
+}
+
+impl History {
+    /// Folds events that were told on their own, where nothing before them is still to be read, so that they can go.
+    pub(crate) fn fold_alone(&mut self, mut summary: Option<Summary>, mut told: Vec<DossierEvent>) {
+        let told_count = i64::try_from(told.len()).unwrap_or(i64::MAX);
+        let before = self.read_seq - told_count;
+        if summary.as_ref().map_or(0, |summary| summary.through_seq) != before {
+            return;
+        }
+        for event in &mut told {
+            event.seq += before;
+        }
+        fold(&mut summary, told.into_iter());
+        if let Some(summary) = &mut summary {
+            summary.state.sample_messages.clear();
+        }
+        self.folded = summary;
+        self.drop_events = true;
+    }
 }
 
 impl Asked {
@@ -128,6 +150,7 @@ impl Service {
         let short: Vec<Stretch<'_>> =
             short.filter(|stretch| stretch.through - stretch.after <= READ_TOGETHER).collect();
         let mut events = analyses::events_of(conn, &short).await?;
+        let reads_many = wanted.len() > 1;
         let mut reads = Vec::with_capacity(wanted.len());
         for (wanted, asked) in wanted.iter().zip(asked) {
             let key = (wanted.tenant, wanted.object_id.to_owned());
@@ -141,8 +164,13 @@ impl Service {
             }
             let known = summaries.remove(&key);
             let stretch = wanted.unread(&subject, known.as_ref());
+            let is_short = stretch.through - stretch.after <= READ_TOGETHER;
+            if !is_short && reads_many {
+                reads.push(Read::Long);
+                continue;
+            }
             let mut folded = known.clone();
-            let recent = if stretch.through - stretch.after <= READ_TOGETHER {
+            let recent = if is_short {
                 let mut recent = events.remove(&key).unwrap_or_default();
                 fold_what_does_not_fit(&mut folded, &mut recent);
                 recent

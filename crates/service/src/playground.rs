@@ -56,7 +56,7 @@ impl Service {
             }
             let read = Self::read_events(object_type, self.told(&events), self.clock.now(), 0, asked);
             let found = self.ask(&read).await.map_err(refusal)?;
-            let charged = self.charge_unrecorded(tenant, found).await?;
+            let charged = self.charge_unrecorded(tenant, found, true).await?;
             let found = &charged.found;
             Ok(PlaygroundVerdict {
                 analyzed: true,
@@ -84,7 +84,7 @@ impl Service {
                 .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
                 .await?;
             let found = self.inquire(&state, &questions).await.map_err(refusal)?;
-            let charged = self.charge_unrecorded(tenant, found).await?;
+            let charged = self.charge_unrecorded(tenant, found, false).await?;
             let found = &charged.found;
             let answers = found.answers.iter().map(|answer| {
                 let question = questions.iter().find(|question| question.key == answer.signal);
@@ -103,8 +103,14 @@ impl Service {
     }
 
     /// Charges what was found about no object, and gives it back.
-    async fn charge_unrecorded(&self, tenant: TenantId, found: Found) -> Result<Arc<Conclusion>> {
-        let conclusion = Arc::new(Conclusion { tenant, found, about: None, job: None, covers: None });
+    async fn charge_unrecorded(
+        &self,
+        tenant: TenantId,
+        found: Found,
+        asks_signals: bool,
+    ) -> Result<Arc<Conclusion>> {
+        let conclusion =
+            Arc::new(Conclusion { tenant, found, about: None, job: None, covers: None, asks_signals });
         self.concluder.conclude(Arc::clone(&conclusion)).await?;
         Ok(conclusion)
     }

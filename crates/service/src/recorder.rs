@@ -103,6 +103,13 @@ impl Writer {
                     let _ = caller.send(Err(error));
                 }
             }
+            // Whether the commit arrived is not known where the database is gone: to try again could record twice.
+            Err(error) if error.kind() == Kind::NotReady => {
+                tracing::warn!(cause = error.cause(), "requests could not be recorded: {error}");
+                for caller in callers {
+                    let _ = caller.send(Err(Error::new(Kind::NotReady, "the database does not answer")));
+                }
+            }
             // One bad request harms no other: each is tried alone.
             Err(_) => {
                 for (entry, caller) in entries.into_iter().zip(callers) {

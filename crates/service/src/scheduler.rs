@@ -1,10 +1,12 @@
 //! The scheduler: claims due analyses, live before bulk and tenants in turn, and runs as many as there are workers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use analyzer::Failure;
+use futures_util::FutureExt as _;
 use model::{TenantId, Timestamp};
 use store::jobs::{self, Claimed, Held, Lease, Priority};
 use store::{Backend, Conn, Heard, ledger};
@@ -37,6 +39,8 @@ enum Prospect {
     Nothing,
     /// Nobody pays for it.
     Unpaid,
+    /// It is to be read on its own.
+    Unread,
 }
 
 pub(crate) struct Scheduler {
@@ -104,7 +108,7 @@ impl Scheduler {
         let claimed = self.claim(now, lease, free).await?;
         // Some but not all places taken: there may be more. None although some are due: another node is taking them.
         let look_again = if claimed.is_empty() || claimed.len() == free { now + POLL } else { now };
-        let reads = self.service.read_claimed(&claimed).await?;
+        let reads = self.service.read_together(&claimed).await;
         for (job, read) in claimed.into_iter().zip(reads) {
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { break };
             let service = Arc::clone(&self.service);
@@ -188,7 +192,19 @@ async fn claim_in_turn(
 }
 
 impl Service {
-    /// Reads what claimed analyses need, together.
+    /// Reads what claimed analyses need, together. Where that fails, each reads for itself: one that cannot be read
+    /// harms no other.
+    async fn read_together(&self, claimed: &[Claimed]) -> Vec<Prospect> {
+        let reason = match AssertUnwindSafe(self.read_claimed(claimed)).catch_unwind().await {
+            Ok(Ok(reads)) => return reads,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it panicked".to_owned(),
+        };
+        warn!(reason, "analyses could not be read together");
+        claimed.iter().map(|_| Prospect::Unread).collect()
+    }
+
+    /// Reads what claimed analyses need.
     async fn read_claimed(&self, claimed: &[Claimed]) -> Result<Vec<Prospect>> {
         let owners: BTreeSet<TenantId> = claimed.iter().map(|job| job.tenant_id).collect();
         self.store
@@ -211,7 +227,8 @@ impl Service {
                     }
                     match reads.next() {
                         Some(Read::Ready(history)) => Prospect::Ready(history),
-                        _ => Prospect::Nothing,
+                        Some(Read::Long) => Prospect::Unread,
+                        Some(Read::NothingAsked | Read::Gone) | None => Prospect::Nothing,
                     }
                 };
                 Ok(claimed.iter().map(prospect).collect())
@@ -222,13 +239,20 @@ impl Service {
     /// Runs one claimed analysis to its end, whatever that is.
     async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, place: OwnedSemaphorePermit) {
         let _under_way = self.running.begin(job.tenant_id);
-        let outcome = match self.analyze_job(job, lease, read, place).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
+        let done = AssertUnwindSafe(self.analyze_job(job, lease, read, place)).catch_unwind().await;
+        let done = match done {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(error)) => {
                 error!(cause = error.cause(), object = job.object_id, "an analysis broke: {error}");
-                "error"
+                self.postpone(job, lease, Failure::Failed(error.into())).await
             }
+            Err(_) => self.postpone(job, lease, Failure::Failed("it panicked".into())).await,
         };
+        let outcome = done.unwrap_or_else(|error| {
+            // Its lease runs out by itself.
+            error!(cause = error.cause(), object = job.object_id, "an analysis cannot be put back: {error}");
+            "error"
+        });
         metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
     }
 
@@ -241,8 +265,15 @@ impl Service {
     ) -> Result<&'static str> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
         let read = match read {
+            Prospect::Unread => {
+                let mut reads = self.read_claimed(std::slice::from_ref(job)).await?;
+                reads.pop().unwrap_or(Prospect::Nothing)
+            }
+            read => read,
+        };
+        let mut read = match read {
             Prospect::Ready(read) => read,
-            Prospect::Nothing => return self.put_away(job, lease).await,
+            Prospect::Nothing | Prospect::Unread => return self.put_away(job, lease).await,
             Prospect::Unpaid => {
                 self.set_aside(job, lease).await?;
                 return Ok("unpaid");
@@ -252,9 +283,8 @@ impl Service {
             Ok(found) => found,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };
-        // The place is the analyzer's: the next analysis begins while this one waits to be written with others.
-        drop(place);
-        self.bell.ring();
+        // It has been read: what waits to be written need not hold it.
+        read.state = String::new();
         let held = HeldJob {
             token: lease.token,
             until: lease.until,
@@ -262,8 +292,13 @@ impl Service {
             bulk_run_id: job.bulk_run_id,
         };
         let about = Some(About { object_id: object_id.to_owned(), read: *read });
-        let conclusion = Conclusion { tenant, found, about, job: Some(held), covers: None };
-        Ok(match self.concluder.conclude(Arc::new(conclusion)).await? {
+        let conclusion =
+            Conclusion { tenant, found, about, job: Some(held), covers: None, asks_signals: true };
+        let written = self.concluder.hand_over(Arc::new(conclusion)).await?;
+        // The place is the analyzer's: the next analysis begins while this one is written with others.
+        drop(place);
+        self.bell.ring();
+        Ok(match written.await? {
             Outcome::Written => "ok",
             Outcome::Gone => "gone",
             Outcome::Late => "late",

@@ -170,6 +170,11 @@ impl Sweeper {
             for (object_id, through) in outdated {
                 self.store
                     .write("sweep_events", async |conn: &mut Conn| {
+                        // Held, so that what is folded is not left to another object of the same name.
+                        let locked = analyses::lock(conn, &[(tenant, object_id.as_str())]).await?;
+                        if locked.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
+                            return Ok(());
+                        }
                         let mut summary = analyses::summary(conn, tenant, &object_id).await?;
                         let after = summary.as_ref().map_or(0, |summary| summary.through_seq);
                         let events = analyses::events_between(

@@ -1,11 +1,12 @@
 //! Verdicts: answers while the caller waits, bounded in number for each tenant over all nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::api::ModerationVerdict;
 use model::{DossierEvent, NewEvent, TenantId};
-use store::{Conn, analyses, jobs, sync_leases};
+use store::{Conn, analyses, jobs, sync_leases, tenants};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
@@ -51,15 +52,18 @@ impl Service {
             let read = match read {
                 Read::Ready(read) => read,
                 Read::NothingAsked => return Ok(verdict),
-                Read::Gone => return Err(Error::new(Kind::NotFound, "the object was deleted")),
+                Read::Gone | Read::Long => return Err(Error::new(Kind::NotFound, "the object was deleted")),
             };
             let found = self.ask(&read).await.map_err(refusal)?;
+            let answers_all = found.answers.len() == read.asked.questions().len();
+            let covers = queued.filter(|_| signals.is_none() && answers_all);
             let conclusion = Arc::new(Conclusion {
                 tenant,
                 found,
                 about: Some(About { object_id: object_id.to_owned(), read: *read }),
                 job: None,
-                covers: queued.filter(|_| signals.is_none()),
+                covers,
+                asks_signals: true,
             });
             self.concluder.conclude(Arc::clone(&conclusion)).await?;
             let found = &conclusion.found;
@@ -88,11 +92,15 @@ impl Service {
 
     /// Only what the request brought.
     async fn read_these(&self, wanted: Wanted<'_>, events: &[NewEvent]) -> Result<Read> {
-        let (asked, subject) = self
+        let (tenant, object_id) = (wanted.tenant, wanted.object_id);
+        let (asked, subject, summary, retentions) = self
             .store
-            .read("verdict_subject", async |conn: &mut Conn| {
-                let asked = Asked::load(conn, wanted.tenant, wanted.which).await?;
-                Ok::<_, Error>((asked, analyses::subject(conn, wanted.tenant, wanted.object_id).await?))
+            .snapshot("verdict_subject", async |conn: &mut Conn| {
+                let asked = Asked::load(conn, tenant, wanted.which).await?;
+                let subject = analyses::subject(conn, tenant, object_id).await?;
+                let summary = analyses::summary(conn, tenant, object_id).await?;
+                let retentions = tenants::retentions(conn, &BTreeSet::from([tenant])).await?;
+                Ok::<_, Error>((asked, subject, summary, retentions))
             })
             .await?;
         let Some(subject) = subject else { return Ok(Read::Gone) };
@@ -100,7 +108,11 @@ impl Service {
             return Ok(Read::NothingAsked);
         }
         let (told, read_seq) = (self.told(events), wanted.through.unwrap_or(subject.event_count));
-        let read = Self::read_events(&subject.object_type, told, subject.first_seen, read_seq, asked);
+        let mut read =
+            Self::read_events(&subject.object_type, told.clone(), subject.first_seen, read_seq, asked);
+        if retentions.get(&tenant).is_some_and(|retention| retention == "after_analysis") {
+            read.fold_alone(summary, told);
+        }
         Ok(Read::Ready(Box::new(read)))
     }
 

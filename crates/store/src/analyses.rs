@@ -333,7 +333,7 @@ pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Locke
         [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
         format!(
             "SELECT tenant_id, object_id, counted_type, risk, first_seen, last_analyzed_at, event_count
-             FROM given JOIN objects USING (tenant_id, object_id) ORDER BY tenant_id, object_id {lock}"
+             FROM given JOIN objects USING (tenant_id, object_id) ORDER BY objects.tenant_id, objects.object_id {lock}"
         ),
     );
     Ok(Locked(rows.into_iter().map(|row| ((row.tenant_id, row.object_id.clone()), row)).collect()))
@@ -376,8 +376,11 @@ pub async fn put_answers(
             current.insert(answer.signal_id, Kept::of(new, answer));
             newer.push((new, answer));
         }
-        let (risk, trust) = questions.place(current.values().map(|kept| (kept.signal_id, kept.value)));
-        places.push(Placed { new, risk, trust });
+        // Without any answer, an object does not count as analyzed.
+        if !current.is_empty() {
+            let (risk, trust) = questions.place(current.values().map(|kept| (kept.signal_id, kept.value)));
+            places.push(Placed { new, risk, trust });
+        }
     }
     upsert(conn, &newer).await?;
     tallies.write(conn, shard).await?;
@@ -494,8 +497,6 @@ pub(crate) async fn uncount(conn: &mut Conn, tenant: TenantId, object_id: &str, 
     let locked = lock(conn, &[(tenant, object_id)]).await?;
     let Some(standing) = locked.standing(tenant, object_id) else { return Ok(false) };
     let change = (-1, -i64::from(standing.last_analyzed_at.is_some()), -i64::from(standing.risk >= HIGH));
-    let counted = (tenant, standing.counted_type.clone());
-    add_object_tallies(conn, &BTreeMap::from([(counted, change)]), shard).await?;
     // Only of signals that still are: nobody reads the counts of others.
     let kept: Vec<(Uuid, String, Option<f64>, Option<String>)> = fetch_all!(
         conn,
@@ -509,7 +510,10 @@ pub(crate) async fn uncount(conn: &mut Conn, tenant: TenantId, object_id: &str, 
     for (signal, kind, value, choice) in &kept {
         tallies.add(tenant, *signal, *value, choice.as_deref(), kind == "noul", -1);
     }
+    // Counters in the order in which analyses take them.
     tallies.write(conn, shard).await?;
+    let counted = (tenant, standing.counted_type.clone());
+    add_object_tallies(conn, &BTreeMap::from([(counted, change)]), shard).await?;
     Ok(true)
 }
 

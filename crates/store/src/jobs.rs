@@ -69,7 +69,7 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Sc
             ("priority", "bigint", |_row| 0_i64),
             ("run_at", "timestamptz", |row| row.1.run_at),
             ("deadline_at", "timestamptz", |row| row.1.deadline_at),
-            ("version", "bigint", |_row| 1_i64),
+            ("version", "bigint", |row| row.1.run_at.micros()),
         ],
         // A job that is claimed, or that was a bulk job, begins a new debounce; another keeps the deadline it has. One
         // that has reached it, or waits after a failure, is not moved any more.
@@ -93,12 +93,13 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Sc
 pub async fn schedule_now(conn: &mut Conn, tenant: TenantId, object_id: &str, now: Timestamp) -> Result<()> {
     execute!(
         conn,
-        "INSERT INTO jobs (tenant_id, object_id, priority, run_at, deadline_at, version) VALUES ($1, $2, 0, $3, $3, 1)
+        "INSERT INTO jobs (tenant_id, object_id, priority, run_at, deadline_at, version) VALUES ($1, $2, 0, $3, $3, $4)
          ON CONFLICT (tenant_id, object_id) DO UPDATE SET priority = 0, signals = NULL, bulk_run_id = NULL,
              version = jobs.version + 1, run_at = excluded.run_at, deadline_at = excluded.deadline_at",
         tenant,
         object_id,
-        now
+        now,
+        now.micros()
     )?;
     wakeups::announce(conn).await
 }
@@ -114,8 +115,8 @@ pub struct BulkAsk {
 
 /// Schedules analyses of a walk, at bulk priority.
 ///
-/// A live job that waits does all that is asked here and stays as it is. One in a worker's hands may have begun before
-/// the walk did, so it is done once more. Two walks of a tenant meet only where one of them asks for everything: they
+/// A live job that waits does all that is asked here and stays, at another version: a verdict that began earlier does not
+/// make it needless. One in a worker's hands may have begun before the walk did, so it is done once more. Two walks of a tenant meet only where one of them asks for everything: they
 /// feed one after the other.
 pub async fn schedule_bulk(
     conn: &mut Conn,
@@ -137,13 +138,12 @@ pub async fn schedule_bulk(
             ("deadline_at", "timestamptz", |_row| now),
             ("signals", "jsonb", |row| row.signals.as_ref().map(Json)),
             ("bulk_run_id", "uuid", |_row| bulk_run_id),
-            ("version", "bigint", |_row| 1_i64),
+            ("version", "bigint", |_row| now.micros()),
         ],
         "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
              signals = NULL,
              bulk_run_id = CASE WHEN jobs.priority = 1 THEN excluded.bulk_run_id END,
-             version = jobs.version + 1
-         WHERE jobs.priority = 1 OR jobs.lease_token IS NOT NULL",
+             version = jobs.version + 1",
     );
     wakeups::announce(conn).await
 }
@@ -260,7 +260,7 @@ pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<bool>>
         ],
         format!(
             "SELECT tenant_id, object_id, lease_token FROM given JOIN jobs USING (tenant_id, object_id, lease_token)
-             ORDER BY tenant_id, object_id {lock}"
+             ORDER BY jobs.tenant_id, jobs.object_id {lock}"
         ),
     );
     let held: HashSet<(TenantId, String, Uuid)> = held.into_iter().collect();

@@ -104,10 +104,15 @@ pub async fn record(
     shard: i64,
 ) -> Result<Vec<Recorded>> {
     let broke = empty_balances(conn, entries, enforcement).await?;
-    let mut outcomes: Vec<Option<Recorded>> = entries
-        .iter()
-        .map(|entry| broke.contains(&entry.tenant).then_some(Recorded::PaymentRequired))
-        .collect();
+    let mut outcomes: Vec<Option<Recorded>> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        outcomes.push(if broke.contains(&entry.tenant) {
+            // What was recorded while there was money is told as before.
+            Some(known_repeat(conn, entry).await?.unwrap_or(Recorded::PaymentRequired))
+        } else {
+            None
+        });
+    }
     settle_keys(conn, entries, &mut outcomes).await?;
     let fresh: Vec<usize> = (0..entries.len()).filter(|index| outcomes[*index].is_none()).collect();
     let counts = upsert_objects(conn, entries, &fresh, shard).await?;
@@ -139,6 +144,21 @@ async fn empty_balances(
         }
     }
     Ok(broke)
+}
+
+/// What a request gets whose key was used before, if it was.
+async fn known_repeat(conn: &mut Conn, entry: &Entry) -> Result<Option<Recorded>> {
+    let Some(idempotency) = &entry.idempotency else { return Ok(None) };
+    let known: Option<(String, String, i64)> = fetch_optional!(
+        conn,
+        "SELECT object_id, kind, accepted FROM idempotency_keys
+         WHERE tenant_id = $1 AND idempotency_key = $2 AND expires_at > $3",
+        entry.tenant,
+        &idempotency.key,
+        entry.received_at
+    )?;
+    Ok(known
+        .map(|(object_id, kind, accepted)| repeated(entry, idempotency.kind, &object_id, &kind, accepted)))
 }
 
 /// Writes the idempotency keys down, and settles the requests whose key was there before.

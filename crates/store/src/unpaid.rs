@@ -47,7 +47,8 @@ pub async fn wake(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> 
              WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2 {}
          )
          UPDATE jobs SET unpaid = FALSE FROM waiting WHERE tenant_id = $1 AND object_id = waiting_object",
-        conn.backend().for_update()
+        // The balance is held, and whoever holds a job may wait for it. The waker comes back for what is passed over.
+        conn.backend().skip_locked()
     );
     let woken = execute!(conn, AssertSqlSafe(statement), tenant, limit)?;
     if woken > 0 {
