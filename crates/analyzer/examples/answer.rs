@@ -21,7 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let analyzer = analyzer(&arguments[1..])?;
     let text = std::fs::read_to_string(path)?;
     let rows = text.lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>()?;
-    let mut answers = stream::iter(rows).map(|row| answered(Arc::clone(&analyzer), row)).buffered(CONCURRENCY);
+    let mut answers =
+        stream::iter(rows).map(|row| answered(Arc::clone(&analyzer), row)).buffered(CONCURRENCY);
     while let Some(row) = answers.next().await {
         #[expect(clippy::print_stdout, reason = "this is what it is for")]
         {

@@ -57,7 +57,11 @@ impl Embedded {
     pub fn new() -> Result<Self, Failure> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let named = |number| format!("embedded-{number}");
-        let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(named).build().map_err(Failure::failed)?;
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(named)
+            .build()
+            .map_err(Failure::failed)?;
         let embedded =
             Self { shared: Arc::default(), pool: Arc::new(pool), permits: Arc::new(Semaphore::new(threads)) };
         let shared = Arc::clone(&embedded.shared);

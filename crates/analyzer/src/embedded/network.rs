@@ -10,7 +10,9 @@ use rayon::prelude::*;
 use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
 use rten_simd::{SimdOp as _, SimdUnaryOp as _};
 use rten_tensor::{Layout as _, NdTensorView};
-use rten_vecmath::{ExtendInit as _, Gelu, MinMax, Normalize, NormalizeOptions, Quantize, Softmax, Sum, SumSquareSub};
+use rten_vecmath::{
+    ExtendInit as _, Gelu, MinMax, Normalize, NormalizeOptions, Quantize, Softmax, Sum, SumSquareSub,
+};
 
 use super::weights::{Broken, Nibbles, Rows, Weights};
 
@@ -87,8 +89,9 @@ impl Network {
             return Err(Broken("distances".to_owned()));
         }
         let distance = |place: usize| bucket(place, PLACES - 1) * heads;
-        let distances =
-            (0..heads).map(|head| (0..2 * PLACES - 1).map(|place| relative[distance(place) + head]).collect()).collect();
+        let distances = (0..heads)
+            .map(|head| (0..2 * PLACES - 1).map(|place| relative[distance(place) + head]).collect())
+            .collect();
         let layer = |number: usize| {
             let name = |part: &str| format!("layers.{number}.{part}");
             let parts = ["query", "key", "value"].map(&name);
@@ -142,8 +145,10 @@ impl Network {
             row += node.len();
             row - node.len()..row
         };
-        let layout =
-            Layout { chunks: chunks.iter().map(&mut place).collect(), options: options.iter().map(&mut place).collect() };
+        let layout = Layout {
+            chunks: chunks.iter().map(&mut place).collect(),
+            options: options.iter().map(&mut place).collect(),
+        };
         let mut x = vec![0.0; row * self.width];
         let tokens = chunks.iter().chain(options).flat_map(|node| node.iter().zip(0..));
         for ((token, place), x) in tokens.zip(x.chunks_exact_mut(self.width)) {
@@ -154,11 +159,16 @@ impl Network {
         for layer in &self.layers {
             self.layer(layer, &layout, &mut x);
         }
-        let first: Vec<f32> =
-            layout.options.iter().flat_map(|option| &x[option.start * self.width..][..self.width]).copied().collect();
+        let first: Vec<f32> = layout
+            .options
+            .iter()
+            .flat_map(|option| &x[option.start * self.width..][..self.width])
+            .copied()
+            .collect();
         let hidden = self.product(&self.head, &first);
         let logit = |hidden: &[f32]| {
-            hidden.iter().zip(&self.logit).map(|(value, weight)| value.tanh() * weight).sum::<f32>() + self.logit_bias
+            hidden.iter().zip(&self.logit).map(|(value, weight)| value.tanh() * weight).sum::<f32>()
+                + self.logit_bias
         };
         hidden.chunks_exact(self.width).map(logit).collect()
     }
@@ -249,7 +259,9 @@ impl Network {
             let scale = ((high - low) / self.levels).max(1e-8);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
             let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0) as u8;
-            bytes.extend_init(|spare| Quantize::new(row, &mut spare[..row.len()], 1.0 / scale, zero).dispatch());
+            bytes.extend_init(|spare| {
+                Quantize::new(row, &mut spare[..row.len()], 1.0 / scale, zero).dispatch()
+            });
             scales.push(scale);
             zeros.push(i32::from(zero));
         }
@@ -262,8 +274,14 @@ impl Network {
         let mut y = Vec::with_capacity(sums.len());
         for ((sums, scale), zero) in sums.chunks_exact(outputs).zip(scales).zip(zeros) {
             let columns = sums.iter().zip(&linear.ones).zip(&linear.scales).zip(&linear.bias);
-            #[expect(clippy::cast_precision_loss, reason = "the sums are below 2^28, and eight bits went in")]
-            y.extend(columns.map(|(((sum, one), column), bias)| (sum - zero * one) as f32 * (scale * column) + bias));
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "the sums are below 2^28, and eight bits went in"
+            )]
+            y.extend(
+                columns
+                    .map(|(((sum, one), column), bias)| (sum - zero * one) as f32 * (scale * column) + bias),
+            );
         }
         y
     }
@@ -284,7 +302,8 @@ impl Linear {
         if values.len() != inputs * scales.len() || bias.len() != scales.len() {
             return Err(Broken(format!("the shape of {names:?}")));
         }
-        let ones = values.chunks_exact(inputs).map(|row| row.iter().map(|value| i32::from(*value)).sum()).collect();
+        let ones =
+            values.chunks_exact(inputs).map(|row| row.iter().map(|value| i32::from(*value)).sum()).collect();
         let matrix = NdTensorView::from_data([scales.len(), inputs], &values[..]);
         Ok(Self { packed: bytes.prepack_b(matrix.transposed()), scales, ones, bias, inputs })
     }
@@ -292,7 +311,10 @@ impl Linear {
 
 impl Norm {
     fn load(weights: &Weights, name: &str) -> Result<Self, Broken> {
-        Ok(Self { weight: weights.floats(&format!("{name}.weight"))?, bias: weights.floats(&format!("{name}.bias"))? })
+        Ok(Self {
+            weight: weights.floats(&format!("{name}.weight"))?,
+            bias: weights.floats(&format!("{name}.bias"))?,
+        })
     }
 
     fn apply(&self, x: &mut [f32], epsilon: f32) {
@@ -324,7 +346,12 @@ fn bucket(to: usize, from: usize) -> usize {
     }
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
     let share = (distance as f32 / exact as f32).ln() / (128.0 / exact as f32).ln();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a few steps")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a few steps"
+    )]
     let far = exact + (share * (half - exact) as f32) as usize;
     side + far.min(half - 1)
 }
@@ -340,7 +367,9 @@ fn scores(queries: NdTensorView<'_, f32, 2>, keys: NdTensorView<'_, f32, 2>, sca
     let mut scores = vec![0.0; queries.size(0) * keys.size(0)];
     let options = GemmOptions { alpha: scale, ..GemmOptions::default() };
     let (a, b) = (GemmInputA::Unpacked(queries), GemmInputB::Unpacked(keys.transposed()));
-    GemmExecutor::<f32>::new().gemm(&mut scores, a, b, options).unwrap_or_else(|error| unreachable!("shapes fit: {error}"));
+    GemmExecutor::<f32>::new()
+        .gemm(&mut scores, a, b, options)
+        .unwrap_or_else(|error| unreachable!("shapes fit: {error}"));
     scores
 }
 

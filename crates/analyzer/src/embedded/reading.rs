@@ -93,16 +93,23 @@ fn reduced(line: &str) -> String {
 }
 
 fn without_seconds(line: &str) -> Cow<'_, str> {
-    let fits = |(letter, pattern): (u8, u8)| if pattern == b'0' { letter.is_ascii_digit() } else { letter == pattern };
+    let fits = |(letter, pattern): (u8, u8)| {
+        if pattern == b'0' { letter.is_ascii_digit() } else { letter == pattern }
+    };
     let is_stamped = line.len() > STAMP.len() && line.bytes().zip(STAMP.bytes()).all(fits);
     if !is_stamped {
         return Cow::Borrowed(line);
     }
     let rest = &line[STAMP.len()..];
     let is_event = ["event", "message"].iter().any(|kind| {
-        rest.strip_prefix(kind).is_some_and(|after| !after.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
+        rest.strip_prefix(kind)
+            .is_some_and(|after| !after.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
     });
-    if is_event { Cow::Owned(format!("{} {} {rest}", &line[..10], &line[11..16])) } else { Cow::Borrowed(line) }
+    if is_event {
+        Cow::Owned(format!("{} {} {rest}", &line[..10], &line[11..16]))
+    } else {
+        Cow::Borrowed(line)
+    }
 }
 
 fn plain(value: &Value) -> String {

@@ -109,7 +109,9 @@ impl Nibbles {
         let (scales, _) = self.scales.as_chunks::<2>();
         let scales = &scales[row * self.columns / GROUP..][..self.columns / GROUP];
         let values = &self.values[row * self.columns / 2..][..self.columns / 2];
-        for ((sum, values), scale) in sum.chunks_exact_mut(GROUP).zip(values.chunks_exact(GROUP / 2)).zip(scales) {
+        for ((sum, values), scale) in
+            sum.chunks_exact_mut(GROUP).zip(values.chunks_exact(GROUP / 2)).zip(scales)
+        {
             // The upper half of a float.
             let scale = f32::from_bits(u32::from(u16::from_le_bytes(*scale)) << 16);
             for (pair, byte) in sum.chunks_exact_mut(2).zip(values) {
