@@ -35,7 +35,7 @@ pub(super) enum Command {
     },
     /// Work balances and usage out anew from the ledger, for every account, and fail where they differ.
     Audit,
-    /// Move every secret in the database from AUSPEX_MASTER_KEY_PREVIOUS to AUSPEX_MASTER_KEY, while no service runs.
+    /// Move every secret in the database from the previous master key to the new one, while no service runs.
     Rekey,
 }
 

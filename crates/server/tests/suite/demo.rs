@@ -28,7 +28,7 @@ fn it_tells_the_whole_story_in_under_a_minute() {
         "is_scammer",
         "A rule acts on answers",
         "Send what happens",
-        "seller/quick-phones",
+        "seller-quick-phones",
         "Read the answers",
         "What the rule did",
         "signature fits",
@@ -42,7 +42,7 @@ fn it_tells_the_whole_story_in_under_a_minute() {
         let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("no {part:?} in its place: {told}"));
         rest = after;
     }
-    assert!(told.contains("fired  seller/") || told.contains("the rule did not fire"), "{told}");
+    assert!(told.contains("fired  seller-") || told.contains("the rule did not fire"), "{told}");
     assert!(!told.contains('✗') && !told.contains("no answers yet"), "{told}");
     assert!(!told.contains('\u{1b}'), "a pipe gets plain text");
 }

@@ -34,7 +34,7 @@ impl Posting {
 /// An honest seller, a dishonest one, and a buyer.
 pub(super) const ACCOUNTS: &[Account] = &[
     Account {
-        id: "seller/harbour-books",
+        id: "seller-harbour-books",
         kind: "seller",
         about: "sells old maps, has for years",
         postings: &[
@@ -47,7 +47,7 @@ pub(super) const ACCOUNTS: &[Account] = &[
         ],
     },
     Account {
-        id: "seller/quick-phones",
+        id: "seller-quick-phones",
         kind: "seller",
         about: "opened two hours ago",
         postings: &[
@@ -68,7 +68,7 @@ pub(super) const ACCOUNTS: &[Account] = &[
         ],
     },
     Account {
-        id: "buyer/1042",
+        id: "buyer-1042",
         kind: "buyer",
         about: "looks for an atlas",
         postings: &[
@@ -84,14 +84,14 @@ pub(super) const ACCOUNTS: &[Account] = &[
 /// Messages that wait for a verdict before they are published.
 pub(super) const VERDICTS: &[(&str, Posting)] = &[
     (
-        "seller/parcel-desk",
+        "seller-parcel-desk",
         Said(
             "Your parcel is held at customs. Confirm your card number and PIN on our page within one hour and pay the fee by \
              gift card, or it is destroyed.",
         ),
     ),
     (
-        "seller/harbour-books",
+        "seller-harbour-books",
         Said("I posted your parcel this morning. The tracking number is in your order."),
     ),
 ];

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 /// The most of a file that is held at once.
-const WINDOW_BYTES: usize = 8 * 1024 * 1024;
+const WINDOW_BYTES: usize = 4 * 1024 * 1024;
 /// The longest line; an ingest request may have 4 MiB.
 const LINE_BYTES: usize = 8 * 1024 * 1024;
 /// The largest request, well below the service's limit.
