@@ -21,7 +21,8 @@ use super::extract;
 /// 502 and 503 the events are recorded all the same: do not send them again.
 #[utoipa::path(post, path = "/v1/objects/{object_id}/events", tag = "objects",
     params(
-        ("object_id" = String, Path, description = "Your own id of the object, 1 to 255 characters."),
+        ("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object, 1 to 255 characters."),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
          description = "A repeat with the same key records nothing again; remembered 24 hours."),
     ),
@@ -65,7 +66,8 @@ pub(super) async fn ingest(
 /// Deprecated: the same as `POST /v1/objects/{object_id}/events`.
 #[utoipa::path(post, path = "/v1/objects/{object_id}/ingest", tag = "objects",
     params(
-        ("object_id" = String, Path, description = "Your own id of the object, 1 to 255 characters."),
+        ("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object, 1 to 255 characters."),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
          description = "A repeat with the same key records nothing again; remembered 24 hours."),
     ),
@@ -91,7 +93,8 @@ pub(super) async fn ingest_alias(
 ///
 /// Up to 200, newest first; none for an object that does not exist.
 #[utoipa::path(get, path = "/v1/objects/{object_id}/events", tag = "objects",
-    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object.")), responses(
     (status = 200, body = EventList),
     (status = 400, description = "The id cannot be one.", body = Error),
 ))]

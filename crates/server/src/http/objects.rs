@@ -76,7 +76,8 @@ pub(super) async fn list(
 
 /// Read an object's answers.
 #[utoipa::path(get, path = "/v1/objects/{object_id}", tag = "objects",
-    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object.")), responses(
     (status = 200, body = ObjectAnalysis, headers(("X-Cache" = String, description = "`HIT` or `MISS`."))),
     (status = 400, description = "The id cannot be one.", body = Error),
     (status = 404, description = "There is no such object.", body = Error),
@@ -95,7 +96,8 @@ pub(super) async fn read(
 ///
 /// Removes its events, answers, summary and queued work. The ledger keeps its lines.
 #[utoipa::path(delete, path = "/v1/objects/{object_id}", tag = "objects",
-    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object.")), responses(
     (status = 204, description = "Deleted."),
     (status = 400, description = "The id cannot be one.", body = Error),
     (status = 404, description = "There is no such object.", body = Error),
@@ -111,7 +113,8 @@ pub(super) async fn delete(
 
 /// Read what is known of an object beside its answers.
 #[utoipa::path(get, path = "/v1/objects/{object_id}/state", tag = "objects",
-    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object.")), responses(
     (status = 200, body = ObjectState),
     (status = 400, description = "The id cannot be one.", body = Error),
 ))]
@@ -127,7 +130,8 @@ pub(super) async fn state(
 ///
 /// Runs at live priority.
 #[utoipa::path(post, path = "/v1/objects/{object_id}/analyze", tag = "objects",
-    params(("object_id" = String, Path, description = "Your own id of the object.")), responses(
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id of the object.")), responses(
     (status = 202, body = AnalyzeScheduled),
     (status = 400, description = "The id cannot be one.", body = Error),
     (status = 404, description = "The object has no events.", body = Error),

@@ -96,6 +96,7 @@ pub(super) async fn yaml() -> impl IntoResponse {
 pub(super) fn finished(mut document: OpenApi) -> OpenApi {
     describe_answers(&mut document);
     for (path, item) in &mut document.paths.paths {
+        name_operations(path, item);
         for operation in operations(item) {
             if path.starts_with("/v1/") {
                 refuse(operation, "401", "The credential is missing, invalid, expired or revoked.");
@@ -130,6 +131,24 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
         }
     }
     document
+}
+
+/// Names each operation by its method and its path: handlers of several nouns share a name, operations may not.
+fn name_operations(path: &str, item: &mut PathItem) {
+    let words = path.trim_start_matches("/v1").split(|letter: char| !letter.is_ascii_alphanumeric());
+    let noun = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
+    let named = [
+        ("get", &mut item.get),
+        ("put", &mut item.put),
+        ("post", &mut item.post),
+        ("patch", &mut item.patch),
+        ("delete", &mut item.delete),
+    ];
+    for (method, operation) in named {
+        if let Some(operation) = operation {
+            operation.operation_id = Some(format!("{method}_{noun}"));
+        }
+    }
 }
 
 /// An answer that its handler says nothing of is described by what its body is.
