@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::bulk::{self, insert_many};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::{Conn, Result, wakeups};
+use crate::{Backend, Conn, Result, wakeups};
 
 /// A delivery to be queued.
 #[derive(Clone, Debug)]
@@ -351,13 +351,7 @@ pub async fn claim(
 /// Writes down what became of attempts; says which of them were still held by their lease.
 pub async fn settle(conn: &mut Conn, settled: &[Settled]) -> Result<Vec<Uuid>> {
     // Each database has its own way to take a table of values; see `bulk`.
-    const TEXT: &str = "UPDATE webhook_deliveries SET status = settled.status, attempts = attempts + 1,
-             run_after = settled.run_after, last_status_code = settled.status_code, last_error = settled.error,
-             last_response = settled.response, delivered_at = settled.delivered_at, lease_token = NULL, lease_until = NULL
-         FROM settled
-         WHERE webhook_deliveries.tenant_id = settled.tenant AND webhook_deliveries.delivery_id = settled.delivery
-           AND webhook_deliveries.lease_token = settled.token
-         RETURNING webhook_deliveries.delivery_id";
+    let text = settle_text(conn.backend());
     const COLUMNS: &str =
         "(tenant, delivery, token, status, run_after, status_code, error, response, delivered_at)";
     let mut held: Vec<(Uuid,)> = Vec::new();
@@ -371,14 +365,14 @@ pub async fn settle(conn: &mut Conn, settled: &[Settled]) -> Result<Vec<Uuid>> {
                     values.push_bind(row.error.as_deref()).push_bind(row.response.as_deref());
                     values.push_bind(row.delivered_at);
                 });
-                query.push(") ").push(TEXT);
+                query.push(") ").push(&text);
                 held.extend(query.build_query_as::<(Uuid,)>().fetch_all(connection.native()).await?);
             }
         }
         Conn::Postgres(connection) if !settled.is_empty() => {
             let text = format!(
                 "WITH settled {COLUMNS} AS (SELECT * FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[],
-                     $5::timestamptz[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[])) {TEXT}"
+                     $5::timestamptz[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[])) {text}"
             );
             held = sqlx::query_as(AssertSqlSafe(text))
                 .bind(settled.iter().map(|row| row.tenant).collect::<Vec<_>>())
@@ -396,6 +390,25 @@ pub async fn settle(conn: &mut Conn, settled: &[Settled]) -> Result<Vec<Uuid>> {
         Conn::Postgres(_) => {}
     }
     Ok(held.into_iter().map(|(delivery,)| delivery).collect())
+}
+
+/// Updates deliveries out of a table of values called `settled`. Public for the test that looks at its plan.
+pub fn settle_text(backend: Backend) -> String {
+    // A plus keeps SQLite from making an index of the values and reading every delivery there is, which it thinks best
+    // from some number of values on.
+    let plus = match backend {
+        Backend::Sqlite => "+",
+        Backend::Postgres => "",
+    };
+    format!(
+        "UPDATE webhook_deliveries SET status = settled.status, attempts = attempts + 1,
+             run_after = settled.run_after, last_status_code = settled.status_code, last_error = settled.error,
+             last_response = settled.response, delivered_at = settled.delivered_at, lease_token = NULL, lease_until = NULL
+         FROM settled
+         WHERE webhook_deliveries.tenant_id = {plus}settled.tenant AND webhook_deliveries.delivery_id = {plus}settled.delivery
+           AND webhook_deliveries.lease_token = {plus}settled.token
+         RETURNING webhook_deliveries.delivery_id"
+    )
 }
 
 /// Puts a delivery back that was claimed and not sent; it uses up no attempt.

@@ -6,9 +6,11 @@ use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use store::deliveries::{self, Lease, NewDelivery};
 use store::webhooks::{self, Circuit, Endpoint};
-use store::{Conn, Store};
-use testkit::{TestDatabase, on_both};
+use store::{Conn, Database, Store};
+use testkit::{Backend, TestDatabase, on_both, play};
 use uuid::Uuid;
+
+use crate::migrated;
 
 on_both!(endpoints_come_in_turn, a_settled_delivery_is_settled_once);
 
@@ -136,4 +138,21 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
         .await
         .unwrap();
     store.close().await;
+}
+/// SQLite is free to read all deliveries and look each of them up among the values; with a long backlog that is fatal.
+#[test]
+fn settling_many_does_not_read_all() {
+    play(Backend::Sqlite, async |database: &TestDatabase| {
+        let Database::Sqlite { readers, .. } = migrated(database).await else { panic!("not SQLite") };
+        let text = deliveries::settle_text(Backend::Sqlite);
+        for rows in [1, 4, 16, 64, 256] {
+            let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; rows].join(", ");
+            let columns = "tenant, delivery, token, status, run_after, status_code, error, response, delivered_at";
+            let explain = format!("EXPLAIN QUERY PLAN WITH settled ({columns}) AS (VALUES {values}) {text}");
+            let plan: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
+            let steps: Vec<&str> = plan.iter().map(|step| step.3.as_str()).collect();
+            assert!(steps.iter().any(|step| step.starts_with("SEARCH webhook_deliveries")), "{rows}: {steps:?}");
+        }
+    });
 }
