@@ -41,7 +41,7 @@ def option_texts(question):
 
 
 class Tokenizer:
-    def __init__(self, vocabulary=pathlib.Path(__file__).parent / "vocabulary.txt"):
+    def __init__(self, vocabulary=pathlib.Path(__file__).parents[1] / "crates/analyzer/src/embedded/vocabulary.txt"):
         self.inner = BertWordPieceTokenizer(str(vocabulary), lowercase=True)
 
     def many(self, texts):
