@@ -132,6 +132,7 @@ impl Service {
 
     /// The newest events of an object; none of one that does not exist.
     pub async fn events(&self, tenant: TenantId, object_id: &str) -> Result<EventList> {
+        event::check_object_id(object_id).map_err(Error::bad_request)?;
         let events = self
             .store
             .read("events", async |conn| objects::events(conn, tenant, object_id, MAX_LISTED_EVENTS).await)
@@ -150,6 +151,7 @@ impl Service {
 
     /// What is known of an object beside its answers; empty for one that does not exist.
     pub async fn object_state(&self, tenant: TenantId, object_id: &str) -> Result<ObjectState> {
+        event::check_object_id(object_id).map_err(Error::bad_request)?;
         self.store
             .read("object_state", async |conn: &mut Conn| {
                 let object = objects::find(conn, tenant, object_id).await?;

@@ -105,7 +105,11 @@ pub(super) async fn playground(
 /// Ask questions about a state.
 ///
 /// The wire format of typed decision models. Nothing is recorded; it is charged, and counted as a synchronous analysis.
-#[utoipa::path(post, path = "/v1/systemone", tag = "signals", request_body = SystemOneRequest, responses(
+#[utoipa::path(post, path = "/v1/systemone", tag = "signals",
+    request_body(content = SystemOneRequest, example = json!({
+        "state": "The seller asks to be paid in gift cards.",
+        "questions": {"scam": {"type": "noul", "instructions": "Is this a scam?"}},
+    })), responses(
     (status = 200, body = SystemOneResponse),
     (status = 402, description = "The prepaid balance is empty.", body = Error),
     (status = 502, description = "The analyzer failed.", body = Error),
