@@ -82,7 +82,8 @@ async fn an_import_that_was_killed_goes_on_and_nothing_is_there_twice(target: &T
     for number in 0..events {
         let content = format!("{number} {}", "x".repeat(13_000));
         let event = json!({"object_id": objects[number % 3], "type": "message", "content": content});
-        text += &format!("{event}\n");
+        text += &event.to_string();
+        text.push('\n');
     }
     std::fs::write(&file, text).unwrap();
     let total = async || {
