@@ -136,7 +136,11 @@ impl Service {
     pub async fn delete_webhook(&self, tenant: TenantId, endpoint: Uuid) -> Result<()> {
         let deleted = self
             .store
-            .write("delete_webhook", async |conn: &mut Conn| webhooks::delete(conn, tenant, endpoint).await)
+            .write("delete_webhook", async |conn: &mut Conn| {
+                // Locked, so that an edit finds it whole or gone.
+                tenants::lock(conn, tenant).await?;
+                webhooks::delete(conn, tenant, endpoint).await
+            })
             .await?;
         if !deleted {
             return Err(no_such_endpoint());
