@@ -128,6 +128,8 @@ impl Service {
                 Ok::<_, Error>(edited)
             })
             .await?;
+        // What was claimed for it goes out as it is now, or not at all.
+        self.board.recall(endpoint);
         self.courier_bell.ring();
         Ok(record(edited))
     }
@@ -145,6 +147,8 @@ impl Service {
         if !deleted {
             return Err(no_such_endpoint());
         }
+        self.board.recall(endpoint);
+        self.courier_bell.ring();
         // They are out of sight already; there may be very many, and nobody has to wait for them. What is left after a
         // crash is swept.
         let store = self.store.clone();
