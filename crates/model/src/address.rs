@@ -57,14 +57,14 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
     })
 }
 
-/// The IPv4 address that an IPv6 address leads to: mapped, compatible, translated (NAT64, also within a network) or 6to4.
+/// The IPv4 address that an IPv6 address leads to: mapped, compatible, translated (NAT64) or 6to4. Translation within a
+/// network (64:ff9b:1::/48) is not among them: where the address stands is up to that network, so all of it is refused.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x64, 0xff9b, 1, _, _, _, high, low]
         | [0x2002, high, low, ..] => Some(v4(high, low)),
         _ => None,
     }
@@ -136,7 +136,11 @@ mod tests {
             ("::ffff:169.254.169.254", "link-local"),
             ("::ffff:0:10.0.0.1", "private"),
             ("64:ff9b::10.0.0.1", "private"),
-            ("64:ff9b:1::192.168.0.1", "private"),
+            // Wherever a network puts the IPv4 address within its own translation prefix.
+            ("64:ff9b:1::192.168.0.1", "reserved"),
+            ("64:ff9b:1::8.8.8.8", "reserved"),
+            ("64:ff9b:1:a00:0:100:808:808", "reserved"),
+            ("64:ff9b:1:ffff:7f:0:108:808", "reserved"),
             ("2002:7f00:1::", "loopback"),
             ("2001:0:53aa:64c::1", "reserved"),
             ("2001:db8::1", "reserved"),

@@ -4,7 +4,7 @@
 //! A delivery that is claimed is held by a lease; whatever happens to this process, it is due again when that ends.
 
 mod attempt;
-mod board;
+pub(crate) mod board;
 mod settlement;
 
 use std::collections::HashSet;
@@ -66,9 +66,10 @@ impl Courier {
     pub(crate) fn new(service: Arc<Service>) -> Self {
         // Bounded by what the board holds.
         let (ended, outcomes) = unbounded_channel();
+        let board = Arc::clone(&service.board);
         Self {
             service,
-            board: Arc::default(),
+            board,
             tasks: TaskTracker::new(),
             ended,
             outcomes,
@@ -132,6 +133,8 @@ impl Courier {
     }
 
     fn gather(&mut self) {
+        let recalled = self.board.take_recalled();
+        self.unsettled.extend(recalled.into_iter().map(|parcel| Outcome { parcel, attempt: None }));
         while self.unsettled.len() < MAX_SETTLED
             && let Ok(outcome) = self.outcomes.try_recv()
         {
@@ -203,10 +206,9 @@ impl Courier {
         let (service, board, ended) =
             (Arc::clone(&self.service), Arc::clone(&self.board), self.ended.clone());
         self.tasks.spawn(async move {
-            while let Some(parcel) = board.next(endpoint) {
-                // A lease that ends before the attempt would let another send the same delivery beside us.
-                let in_time = service.clock.now() + service.options.webhook_timeout <= parcel.lease.until;
-                let attempt = if in_time {
+            let mut sender = Sender { board: &board, endpoint, ended: &ended, is_done: false };
+            while let Some(parcel) = sender.next() {
+                let attempt = if service.may_send(&parcel).await {
                     let started = Instant::now();
                     let attempt = service.attempt(&parcel).await;
                     let took = started.elapsed();
@@ -223,6 +225,33 @@ impl Courier {
             }
             service.courier_bell.ring();
         });
+    }
+}
+
+/// A task that sends. One that panics leaves its place to others like one that ends, and gives back what it would have
+/// sent; the delivery in its hands is due again when the lease ends.
+struct Sender<'a> {
+    board: &'a Board,
+    endpoint: Uuid,
+    ended: &'a UnboundedSender<Outcome>,
+    is_done: bool,
+}
+
+impl Sender<'_> {
+    fn next(&mut self) -> Option<Parcel> {
+        let next = self.board.next(self.endpoint);
+        self.is_done = next.is_none();
+        next
+    }
+}
+
+impl Drop for Sender<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            for parcel in self.board.abandon(self.endpoint) {
+                let _ = self.ended.send(Outcome { parcel, attempt: None });
+            }
+        }
     }
 }
 
@@ -249,17 +278,18 @@ async fn claim_in_turn(
     conn: &mut Conn,
     service: &Service,
     board: &Board,
-    served: Uuid,
+    after: Uuid,
     now: Timestamp,
     lease: Lease,
 ) -> Result<(Claims, Vec<Uuid>)> {
-    let turns = in_turn(conn, served, now).await?;
+    let turns = in_turn(conn, after, now).await?;
     let endpoints: Vec<(Uuid, i64)> =
         turns.iter().map(|turn| (turn.endpoint_id, turn.consecutive_failures)).collect();
     let rooms = board.rooms(&endpoints);
-    // Also those for which there was no room have had their turn: others come after them.
-    let served = turns.last().map_or(served, |turn| turn.endpoint_id);
-    let mut claims = Claims { parcels: Vec::new(), served, is_full: turns.len() == TURNS, next: now + POLL };
+    let claimed_at = Instant::now();
+    let is_full = turns.len() == TURNS;
+    let mut claims = Claims { parcels: Vec::new(), served: after, is_full, next: now + POLL };
+    let mut served = None;
     let mut failing = Vec::new();
     for (turn, mut room) in turns.iter().zip(rooms) {
         if room == 0 {
@@ -287,9 +317,22 @@ async fn claim_in_turn(
         if turn.consecutive_failures > 0 {
             failing.push(turn.endpoint_id);
         }
-        let parcel = |delivery| Parcel { destination: Arc::clone(&destination), delivery, lease, is_probe };
+        if !claimed.is_empty() {
+            served = Some(turn.endpoint_id);
+        }
+        let parcel = |delivery| Parcel {
+            destination: Arc::clone(&destination),
+            delivery,
+            lease,
+            is_probe,
+            claimed: claimed_at,
+        };
         claims.parcels.push((turn.endpoint_id, claimed.into_iter().map(parcel).collect()));
     }
+    // The next round begins after the last one that got something: those for whom no room was left come first then. With
+    // room for none of these, it is others' turn.
+    let looked_at = turns.last().map(|turn| turn.endpoint_id);
+    claims.served = served.or(looked_at).unwrap_or(after);
     if turns.is_empty() {
         claims.next = next_look(conn, now).await?;
     }
@@ -303,5 +346,6 @@ fn destination(service: &Service, turn: &Turn) -> Result<Destination> {
         endpoint_id: turn.endpoint_id,
         url: turn.url.parse().map_err(internal)?,
         secret: String::from_utf8(secret).map_err(internal)?,
+        updated_at: turn.updated_at,
     })
 }

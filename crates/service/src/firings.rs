@@ -2,7 +2,8 @@
 //!
 //! Rules go by what stands after the analysis, not by what it found: an older analysis does not replace newer answers.
 //! A rule that cannot be read against the signals as they are now (one is off or gone, or an option of it) is at rest: it
-//! does not match and it forgets nothing, so that it fires neither now nor when the signal comes back as it was.
+//! does not match and it forgets nothing, so that it fires neither now nor when the signal is turned on again. Where a
+//! signal is deleted or changes its type, its answers are gone, and the rules that name it start afresh.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

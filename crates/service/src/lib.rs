@@ -97,6 +97,7 @@ use self::bell::Bell;
 use self::bulk_runs::Feeder;
 use self::concluder::Concluder;
 use self::delivery::Courier;
+use self::delivery::board::Board;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
 use self::outbound::Outbound;
@@ -142,6 +143,8 @@ pub struct Service {
     feeder_bell: Bell,
     /// Rung when deliveries were queued or a receiver is to be tried again.
     courier_bell: Bell,
+    /// Deliveries that this process has claimed.
+    board: Arc<Board>,
     /// Whether this process sends deliveries.
     delivers_here: AtomicBool,
     /// Rung when a limit on events is set.
@@ -288,6 +291,7 @@ impl Service {
             bell,
             feeder_bell: Bell::default(),
             courier_bell: Bell::default(),
+            board: Arc::default(),
             delivers_here: AtomicBool::new(false),
             sweeper_bell: Bell::default(),
         });

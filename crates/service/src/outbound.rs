@@ -148,7 +148,7 @@ impl Outbound {
         self.guard.check_literal(url).map_err(|objection| OutboundError::Refused(objection.0))?;
         let request = self.client.post(url.clone()).headers(headers).body(body);
         let exchange = async {
-            let response = request.send().await.map_err(|error| failure(&error))?;
+            let response = request.send().await.map_err(failure)?;
             read(response).await
         };
         tokio::time::timeout(deadline, exchange).await.unwrap_or(Err(OutboundError::Timeout))
@@ -162,7 +162,7 @@ async fn read(mut response: Response) -> std::result::Result<Reply, OutboundErro
     let mut kept = Vec::new();
     let mut length = 0;
     while length < READ_BYTES
-        && let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))?
+        && let Some(chunk) = response.chunk().await.map_err(failure)?
     {
         length += chunk.len();
         kept.extend_from_slice(&chunk[..chunk.len().min(KEPT_BYTES - kept.len())]);
@@ -197,9 +197,12 @@ impl Guard {
     fn check_address(&self, host: &str, address: IpAddr) -> std::result::Result<(), Objection> {
         match objection(address) {
             Some(why) if !self.allow_private => {
-                let is =
-                    if host == address.to_string() { String::new() } else { format!(" is {address}, which") };
-                Err(Objection(format!("{host}{is} is {why} and is not called")))
+                if host == address.to_string() {
+                    return Err(Objection(format!("{host} is {why} and is not called")));
+                }
+                // What names mean inside our network is not for strangers to know.
+                tracing::debug!(host, %address, why, "a name leads to an address that is not called");
+                Err(Objection(format!("{host} leads to a private address and is not called")))
             }
             _ => Ok(()),
         }
@@ -235,12 +238,13 @@ impl Resolve for Guard {
     }
 }
 
-/// What went wrong, in words for whoever owns the receiver.
-fn failure(error: &reqwest::Error) -> OutboundError {
+/// What went wrong, in words for whoever owns the receiver. Without the URL, which may be a credential.
+fn failure(error: reqwest::Error) -> OutboundError {
+    let error = error.without_url();
     if error.is_timeout() {
         return OutboundError::Timeout;
     }
-    let mut deepest: &dyn StdError = error;
+    let mut deepest: &dyn StdError = &error;
     while let Some(cause) = deepest.source() {
         deepest = cause;
         if let Some(Objection(reason)) = cause.downcast_ref() {

@@ -1,10 +1,10 @@
 //! Signals: the questions of an account, as their owner writes them.
 
 use model::api::{Signal, SignalInput, SignalList};
-use model::condition::{MAX_KEY, is_key};
+use model::condition::{Condition, MAX_KEY, is_key};
 use model::{Question, TenantId};
 use serde_json::value::RawValue;
-use store::{Conn, signals, tenants};
+use store::{Conn, rules, signals, tenants};
 
 use crate::bulk_runs::no_such_signal;
 use crate::{Error, Result, Service, internal};
@@ -72,6 +72,7 @@ impl Service {
         let Some(before) = before else { return Ok(()) };
         if before.signal_id != after.signal_id {
             signals::forget_tallies(conn, tenant, before.signal_id).await?;
+            self.forget_standings(conn, tenant, &before.key).await?;
             self.rerank_all(conn, tenant).await
         } else if before.enabled != after.enabled {
             // Objects are sorted and flagged by the answers of enabled signals alone.
@@ -79,6 +80,22 @@ impl Service {
         } else {
             Ok(())
         }
+    }
+
+    /// Has every rule that names a signal start afresh: with its answers gone, no condition over them holds any more, and
+    /// the next yes is a turn. The tenant is locked by the caller.
+    async fn forget_standings(&self, conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
+        let now = self.clock.now();
+        for rule in rules::of_tenant(conn, tenant).await? {
+            let names_it =
+                Condition::parse(&rule.condition).is_ok_and(|condition| condition.keys().contains(&key));
+            if names_it {
+                rules::retire(conn, tenant, rule.condition_id, now).await?;
+                let condition_id = self.random.id(now);
+                rules::update(conn, &rules::Rule { condition_id, ..rule }).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes a signal; its answers are out of sight at once, and swept in the background.
@@ -89,6 +106,7 @@ impl Service {
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 signals::delete(conn, tenant, key).await?;
                 signals::forget_tallies(conn, tenant, signal.signal_id).await?;
+                self.forget_standings(conn, tenant, key).await?;
                 self.rerank_all(conn, tenant).await
             })
             .await?;

@@ -128,6 +128,8 @@ impl Service {
                 Ok::<_, Error>(edited)
             })
             .await?;
+        // What was claimed for it goes out as it is now, or not at all.
+        self.board.recall(endpoint);
         self.courier_bell.ring();
         Ok(record(edited))
     }
@@ -136,11 +138,17 @@ impl Service {
     pub async fn delete_webhook(&self, tenant: TenantId, endpoint: Uuid) -> Result<()> {
         let deleted = self
             .store
-            .write("delete_webhook", async |conn: &mut Conn| webhooks::delete(conn, tenant, endpoint).await)
+            .write("delete_webhook", async |conn: &mut Conn| {
+                // Locked, so that an edit finds it whole or gone.
+                tenants::lock(conn, tenant).await?;
+                webhooks::delete(conn, tenant, endpoint).await
+            })
             .await?;
         if !deleted {
             return Err(no_such_endpoint());
         }
+        self.board.recall(endpoint);
+        self.courier_bell.ring();
         // They are out of sight already; there may be very many, and nobody has to wait for them. What is left after a
         // crash is swept.
         let store = self.store.clone();

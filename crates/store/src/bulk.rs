@@ -48,6 +48,13 @@ pub(crate) fn given_values_text(columns: &[(&str, &str)]) -> String {
     format!("WITH given ({}) AS (", names.join(", "))
 }
 
+/// The statement that follows the given rows, for SQLite. A cross join is taken in the order written, and a plus keeps an
+/// index of the given rows from being made: from some number of rows on it would rather read a whole table than look each
+/// row up.
+pub(crate) fn after_given(statement: &str) -> String {
+    statement.replace("given JOIN", "given CROSS JOIN").replace(" = given.", " = +given.")
+}
+
 /// Inserts rows and returns what the statement's tail asks for:
 /// `insert_many!(RowType; conn, &rows, "table", [("column", "type on PostgreSQL", |row| row.value), …], "ON CONFLICT … RETURNING …")`.
 macro_rules! insert_many {
@@ -98,7 +105,7 @@ macro_rules! with_rows {
                     query.push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
-                    query.push(") ").push($statement);
+                    query.push(") ").push($crate::bulk::after_given(&$statement));
                     returned.extend(query.build_query_as::<$row_type>().fetch_all(held.native()).await?);
                 }
                 returned

@@ -4,7 +4,7 @@ use model::{TenantId, Timestamp};
 use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
-use crate::bulk::{self, insert_many};
+use crate::bulk::{self, insert_many, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::{Backend, Conn, Result, wakeups};
 
@@ -112,6 +112,8 @@ pub struct Turn {
     pub consecutive_failures: i64,
     /// The end of a rest, which has passed.
     pub resting_until: Option<Timestamp>,
+    /// When it was last edited.
+    pub updated_at: Timestamp,
 }
 
 /// A delivery that a worker holds.
@@ -127,6 +129,17 @@ pub struct Claimed {
     pub attempts: i64,
     /// Attempts before it is given up.
     pub max_attempts: i64,
+}
+
+/// A delivery and the lease that it was claimed under.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The delivery.
+    pub delivery_id: Uuid,
+    /// The lease.
+    pub token: Uuid,
 }
 
 /// What became of an attempt.
@@ -284,7 +297,7 @@ pub async fn turns(conn: &mut Conn, after: Uuid, now: Timestamp, limit: i64) -> 
         conn,
         turns!(
             "SELECT known.tenant_id, known.endpoint_id, known.url, known.secret, known.consecutive_failures, \
-                    known.resting_until \
+                    known.resting_until, known.updated_at \
              FROM (SELECT endpoint_id FROM turns \
                    WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = turns.endpoint_id \
                             AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2)) = 1 \
@@ -348,6 +361,42 @@ pub async fn claim(
     )
 }
 
+/// Whether a delivery is still to be sent as it was claimed: it is there and held by its lease, and its endpoint is
+/// enabled and was not edited since.
+pub async fn is_current(conn: &mut Conn, held: Held, endpoint_updated_at: Timestamp) -> Result<bool> {
+    let found: Option<(i64,)> = fetch_optional!(
+        conn,
+        "SELECT CAST(1 AS bigint) FROM webhook_deliveries AS delivery
+         JOIN webhook_endpoints AS known
+           ON known.tenant_id = delivery.tenant_id AND known.endpoint_id = delivery.endpoint_id
+         WHERE delivery.tenant_id = $1 AND delivery.delivery_id = $2 AND delivery.lease_token = $3
+           AND known.enabled AND known.updated_at = $4",
+        held.tenant,
+        held.delivery_id,
+        held.token,
+        endpoint_updated_at
+    )?;
+    Ok(found.is_some())
+}
+
+/// Locks deliveries until the transaction ends, in one order everywhere, so that no two processes wait for each other's.
+/// SQLite has one writer at a time.
+pub async fn lock(conn: &mut Conn, deliveries: &[Held]) -> Result<()> {
+    if matches!(conn, Conn::Sqlite(_)) {
+        return Ok(());
+    }
+    with_rows!(
+        (Uuid,);
+        conn,
+        deliveries,
+        [("tenant", "uuid", |row| row.tenant), ("delivery", "uuid", |row| row.delivery_id)],
+        "SELECT delivery_id FROM webhook_deliveries
+         JOIN given ON webhook_deliveries.tenant_id = given.tenant AND webhook_deliveries.delivery_id = given.delivery
+         ORDER BY webhook_deliveries.tenant_id, webhook_deliveries.delivery_id FOR UPDATE OF webhook_deliveries",
+    );
+    Ok(())
+}
+
 /// Writes down what became of attempts; says which of them were still held by their lease.
 pub async fn settle(conn: &mut Conn, settled: &[Settled]) -> Result<Vec<Uuid>> {
     // Each database has its own way to take a table of values; see `bulk`.
@@ -402,8 +451,10 @@ pub fn settle_text(backend: Backend) -> String {
     };
     format!(
         "UPDATE webhook_deliveries SET status = settled.status, attempts = attempts + 1,
-             run_after = settled.run_after, last_status_code = settled.status_code, last_error = settled.error,
-             last_response = settled.response, delivered_at = settled.delivered_at, lease_token = NULL, lease_until = NULL
+             run_after = settled.run_after, last_error = settled.error,
+             last_status_code = coalesce(settled.status_code, last_status_code),
+             last_response = coalesce(settled.response, last_response), delivered_at = settled.delivered_at,
+             lease_token = NULL, lease_until = NULL
          FROM settled
          WHERE webhook_deliveries.tenant_id = {plus}settled.tenant AND webhook_deliveries.delivery_id = {plus}settled.delivery
            AND webhook_deliveries.lease_token = {plus}settled.token
@@ -411,16 +462,22 @@ pub fn settle_text(backend: Backend) -> String {
     )
 }
 
-/// Puts a delivery back that was claimed and not sent; it uses up no attempt.
-pub async fn release(conn: &mut Conn, tenant: TenantId, delivery: Uuid, token: Uuid) -> Result<()> {
-    execute!(
+/// Puts deliveries back that were claimed and not sent; that uses up no attempt.
+pub async fn release(conn: &mut Conn, unsent: &[Held]) -> Result<()> {
+    with_rows!(
+        (Uuid,);
         conn,
+        unsent,
+        [
+            ("tenant", "uuid", |row| row.tenant),
+            ("delivery", "uuid", |row| row.delivery_id),
+            ("token", "uuid", |row| row.token),
+        ],
         "UPDATE webhook_deliveries SET status = 'pending', lease_token = NULL, lease_until = NULL
-         WHERE tenant_id = $1 AND delivery_id = $2 AND lease_token = $3",
-        tenant,
-        delivery,
-        token
-    )?;
+         FROM given
+         WHERE webhook_deliveries.tenant_id = given.tenant AND webhook_deliveries.delivery_id = given.delivery
+           AND webhook_deliveries.lease_token = given.token",
+    );
     Ok(())
 }
 
@@ -435,17 +492,35 @@ pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
     )
 }
 
-/// Removes up to `most` deliveries of an endpoint that is gone.
+/// Removes up to `most` deliveries of an endpoint that is gone. Those that somebody else holds at the moment stay for
+/// the next time.
 pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, most: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND delivery_id IN (
-             SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2
-             ORDER BY status, delivery_id LIMIT $3)",
-        tenant,
-        endpoint,
-        most
-    )
+    let statement = format!(
+        "WITH dropped AS MATERIALIZED (
+             SELECT delivery_id AS dropped_delivery FROM webhook_deliveries
+             WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY status, delivery_id LIMIT $3 {}
+         )
+         DELETE FROM webhook_deliveries
+         WHERE tenant_id = $1 AND delivery_id IN (SELECT dropped_delivery FROM dropped)",
+        conn.backend().skip_locked()
+    );
+    execute!(conn, AssertSqlSafe(statement), tenant, endpoint, most)
+}
+
+/// Removes the deliveries about an object.
+pub async fn drop_of_object(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<()> {
+    // Locked in the order of `lock` first.
+    let statement = format!(
+        "WITH dropped AS MATERIALIZED (
+             SELECT delivery_id AS dropped_delivery FROM webhook_deliveries
+             WHERE tenant_id = $1 AND object_id = $2 ORDER BY delivery_id {}
+         )
+         DELETE FROM webhook_deliveries
+         WHERE tenant_id = $1 AND delivery_id IN (SELECT dropped_delivery FROM dropped)",
+        conn.backend().for_update()
+    );
+    execute!(conn, AssertSqlSafe(statement), tenant, object_id)?;
+    Ok(())
 }
 
 /// Endpoints of a tenant that are gone and still have deliveries. Each endpoint is one step, however much it has.
@@ -478,16 +553,15 @@ pub async fn drop_ended(
     before: Timestamp,
     most: i64,
 ) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND delivery_id IN (
-             SELECT delivery_id FROM webhook_deliveries
+    let statement = format!(
+        "WITH dropped AS MATERIALIZED (
+             SELECT delivery_id AS dropped_delivery FROM webhook_deliveries
              WHERE tenant_id = $1 AND status = $2 AND delivery_id < $3 AND coalesce(delivered_at, run_after) < $4
-             ORDER BY delivery_id LIMIT $5)",
-        tenant,
-        status,
-        made_before,
-        before,
-        most
-    )
+             ORDER BY delivery_id LIMIT $5 {}
+         )
+         DELETE FROM webhook_deliveries
+         WHERE tenant_id = $1 AND delivery_id IN (SELECT dropped_delivery FROM dropped)",
+        conn.backend().skip_locked()
+    );
+    execute!(conn, AssertSqlSafe(statement), tenant, status, made_before, before, most)
 }

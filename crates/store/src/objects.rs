@@ -8,7 +8,7 @@ use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
 use crate::database::{execute, fetch_all, fetch_optional};
-use crate::{Conn, Result, analyses, grams};
+use crate::{Conn, Result, analyses, deliveries, grams};
 
 /// An object as lists show it.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
@@ -354,12 +354,13 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
         "DELETE FROM answers WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM rule_states WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM rule_firings WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2",
+        // Messages before the firings that they report: whoever sends them takes the rows in this order.
         "DELETE FROM outbox WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM rule_firings WHERE tenant_id = $1 AND object_id = $2",
     ] {
         execute!(conn, text, tenant, object_id)?;
     }
+    deliveries::drop_of_object(conn, tenant, object_id).await?;
     grams::remove(conn, tenant, object_id).await?;
     Ok(true)
 }

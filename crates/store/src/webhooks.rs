@@ -164,7 +164,8 @@ pub async fn end_rest(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Ti
     Ok(ended == 1)
 }
 
-/// Takes the right to try a receiver whose rest is over, until `until`: false when another has it.
+/// Takes the right to try a receiver whose rest is over, until `until`: false when another has it, or has the endpoint in
+/// its hands at the moment. Whoever waited here while holding other endpoints could wait for ever.
 pub async fn take_probe(
     conn: &mut Conn,
     tenant: TenantId,
@@ -172,15 +173,16 @@ pub async fn take_probe(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<bool> {
-    let taken = execute!(
-        conn,
-        "UPDATE webhook_endpoints SET resting_until = $4
-         WHERE tenant_id = $1 AND endpoint_id = $2 AND resting_until <= $3",
-        tenant,
-        endpoint,
-        now,
-        until
-    )?;
+    let statement = format!(
+        "WITH rested AS MATERIALIZED (
+             SELECT endpoint_id AS rested_endpoint FROM webhook_endpoints
+             WHERE tenant_id = $1 AND endpoint_id = $2 AND resting_until <= $3 {}
+         )
+         UPDATE webhook_endpoints SET resting_until = $4
+         WHERE tenant_id = $1 AND endpoint_id IN (SELECT rested_endpoint FROM rested)",
+        conn.backend().skip_locked()
+    );
+    let taken = execute!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint, now, until)?;
     Ok(taken == 1)
 }
 

@@ -41,8 +41,8 @@ pub(super) async fn list(
 /// looked at after every analysis and every verdict. Without a cooldown it fires when the condition turns true for an
 /// object; with one it fires at most once in that time, and again after it while the condition stays true.
 ///
-/// A rule that names a signal which is deleted or disabled does not match until the signal is back, and remembers
-/// meanwhile where it stood.
+/// A rule that names a signal which is disabled does not match until the signal is back, and remembers meanwhile where it
+/// stood. Where a signal is deleted or changes its type, the rules that name it start afresh.
 #[utoipa::path(post, path = "/v1/rules", tag = "rules", request_body = RuleCreate, responses(
     (status = 201, description = "Made.", body = Rule),
     (status = 409, description = "The account has 200 rules.", body = Error),

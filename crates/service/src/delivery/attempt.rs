@@ -1,12 +1,13 @@
 //! One attempt of a delivery: signed, posted, judged.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::webhook::{sign, wait_after};
 use model::{TenantId, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use store::deliveries::{Claimed, Lease, Settled};
+use store::Conn;
+use store::deliveries::{self, Claimed, Held, Lease, Settled};
 use url::Url;
 use uuid::Uuid;
 
@@ -15,6 +16,8 @@ use crate::outbound::{OutboundError, Reply};
 
 /// The longest that a receiver can ask to be left alone: it cannot hold a delivery for ever.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
+/// What waited for longer than this since it was claimed is looked at once more before it is sent.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// Where deliveries go, and what they are signed with.
 pub(super) struct Destination {
@@ -22,6 +25,8 @@ pub(super) struct Destination {
     pub(super) endpoint_id: Uuid,
     pub(super) url: Url,
     pub(super) secret: String,
+    /// When the endpoint was last edited.
+    pub(super) updated_at: Timestamp,
 }
 
 /// A delivery in this process's hands.
@@ -31,6 +36,8 @@ pub(super) struct Parcel {
     pub(super) lease: Lease,
     /// Whether it is to show how a receiver is that has failed too often.
     pub(super) is_probe: bool,
+    /// Since when it is in our hands.
+    pub(super) claimed: Instant,
 }
 
 /// What became of a parcel.
@@ -66,7 +73,36 @@ enum Failure {
     Permanent,
 }
 
+impl Parcel {
+    pub(super) fn held(&self) -> Held {
+        Held {
+            tenant: self.destination.tenant,
+            delivery_id: self.delivery.delivery_id,
+            token: self.lease.token,
+        }
+    }
+}
+
 impl Service {
+    /// Whether a parcel may be sent as it is. Its lease must outlast the attempt, or else another would send the same
+    /// delivery beside us; and if it has waited, its object or its endpoint may be gone or changed.
+    pub(super) async fn may_send(&self, parcel: &Parcel) -> bool {
+        if self.clock.now() + self.options.webhook_timeout > parcel.lease.until {
+            return false;
+        }
+        if parcel.claimed.elapsed() <= FRESH {
+            return true;
+        }
+        let (held, updated_at) = (parcel.held(), parcel.destination.updated_at);
+        let current = self.store.read("delivery_is_current", async |conn: &mut Conn| {
+            deliveries::is_current(conn, held, updated_at).await
+        });
+        current.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot tell whether a webhook delivery is still to be sent");
+            false
+        })
+    }
+
     /// Makes one attempt.
     pub(super) async fn attempt(&self, parcel: &Parcel) -> Attempt {
         let destination = &parcel.destination;

@@ -1,8 +1,9 @@
 //! What this process holds in its hands: for each endpoint a lane of claimed deliveries and the tasks that send them.
 //!
 //! How much a lane may hold depends on how its receiver does: one that is well gets many at a time, and if it is quick the
-//! next ones are claimed ahead; one that is new gets few, one that fails gets one. And those that are new, like those that
-//! fail, share a part of all places only. So receivers that never answer take little of what others need.
+//! next ones are claimed ahead, the more the longer it does well; one that is new gets few, one that fails gets one. And
+//! those that are new, those that are slow and those that fail each share a part of all places only. So receivers that
+//! answer late or never take little of what others need.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,9 +16,11 @@ use super::attempt::Parcel;
 /// Requests under way at a time, to all receivers together. Each is a socket, of which a process has about a thousand.
 const PLACES: usize = 384;
 /// How many of them are for receivers that have not shown yet how they are.
-const NEW_PLACES: usize = PLACES / 2;
-/// And for those that fail.
-const SICK_PLACES: usize = PLACES / 4;
+const NEW_PLACES: usize = PLACES / 4;
+/// For those that answer well and late.
+const SLOW_PLACES: usize = PLACES * 3 / 8;
+/// And for those that fail. A quarter is left for receivers that are well, whatever the others do.
+const SICK_PLACES: usize = PLACES / 8;
 /// Requests under way at a time to one receiver that is well.
 const WELL: usize = 8;
 /// To one that is new.
@@ -26,7 +29,7 @@ const NEW: usize = 2;
 const SICK: usize = 1;
 /// Failures in a row after which a receiver is not well.
 const TOLERATED: i64 = 1;
-/// Deliveries are claimed ahead for about this long.
+/// Deliveries are claimed ahead for about this long. Receivers that take longer for one of them are slow.
 const AHEAD: Duration = Duration::from_millis(250);
 /// The most that one lane holds.
 const MAX_DEPTH: usize = 512;
@@ -37,7 +40,11 @@ const REMEMBERED: usize = 1_000;
 
 /// The lanes of all endpoints.
 #[derive(Default)]
-pub(super) struct Board(Mutex<HashMap<Uuid, Lane>>);
+pub(crate) struct Board {
+    lanes: Mutex<HashMap<Uuid, Lane>>,
+    /// What was taken out of lanes and is to be given back.
+    recalled: Mutex<Vec<Parcel>>,
+}
 
 /// What is held of one endpoint.
 #[derive(Default)]
@@ -51,12 +58,15 @@ struct Lane {
     failures: i64,
     /// How long an attempt takes, smoothed.
     pace: Duration,
+    /// How much may be held: one more for each success, so that it doubles while all go well, and half for each failure.
+    earned: usize,
 }
 
 /// How a receiver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Well,
+    Slow,
     New,
     Sick,
 }
@@ -65,6 +75,8 @@ impl Lane {
     fn health(&self) -> Health {
         if self.failures > TOLERATED {
             Health::Sick
+        } else if self.is_proven && self.pace > AHEAD {
+            Health::Slow
         } else if self.is_proven {
             Health::Well
         } else {
@@ -74,7 +86,7 @@ impl Lane {
 
     fn max_senders(&self) -> usize {
         match self.health() {
-            Health::Well => WELL,
+            Health::Well | Health::Slow => WELL,
             Health::New => NEW,
             Health::Sick => SICK,
         }
@@ -83,7 +95,7 @@ impl Lane {
     /// How much more to claim while its receiver is well.
     fn wanted(&self) -> usize {
         let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
-        let depth = usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(WELL).clamp(WELL, MAX_DEPTH);
+        let depth = usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(WELL).min(self.earned).max(WELL);
         // Half-full is full enough: few large claims cost less than many small ones.
         if self.held() * 2 > depth { 0 } else { depth - self.held() }
     }
@@ -97,6 +109,8 @@ impl Lane {
 #[derive(Default)]
 struct Load {
     busy: usize,
+    /// By receivers that are slow.
+    slow: usize,
     /// By receivers that are new.
     new: usize,
     /// By receivers that fail.
@@ -116,6 +130,7 @@ impl Load {
         self.busy += senders;
         match lane.health() {
             Health::Well => {}
+            Health::Slow => self.slow += senders,
             Health::New => self.new += senders,
             Health::Sick => self.sick += senders,
         }
@@ -126,6 +141,7 @@ impl Load {
         let free = PLACES.saturating_sub(self.busy);
         match lane.health() {
             Health::Well => free,
+            Health::Slow => free.min(SLOW_PLACES.saturating_sub(self.slow)),
             Health::New => free.min(NEW_PLACES.saturating_sub(self.new)),
             Health::Sick => free.min(SICK_PLACES.saturating_sub(self.sick)),
         }
@@ -140,7 +156,7 @@ impl Load {
 impl Board {
     fn lanes(&self) -> MutexGuard<'_, HashMap<Uuid, Lane>> {
         // No lane has a half-done state that a panic elsewhere could leave behind.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many deliveries may be claimed of each of these endpoints, of which is known how often they failed in a row;
@@ -200,8 +216,10 @@ impl Board {
             lane.pace = if lane.is_proven { (lane.pace * 7 + took) / 8 } else { took };
             lane.is_proven = true;
             lane.failures = 0;
+            lane.earned = (lane.earned.max(WELL) + 1).min(MAX_DEPTH);
             return Vec::new();
         }
+        lane.earned /= 2;
         lane.failures = lane.failures.saturating_add(1);
         if lane.failures <= TOLERATED {
             return Vec::new();
@@ -210,15 +228,43 @@ impl Board {
         lane.waiting.drain(..).collect()
     }
 
+    /// Forgets a task that did not end by itself. Returns what nobody is left to send.
+    pub(super) fn abandon(&self, endpoint: Uuid) -> Vec<Parcel> {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(&endpoint) else { return Vec::new() };
+        lane.senders = lane.senders.saturating_sub(1);
+        if lane.senders == 0 { lane.waiting.drain(..).collect() } else { Vec::new() }
+    }
+
+    /// Takes back what was claimed for an endpoint that is edited or gone, and is not being sent yet.
+    pub(crate) fn recall(&self, endpoint: Uuid) {
+        if let Some(lane) = self.lanes().get_mut(&endpoint) {
+            self.recalled().extend(lane.waiting.drain(..));
+        }
+    }
+
+    /// What was taken back since the last time.
+    pub(super) fn take_recalled(&self) -> Vec<Parcel> {
+        std::mem::take(&mut *self.recalled())
+    }
+
+    fn recalled(&self) -> MutexGuard<'_, Vec<Parcel>> {
+        self.recalled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives back everything that is not being sent.
     pub(super) fn clear(&self) -> Vec<Parcel> {
-        self.lanes().values_mut().flat_map(|lane| lane.waiting.drain(..)).collect()
+        let mut back: Vec<Parcel> =
+            self.lanes().values_mut().flat_map(|lane| lane.waiting.drain(..)).collect();
+        back.extend(self.take_recalled());
+        back
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Instant;
 
     use model::{TenantId, Timestamp};
     use store::deliveries::{Claimed, Lease};
@@ -232,6 +278,7 @@ mod tests {
             endpoint_id: Uuid::nil(),
             url: "http://example.com/".parse().unwrap(),
             secret: String::new(),
+            updated_at: Timestamp::from_seconds(0),
         });
         let parcel = |_| Parcel {
             destination: Arc::clone(&destination),
@@ -244,6 +291,7 @@ mod tests {
             },
             lease: Lease { token: Uuid::nil(), until: Timestamp::from_seconds(0) },
             is_probe: false,
+            claimed: Instant::now(),
         };
         (0..count).map(parcel).collect()
     }
@@ -261,6 +309,10 @@ mod tests {
         assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
         assert_eq!(board.rooms(&one), [0]);
         assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
+        assert_eq!(board.rooms(&one), [WELL + 1 - NEW], "one success earns little");
+        for _ in 0..MAX_DEPTH {
+            assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
+        }
         assert_eq!(board.rooms(&one), [MAX_DEPTH - NEW]);
         assert_eq!(board.put(id(1), parcels(MAX_DEPTH - NEW)), WELL - NEW);
         // One failure among many successes is nothing; two in a row give back what was claimed ahead.
@@ -270,6 +322,31 @@ mod tests {
             assert!(board.next(id(1)).is_none());
         }
         assert_eq!(board.rooms(&one), [SICK]);
+        // Well again, it does not get at once what it had.
+        board.learn(id(1), true, Duration::from_millis(1));
+        assert!(board.rooms(&one)[0] <= MAX_DEPTH / 4 + 1);
+    }
+
+    #[test]
+    fn what_is_recalled_is_not_sent() {
+        let board = Board::default();
+        assert_eq!(board.put(id(1), parcels(5)), NEW);
+        assert!(board.next(id(1)).is_some());
+        board.recall(id(1));
+        board.recall(id(2));
+        assert_eq!(board.take_recalled().len(), 4);
+        assert!(board.take_recalled().is_empty());
+        assert!(board.next(id(1)).is_none());
+    }
+
+    #[test]
+    fn a_task_that_is_lost_leaves_its_place() {
+        let board = Board::default();
+        assert_eq!(board.put(id(1), parcels(5)), NEW);
+        assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
+        assert!(board.abandon(id(1)).is_empty(), "the other one goes on");
+        assert_eq!(board.abandon(id(1)).len(), 3);
+        assert_eq!(board.rooms(&[(id(1), 0)]), [NEW]);
     }
 
     #[test]
@@ -309,11 +386,16 @@ mod tests {
         assert_eq!(fill(&board, &sick), SICK_PLACES);
         let new: Vec<(Uuid, i64)> = (400..800).map(|number| (id(number), 0)).collect();
         assert_eq!(fill(&board, &new), NEW_PLACES);
+        let slow: Vec<(Uuid, i64)> = (2_000..2_100).map(|number| (id(number), 0)).collect();
+        for (endpoint, _) in &slow {
+            board.learn(*endpoint, true, Duration::from_secs(5));
+        }
+        assert_eq!(fill(&board, &slow), SLOW_PLACES);
         let well = id(1_000);
         board.learn(well, true, Duration::from_millis(5));
-        let rooms = board.rooms(&[(id(1_001), 0), (id(1_002), 5), (well, 0)]);
-        assert!(rooms[..2] == [0, 0] && rooms[2] > WELL, "{rooms:?}");
-        assert_eq!(board.put(well, parcels(rooms[2])), WELL);
+        let rooms = board.rooms(&[(id(1_001), 0), (id(1_002), 5), (slow[99].0, 0), (well, 0)]);
+        assert!(rooms[..3] == [0, 0, 0] && rooms[3] > WELL, "{rooms:?}");
+        assert_eq!(board.put(well, parcels(rooms[3])), WELL);
     }
 
     #[test]

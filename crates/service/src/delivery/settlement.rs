@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::webhook::rest_after;
 use model::{TenantId, Timestamp};
+use store::deliveries::Held;
 use store::webhooks::{self, Circuit};
 use store::{Conn, deliveries};
 use tracing::{debug, info};
@@ -51,10 +52,11 @@ impl Service {
         outcomes: &[Outcome],
         troubled: &HashSet<Uuid>,
     ) -> Result<Settlement> {
-        for outcome in outcomes.iter().filter(|outcome| outcome.attempt.is_none()) {
-            let (parcel, tenant) = (&outcome.parcel, outcome.parcel.destination.tenant);
-            deliveries::release(conn, tenant, parcel.delivery.delivery_id, parcel.lease.token).await?;
-        }
+        let all: Vec<Held> = outcomes.iter().map(|outcome| outcome.parcel.held()).collect();
+        deliveries::lock(conn, &all).await?;
+        let unsent = outcomes.iter().filter(|outcome| outcome.attempt.is_none());
+        let unsent: Vec<Held> = unsent.map(|outcome| outcome.parcel.held()).collect();
+        deliveries::release(conn, &unsent).await?;
         let sent: Vec<Sent<'_>> = outcomes
             .iter()
             .filter_map(|outcome| Some((&outcome.parcel, outcome.attempt.as_ref()?)))

@@ -225,15 +225,19 @@ async fn a_rule_whose_signal_is_gone_rests(stage: &Scripted) {
     assert_eq!(key.call(stage, Method::DELETE, "/v1/signals/is_scammer", &Value::Null).await.status, 204);
     fires(stage, &key, &[(0.95, 1)]).await;
     put_signal(stage, &key, "is_scammer", &json!({"type": "noul", "instructions": "Is it?"})).await;
-    // Back, and not asked yet: an object without an answer does not match, so that the next yes is a turn.
-    stage.analyzer.then(Turn::Answer(0.95));
-    let body = json!({"events": [event("x")], "wait": true, "signals": ["trust_score"]});
-    assert_eq!(ingest(stage, &key, "user_1", &body).await.status, 200);
+    // Back without an answer: an object that has none does not match, so that the next yes is a turn, whether or not
+    // something was analyzed in between.
     fires(stage, &key, &[(0.95, 2), (0.95, 2)]).await;
+    assert_eq!(key.call(stage, Method::DELETE, "/v1/signals/is_scammer", &Value::Null).await.status, 204);
+    put_signal(stage, &key, "is_scammer", &json!({"type": "noul", "instructions": "Is it?"})).await;
+    fires(stage, &key, &[(0.95, 3), (0.95, 3)]).await;
     // Of another type, the condition has no meaning.
     let scale = json!({"type": "choice", "instructions": "Is it?", "criteria": {"a": null, "b": null}});
     put_signal(stage, &key, "is_scammer", &scale).await;
-    fires(stage, &key, &[(0.95, 2)]).await;
+    fires(stage, &key, &[(0.95, 3)]).await;
+    // And of its own type again, it is asked anew.
+    put_signal(stage, &key, "is_scammer", &json!({"type": "noul", "instructions": "Is it?"})).await;
+    fires(stage, &key, &[(0.95, 4), (0.95, 4)]).await;
 }
 
 async fn a_rule_whose_option_is_gone_rests(stage: &Scripted) {
