@@ -147,12 +147,16 @@ fn settling_many_does_not_read_all() {
         let text = deliveries::settle_text(Backend::Sqlite);
         for rows in [1, 4, 16, 64, 256] {
             let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; rows].join(", ");
-            let columns = "tenant, delivery, token, status, run_after, status_code, error, response, delivered_at";
+            let columns =
+                "tenant, delivery, token, status, run_after, status_code, error, response, delivered_at";
             let explain = format!("EXPLAIN QUERY PLAN WITH settled ({columns}) AS (VALUES {values}) {text}");
             let plan: Vec<(i64, i64, i64, String)> =
                 sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
             let steps: Vec<&str> = plan.iter().map(|step| step.3.as_str()).collect();
-            assert!(steps.iter().any(|step| step.starts_with("SEARCH webhook_deliveries")), "{rows}: {steps:?}");
+            assert!(
+                steps.iter().any(|step| step.starts_with("SEARCH webhook_deliveries")),
+                "{rows}: {steps:?}"
+            );
         }
     });
 }
