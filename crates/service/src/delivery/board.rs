@@ -95,7 +95,8 @@ impl Lane {
     /// How much more to claim while its receiver is well.
     fn wanted(&self) -> usize {
         let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
-        let depth = usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(WELL).min(self.earned).max(WELL);
+        let depth =
+            usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(WELL).min(self.earned).max(WELL);
         // Half-full is full enough: few large claims cost less than many small ones.
         if self.held() * 2 > depth { 0 } else { depth - self.held() }
     }
