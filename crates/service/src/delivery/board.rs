@@ -16,10 +16,10 @@ use super::attempt::Parcel;
 /// Requests under way at a time, to all receivers together. Each is a socket, of which a process has about a thousand.
 const PLACES: usize = 384;
 /// How many of them are for receivers that have not shown yet how they are.
-const NEW_PLACES: usize = PLACES / 4;
+const NEW_PLACES: usize = PLACES / 2;
 /// For those that answer well and late.
-const SLOW_PLACES: usize = PLACES * 3 / 8;
-/// And for those that fail. A quarter is left for receivers that are well, whatever the others do.
+const SLOW_PLACES: usize = PLACES / 4;
+/// And for those that fail. The last eighth is left for receivers that are well, whatever the others do.
 const SICK_PLACES: usize = PLACES / 8;
 /// Requests under way at a time to one receiver that is well.
 const WELL: usize = 8;
@@ -217,7 +217,7 @@ impl Board {
             lane.pace = if lane.is_proven { (lane.pace * 7 + took) / 8 } else { took };
             lane.is_proven = true;
             lane.failures = 0;
-            lane.earned = (lane.earned.max(WELL) + 1).min(MAX_DEPTH);
+            lane.earned = (lane.earned.max(2 * WELL) + 1).min(MAX_DEPTH);
             return Vec::new();
         }
         lane.earned /= 2;
@@ -310,7 +310,7 @@ mod tests {
         assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
         assert_eq!(board.rooms(&one), [0]);
         assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
-        assert_eq!(board.rooms(&one), [WELL + 1 - NEW], "one success earns little");
+        assert_eq!(board.rooms(&one), [2 * WELL + 1 - NEW], "one success earns little");
         for _ in 0..MAX_DEPTH {
             assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
         }
