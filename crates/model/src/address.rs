@@ -58,7 +58,7 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
 }
 
 /// The IPv4 address that an IPv6 address leads to: mapped, compatible, translated (NAT64) or 6to4. Translation within a
-/// network (64:ff9b:1::/48) is not among them: where the address stands is up to that network, so all of it is refused.
+/// network (`64:ff9b:1::/48`) is not among them: where the address stands is up to that network, so all of it is refused.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
     match address.segments() {

@@ -185,15 +185,19 @@ impl Service {
     }
 
     async fn try_write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
+        // Before as well as after: whoever sees the commit must not be shown what was remembered before it.
+        self.forget_objects(batch);
         let (outcomes, consequences) =
             self.store.write("conclude", async |conn: &mut Conn| self.write_batch(conn, batch).await).await?;
+        self.forget_objects(batch);
         self.follow_up(&consequences);
-        for about in
-            batch.iter().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
-        {
-            self.cache.forget(about.0, &about.1.object_id);
-        }
         Ok(outcomes)
+    }
+
+    fn forget_objects(&self, batch: &[Arc<Conclusion>]) {
+        for (tenant, object_id) in objects(batch) {
+            self.cache.forget(tenant, object_id);
+        }
     }
 
     async fn write_batch(

@@ -400,9 +400,9 @@ pub async fn lock(conn: &mut Conn, deliveries: &[Held]) -> Result<()> {
 /// Writes down what became of attempts; says which of them were still held by their lease.
 pub async fn settle(conn: &mut Conn, settled: &[Settled]) -> Result<Vec<Uuid>> {
     // Each database has its own way to take a table of values; see `bulk`.
-    let text = settle_text(conn.backend());
     const COLUMNS: &str =
         "(tenant, delivery, token, status, run_after, status_code, error, response, delivered_at)";
+    let text = settle_text(conn.backend());
     let mut held: Vec<(Uuid,)> = Vec::new();
     match conn {
         Conn::Sqlite(connection) => {

@@ -156,6 +156,7 @@ async fn what_is_left_out_has_a_default(app: &App) {
     assert_eq!((&rule["name"], &rule["enabled"]), (&json!("is_scammer > 0.9"), &json!(true)));
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of refusals")]
 async fn a_refusal_says_where(app: &App) {
     let key = account(app, "ann@example.com").await;
     let whens = [
