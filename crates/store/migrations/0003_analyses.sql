@@ -76,7 +76,7 @@ CREATE TABLE jobs (
 ) STRICT;
 -- Claiming takes tenants in turn: it skips from tenant to tenant along the first index. The second tells when to wake, and how much waits for how long.
 CREATE INDEX jobs_due_by_tenant ON jobs (priority, tenant_id, due_at);
-CREATE INDEX jobs_due ON jobs (priority, due_at);
+CREATE INDEX jobs_due ON jobs (due_at, priority);
 CREATE INDEX jobs_unpaid ON jobs (tenant_id, object_id) WHERE unpaid;
 
 -- A walk over all objects of a tenant (re-analyze all, backfill, putting objects in their place after a change of

@@ -222,11 +222,7 @@ pub async fn claim(
 
 /// When the next job is due, or the next lease ends.
 pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    let (due,): (Option<Timestamp>,) = fetch_one!(
-        conn,
-        "SELECT min(due_at) FROM (SELECT min(due_at) AS due_at FROM jobs WHERE priority = 0
-                                  UNION ALL SELECT min(due_at) FROM jobs WHERE priority = 1) AS due"
-    )?;
+    let (due,): (Option<Timestamp>,) = fetch_one!(conn, "SELECT min(due_at) FROM jobs")?;
     Ok(due)
 }
 

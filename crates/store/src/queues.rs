@@ -1,6 +1,7 @@
 //! How much waits in each queue and for how long: what an operator watches. Every read follows an index and is bounded.
 
 use model::Timestamp;
+use uuid::Uuid;
 
 use crate::database::fetch_one;
 use crate::jobs::Priority;
@@ -35,7 +36,9 @@ pub async fn backlog(conn: &mut Conn, priority: Priority, now: Timestamp) -> Res
 pub async fn deliveries(conn: &mut Conn) -> Result<i64> {
     let (waiting,): (i64,) = fetch_one!(
         conn,
-        "SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE status IN ('pending', 'delivering') LIMIT $1) AS waiting",
+        "SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries
+                               WHERE status IN ('pending', 'delivering') AND endpoint_id >= $1 LIMIT $2) AS waiting",
+        Uuid::nil(),
         COUNT_LIMIT
     )?;
     Ok(waiting)

@@ -54,16 +54,13 @@ const HOT_PATHS: &[(&str, &str)] = &[
         "next tenant with jobs",
         "SELECT tenant_id FROM jobs WHERE priority = $1 AND tenant_id > $2 ORDER BY tenant_id LIMIT 1",
     ),
-    (
-        "when to wake for a job",
-        "SELECT min(due_at) FROM (SELECT min(due_at) AS due_at FROM jobs WHERE priority = 0
-                                  UNION ALL SELECT min(due_at) FROM jobs WHERE priority = 1) AS due",
-    ),
+    ("when to wake for a job", "SELECT min(due_at) FROM jobs"),
     ("jobs that are due", "SELECT 1 FROM jobs WHERE priority = $1 AND due_at <= $2 LIMIT $3"),
     ("since when a job is due", "SELECT min(due_at) FROM jobs WHERE priority = $1 AND due_at <= $2"),
     (
         "deliveries to be sent",
-        "SELECT 1 FROM webhook_deliveries WHERE status IN ('pending', 'delivering') LIMIT $1",
+        "SELECT 1 FROM webhook_deliveries
+         WHERE status IN ('pending', 'delivering') AND endpoint_id >= $1 LIMIT $2",
     ),
     ("messages to be sent", "SELECT 1 FROM outbox WHERE channel = $1 LIMIT $2"),
     (
