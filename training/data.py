@@ -1,5 +1,6 @@
 """Examples for training: histories with combinators and public sets, as batches of token trees."""
 
+import json
 import pathlib
 import random
 
@@ -9,7 +10,7 @@ import histories
 import numpy as np
 import public
 import torch
-from text import Tokenizer, option_texts, plain, render, tree
+from text import SEP, UNK, Tokenizer, option_texts, plain, render, tree
 
 OBJECTS = ["user", "message", "post", "account", "conversation", "review", "ticket", "comment", "customer"]
 
@@ -76,8 +77,15 @@ class Batches(torch.utils.data.IterableDataset):
         for question in texts:
             questions.append((ids[at], ids[at + 1 : at + len(question)]))
             at += len(question)
-        targets = [softened(question, shares) for question, shares in asked]
+        targets = [(softened(question, shares), question["type"] == "score") for question, shares in asked]
         return tree(chunks, questions), targets
+
+    def group(self, group):
+        """A line with its variants: a few of its questions, the same for all of them, so that pairs stay pairs."""
+        every = list(dict.fromkeys(json.dumps([q["ask"], q.get("criteria")]) for _, _, asked in group for q, _ in asked))
+        some = set(self.random.sample(every, min(len(every), self.random.randint(4, 6))))
+        chosen = [(kind, events, [one for one in asked if json.dumps([one[0]["ask"], one[0].get("criteria")]) in some]) for kind, events, asked in group]
+        return [self.history(*one) for one in chosen if one[2]]
 
     def history(self, object_type, events, asked):
         draw = self.random
@@ -85,17 +93,22 @@ class Batches(torch.utils.data.IterableDataset):
             events = combine.noisy(draw, events)
         called = draw.choice(combine.CALLED) if draw.random() < 0.2 else None
         asked = [combine.varied(draw, question, shares) for question, shares in asked]
-        if draw.random() < 0.6:
+        if draw.random() < 0.5:
             asked += filter(None, [facts.asked(draw, events, self.pool)])
         size = draw.randint(96, 300) if draw.random() < 0.15 else 480
-        return self.example(render(object_type, events, called), asked, size)
+        arrays, targets = self.example(render(object_type, events, called), asked, size)
+        if draw.random() < 0.3:
+            # Some words of the state go unread: what is asked is seldom in one word alone.
+            ids, state = arrays[0], arrays[3] < 0
+            ids[state & (np.random.default_rng(draw.getrandbits(32)).random(len(ids)) < 0.04) & (ids > SEP)] = UNK
+        return arrays, targets
 
     def written(self):
         """Histories, in pools that are sorted by length: little padding, and yet no two epochs alike."""
         while True:
             order = self.random.sample(self.groups, len(self.groups))
             for start in range(0, len(order), 96):
-                pool = [[self.history(*one) for one in group] for group in order[start : start + 96]]
+                pool = [self.group(group) for group in order[start : start + 96]]
                 pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
                 yield from self.packed(pool)
 
@@ -159,10 +172,11 @@ def collated(examples):
     places = np.full((len(asked), widest), -1, np.int64)
     goals = np.zeros((len(asked), widest), np.float32)
     of = np.array([row for row, _, _ in asked], np.int64)
-    for number, (_, first, target) in enumerate(asked):
+    ordered = np.array([scale for _, _, (_, scale) in asked], np.float32)
+    for number, (_, first, (target, _)) in enumerate(asked):
         places[number, : len(first)] = first
         goals[number, : len(target)] = target
-    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals)]
+    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals, ordered)]
 
 
 def folders(root, held_out):

@@ -8,7 +8,10 @@ from collections import Counter
 
 HERE = pathlib.Path(__file__).parent
 FIELDS = {"at", "type", "name", "content", "metadata"}
-DEFAULTS = json.loads((HERE / "default_signals.json").read_text())
+DEFAULTS = {
+    key: {"type": signal["type"], "ask": signal["instructions"], "criteria": signal["criteria"]}
+    for key, signal in json.loads((HERE.parent / "crates/service/src/default_signals.json").read_text()).items()
+}
 
 
 class Wrong(Exception):
@@ -100,7 +103,7 @@ def histories(line):
     """The base and each variant, as (id, events, [(question, shares)])."""
     check_events(line["events"])
     questions = [whole(question) for question in line["questions"]]
-    demand(1 <= len(questions) <= 12, "1 to 12 questions")
+    demand(1 <= len(questions) <= 24, "1 to 24 questions")
     for question in questions:
         check_question(question)
     asked = [(question, check_answer(question, question["answer"])) for question in questions]
@@ -117,21 +120,45 @@ def histories(line):
         yield f"{line['id']}-{variant['id']}", events, asked
 
 
-def read(folder):
-    """Every history of a writer; complains with file and line."""
-    seen = set()
-    for path in sorted(pathlib.Path(folder).glob("*.jsonl")):
+def extended(line, more):
+    """A line with the further questions that somebody wrote for it."""
+    own = {variant["id"] for variant in line.get("variants", [])}
+    demand(set(more["answers"]) == own, f"answers for {sorted(more['answers'])}, variants {sorted(own)}")
+    for variant in line.get("variants", []):
+        further = more["answers"][variant["id"]]
+        demand(len(further) == len(more["questions"]), f"variant {variant['id']}: {len(further)} further answers to {len(more['questions'])} questions")
+        variant["answers"] = variant["answers"] + further
+    return line | {"questions": line["questions"] + more["questions"]}
+
+
+def lines(paths):
+    """What the files hold, one JSON object a line."""
+    for path in paths:
         for number, text in enumerate(path.read_text().splitlines(), 1):
-            if not text.strip():
-                continue
             try:
                 line = json.loads(text)
-                for history in histories(line):
-                    demand(history[0] not in seen, f"{history[0]} stands twice")
-                    seen.add(history[0])
-                    yield line, *history
-            except (Wrong, KeyError, TypeError, ValueError, AttributeError) as error:
-                raise SystemExit(f"{path}:{number}: {type(error).__name__}: {error}") from None
+            except ValueError as error:
+                raise SystemExit(f"{path}:{number}: {error}") from None
+            yield line
+
+
+def read(folder):
+    """Every history of a writer; complains by its id about what does not fit."""
+    folder = pathlib.Path(folder)
+    further = {more["id"]: more for more in lines(sorted(folder.glob("more/*.jsonl")))}
+    seen = set()
+    for line in lines(sorted(folder.glob("*.jsonl"))):
+        try:
+            if line["id"] in further:
+                line = extended(line, further.pop(line["id"]))
+            for history in histories(line):
+                demand(history[0] not in seen, f"{history[0]} stands twice")
+                seen.add(history[0])
+                yield line, *history
+        except (Wrong, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SystemExit(f"{folder}: {line.get('id')}: {type(error).__name__}: {error}") from None
+    if further:
+        raise SystemExit(f"{folder}: further questions for lines that do not exist: {sorted(further)}")
 
 
 def main():

@@ -1,5 +1,6 @@
 """The model: a transformer encoder over a tree of nodes with one logit an option, and the file that weights travel in."""
 
+import contextlib
 import json
 import math
 import struct
@@ -34,10 +35,33 @@ def squeeze(x, levels=255):
 
 
 class Linear(nn.Linear):
+    """A product whose inputs are rounded to bytes once `squeezed` is set. A few columns of an input are far larger than the
+    others and would take up the bytes of all: each column is multiplied by its `ease` first, and the weights know of it."""
+
     squeezed = False
 
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs)
+        self.register_buffer("ease", torch.ones(inputs))
+
     def forward(self, x):
+        x = x * self.ease.to(x.dtype)
         return super().forward(squeeze(x.float()).to(x.dtype) if Linear.squeezed else x)
+
+
+@contextlib.contextmanager
+def watched(model):
+    """Within it the largest inputs of every product are noted: module -> a value a column."""
+    largest = {}
+
+    def note(module, inputs):
+        seen = (inputs[0].detach() * module.ease).abs().reshape(-1, module.in_features).amax(0).float()
+        largest[module] = torch.maximum(largest[module], seen) if module in largest else seen
+
+    hooks = [module.register_forward_pre_hook(note) for module in model.modules() if isinstance(module, Linear)]
+    yield largest
+    for hook in hooks:
+        hook.remove()
 
 
 class Layer(nn.Module):
@@ -104,6 +128,23 @@ class Decider(nn.Module):
         picked = x[of[:, None], places.clamp(min=0)]
         logits = self.logit(torch.tanh(self.head(picked))).squeeze(-1).float()
         return logits.masked_fill(places < 0, -1e4)
+
+    @torch.no_grad()
+    def relax(self, largest):
+        """Moves what is hard to round from the inputs of products, whose largest values are given, to their weights. Returns
+        what each weight was divided by. Queries, keys and values are one product."""
+        products = [part for layer in self.layers for part in ([layer.query, layer.key, layer.value], [layer.output], [layer.up], [layer.down])]
+        moved = {}
+        for product in [*products, [self.head]]:
+            inputs = largest[product[0]].clamp(min=1e-5)
+            weights = torch.stack([part.weight.abs().amax(0) for part in product]).amax(0).clamp(min=1e-5)
+            ease = (weights / inputs).sqrt()
+            ease /= ease.log().mean().exp()
+            for part in product:
+                part.ease *= ease
+                part.weight /= ease
+                moved[part.weight] = ease
+        return moved
 
     def embedded(self, ids, position, node, family, sees):
         """The mean of the first node's tokens, as the base model embeds a sentence."""

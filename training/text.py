@@ -43,9 +43,16 @@ def option_texts(question):
 class Tokenizer:
     def __init__(self, vocabulary=pathlib.Path(__file__).parents[1] / "crates/analyzer/src/embedded/vocabulary.txt"):
         self.inner = BertWordPieceTokenizer(str(vocabulary), lowercase=True)
+        self.known = {}
 
     def many(self, texts):
-        return [encoding.ids for encoding in self.inner.encode_batch(texts, add_special_tokens=False)]
+        """Training reads the same lines again and again, so they are remembered."""
+        if len(self.known) > 200_000:
+            self.known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        for text, encoding in zip(new, self.inner.encode_batch(new, add_special_tokens=False) if new else ()):
+            self.known[text] = encoding.ids
+        return [self.known[text] for text in texts]
 
     def chunks(self, state, size=CHUNK_TOKENS):
         """Lines go together while they fit, the newest first; a line that is too long is cut into several."""

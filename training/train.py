@@ -15,7 +15,7 @@ import evaluate
 import public
 import torch
 import torch.nn.functional as F
-from model import Decider, Linear, load, save
+from model import Decider, Linear, load, save, watched
 from text import render
 
 
@@ -43,8 +43,22 @@ def arguments():
     return parser.parse_args()
 
 
-def loss_of(logits, goals):
-    return -(goals * F.log_softmax(logits, -1)).sum(-1)
+def loss_of(logits, goals, ordered):
+    """How unlikely the right answer seemed; on a scale also how far away the likely ones were."""
+    likely = F.log_softmax(logits, -1)
+    away = (likely.exp() - goals).cumsum(-1).square().sum(-1)
+    return -(goals * likely).sum(-1) + ordered * away
+
+
+def relax(model, optimizer, batches, device):
+    """Makes inputs easy to round, as far as some batches tell; what the optimizer remembers is of the same weights."""
+    with watched(model) as largest, torch.no_grad():
+        for batch in batches:
+            model(*[tensor.to(device).long() for tensor in batch[:4]], *[tensor.to(device) for tensor in batch[4:7]])
+    for weight, ease in model.relax(largest).items():
+        for name, power in (("exp_avg", 1), ("exp_avg_sq", 2)):
+            if name in optimizer.state[weight]:
+                optimizer.state[weight][name] *= ease**power
 
 
 def held_out(options, batches):
@@ -114,7 +128,7 @@ def cosines(model, examples, batches, device):
     order = sorted(range(len(ids)), key=lambda one: len(ids[one]))
     for start in range(0, len(order), 128):
         part = order[start : start + 128]
-        trees = [(data.tree([[101, *ids[one][:400], 102]], [([], [[]])]), [[1.0]]) for one in part]
+        trees = [(data.tree([[101, *ids[one][:400], 102]], [([], [[]])]), [([1.0], False)]) for one in part]
         batch = [tensor.to(device) for tensor in data.collated(trees)]
         for one, vector in zip(part, model.embedded(*[tensor.long() for tensor in batch[:4]], batch[4]).cpu()):
             vectors[one] = vector
@@ -146,7 +160,7 @@ def main():
     others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim != 2]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": options.decay}, {"params": others, "weight_decay": 0.0}], lr=options.rate, betas=(0.9, 0.98), fused=device == "cuda")
     loader = iter(torch.utils.data.DataLoader(batches, batch_size=None, num_workers=options.workers, prefetch_factor=8 if options.workers else None, pin_memory=device == "cuda"))
-    started, sums, seen = time.time(), [0.0, 0, 0.0, 0], 0
+    started, sums, seen, waited = time.time(), [0.0, 0, 0.0, 0], 0, 0.0
     step = 0
     while True:
         progress = max(step / options.steps, (time.time() - started) / options.seconds)
@@ -154,13 +168,18 @@ def main():
             break
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
-        Linear.squeezed = progress > options.squeeze_from
+        if progress > options.squeeze_from and not Linear.squeezed:
+            relax(model, optimizer, [next(loader) for _ in range(12)], device)
+            Linear.squeezed = True
         for turn in range(1 + options.share if sets else 1):
-            batch = [tensor.to(device, non_blocking=True) for tensor in next(loader)]
+            asking = time.time()
+            batch = next(loader)
+            waited += time.time() - asking
+            batch = [tensor.to(device, non_blocking=True) for tensor in batch]
             fields = [tensor.long() for tensor in batch[:4]]
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 logits = model(*fields, *batch[4:7])
-            loss = loss_of(logits, batch[7])
+            loss = loss_of(logits, *batch[7:9])
             # The scale of a batch is its number of questions, so that long histories do not count more.
             loss.mean().backward()
             seen += len(batch[5])
@@ -172,7 +191,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         step += 1
         if step % 200 == 0:
-            print(f"step {step} {progress:.2f} {time.time() - started:.0f}s questions {seen} loss histories {sums[0] / max(sums[1], 1):.4f} public {sums[2] / max(sums[3], 1):.4f}", flush=True)
+            print(f"step {step} {progress:.2f} {time.time() - started:.0f}s waited {waited:.0f}s questions {seen} loss histories {sums[0] / max(sums[1], 1):.4f} public {sums[2] / max(sums[3], 1):.4f}", flush=True)
             sums = [0.0, 0, 0.0, 0]
     print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
 

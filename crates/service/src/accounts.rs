@@ -99,13 +99,13 @@ impl Service {
             };
             ledger::credit(conn, tenant, &credit, now).await?;
         }
-        for signal in default_signals::all() {
+        for (key, signal) in default_signals::all()? {
             let signal = Signal {
-                key: signal.key.to_owned(),
+                key,
                 signal_id: self.random.id(now),
-                kind: signal.kind.to_owned(),
-                instructions: signal.instructions,
-                criteria: Some(signal.criteria),
+                kind: signal.kind.as_str().to_owned(),
+                instructions: signal.instructions.to_string(),
+                criteria: Some(signal.criteria.to_string()),
                 enabled: true,
                 created_at: now,
                 updated_at: now,
