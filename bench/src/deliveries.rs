@@ -143,6 +143,7 @@ impl Backlog<'_> {
                     max_attempts: 6,
                     run_after: now,
                     created_at: now,
+                    traceparent: None,
                 })
                 .collect();
             let store = self.service.store();

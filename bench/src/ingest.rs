@@ -134,5 +134,6 @@ pub(crate) fn entry(
             deadline_at: now + Duration::from_secs(30),
         }),
         received_at: now,
+        traceparent: None,
     })
 }

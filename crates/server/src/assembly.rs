@@ -10,7 +10,7 @@ use model::Tariff;
 use service::mail::{Letters, Mailer, Transport};
 use service::{
     Clock, Foundations, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
-    Stripe, StripeOptions, Workers,
+    Stripe, StripeOptions, Traces, Workers,
 };
 use store::Store;
 use url::Url;
@@ -66,7 +66,8 @@ pub enum StartError {
 /// Puts the use cases on their database without listening: for commands, and for measuring them.
 pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Arc<Service>, StartError> {
     let public_url = config.public_url_at(config.listen)?;
-    assemble_for(config, clock, random, Workers::default(), &public_url, analyzer(config)?).await
+    let analyzer = analyzer(config)?;
+    assemble_for(config, clock, random, Workers::default(), &public_url, analyzer, Traces::default()).await
 }
 
 /// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
@@ -77,6 +78,7 @@ pub(crate) async fn assemble_for(
     workers: Workers,
     public_url: &Url,
     analyzer: Arc<dyn Analyzer>,
+    traces: Traces,
 ) -> Result<Arc<Service>, StartError> {
     install_tls();
     prepare_data_directory(config)?;
@@ -103,6 +105,7 @@ pub(crate) async fn assemble_for(
         mailer,
         letters: Letters::new(public_url.as_str()),
         analyzer,
+        traces,
     };
     Ok(Service::start(foundations, options(config))?)
 }
@@ -219,7 +222,7 @@ fn transport(config: &Config) -> Result<Transport, StartError> {
 }
 
 /// The one TLS implementation of everything that calls out; already there when a test starts a second service.
-fn install_tls() {
+pub(crate) fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

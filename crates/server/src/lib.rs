@@ -7,6 +7,7 @@ mod http;
 mod logging;
 mod meters;
 mod serve;
+mod traces;
 
 pub use assembly::{StartError, assemble};
 pub use http::openapi_document;

@@ -16,6 +16,7 @@ use crate::assembly::{StartError, analyzer, assemble_for};
 use crate::config::{Config, Role};
 use crate::http::{self, App, Connections};
 use crate::meters::Meters;
+use crate::traces::Collector;
 
 /// How long requests and workers may take to finish once the service is told to stop.
 pub(crate) const DRAIN_LIMIT: Duration = Duration::from_secs(20);
@@ -27,6 +28,7 @@ pub struct Server {
     service: Arc<Service>,
     connections: Connections,
     workers: Workers,
+    collector: Option<Collector>,
 }
 
 impl Server {
@@ -50,7 +52,9 @@ impl Server {
         let workers = Workers::default();
         let meters =
             config.shows_metrics().then(|| Meters::start(config.metrics_token.clone(), &clock, &workers));
-        let service = assemble_for(&config, clock, random, workers.clone(), &public_url, analyzer).await?;
+        let (traces, collector) = Collector::start(&config, &clock)?;
+        let service =
+            assemble_for(&config, clock, random, workers.clone(), &public_url, analyzer, traces).await?;
         service.start_node();
         if config.role != Role::Api {
             service.start_queues();
@@ -64,7 +68,7 @@ impl Server {
         let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
         let connections = Connections::accept(listener, routes);
         info!(%address, "listening");
-        Ok(Self { address, public_url, service, connections, workers })
+        Ok(Self { address, public_url, service, connections, workers, collector })
     }
 
     /// Where it listens.
@@ -95,6 +99,9 @@ impl Server {
             self.connections.drain().await;
             self.workers.drain().await;
             self.service.store().close().await;
+            if let Some(collector) = self.collector {
+                collector.stop().await;
+            }
         })
         .await
         .is_ok();

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use analyzer::{Failure, Findings, Inquiry};
 use model::{Answer, Question, TenantId, Timestamp};
+use opentelemetry::trace::SpanKind;
 use store::{Conn, ledger};
 
 use crate::histories::History;
-use crate::{Error, Kind, Result, Service};
+use crate::{Error, Kind, Result, Service, traces};
 
 /// Tokens of one analysis that are believed: a server that makes up its numbers must not empty an account.
 const MAX_TOKENS: u64 = 10_000_000;
@@ -21,6 +22,8 @@ pub(crate) struct Found {
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     pub(crate) latency_ms: u64,
+    /// The trace that the asking is part of.
+    pub(crate) traceparent: Option<String>,
 }
 
 impl Service {
@@ -36,9 +39,8 @@ impl Service {
         questions: &[Question],
     ) -> std::result::Result<Found, Failure> {
         let started = Instant::now();
-        let inquiry = Inquiry { state, questions };
         let begun = self.clock.now();
-        let outcome = self.analyzer.analyze(inquiry).await;
+        let outcome = self.call_analyzer(Inquiry { state, questions }).await;
         self.keep_pace(begun, outcome.as_ref().err());
         let findings: Findings = outcome?;
         let answers = questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
@@ -55,7 +57,29 @@ impl Service {
             input_tokens: findings.input_tokens.min(MAX_TOKENS),
             output_tokens: findings.output_tokens.min(MAX_TOKENS),
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            traceparent: traces::current(),
         })
+    }
+
+    /// Calls the analyzer, and tells a trace of it by the conventions for generative models.
+    async fn call_analyzer(&self, inquiry: Inquiry<'_>) -> std::result::Result<Findings, Failure> {
+        let call = self.traces.part("ask", SpanKind::Client);
+        call.note("gen_ai.operation.name", "generate_content");
+        call.note("gen_ai.request.model", self.analyzer.model().to_owned());
+        call.note("auspex.questions", i64::try_from(inquiry.questions.len()).unwrap_or(i64::MAX));
+        let outcome = call.around(self.analyzer.analyze(inquiry)).await;
+        match &outcome {
+            Ok(findings) => {
+                let tokens = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+                call.note("gen_ai.response.model", findings.model.clone());
+                call.note("gen_ai.usage.input_tokens", tokens(findings.input_tokens));
+                call.note("gen_ai.usage.output_tokens", tokens(findings.output_tokens));
+            }
+            Err(Failure::Throttled { .. }) => call.fail("throttled"),
+            Err(Failure::Down(_)) => call.fail("down"),
+            Err(Failure::Failed(_)) => call.fail("failed"),
+        }
+        outcome
     }
 
     /// Learns how much the analyzer bears: one that asks for patience, or is gone, slows the queue down.

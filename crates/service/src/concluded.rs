@@ -21,6 +21,8 @@ pub(crate) struct Concluded<'a> {
     pub(crate) is_sync: bool,
     /// When.
     pub(crate) at: Timestamp,
+    /// The trace that it is part of.
+    pub(crate) traceparent: Option<&'a str>,
 }
 
 /// What was queued in a transaction: once it is committed, workers are woken and firings are counted.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use model::{Answer, TenantId, Timestamp};
+use opentelemetry::trace::SpanKind;
 use store::analyses::{self, Locked, NewAnswer, NewAnswers};
 use store::jobs::{self, Covered, Held};
 use store::ledger::{self, AnalysisCharge};
@@ -21,7 +22,7 @@ use uuid::Uuid;
 use crate::analysis::Found;
 use crate::concluded::{Concluded, Consequences};
 use crate::histories::History;
-use crate::{Error, Kind, Result, Service, internal};
+use crate::{Error, Kind, Result, Service, Traces, internal};
 
 /// Analyses that may wait for the writer; past that, workers wait to get in.
 const QUEUE: usize = 1_024;
@@ -74,6 +75,7 @@ pub(crate) enum Outcome {
 /// Hands finished analyses to the writers.
 pub(crate) struct Concluder {
     lanes: Vec<mpsc::Sender<Waiting>>,
+    traces: Traces,
     hasher: RandomState,
 }
 
@@ -86,10 +88,10 @@ struct Waiting {
 pub(crate) struct Lanes(Vec<mpsc::Receiver<Waiting>>);
 
 impl Concluder {
-    pub(crate) fn new(backend: Backend) -> (Self, Lanes) {
+    pub(crate) fn new(backend: Backend, traces: Traces) -> (Self, Lanes) {
         let lanes = if backend == Backend::Sqlite { 1 } else { POSTGRES_LANES };
         let (senders, receivers) = (0..lanes).map(|_| mpsc::channel(QUEUE)).unzip();
-        (Self { lanes: senders, hasher: RandomState::new() }, Lanes(receivers))
+        (Self { lanes: senders, traces, hasher: RandomState::new() }, Lanes(receivers))
     }
 
     /// Writes what follows from an analysis, and returns what became of it once that is durable.
@@ -104,10 +106,15 @@ impl Concluder {
     ) -> Result<impl Future<Output = Result<Outcome>>> {
         let (caller, answer) = oneshot::channel();
         let stopping = || Error::new(Kind::NotReady, "the service is stopping");
+        let step = self.traces.part("conclude", SpanKind::Internal);
         let hash = self.hasher.hash_one(conclusion.tenant) % self.lanes.len() as u64;
         let lane = &self.lanes[usize::try_from(hash).unwrap_or(0)];
         lane.send(Waiting { conclusion, caller }).await.map_err(|_| stopping())?;
-        Ok(async move { answer.await.map_err(|_| stopping())? })
+        Ok(async move {
+            let written = answer.await.map_err(|_| stopping())?;
+            drop(step);
+            written
+        })
     }
 }
 
@@ -339,6 +346,7 @@ fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<Concluded<'_>> {
         model: &conclusion.found.model,
         is_sync: conclusion.job.is_none(),
         at: now,
+        traceparent: conclusion.found.traceparent.as_deref(),
     })
 }
 

@@ -243,6 +243,7 @@ impl Service {
             max_attempts: i64::from(self.options.webhook_max_attempts),
             run_after: concluded.at,
             created_at: concluded.at,
+            traceparent: concluded.traceparent.map(str::to_owned),
         })
     }
 }

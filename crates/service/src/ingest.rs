@@ -5,9 +5,10 @@ use std::time::Duration;
 use model::api::{IngestAccepted, IngestRequest, ModerationVerdict};
 use model::event::{self, MAX_EVENTS};
 use model::{NewEvent, TenantId};
+use opentelemetry::trace::SpanKind;
 use store::recording::{Entry, Idempotency, IngestKind, Recorded, Schedule};
 
-use crate::{Error, Kind, Result, Service};
+use crate::{Error, Kind, Result, Service, traces};
 
 /// How long an idempotency key is remembered.
 const KEY_LIFE: Duration = Duration::from_hours(24);
@@ -53,10 +54,14 @@ impl Service {
                 deadline_at: now + self.options.debounce_max,
             }),
             received_at: now,
+            traceparent: traces::current(),
         };
         let accepted = i64::try_from(entry.events.len()).unwrap_or(i64::MAX);
         let events: Vec<NewEvent> = if request.wait { entry.events.clone() } else { Vec::new() };
-        match self.recorder.record(entry).await? {
+        let recording = self.traces.part("record", SpanKind::Internal);
+        let recorded = recording.around(self.recorder.record(entry)).await;
+        drop(recording);
+        match recorded? {
             Recorded::New { last_seq } if request.wait => {
                 let history = request.include_history.unwrap_or(true);
                 let verdict = self

@@ -51,6 +51,7 @@ mod stripe;
 mod sweeper;
 mod throttle;
 mod tokens;
+pub mod traces;
 mod turns;
 mod two_factor;
 mod unpaid;
@@ -89,6 +90,7 @@ pub use signing::RequestLine;
 pub use store::objects::Sort;
 pub use stripe::{API_VERSION as STRIPE_API_VERSION, Stripe, StripeOptions};
 pub use throttle::{Limit, Throttle};
+pub use traces::Traces;
 pub use webhooks::DeliveryQuery;
 pub use workers::Workers;
 
@@ -130,6 +132,7 @@ pub struct Service {
     rate: RateBudget,
     addresses: AddressBudget,
     analyzer: Arc<dyn Analyzer>,
+    traces: Traces,
     /// How many analyses at a time the analyzer has shown to bear.
     pace: Mutex<Pace>,
     recorder: Recorder,
@@ -229,6 +232,8 @@ pub struct Foundations {
     pub payments: Option<Stripe>,
     /// What answers questions.
     pub analyzer: Arc<dyn Analyzer>,
+    /// Where traces are told to.
+    pub traces: Traces,
 }
 
 impl Service {
@@ -245,6 +250,7 @@ impl Service {
             providers,
             payments,
             analyzer,
+            traces,
         } = foundations;
         let bell = Bell::default();
         let pace = Mutex::new(Pace::new(usize::from(options.workers)));
@@ -259,7 +265,7 @@ impl Service {
             &workers,
         );
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
-        let (concluder, lanes) = Concluder::new(store.backend());
+        let (concluder, lanes) = Concluder::new(store.backend(), traces.clone());
         let outbound = Outbound::new(options.allow_private_targets)?;
         let slack =
             Slack::new(store.clone(), clock.clone(), random.clone(), sealer.clone(), outbound.clone());
@@ -284,6 +290,7 @@ impl Service {
             payments,
             pace,
             analyzer,
+            traces,
             recorder,
             concluder,
             cache,
@@ -349,6 +356,11 @@ impl Service {
     /// The time.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Where traces are told to.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     /// The dice.

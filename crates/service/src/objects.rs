@@ -23,7 +23,7 @@ use store::search::TextSearch;
 use store::signals::Signal;
 use store::{Conn, analyses, jobs, signals};
 
-use crate::{Error, Kind, Result, Service, internal};
+use crate::{Error, Kind, Result, Service, internal, traces};
 
 /// Events of a list.
 const MAX_LISTED_EVENTS: i64 = 200;
@@ -175,7 +175,8 @@ impl Service {
                 let object =
                     objects::find(conn, tenant, object_id).await?.filter(|object| object.event_count > 0);
                 object.ok_or_else(no_such_object)?;
-                jobs::schedule_now(conn, tenant, object_id, self.clock.now()).await?;
+                let traceparent = traces::current();
+                jobs::schedule_now(conn, tenant, object_id, self.clock.now(), traceparent.as_deref()).await?;
                 Ok::<_, Error>(())
             })
             .await?;

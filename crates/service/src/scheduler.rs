@@ -8,6 +8,7 @@ use std::time::Duration;
 use analyzer::Failure;
 use futures_util::FutureExt as _;
 use model::{TenantId, Timestamp};
+use opentelemetry::trace::SpanKind;
 use store::jobs::{self, Claimed, Held, Lease, Priority};
 use store::{Backend, Conn, Heard, ledger};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -238,6 +239,25 @@ impl Service {
 
     /// Runs one claimed analysis to its end, whatever that is.
     async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, place: OwnedSemaphorePermit) {
+        let step = self.traces.resume("analyze", SpanKind::Consumer, job.traceparents.as_deref());
+        step.note("auspex.tenant.id", job.tenant_id.0.to_string());
+        step.note("auspex.bulk", job.bulk_run_id.is_some());
+        step.note("auspex.attempt", job.attempts);
+        let outcome = step.around(self.work_to_the_end(job, lease, read, place)).await;
+        step.note("auspex.outcome", outcome);
+        if matches!(outcome, "failed" | "given_up" | "throttled" | "down" | "error") {
+            step.fail(outcome);
+        }
+        metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
+    }
+
+    async fn work_to_the_end(
+        &self,
+        job: &Claimed,
+        lease: Lease,
+        read: Prospect,
+        place: OwnedSemaphorePermit,
+    ) -> &'static str {
         let _under_way = self.running.begin(job.tenant_id);
         let done = AssertUnwindSafe(self.analyze_job(job, lease, read, place)).catch_unwind().await;
         let done = match done {
@@ -248,12 +268,11 @@ impl Service {
             }
             Err(_) => self.postpone(job, lease, Failure::Failed("it panicked".into())).await,
         };
-        let outcome = done.unwrap_or_else(|error| {
+        done.unwrap_or_else(|error| {
             // Its lease runs out by itself.
             error!(cause = error.cause(), object = job.object_id, "an analysis cannot be put back: {error}");
             "error"
-        });
-        metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
+        })
     }
 
     async fn analyze_job(

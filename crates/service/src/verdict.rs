@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::api::ModerationVerdict;
 use model::{DossierEvent, NewEvent, TenantId};
+use opentelemetry::trace::FutureExt as _;
 use store::{Conn, analyses, jobs, sync_leases, tenants};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
@@ -137,7 +138,10 @@ impl Service {
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> F,
     ) -> Result<T> {
-        let carried = self.workers.carry(work(Arc::clone(self)).instrument(Span::current())).await;
+        let carried = self
+            .workers
+            .carry(work(Arc::clone(self)).instrument(Span::current()).with_current_context())
+            .await;
         carried.unwrap_or_else(|| Err(internal("the analysis panicked")))
     }
 

@@ -248,6 +248,7 @@ impl Service {
                 max_attempts: i64::from(self.options.webhook_max_attempts),
                 run_after: analysis.at,
                 created_at: analysis.at,
+                traceparent: analysis.traceparent.map(str::to_owned),
             }));
         }
         self.queue_deliveries(conn, &queued, consequences).await

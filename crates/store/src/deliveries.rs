@@ -29,6 +29,8 @@ pub struct NewDelivery {
     pub run_after: Timestamp,
     /// When it was queued.
     pub created_at: Timestamp,
+    /// The trace that it belongs to.
+    pub traceparent: Option<String>,
 }
 
 /// Queues deliveries, in the transaction of the change that they tell of.
@@ -49,6 +51,7 @@ pub async fn queue(conn: &mut Conn, deliveries: &[NewDelivery]) -> Result<()> {
             ("max_attempts", "bigint", |row| row.max_attempts),
             ("run_after", "timestamptz", |row| row.run_after),
             ("created_at", "timestamptz", |row| row.created_at),
+            ("traceparent", "text", |row| row.traceparent.as_deref()),
         ],
         "",
     );
@@ -129,6 +132,8 @@ pub struct Claimed {
     pub attempts: i64,
     /// Attempts before it is given up.
     pub max_attempts: i64,
+    /// The trace that it belongs to.
+    pub traceparent: Option<String>,
 }
 
 /// A delivery and the lease that it was claimed under.
@@ -346,7 +351,7 @@ pub async fn claim(
          )
          UPDATE webhook_deliveries SET status = 'delivering', lease_token = $4, lease_until = $5
          FROM due WHERE tenant_id = $6 AND delivery_id = due_delivery
-         RETURNING delivery_id, event_type, payload, attempts, max_attempts",
+         RETURNING delivery_id, event_type, payload, attempts, max_attempts, traceparent",
         conn.backend().skip_locked()
     );
     fetch_all!(

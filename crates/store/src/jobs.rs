@@ -45,6 +45,8 @@ pub struct Claimed {
     pub version: i64,
     /// How often it was tried, this time included.
     pub attempts: i64,
+    /// The traces of the requests that asked for it, newest first.
+    pub traceparents: Option<String>,
 }
 
 /// What a worker holds a job by.
@@ -56,28 +58,57 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
+/// Traces that a job remembers: the newest goes on with its analysis, which tells of the others.
+const MAX_TRACEPARENTS: usize = 8;
+/// The characters of that many, each with the space before the next.
+const TRACEPARENTS_LENGTH: usize = MAX_TRACEPARENTS * 56 - 1;
+
+/// An object that had events, and when it is to be analyzed.
+pub(crate) struct Due<'a> {
+    pub(crate) tenant: TenantId,
+    pub(crate) object_id: &'a str,
+    pub(crate) schedule: Schedule,
+    pub(crate) traceparents: Option<String>,
+}
+
+impl Due<'_> {
+    /// Remembers the trace of a newer request.
+    pub(crate) fn trace(&mut self, newer: Option<&str>) {
+        let Some(newer) = newer else { return };
+        let older = self.traceparents.take().map(|older| format!(" {older}")).unwrap_or_default();
+        let mut all = format!("{newer}{older}");
+        all.truncate(TRACEPARENTS_LENGTH);
+        self.traceparents = Some(all);
+    }
+}
+
 /// Schedules analyses for objects that had events: debounced, for all signals, at live priority.
-pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Schedule)]) -> Result<()> {
+pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[Due<'_>]) -> Result<()> {
     insert_many!(
         (i64,);
         conn,
         rows,
         "jobs",
         [
-            ("tenant_id", "uuid", |row| row.0.0),
-            ("object_id", "text", |row| row.0.1),
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("object_id", "text", |row| row.object_id),
             ("priority", "bigint", |_row| 0_i64),
-            ("run_at", "timestamptz", |row| row.1.run_at),
-            ("deadline_at", "timestamptz", |row| row.1.deadline_at),
-            ("version", "bigint", |row| row.1.run_at.micros()),
+            ("run_at", "timestamptz", |row| row.schedule.run_at),
+            ("deadline_at", "timestamptz", |row| row.schedule.deadline_at),
+            ("version", "bigint", |row| row.schedule.run_at.micros()),
+            ("traceparents", "text", |row| row.traceparents.as_deref()),
         ],
         // A job that is claimed, or that was a bulk job, begins a new debounce; another keeps the deadline it has. One
-        // that has reached it, or waits after a failure, is not moved any more.
+        // that has reached it, or waits after a failure, is not moved any more. 447 is TRACEPARENTS_LENGTH.
         "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
              priority = 0,
              signals = NULL,
              bulk_run_id = NULL,
              version = jobs.version + 1,
+             traceparents = CASE WHEN excluded.traceparents IS NULL THEN jobs.traceparents
+                            WHEN jobs.traceparents IS NULL OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
+                            THEN excluded.traceparents
+                            ELSE substr(excluded.traceparents || ' ' || jobs.traceparents, 1, 447) END,
              deadline_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
                            THEN excluded.deadline_at ELSE jobs.deadline_at END,
              run_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
@@ -89,17 +120,26 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[((TenantId, &str), Sc
     Ok(())
 }
 
-/// Schedules an analysis of one object for all signals, at once and at live priority.
-pub async fn schedule_now(conn: &mut Conn, tenant: TenantId, object_id: &str, now: Timestamp) -> Result<()> {
+/// Schedules an analysis of one object for all signals, at once and at live priority. It belongs to the trace of who asks.
+pub async fn schedule_now(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    now: Timestamp,
+    traceparent: Option<&str>,
+) -> Result<()> {
     execute!(
         conn,
-        "INSERT INTO jobs (tenant_id, object_id, priority, run_at, deadline_at, version) VALUES ($1, $2, 0, $3, $3, $4)
+        "INSERT INTO jobs (tenant_id, object_id, priority, run_at, deadline_at, version, traceparents)
+         VALUES ($1, $2, 0, $3, $3, $4, $5)
          ON CONFLICT (tenant_id, object_id) DO UPDATE SET priority = 0, signals = NULL, bulk_run_id = NULL,
-             version = jobs.version + 1, run_at = excluded.run_at, deadline_at = excluded.deadline_at",
+             version = jobs.version + 1, run_at = excluded.run_at, deadline_at = excluded.deadline_at,
+             traceparents = coalesce(excluded.traceparents, jobs.traceparents)",
         tenant,
         object_id,
         now,
-        now.micros()
+        now.micros(),
+        traceparent
     )?;
     wakeups::announce(conn).await
 }
@@ -205,7 +245,7 @@ pub async fn claim(
          )
          UPDATE jobs SET lease_token = $5, lease_until = $6, claimed_version = version, attempts = attempts + 1
          FROM due WHERE tenant_id = $2 AND object_id = due_object
-         RETURNING tenant_id, object_id, signals, bulk_run_id, version, attempts",
+         RETURNING tenant_id, object_id, signals, bulk_run_id, version, attempts, traceparents",
         conn.backend().skip_locked()
     );
     fetch_all!(

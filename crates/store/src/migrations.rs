@@ -20,13 +20,14 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 6] = migrations! {
+const MIGRATIONS: [Migration; 7] = migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
     4 "0004_actions";
     5 "0005_money";
     6 "0006_cluster";
+    7 "0007_traces";
 };
 
 /// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.

@@ -7,6 +7,7 @@ use model::{NewEvent, TenantId, Timestamp};
 use crate::bulk::insert_many;
 use crate::database::{execute, fetch_one, fetch_optional};
 use crate::grams::{self, Text};
+use crate::jobs::Due;
 use crate::{Conn, Result, jobs, wakeups};
 
 /// The type of an object whose request names none.
@@ -33,6 +34,8 @@ pub struct Entry {
     pub schedule: Option<Schedule>,
     /// When it was received.
     pub received_at: Timestamp,
+    /// The trace that its analysis belongs to.
+    pub traceparent: Option<String>,
 }
 
 /// A caller's idempotency key.
@@ -534,17 +537,21 @@ fn start_of(instant: Timestamp, seconds: i64) -> Timestamp {
 }
 
 async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result<()> {
-    let mut due: BTreeMap<(TenantId, &str), Schedule> = BTreeMap::new();
+    let mut due: BTreeMap<(TenantId, &str), Due<'_>> = BTreeMap::new();
     for entry in fresh.iter().map(|index| &entries[*index]) {
         if let Some(schedule) = entry.schedule {
-            let merged = due.entry((entry.tenant, &entry.object_id)).or_insert(schedule);
-            merged.run_at = merged.run_at.max(schedule.run_at).min(merged.deadline_at);
+            let (tenant, object_id) = (entry.tenant, entry.object_id.as_str());
+            let new = || Due { tenant, object_id, schedule, traceparents: None };
+            let merged = due.entry((tenant, object_id)).or_insert_with(new);
+            merged.schedule.run_at =
+                merged.schedule.run_at.max(schedule.run_at).min(merged.schedule.deadline_at);
+            merged.trace(entry.traceparent.as_deref());
         }
     }
     if due.is_empty() {
         return Ok(());
     }
-    let rows: Vec<_> = due.into_iter().collect();
+    let rows: Vec<_> = due.into_values().collect();
     jobs::schedule_live(conn, &rows).await?;
     wakeups::announce(conn).await
 }

@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
-use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine};
+use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, traces};
 use url::form_urlencoded;
 
 use super::App;
@@ -40,6 +40,7 @@ pub(super) async fn authenticate(
     };
     let response = match decision.permit() {
         Ok(()) => {
+            traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, body)).await
         }

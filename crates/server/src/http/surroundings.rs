@@ -22,6 +22,8 @@ use super::envelope::Refusal;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Room for a UUID or a trace id of any kind; more is not an id.
 const MAX_REQUEST_ID: usize = 128;
+/// Routes whose requests no trace tells of.
+const UNTRACED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// How long a browser may remember what CORS allows.
 const CORS_MAX_AGE: Duration = Duration::from_hours(1);
 
@@ -42,20 +44,32 @@ async fn identify(State(app): State<App>, request: Request, next: Next) -> Respo
         let id = app.service.random().id(app.service.clock().now()).to_string();
         HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     });
+    // Its trace is that of its caller, if there is one.
+    let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     // The route, not the path: an id may be somebody's name, and a secret in the wrong place stays out of the log.
-    let route: Arc<str> =
-        request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).into();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let matched = matched.as_ref().map(MatchedPath::as_str);
+    let route: Arc<str> = matched.unwrap_or("unknown").into();
     let method = known_method(request.method());
-    let span = info_span!("request", id = id.to_str().unwrap_or_default(), method = %request.method(), route = route.as_ref());
+    // Whoever watches whether the service lives asks all day, and tells no story.
+    let is_watched = !matched.is_some_and(|route| UNTRACED.contains(&route));
+    let step =
+        is_watched.then(|| app.service.traces().request(method, matched, traceparent)).unwrap_or_default();
+    let span = info_span!("request", id = id.to_str().unwrap_or_default(), trace = step.trace_id(), method = %request.method(), route = route.as_ref());
     let started = Instant::now();
-    let mut response = async move {
+    let answered = async move {
         let response = next.run(request).await;
         debug!(status = response.status().as_u16(), elapsed_us = started.elapsed().as_micros(), "answered");
         response
+    };
+    let mut response = step.around(answered.instrument(span)).await;
+    let status = response.status();
+    step.note("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        step.fail(status.as_str().to_owned());
     }
-    .instrument(span)
-    .await;
-    meter(method, route, response.status(), started);
+    drop(step);
+    meter(method, route, status, started);
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }

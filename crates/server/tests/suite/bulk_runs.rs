@@ -80,6 +80,7 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
         idempotency: None,
         schedule: None,
         received_at: now,
+        traceparent: None,
     };
     let entries: Vec<Entry> = (0..objects).map(entry).collect();
     let store = Store::open(app.database_url()).await.unwrap();

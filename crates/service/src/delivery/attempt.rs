@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use model::webhook::{sign, wait_after};
 use model::{TenantId, Timestamp};
+use opentelemetry::trace::SpanKind;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use store::Conn;
 use store::deliveries::{self, Claimed, Held, Lease, Settled};
@@ -105,18 +106,32 @@ impl Service {
 
     /// Makes one attempt.
     pub(super) async fn attempt(&self, parcel: &Parcel) -> Attempt {
-        let destination = &parcel.destination;
-        let headers = self.headers(parcel);
+        let (destination, delivery) = (&parcel.destination, &parcel.delivery);
+        let step = self.traces.resume("deliver", SpanKind::Client, delivery.traceparent.as_deref());
+        step.note("http.request.method", "POST");
+        step.note("server.address", destination.url.host_str().unwrap_or_default().to_owned());
+        step.note("http.request.resend_count", delivery.attempts);
+        step.note("auspex.tenant.id", destination.tenant.0.to_string());
+        step.note("auspex.delivery.id", delivery.delivery_id.to_string());
+        let headers = self.headers(parcel, step.traceparent());
         let answer = self
             .outbound
-            .post(&destination.url, headers, parcel.delivery.payload.clone(), self.options.webhook_timeout)
+            .post(&destination.url, headers, delivery.payload.clone(), self.options.webhook_timeout)
             .await;
-        let wait =
-            wait_after(self.options.webhook_retry_base, parcel.delivery.attempts + 1, self.random.fraction());
-        judge(answer, &parcel.delivery, wait, self.clock.now())
+        let wait = wait_after(self.options.webhook_retry_base, delivery.attempts + 1, self.random.fraction());
+        let attempt = judge(answer, delivery, wait, self.clock.now());
+        if let Some(status) = attempt.status_code {
+            step.note("http.response.status_code", i64::from(status));
+        }
+        if !attempt.is_success() {
+            step.fail(
+                attempt.status_code.map_or_else(|| "no_answer".to_owned(), |status| status.to_string()),
+            );
+        }
+        attempt
     }
 
-    fn headers(&self, parcel: &Parcel) -> HeaderMap {
+    fn headers(&self, parcel: &Parcel, traceparent: Option<String>) -> HeaderMap {
         let (delivery, now) = (&parcel.delivery, self.clock.now());
         let id = delivery.delivery_id;
         let signatures = sign(&parcel.destination.secret, id, now, &delivery.payload);
@@ -130,9 +145,10 @@ impl Service {
             ("webhook-timestamp", &seconds),
             ("webhook-signature", &signatures.standard),
         ];
-        let mut headers = HeaderMap::with_capacity(pairs.len() + 1);
+        let mut headers = HeaderMap::with_capacity(pairs.len() + 2);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        for (name, value) in pairs {
+        let trace = traceparent.as_deref().map(|traceparent| ("traceparent", traceparent));
+        for (name, value) in pairs.into_iter().chain(trace) {
             // Names, ids, digits, hex and base64: each is a header's text.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(HeaderName::from_static(name), value);
@@ -215,6 +231,7 @@ mod tests {
             payload: "{}".to_owned(),
             attempts,
             max_attempts: 6,
+            traceparent: None,
         }
     }
 

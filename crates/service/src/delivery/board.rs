@@ -289,6 +289,7 @@ mod tests {
                 payload: String::new(),
                 attempts: 0,
                 max_attempts: 6,
+                traceparent: None,
             },
             lease: Lease { token: Uuid::nil(), until: Timestamp::from_seconds(0) },
             is_probe: false,

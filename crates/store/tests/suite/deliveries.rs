@@ -43,6 +43,7 @@ fn delivery(endpoint: &Endpoint, number: u128, run_after: Timestamp) -> NewDeliv
         max_attempts: 6,
         run_after,
         created_at: NOW,
+        traceparent: None,
     }
 }
 

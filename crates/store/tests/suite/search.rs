@@ -51,6 +51,7 @@ fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i6
         idempotency: None,
         schedule: None,
         received_at,
+        traceparent: None,
     }
 }
 
