@@ -16,6 +16,7 @@ mod id;
 pub mod money;
 mod provider;
 mod question;
+mod record;
 pub mod rule;
 #[cfg(feature = "sqlx")]
 mod sql;

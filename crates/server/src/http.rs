@@ -22,6 +22,7 @@ mod surroundings;
 mod two_factor;
 mod usage;
 mod webhooks;
+mod wording;
 
 use std::sync::Arc;
 

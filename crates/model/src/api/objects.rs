@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::record::object_only;
 use crate::{Answer, CompactedState, SignalType, Timestamp};
 
 /// What kind of thing happened.
@@ -29,6 +30,7 @@ impl EventType {
 
 /// Something that happened, as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 pub struct EventInput {
     /// What kind of thing it is.
     #[serde(rename = "type")]
@@ -48,6 +50,8 @@ pub struct EventInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<Timestamp>,
 }
+
+object_only!(EventInput);
 
 impl EventInput {
     /// A discrete action, by its name.

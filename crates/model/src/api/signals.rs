@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::api::EventInput;
+use crate::record::object_only;
 use crate::{Answer, SignalType, Timestamp};
 
 /// A question, as it is sent.
@@ -157,6 +158,7 @@ pub struct SystemOneRequest {
 
 /// A question in the wire format of typed decision models.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 pub struct SystemOneQuestion {
     /// What kind of answer it has.
     #[serde(rename = "type")]
@@ -170,6 +172,8 @@ pub struct SystemOneQuestion {
     #[schema(value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
 }
+
+object_only!(SystemOneQuestion);
 
 /// Answers in the wire format of typed decision models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

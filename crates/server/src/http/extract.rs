@@ -1,9 +1,10 @@
 //! What handlers take from a request: parsed, bounded, and refused in our envelope when it does not fit.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -11,6 +12,7 @@ use service::{Error, Kind};
 use url::form_urlencoded;
 
 use super::envelope::Refusal;
+use super::wording;
 
 /// The largest body: 500 events of the usual size, with room.
 pub(super) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -54,20 +56,24 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
     }
 }
 
-/// The parameters of the path.
+/// The parameter of the path: no route has more than one.
 pub(super) struct Path<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         if parts.uri.path().contains("%00") {
             return Err(Error::bad_request("the path contains U+0000").into());
         }
-        match axum::extract::Path::from_request_parts(parts, state).await {
-            Ok(axum::extract::Path(value)) => Ok(Self(value)),
-            Err(rejection) => Err(Error::bad_request(rejection.body_text()).into()),
-        }
+        let parameters = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Error::bad_request("the path is not UTF-8 once it is decoded"))?;
+        let (name, text) =
+            parameters.iter().next().ok_or_else(|| Error::bad_request("the path is too short"))?;
+        // Texts are all taken; what else stands in a path is an id of ours.
+        let value = text.parse().map_err(|_| Error::bad_request(format!("{name}: it must be a UUID")))?;
+        Ok(Self(value))
     }
 }
 
@@ -84,10 +90,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         {
             return Err(Error::bad_request("a parameter contains U+0000").into());
         }
-        match axum::extract::Query::try_from_uri(&parts.uri) {
-            Ok(axum::extract::Query(value)) => Ok(Self(value)),
-            Err(rejection) => Err(Error::bad_request(rejection.body_text()).into()),
-        }
+        let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+        let value = serde_path_to_error::deserialize(pairs).map_err(|error| {
+            let path = error.path().to_string();
+            Error::bad_request(wording::complaint(&path, &error.into_inner().to_string()))
+        })?;
+        Ok(Self(value))
     }
 }
 
@@ -121,7 +129,9 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         return Ok(value);
     }
     Err(Error::bad_request(match serde_json::from_slice::<IgnoredAny>(body) {
-        Err(error) => format!("the body is not JSON: {error}"),
+        Err(error) => {
+            format!("the body is not JSON: see line {}, column {}", error.line(), error.column())
+        }
         Ok(_) if !is_object => "the body must be a JSON object".to_owned(),
         Ok(_) => locate::<T>(body),
     }))
@@ -134,10 +144,7 @@ fn locate<T: DeserializeOwned>(body: &[u8]) -> String {
         Ok(_) => "the body does not fit".to_owned(),
         Err(error) => {
             let path = error.path().to_string();
-            let reason = error.into_inner().to_string();
-            // The position in the text means little where the path names the field.
-            let reason = reason.split(" at line ").next().unwrap_or_default();
-            if path == "." { reason.to_owned() } else { format!("{path}: {reason}") }
+            wording::complaint(&path, &error.into_inner().to_string())
         }
     }
 }
@@ -173,11 +180,11 @@ mod tests {
         #[derive(Debug, serde::Deserialize)]
         struct Order {
             #[expect(dead_code, reason = "only parsed")]
-            items: Vec<u8>,
+            items: Vec<u16>,
         }
         let refused = parse::<Order>(br#"{"items": [1, "two"]}"#).unwrap_err();
-        assert_eq!(refused.message(), "items[1]: invalid type: string \"two\", expected u8");
-        assert_eq!(parse::<Order>(b"{}").unwrap_err().message(), "missing field `items`");
+        assert_eq!(refused.message(), "items[1]: it must be a whole number");
+        assert_eq!(parse::<Order>(b"{}").unwrap_err().message(), "items: it is required");
         assert!(parse::<Order>(b"{").unwrap_err().message().starts_with("the body is not JSON"));
         assert!(parse::<Order>(b"").unwrap_err().message().contains("empty"));
     }

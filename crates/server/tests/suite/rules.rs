@@ -195,15 +195,9 @@ async fn a_refusal_says_where(app: &App) {
         (json!({"name": long}), "name: it must have 1 to 200 characters, none of them a control character"),
         (json!({"cooldown_seconds": -1}), "cooldown_seconds: it must be 0 to 31536000"),
         (json!({"cooldown_seconds": 31_536_001}), "cooldown_seconds: it must be 0 to 31536000"),
-        (
-            json!({"cooldown_seconds": 1.5}),
-            "cooldown_seconds: invalid type: floating point `1.5`, expected i64",
-        ),
-        (
-            json!({"action_type": "fax"}),
-            "action_type: unknown variant `fax`, expected one of `email`, `slack`, `webhook`",
-        ),
-        (json!({"action_config": []}), "action_config: invalid type: sequence, expected a map"),
+        (json!({"cooldown_seconds": 1.5}), "cooldown_seconds: it must be a whole number"),
+        (json!({"action_type": "fax"}), "action_type: it must be one of: email, slack, webhook"),
+        (json!({"action_config": []}), "action_config: it must be an object"),
         (json!({"action_config": {}}), "action_config.to: it is required for the action email"),
         (json!({"action_config": {"to": 7}}), "action_config.to: it must be a text"),
         (json!({"action_config": {"to": "nobody"}}), "action_config.to: it is not an email address"),
@@ -256,7 +250,7 @@ async fn a_refusal_says_where(app: &App) {
         let mut body = mailing("is_scammer > 0.9");
         body.as_object_mut().unwrap().remove(field);
         let message = post(app, &key, &body).await.refused(400, "bad_request");
-        assert_eq!(message, format!("missing field `{field}`"));
+        assert_eq!(message, format!("{field}: it is required"));
     }
     let listed = key.call(app, Method::GET, PATH, &Value::Null).await.json();
     assert_eq!(listed, json!({"rules": [rule]}), "what is refused changes nothing");
