@@ -5,7 +5,7 @@ use model::api::{
 };
 use model::{KeyId, TenantId};
 use store::keys::Key;
-use store::{Conn, keys, sessions};
+use store::{Conn, keys, sessions, tenants};
 
 use crate::mail::KeyFacts;
 use crate::notifications::Event;
@@ -13,6 +13,8 @@ use crate::{Caller, Error, Kind, Result, Service, internal, tokens};
 
 /// The longest name of a key.
 const MAX_NAME: usize = 100;
+/// Keys of an account that are not revoked: one for each service that calls, with room; a list of them stays readable.
+const MAX_KEYS: i64 = 100;
 const DEFAULT_NAME: &str = "API key";
 const NOTE: &str = "Keep the secret: it is shown only now. Sign requests with it, and never send it.";
 /// How much of an old long key may be shown.
@@ -58,6 +60,12 @@ impl Service {
         };
         self.store
             .write("create_api_key", async |conn: &mut Conn| {
+                // Locked, so that two at once do not both take the last place.
+                tenants::lock(conn, tenant).await?;
+                if keys::count(conn, tenant).await? >= MAX_KEYS {
+                    let reason = format!("an account has at most {MAX_KEYS} API keys: revoke one first");
+                    return Err(Error::new(Kind::Conflict, reason));
+                }
                 if let Some(caller) = caller {
                     self.demand_alive(conn, caller).await?;
                 }

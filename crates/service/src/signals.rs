@@ -7,7 +7,11 @@ use serde_json::value::RawValue;
 use store::{Conn, rules, signals, tenants};
 
 use crate::bulk_runs::no_such_signal;
-use crate::{Error, Result, Service, internal};
+use crate::{Error, Kind, Result, Service, internal};
+
+/// Signals of an account: each is asked, and paid for, in every analysis, and all of them must fit one question to the
+/// analyzer. As many as `/v1/systemone` takes.
+const MAX_SIGNALS: i64 = 100;
 
 impl Service {
     /// Every configured signal, by key.
@@ -30,6 +34,10 @@ impl Service {
                 let now = self.clock.now();
                 let owner = tenants::lock(conn, tenant).await?;
                 let known = signals::find(conn, tenant, key).await?;
+                if known.is_none() && signals::count(conn, tenant).await? >= MAX_SIGNALS {
+                    let reason = format!("an account has at most {MAX_SIGNALS} signals");
+                    return Err(Error::new(Kind::Conflict, reason));
+                }
                 let same_question = known.as_ref().filter(|known| known.kind == input.kind.as_str());
                 let signal = signals::Signal {
                     key: key.to_owned(),

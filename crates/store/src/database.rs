@@ -4,6 +4,9 @@
 //! bind as our own types, which know their native form on each database (`model`, feature `sqlx`). Where one text
 //! cannot serve both, [`crate::dialect`] holds the difference.
 
+use std::fs::{OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,6 +14,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{PgPool, SqlitePool};
+use tracing::warn;
 
 use crate::{Error, Result};
 
@@ -64,6 +68,8 @@ impl Database {
     }
 
     async fn connect_sqlite(path: &Path) -> Result<Self> {
+        keep_private(path)
+            .map_err(|cause| Error::Address(format!("cannot use {}: {cause}", path.display())))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -114,6 +120,25 @@ impl Database {
             Self::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// Makes a SQLite file for its owner alone, and takes it from others where they could read it: everything that anybody ever
+/// said is in there. SQLite gives the files beside it the rights of the file itself.
+fn keep_private(path: &Path) -> std::io::Result<()> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        other => return other.map(drop),
+    }
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let is_open = std::fs::metadata(&name).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
+        if is_open && let Err(error) = std::fs::set_permissions(&name, Permissions::from_mode(0o600)) {
+            warn!(%error, file = ?name, "others than its owner can read the database");
+        }
+    }
+    Ok(())
 }
 
 /// Runs one expression with a native connection, written once for both databases.

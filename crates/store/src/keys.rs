@@ -2,7 +2,7 @@
 
 use model::{KeyId, TenantId, Timestamp};
 
-use crate::database::{execute, fetch_all, fetch_optional};
+use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
 
@@ -69,6 +69,16 @@ pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Key>> {
         select!("WHERE tenant_id = $1 AND status <> 'revoked' ORDER BY created_at, key_id"),
         tenant
     )
+}
+
+/// How many keys of a tenant are not revoked.
+pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM api_keys WHERE tenant_id = $1 AND status <> 'revoked'",
+        tenant
+    )?;
+    Ok(count)
 }
 
 /// A key of a tenant that is not revoked.

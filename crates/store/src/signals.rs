@@ -6,7 +6,7 @@ use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
 use crate::bulk::with_rows;
-use crate::database::{execute, fetch_all, fetch_optional};
+use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
 
@@ -76,6 +76,12 @@ pub async fn of_tenants(
 /// A question of a tenant.
 pub async fn find(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<Option<Signal>> {
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND key = $2"), tenant, key)
+}
+
+/// How many signals a tenant has.
+pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(conn, "SELECT count(*) FROM signals WHERE tenant_id = $1", tenant)?;
+    Ok(count)
 }
 
 /// Makes a question, or replaces its definition.
