@@ -21,8 +21,10 @@ use super::CommandResult;
 use crate::config::{self, Config};
 use crate::{Server, serve};
 
-/// How long the story waits for something that should come within a second.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the story waits for what should come within seconds: the model runs on whatever machine this is.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// After so long the reader is told what it is waiting for.
+const MOMENT: Duration = Duration::from_secs(2);
 const EMAIL: &str = "you@nightmarket.example";
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -66,6 +68,7 @@ fn settings(directory: &std::path::Path) -> Told<Config> {
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_DATA_DIR", data_dir.as_str()),
         ("AUSPEX_DEBOUNCE_MS", "300"),
+        ("AUSPEX_ANALYZER_TIMEOUT_MS", "120000"),
         ("AUSPEX_ALLOW_PRIVATE_TARGETS", "true"),
     ];
     let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -106,7 +109,7 @@ async fn open_account(page: &Page, url: &str) -> Told<Client> {
     let key = person.create_key(Some("demo")).await?;
     page.call("POST /v1/api_keys", &key.key);
     page.note("From here on every request is signed with that key, for its method and path, for a minute.");
-    Ok(Client::builder(url).key(key.key, key.secret).build()?)
+    Ok(Client::builder(url).key(key.key, key.secret).timeout(PATIENCE).build()?)
 }
 
 async fn show_signals(page: &Page, client: &Client) -> Told<Vec<Signal>> {
@@ -175,8 +178,16 @@ async fn show_answers(page: &Page, client: &Client, signals: &[Signal]) -> Told 
         "Read the answers",
         "Once an object is quiet it is analyzed: all questions, over its whole history.",
     );
+    let started = Instant::now();
+    let mut is_told = false;
     for account in story::ACCOUNTS {
-        let Some(answers) = answers_about(client, account.id).await? else {
+        let Some(answers) = answers_about(client, account.id, started, || {
+            if !std::mem::replace(&mut is_told, true) {
+                page.note("The model reads on this machine's own processor; that takes some seconds …");
+            }
+        })
+        .await?
+        else {
             page.note(&format!("{} has no answers yet; the analyzer takes its time.", account.id));
             continue;
         };
@@ -189,13 +200,20 @@ async fn show_answers(page: &Page, client: &Client, signals: &[Signal]) -> Told 
     Ok(())
 }
 
-/// The answers about an object once every question has one.
-async fn answers_about(client: &Client, object_id: &str) -> Told<Option<Vec<SignalResult>>> {
-    let started = Instant::now();
+/// The answers about an object once every question has one; `slow` is called while that takes more than a moment.
+async fn answers_about(
+    client: &Client,
+    object_id: &str,
+    started: Instant,
+    mut slow: impl FnMut(),
+) -> Told<Option<Vec<SignalResult>>> {
     while started.elapsed() < PATIENCE {
         let object = client.object(object_id).await?;
         if object.pending.is_empty() && !object.analysis.is_empty() {
             return Ok(Some(object.analysis));
+        }
+        if started.elapsed() > MOMENT {
+            slow();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
