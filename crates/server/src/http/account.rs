@@ -14,6 +14,8 @@ use super::envelope::Refusal;
 use super::extract;
 
 /// Who is asking.
+///
+/// For an API key the account; for a person also who they are.
 #[utoipa::path(get, path = "/v1/me", tag = "account", responses((status = 200, body = Me)))]
 pub(super) async fn me(
     State(app): State<App>,
@@ -23,6 +25,8 @@ pub(super) async fn me(
 }
 
 /// The settings of the account.
+///
+/// Whether new signals are asked about all objects at once, and how long events are kept.
 #[utoipa::path(get, path = "/v1/settings", tag = "account", responses((status = 200, body = Settings)))]
 pub(super) async fn settings(
     State(app): State<App>,
@@ -46,6 +50,8 @@ pub(super) async fn update_settings(
 }
 
 /// Finish the console's first steps.
+///
+/// From then on `onboarded` of `GET /v1/me` is true.
 #[utoipa::path(post, path = "/v1/me/onboarded", tag = "console", security(("console_token" = [])), responses(
     (status = 204, description = "Remembered."),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
@@ -74,6 +80,8 @@ pub(super) async fn change_password(
 }
 
 /// Which mails one gets.
+///
+/// Critical ones are always sent.
 #[utoipa::path(get, path = "/v1/me/notifications", tag = "console", security(("console_token" = [])), responses(
     (status = 200, body = NotificationPreferences),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),

@@ -37,6 +37,8 @@ pub(super) struct LedgerParameters {
 }
 
 /// Read the balance.
+///
+/// And what applies to it: whether analyses are billed, what an empty balance does, and the limits of a top-up.
 #[utoipa::path(get, path = "/v1/billing", tag = "billing", responses((status = 200, body = Balance)))]
 pub(super) async fn balance(
     State(app): State<App>,
@@ -96,6 +98,8 @@ pub(super) async fn open_checkout(
 }
 
 /// Read how far a checkout is.
+///
+/// `pending` until the payment provider has confirmed the payment, then `credited`, exactly once.
 #[utoipa::path(get, path = "/v1/billing/checkout/{session_id}", tag = "billing",
     params(("session_id" = String, Path, description = "The `id` of the checkout session.")), responses(
     (status = 200, body = CheckoutStatus),

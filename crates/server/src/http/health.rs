@@ -26,6 +26,8 @@ fn ok() -> Health {
 }
 
 /// Whether the service can work: its database answers.
+///
+/// For load balancers: a process that is not ready gets no requests. It is not a reason to restart it.
 #[utoipa::path(get, path = "/readyz", tag = "system", responses(
     (status = 200, body = Health),
     (status = 503, description = "`not_ready`: the database does not answer within a second.", body = api::Error),

@@ -16,6 +16,8 @@ use super::envelope::Refusal;
 use super::extract;
 
 /// Which providers people can sign in with.
+///
+/// And whether a sign-in may open a new account.
 #[utoipa::path(get, path = "/auth/console/oauth/providers", tag = "console", responses((status = 200, body = OAuthProviders)))]
 pub(super) async fn providers(State(app): State<App>) -> Json<OAuthProviders> {
     Json(app.service.oauth_providers())
@@ -61,6 +63,8 @@ pub(super) async fn sign_in(
 }
 
 /// The ways one can sign in.
+///
+/// Whether there is a password, which providers are linked, and which could be.
 #[utoipa::path(get, path = "/v1/me/identities", tag = "console", security(("console_token" = [])), responses(
     (status = 200, body = Identities),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
@@ -70,6 +74,8 @@ pub(super) async fn list(State(app): State<App>, person: Person) -> Result<Json<
 }
 
 /// Link an account at a provider.
+///
+/// With the code that the provider sent the browser back with, and the verifier of the challenge.
 #[utoipa::path(post, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
     params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
     (status = 201, description = "Linked.", body = Identity),
@@ -89,6 +95,8 @@ pub(super) async fn link(
 }
 
 /// Unlink an account at a provider.
+///
+/// The last way to sign in cannot be removed: set a password first.
 #[utoipa::path(delete, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
     params(("provider" = Provider, Path, description = "The provider.")), responses(
     (status = 204, description = "Unlinked."),

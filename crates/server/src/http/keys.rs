@@ -13,6 +13,8 @@ use super::envelope::Refusal;
 use super::extract;
 
 /// List the keys that are not revoked.
+///
+/// Secrets are never shown again.
 #[utoipa::path(get, path = "/v1/api_keys", tag = "api keys", responses((status = 200, body = APIKeyList)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -26,6 +28,7 @@ pub(super) async fn list(
 /// The signing secret is in this answer and in no other. Every console user of the account gets a mail.
 #[utoipa::path(post, path = "/v1/api_keys", tag = "api keys", request_body = APIKeyCreate, responses(
     (status = 201, description = "Made; the secret is shown this once.", body = APIKeySecret),
+    (status = 409, description = "The account has as many keys as it may.", body = Error),
 ))]
 pub(super) async fn create(
     State(app): State<App>,
@@ -36,6 +39,8 @@ pub(super) async fn create(
 }
 
 /// Rename a key, deactivate it, or activate it again.
+///
+/// An inactive key fails with 401 until it is active again. What is left out stays as it is.
 #[utoipa::path(patch, path = "/v1/api_keys/{key_id}", tag = "api keys",
     params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), request_body = APIKeyUpdate, responses(
     (status = 200, body = APIKey),

@@ -38,6 +38,9 @@ pub(super) struct ListParameters {
 }
 
 /// The account at a glance.
+///
+/// Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Kept up to date
+/// with every write, so that it costs the same for a million objects as for ten.
 #[utoipa::path(get, path = "/v1/overview", tag = "objects", responses((status = 200, body = Overview)))]
 pub(super) async fn overview(
     State(app): State<App>,
@@ -47,6 +50,10 @@ pub(super) async fn overview(
 }
 
 /// List objects.
+///
+/// By a part of their id or name, or by their answers: `q` takes comparisons such as `is_scammer > 0.8` joined by
+/// `and` or a comma. Go on with `cursor`, set to `next_cursor` of the page before; a search by answers pages by
+/// `offset`.
 #[utoipa::path(get, path = "/v1/objects", tag = "objects", params(ListParameters), responses(
     (status = 200, body = ObjectList),
     (status = 400, description = "A parameter is out of range, or the cursor belongs to another list.", body = Error),
@@ -75,6 +82,9 @@ pub(super) async fn list(
 }
 
 /// Read an object's answers.
+///
+/// The latest answer to each enabled signal; `pending` names those without one yet. Remembered for up to three
+/// seconds (`X-Cache`); what was written through this node is seen at once.
 #[utoipa::path(get, path = "/v1/objects/{object_id}", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
         description = "Your own id of the object.")), responses(
@@ -112,6 +122,9 @@ pub(super) async fn delete(
 }
 
 /// Read what is known of an object beside its answers.
+///
+/// Older events are folded into a summary, so that what the analyzer reads stays bounded. Empty for an object that
+/// does not exist.
 #[utoipa::path(get, path = "/v1/objects/{object_id}/state", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
         description = "Your own id of the object.")), responses(

@@ -27,6 +27,8 @@ pub(super) struct FiringParameters {
 }
 
 /// List the rules.
+///
+/// In the order in which they were made.
 #[utoipa::path(get, path = "/v1/rules", tag = "rules", responses((status = 200, body = RuleList)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -56,6 +58,8 @@ pub(super) async fn create(
 }
 
 /// Read a rule.
+///
+/// Its condition, its action and whether it is enabled.
 #[utoipa::path(get, path = "/v1/rules/{rule_id}", tag = "rules",
     params(("rule_id" = Uuid, Path, description = "The rule.")), responses(
     (status = 200, body = Rule),
@@ -89,6 +93,8 @@ pub(super) async fn update(
 }
 
 /// Delete a rule. Its firings stay listed.
+///
+/// What it has queued is still sent.
 #[utoipa::path(delete, path = "/v1/rules/{rule_id}", tag = "rules",
     params(("rule_id" = Uuid, Path, description = "The rule.")), responses(
     (status = 204, description = "Deleted."),
@@ -105,6 +111,8 @@ pub(super) async fn delete(
 }
 
 /// List firings, newest first. They are kept for 90 days.
+///
+/// Each tells which values met the condition and what became of the action.
 #[utoipa::path(get, path = "/v1/rule_firings", tag = "rules", params(FiringParameters), responses(
     (status = 200, body = RuleFiringList),
     (status = 400, description = "A parameter is out of range or not a UUID.", body = Error),

@@ -17,6 +17,8 @@ use super::envelope::Refusal;
 use super::extract;
 
 /// List every configured signal, enabled or not.
+///
+/// By key.
 #[utoipa::path(get, path = "/v1/signals", tag = "signals", responses((status = 200, body = SignalList)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -26,9 +28,15 @@ pub(super) async fn list(
 }
 
 /// Make a signal, or replace its definition.
+///
+/// It replaces the whole definition; only `enabled` stays as it was where it is left out. Objects get their answer
+/// with their next analysis, or by a backfill. Another `type` is another question: its old answers are dropped.
 #[utoipa::path(put, path = "/v1/signals/{key}", tag = "signals",
     params(("key" = String, Path, description = "1 to 64 letters, digits and underscores, starting with a letter.")),
-    request_body = SignalInput, responses((status = 200, body = Signal)))]
+    request_body = SignalInput, responses(
+    (status = 200, body = Signal),
+    (status = 409, description = "It would be new, and the account has as many signals as it may.", body = Error),
+))]
 pub(super) async fn put(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -39,6 +47,8 @@ pub(super) async fn put(
 }
 
 /// Delete a signal and its answers.
+///
+/// Rules that name it rest until there is a signal of that key again.
 #[utoipa::path(delete, path = "/v1/signals/{key}", tag = "signals",
     params(("key" = String, Path, description = "The signal.")), responses(
     (status = 204, description = "Deleted."),
@@ -54,6 +64,9 @@ pub(super) async fn delete(
 }
 
 /// Read what a backfill would take, and how far the latest one is.
+///
+/// The estimate counts objects without an answer to this signal, and what analyzing them would cost by what
+/// analyses have cost so far.
 #[utoipa::path(get, path = "/v1/signals/{key}/backfill", tag = "signals",
     params(("key" = String, Path, description = "The signal.")), responses(
     (status = 200, body = BackfillStatus),

@@ -11,6 +11,8 @@ use super::envelope::Refusal;
 use super::extract;
 
 /// Where two-factor stands.
+///
+/// Whether it is on, and how many recovery codes are left.
 #[utoipa::path(get, path = "/v1/me/mfa", tag = "console", security(("console_token" = [])), responses(
     (status = 200, body = MfaStatus),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
@@ -50,6 +52,8 @@ pub(super) async fn enable(
 }
 
 /// Turn two-factor off.
+///
+/// Takes the password, where the account has one, and a current or an unused recovery code.
 #[utoipa::path(post, path = "/v1/me/mfa/disable", tag = "console", security(("console_token" = [])),
     request_body = MfaDisableRequest, responses(
     (status = 204, description = "It is off."),

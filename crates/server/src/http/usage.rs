@@ -25,6 +25,9 @@ pub(super) struct UsageParameters {
 }
 
 /// Read what was analyzed and spent in a range of days.
+///
+/// UTC days, both ends included, at most 366; the last 30 when left out. Days without analyses are there too, with
+/// zeros.
 #[utoipa::path(get, path = "/v1/usage", tag = "billing", params(UsageParameters), responses(
     (status = 200, body = Usage),
     (status = 400, description = "A day is none, or the range is empty or too long.", body = Error),

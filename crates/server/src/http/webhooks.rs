@@ -31,6 +31,8 @@ pub(super) struct DeliveryParameters {
 }
 
 /// List the endpoints.
+///
+/// Without their secrets.
 #[utoipa::path(get, path = "/v1/webhooks", tag = "webhooks", responses((status = 200, body = WebhookEndpointList)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -57,6 +59,8 @@ pub(super) async fn create(
 }
 
 /// Read an endpoint.
+///
+/// Without its secret.
 #[utoipa::path(get, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
     params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
     (status = 200, body = WebhookEndpoint),
@@ -91,6 +95,8 @@ pub(super) async fn update(
 }
 
 /// Remove an endpoint and its deliveries.
+///
+/// What is under way may still arrive. Rules that name it record their firings as `error`.
 #[utoipa::path(delete, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
     params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
     (status = 204, description = "Removed."),
@@ -107,6 +113,8 @@ pub(super) async fn delete(
 }
 
 /// List deliveries, newest first.
+///
+/// `status=dead` is the dead-letter queue: each keeps its payload and the start of the last response.
 #[utoipa::path(get, path = "/v1/webhook_deliveries", tag = "webhooks", params(DeliveryParameters), responses(
     (status = 200, body = WebhookDeliveryList),
     (status = 400, description = "A parameter does not fit.", body = Error),

@@ -1,0 +1,120 @@
+//! The operations guide and the files of `deploy/` name every metric that there is, and none that is not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// A file or folder of the repository.
+fn repository(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// All names of metrics in a text.
+fn names(text: &str) -> BTreeSet<String> {
+    let is_part = |character: char| character.is_ascii_lowercase() || character == '_';
+    let words = text.split(|character: char| !is_part(character) && !character.is_ascii_alphanumeric());
+    let is_name = |word: &&str| {
+        (word.starts_with("auspex_") || word.starts_with("process_")) && word.chars().all(is_part)
+    };
+    words.filter(is_name).map(str::to_owned).collect()
+}
+
+/// The texts in quotes of all source files below a folder.
+fn quoted(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            quoted(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).unwrap();
+            found.extend(source.split('"').filter(|text| names(text).contains(*text)).map(str::to_owned));
+        }
+    }
+}
+
+/// What the service exports, by its code: a name stands alone in quotes there.
+fn exported() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for room in ["analyzer", "store", "service", "server"] {
+        quoted(&repository(&format!("crates/{room}/src")), &mut found);
+    }
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+/// What the guide's tables explain.
+fn explained() -> BTreeSet<String> {
+    let guide = read("docs/operations.md");
+    guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).flat_map(names).collect()
+}
+
+#[test]
+fn every_metric_is_explained_and_every_one_explained_exists() {
+    assert_eq!(exported(), explained());
+}
+
+#[test]
+fn the_guide_shows_the_client_s_example_as_it_is() {
+    let shown = format!("```rust\n{}```\n", read("crates/client/examples/tour.rs"));
+    assert!(read("docs/api.md").contains(&shown));
+}
+
+#[test]
+fn dashboard_and_alerts_name_metrics_that_exist() {
+    let known = exported();
+    for file in ["deploy/grafana-dashboard.json", "deploy/prometheus-alerts.yaml"] {
+        let text = read(file);
+        let named = names(&text);
+        assert!(named.len() > 5, "{file}: {named:?}");
+        for name in named {
+            // What a histogram is made of.
+            let series = ["_bucket", "_count", "_sum"].iter().find_map(|suffix| name.strip_suffix(suffix));
+            assert!(
+                known.contains(&name) || series.is_some_and(|base| known.contains(base)),
+                "{file}: {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_panel_of_the_dashboard_asks_something_of_the_chosen_prometheus() {
+    let dashboard: Value = serde_json::from_str(&read("deploy/grafana-dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut ids = BTreeSet::new();
+    for panel in panels.iter().filter(|panel| panel["type"] != "row") {
+        let title = panel["title"].as_str().unwrap();
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: its id is taken");
+        let targets = panel["targets"].as_array().unwrap();
+        assert!(!targets.is_empty(), "{title}");
+        for target in targets {
+            let query = target["expr"].as_str().unwrap();
+            assert!(!names(query).is_empty(), "{title}: {query}");
+            let pairs = [('(', ')'), ('{', '}'), ('[', ']')];
+            assert!(
+                pairs
+                    .iter()
+                    .all(|(open, close)| query.matches(*open).count() == query.matches(*close).count())
+            );
+        }
+    }
+    assert!(ids.len() > 5);
+}
+
+#[test]
+fn every_setting_that_a_file_of_deploy_names_exists() {
+    let known = auspex_server::config::Config::from_environment(std::iter::empty()).unwrap().effective;
+    for file in ["compose.yaml", "Dockerfile", "auspex.service", "README.md"] {
+        let text = read(&format!("deploy/{file}"));
+        let words = text.split(|character: char| !character.is_ascii_uppercase() && character != '_');
+        for name in words.filter_map(|word| word.strip_prefix("AUSPEX_")) {
+            let name = name.to_lowercase();
+            assert!(known.iter().any(|setting| setting.name == name), "{file}: {name}");
+        }
+    }
+}
