@@ -13,7 +13,7 @@
 //! // Or judged while you wait.
 //! let verdict = client.verdict("seller/42", Ingest::new([EventInput::event("listing_created")])).await?;
 //! for answer in &verdict.answers {
-//!     println!("{}: {:?}", answer.signal, answer.value());
+//!     println!("{}: {:?}", answer.signal, answer.judgement.value());
 //! }
 //! # Ok(())
 //! # }
@@ -40,7 +40,7 @@ mod webhooks;
 
 pub use builder::ClientBuilder;
 pub use error::{Error, Refusal};
-pub use model::{Answer, Date, SignalType, Timestamp, api};
+pub use model::{Answer, Date, Judgement, SignalType, Timestamp, api};
 pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery};
 
 pub use billing::LedgerQuery;

@@ -63,12 +63,9 @@ impl Distribution {
     }
 }
 
-/// An answer, as verdicts and webhooks carry it. Only the fields for its type are set.
+/// What an answer says. Only the fields for its type are set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Answer {
-    /// The key of the signal.
-    #[schema(example = "is_scammer")]
-    pub signal: String,
+pub struct Judgement {
     /// What kind of answer it is.
     #[serde(rename = "type")]
     pub kind: SignalType,
@@ -94,9 +91,26 @@ pub struct Answer {
     pub confidence: Option<f64>,
 }
 
+/// An answer, as verdicts and webhooks carry it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Answer {
+    /// The key of the signal.
+    #[schema(example = "is_scammer")]
+    pub signal: String,
+    /// What it says.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+}
+
 impl Answer {
     /// The answer that a distribution over the question's candidates gives.
     pub fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
+        Ok(Self { signal: question.key.clone(), judgement: Judgement::new(question, distribution)? })
+    }
+}
+
+impl Judgement {
+    fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
         let millionths = distribution.millionths();
         if millionths.len() != question.candidates.len() {
             return Err(InvalidDistribution);
@@ -104,7 +118,6 @@ impl Answer {
         let shares: Vec<f64> =
             millionths.iter().map(|share| f64::from(*share) / f64::from(MILLION)).collect();
         let mut answer = Self {
-            signal: question.key.clone(),
             kind: question.kind,
             noul: None,
             choice: None,
@@ -204,15 +217,15 @@ mod tests {
             let levels: Vec<String> = (0..weights.len()).map(|level| format!("\"level {level}\"")).collect();
             let question = question(SignalType::Score, Some(&format!("[{}]", levels.join(","))));
             let answer = answer(&question, &weights);
-            let shares: Vec<f64> = answer.probabilities.unwrap().into_values().collect();
+            let shares: Vec<f64> = answer.judgement.probabilities.unwrap().into_values().collect();
             #[expect(clippy::cast_possible_truncation, reason = "whole millionths")]
             let millionths: i64 = shares.iter().map(|share| (share * 1e6).round() as i64).sum();
             prop_assert_eq!(millionths, 1_000_000);
             let top = f64::from(u32::try_from(weights.len()).unwrap() - 1);
-            let score = answer.score.unwrap();
+            let score = answer.judgement.score.unwrap();
             prop_assert!((0.0..=top).contains(&score));
             prop_assert!((score * 1e6 - (score * 1e6).round()).abs() < 1e-3, "six decimals");
-            prop_assert!((0.0..=1.0).contains(&answer.confidence.unwrap()));
+            prop_assert!((0.0..=1.0).contains(&answer.judgement.confidence.unwrap()));
             let sum: f64 = weights.iter().sum();
             for (share, weight) in shares.iter().zip(&weights) {
                 prop_assert!((share - weight / sum).abs() <= 1e-6);

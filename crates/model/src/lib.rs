@@ -24,7 +24,7 @@ mod timestamp;
 pub mod totp;
 pub mod webhook;
 
-pub use answer::{Answer, Distribution, InvalidDistribution};
+pub use answer::{Answer, Distribution, InvalidDistribution, Judgement};
 pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};
 pub use dossier::{Dossier, DossierEvent};

@@ -145,7 +145,7 @@ impl Triggered<'_> {
 }
 
 fn value_line(answer: &Answer) -> String {
-    let value = match (answer.value(), &answer.choice) {
+    let value = match (answer.judgement.value(), &answer.judgement.choice) {
         (Some(number), _) => number.to_string(),
         (None, Some(choice)) => shown(choice, MAX_NAME_SHOWN),
         (None, None) => String::new(),
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::SignalType;
+    use crate::{Judgement, SignalType};
 
     const MINUTE: Duration = Duration::from_mins(1);
     const NOW: Timestamp = Timestamp::from_seconds(1_767_225_600);
@@ -197,19 +197,22 @@ mod tests {
     }
 
     fn noul(signal: &str, value: f64) -> Answer {
-        Answer {
-            signal: signal.to_owned(),
+        let judgement = Judgement {
             kind: SignalType::Noul,
             noul: Some(value),
             choice: None,
             score: None,
             probabilities: None,
             confidence: None,
-        }
+        };
+        Answer { signal: signal.to_owned(), judgement }
     }
 
     fn choice(signal: &str, option: &str) -> Answer {
-        Answer { kind: SignalType::Choice, noul: None, choice: Some(option.to_owned()), ..noul(signal, 0.0) }
+        let noul = noul(signal, 0.0);
+        let choice = Some(option.to_owned());
+        let judgement = Judgement { kind: SignalType::Choice, noul: None, choice, ..noul.judgement };
+        Answer { judgement, ..noul }
     }
 
     fn triggered<'a>(

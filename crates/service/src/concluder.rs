@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use model::{Answer, TenantId, Timestamp};
+use model::{Answer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::analyses::{self, Locked, NewAnswer, NewAnswers};
 use store::jobs::{self, Covered, Held};
@@ -365,13 +365,14 @@ fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>
 
 fn kept(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
     let signal = signals.iter().find(|signal| signal.key == answer.signal)?;
+    let Judgement { noul, choice, probabilities, confidence, .. } = &answer.judgement;
     Some(NewAnswer {
         signal_id: signal.signal_id,
-        is_noul: answer.noul.is_some(),
-        value: answer.value(),
-        choice: answer.choice.clone(),
+        is_noul: noul.is_some(),
+        value: answer.judgement.value(),
+        choice: choice.clone(),
         // Names and finite numbers: there is nothing that JSON cannot write.
-        probabilities: answer.probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
-        confidence: answer.confidence,
+        probabilities: probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
+        confidence: *confidence,
     })
 }

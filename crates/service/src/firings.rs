@@ -337,7 +337,7 @@ fn comparable(kept: &KeptAnswer) -> Option<AnswerValue<'_>> {
 
 /// The values by signal: numbers, and names of options.
 fn signal_values(values: &[Answer]) -> Value {
-    let value = |answer: &Answer| match (answer.value(), &answer.choice) {
+    let value = |answer: &Answer| match (answer.judgement.value(), &answer.judgement.choice) {
         (Some(number), _) => Value::from(number),
         (None, choice) => Value::from(choice.clone()),
     };

@@ -12,7 +12,7 @@ use model::api::{
     ObjectSummary, Overview, RiskyObject, SignalResult, SignalSummary,
 };
 use model::condition::{BoundCondition, Query, SignalShape};
-use model::{Question, SignalType, TenantId, event};
+use model::{Judgement, Question, SignalType, TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::conditions::Search;
@@ -325,14 +325,17 @@ pub(crate) fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResul
     let kind: SignalType = signal.kind.parse().map_err(internal)?;
     let probabilities =
         answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
-    Ok(SignalResult {
-        key: signal.key.clone(),
+    let judgement = Judgement {
         kind,
         noul: answer.value.filter(|_| kind == SignalType::Noul),
         choice: answer.choice.clone(),
         score: answer.value.filter(|_| kind == SignalType::Score),
         probabilities,
         confidence: answer.confidence,
+    };
+    Ok(SignalResult {
+        key: signal.key.clone(),
+        judgement,
         model: Some(answer.model.clone()),
         computed_at: answer.computed_at,
     })

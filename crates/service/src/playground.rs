@@ -148,13 +148,5 @@ fn wire_answer(answer: &Answer, question: Option<&Question>) -> SystemOneAnswer 
         };
         question.candidates.iter().map(|level| (level.name.clone(), text(&level.description))).collect()
     });
-    SystemOneAnswer {
-        kind: answer.kind,
-        noul: answer.noul,
-        choice: answer.choice.clone(),
-        score: answer.score,
-        probabilities: answer.probabilities.clone(),
-        confidence: answer.confidence,
-        legend,
-    }
+    SystemOneAnswer { judgement: answer.judgement.clone(), legend }
 }

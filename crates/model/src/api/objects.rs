@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::record::object_only;
-use crate::{Answer, CompactedState, SignalType, Timestamp};
+use crate::{Answer, CompactedState, Judgement, SignalType, Timestamp};
 
 /// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -198,34 +198,14 @@ pub struct AnalyzeAllScheduled {
     pub analysis_status: String,
 }
 
-/// The latest stored answer of an object to a signal. Only the fields for its type are set.
+/// The latest stored answer of an object to a signal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SignalResult {
     /// The signal.
     pub key: String,
-    /// What kind of answer it is.
-    #[serde(rename = "type")]
-    pub kind: SignalType,
-    /// The probability of yes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub noul: Option<f64>,
-    /// The most likely option.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub choice: Option<String>,
-    /// The expected level.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub score: Option<f64>,
-    /// For each option, or each level by its index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub probabilities: Option<IndexMap<String, f64>>,
-    /// 1 minus the entropy over its maximum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub confidence: Option<f64>,
+    /// What it says.
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// What answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -236,15 +216,7 @@ pub struct SignalResult {
 
 impl From<SignalResult> for Answer {
     fn from(result: SignalResult) -> Self {
-        Self {
-            signal: result.key,
-            kind: result.kind,
-            noul: result.noul,
-            choice: result.choice,
-            score: result.score,
-            probabilities: result.probabilities,
-            confidence: result.confidence,
-        }
+        Self { signal: result.key, judgement: result.judgement }
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::api::EventInput;
 use crate::record::object_only;
-use crate::{Answer, SignalType, Timestamp};
+use crate::{Answer, Judgement, SignalType, Timestamp};
 
 /// A question, as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -186,32 +186,12 @@ pub struct SystemOneResponse {
     pub usage: SystemOneUsage,
 }
 
-/// An answer in the wire format of typed decision models. Only the fields for its type are set.
+/// An answer in the wire format of typed decision models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SystemOneAnswer {
-    /// What kind of answer it is.
-    #[serde(rename = "type")]
-    pub kind: SignalType,
-    /// The probability of yes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub noul: Option<f64>,
-    /// The most likely option.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub choice: Option<String>,
-    /// The expected level.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub score: Option<f64>,
-    /// For each option, or each level by its index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub probabilities: Option<IndexMap<String, f64>>,
-    /// How sure it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub confidence: Option<f64>,
+    /// What it says.
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// The texts of the levels by index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -159,7 +159,7 @@ async fn questions_are_asked_and_changed(app: &App) {
     let request: SystemOneRequest =
         serde_json::from_value(json!({"state": "late again", "questions": {"late": {"type": "noul"}}}))
             .unwrap();
-    assert!(client.system_one(&request).await.unwrap().answers["late"].noul.is_some());
+    assert!(client.system_one(&request).await.unwrap().answers["late"].judgement.noul.is_some());
     client.delete_signal("kindness").await.unwrap();
     assert_eq!(status(client.delete_signal("kindness").await), code(404, "not_found"));
     analyzed(app).await;
