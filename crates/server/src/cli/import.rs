@@ -11,7 +11,7 @@ mod reading;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use client::{Client, Error, Ingest};
@@ -138,7 +138,7 @@ impl Import {
                 self.skip(bad);
             }
             self.note(|journal| journal.through(&window.end))?;
-            self.progress.reached(window.end.offset, window.end.lines, self.sent.load(Ordering::Relaxed));
+            self.progress.reached(window.end.offset, self.sent.load(Ordering::Relaxed));
             if window.is_last {
                 return Ok(());
             }
@@ -147,13 +147,18 @@ impl Import {
 
     /// Sends a window: objects side by side, the requests of one object in order.
     async fn send(&self, window: &Window) -> Result<(), Stop> {
+        let (requests, ended) = (window.objects.iter().map(Vec::len).sum::<usize>(), AtomicUsize::new(0));
+        let part_ended = || {
+            let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+            self.progress.reached(window.after(ended, requests), self.sent.load(Ordering::Relaxed));
+        };
         let objects = futures_util::stream::iter(&window.objects);
-        let outcomes = objects.map(|parts| self.send_object(parts)).buffer_unordered(IN_FLIGHT);
+        let outcomes = objects.map(|parts| self.send_object(parts, &part_ended)).buffer_unordered(IN_FLIGHT);
         let failures: Vec<Stop> = outcomes.filter_map(|outcome| async { outcome.err() }).collect().await;
         failures.into_iter().next().map_or(Ok(()), Err)
     }
 
-    async fn send_object(&self, parts: &[Part]) -> Result<(), Stop> {
+    async fn send_object(&self, parts: &[Part], part_ended: impl Fn()) -> Result<(), Stop> {
         for part in parts {
             // A stack of what is still to be sent: a part that is refused is halved until the line is found.
             let mut waiting = vec![part.clone()];
@@ -170,6 +175,7 @@ impl Import {
                     return Err(stop);
                 }
             }
+            part_ended();
         }
         Ok(())
     }

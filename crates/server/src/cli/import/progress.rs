@@ -32,8 +32,8 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// Everything up to here is done.
-    pub(super) fn reached(&self, offset: u64, lines: u64, events: u64) {
+    /// As much as all that comes before this byte is done.
+    pub(super) fn reached(&self, offset: u64, events: u64) {
         match self {
             Self::Bar(bar) => {
                 bar.set_message(format!("{events} events"));
@@ -44,7 +44,7 @@ impl Progress {
                 if last.elapsed() >= INTERVAL {
                     *last = Instant::now();
                     let percent = offset.saturating_mul(100) / size.max(&1);
-                    eprintln!("line {lines}, {percent} %, {events} events recorded");
+                    eprintln!("{percent} %, {events} events recorded");
                 }
             }
         }

@@ -43,6 +43,8 @@ pub(super) struct BadLine {
 pub(super) struct Window {
     /// Of each object, in the order of the file.
     pub(super) objects: Vec<Vec<Part>>,
+    /// The byte that it begins at.
+    start: u64,
     /// After its last line.
     pub(super) end: Position,
     /// A window ends at a line that cannot be read.
@@ -152,7 +154,8 @@ impl Reader {
             }
         }
         self.position = self.position.with_hash(&self.hasher);
-        Ok(Window { objects: parts.objects, end: self.position.clone(), bad, before_bad, is_last })
+        let end = self.position.clone();
+        Ok(Window { objects: parts.objects, start: start.offset, end, bad, before_bad, is_last })
     }
 
     /// Reads a line into `self.line`, the beginning of it where it is too long; false at the end of the file.
@@ -183,6 +186,14 @@ impl Reader {
 
 fn hash(hasher: &Sha256) -> String {
     hex::encode(hasher.clone().finalize())
+}
+
+impl Window {
+    /// About how far into the file so many of its requests reach: they are not sent in the order of the lines.
+    pub(super) fn after(&self, ended: usize, requests: usize) -> u64 {
+        let length = self.end.offset - self.start;
+        self.start + length * ended as u64 / requests.max(1) as u64
+    }
 }
 
 impl Position {
