@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::IntoResponse;
+use serde_json::{Map, Value};
 use utoipa::Modify;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
@@ -92,8 +93,12 @@ pub(super) async fn yaml() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/yaml")], YAML.as_str())
 }
 
-/// Adds the refusals that follow from what an operation is, so that no handler lists them.
+/// An example of every record that is sent or received, by the record's name.
+const EXAMPLES: &str = include_str!("examples.json");
+
+/// Adds examples, and the refusals that follow from what an operation is, so that no handler lists them.
 pub(super) fn finished(mut document: OpenApi) -> OpenApi {
+    exemplify(&mut document);
     describe_answers(&mut document);
     for (path, item) in &mut document.paths.paths {
         name_operations(path, item);
@@ -147,6 +152,16 @@ fn name_operations(path: &str, item: &mut PathItem) {
     for (method, operation) in named {
         if let Some(operation) = operation {
             operation.operation_id = Some(format!("{method}_{noun}"));
+        }
+    }
+}
+
+fn exemplify(document: &mut OpenApi) {
+    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap_or_default();
+    let Some(components) = document.components.as_mut() else { return };
+    for (name, example) in examples {
+        if let Some(RefOr::T(Schema::Object(record))) = components.schemas.get_mut(&name) {
+            record.examples = vec![example];
         }
     }
 }

@@ -61,6 +61,26 @@ fn nothing_is_left_undescribed() {
     }
 }
 
+#[test]
+fn every_body_has_an_example() {
+    let document = document();
+    let mut seen = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let answers = operation["responses"].as_object().unwrap().values();
+            let bodies = answers.chain([&operation["requestBody"]]);
+            for schema in
+                bodies.filter_map(|body| body["content"]["application/json"]["schema"]["$ref"].as_str())
+            {
+                let schema = document.pointer(schema.trim_start_matches('#')).unwrap();
+                assert!(schema["examples"][0].is_object(), "{method} {path}: {schema}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 300, "{seen}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_served_as_json_and_as_yaml() {
     let app = App::start(Backend::Sqlite, &[]).await;
