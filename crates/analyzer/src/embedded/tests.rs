@@ -25,11 +25,17 @@ fn question(kind: SignalType, instructions: &Value, criteria: &Value) -> Questio
 
 /// Whether it is a scammer, how far to trust it, how close to buying it is.
 fn default_signals() -> [Question; 3] {
-    let text = std::fs::read_to_string(Path::new(FIXTURES).join("../../crates/service/src/default_signals.json")).unwrap();
+    let text =
+        std::fs::read_to_string(Path::new(FIXTURES).join("../../crates/service/src/default_signals.json"))
+            .unwrap();
     let signals: Value = serde_json::from_str(&text).unwrap();
     ["is_scammer", "trust_score", "buyer_intent"].map(|key| {
         let signal = &signals[key];
-        question(signal["type"].as_str().unwrap().parse().unwrap(), &signal["instructions"], &signal["criteria"])
+        question(
+            signal["type"].as_str().unwrap().parse().unwrap(),
+            &signal["instructions"],
+            &signal["criteria"],
+        )
     })
 }
 

@@ -21,6 +21,7 @@ mod import;
 mod ingest;
 mod keys;
 mod legacy_keys;
+mod limits;
 mod log_watch;
 mod login;
 mod metrics;

@@ -114,7 +114,7 @@ async fn events_become_answers(app: &App) {
         client.verdict(OBJECT, Ingest::new(events(1)).signals(["is_scammer"]).include_history(false));
     let verdict = verdict.await.unwrap();
     assert!(verdict.analyzed && !verdict.history_included);
-    assert_eq!((verdict.answers.len(), verdict.answers[0].kind), (1, SignalType::Noul));
+    assert_eq!((verdict.answers.len(), verdict.answers[0].judgement.kind), (1, SignalType::Noul));
     assert_eq!(client.object_state(OBJECT).await.unwrap().object_id, OBJECT);
     client.analyze_object(OBJECT).await.unwrap();
     assert_eq!(client.analyze_all().await.unwrap().scheduled, 1);
