@@ -24,13 +24,14 @@ fn names(text: &str) -> BTreeSet<String> {
     words.filter(is_name).map(str::to_owned).collect()
 }
 
-/// The texts in quotes of all source files below a folder.
+/// The names in quotes in all source files below a folder, but for those of PostgreSQL's channels.
 fn quoted(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() {
             quoted(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("wakeups.rs")
+        {
             let source = std::fs::read_to_string(&path).unwrap();
             found.extend(source.split('"').filter(|text| names(text).contains(*text)).map(str::to_owned));
         }
@@ -94,7 +95,7 @@ fn every_panel_of_the_dashboard_asks_something_of_the_chosen_prometheus() {
         assert!(!targets.is_empty(), "{title}");
         for target in targets {
             let query = target["expr"].as_str().unwrap();
-            assert!(!names(query).is_empty(), "{title}: {query}");
+            assert!(!names(query).is_empty() || query.contains("up{"), "{title}: {query}");
             let pairs = [('(', ')'), ('{', '}'), ('[', ']')];
             assert!(
                 pairs
