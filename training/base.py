@@ -48,7 +48,7 @@ def converted(folder):
                 tensors[f"layers.{layer}.{ours}.{part}"] = weights[f"encoder.layer.{layer}.{name}.{part}"]
     torch.manual_seed(1)
     fresh = Decider(config).state_dict()
-    tensors |= {name: tensor for name, tensor in fresh.items() if name.startswith(("head.", "logit.")) or name.endswith(".ease")}
+    tensors |= {name: fresh[name] for name in ("head.weight", "head.bias", "logit.weight", "logit.bias")}
     Decider(config).load_state_dict(tensors)
     return config, tensors
 

@@ -7,6 +7,7 @@
 An answer is a line of JSON: task, kind, shares (what is right), and logits or probabilities. Nothing beyond Python is needed.
 """
 
+import hashlib
 import json
 import math
 import pathlib
@@ -145,8 +146,14 @@ def crossed(answers):
     return moved
 
 
-def questions(out, public_folder=None):
-    """What is asked in an evaluation, as lines of task, kind, state, ask, criteria and shares."""
+def key(row):
+    """A name for a question about a history."""
+    told = json.dumps([row["state"], row["kind"], row["ask"], row["criteria"]], ensure_ascii=False)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def held_out():
+    """The questions about the histories of writers whose work is never trained on."""
     import histories
     from text_rendering import render
 
@@ -156,6 +163,16 @@ def questions(out, public_folder=None):
             for question, shares in asked:
                 ours = any(question["ask"] == default["ask"] for default in histories.DEFAULTS.values())
                 rows.append({"task": f"{'default signals' if ours else 'histories'} {writer}", "state": render(line["object_type"], events)} | asked_as(question, shares))
+    return rows
+
+
+def questions(out, public_folder=None):
+    """What is asked in an evaluation, as lines of task, kind, state, ask, criteria and shares, with the cosines that are known."""
+    from text_rendering import render
+
+    known = HERE / "fixtures/cosines.jsonl"
+    cosines = {row["key"]: row["cosine"] for row in read(known)} if known.exists() else {}
+    rows = [row | ({"cosine": cosines[key(row)]} if key(row) in cosines else {}) for row in held_out()]
     if public_folder:
         import public
 

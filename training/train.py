@@ -15,7 +15,7 @@ import evaluate
 import public
 import torch
 import torch.nn.functional as F
-from model import Decider, Linear, load, save, watched
+from model import Decider, Linear, load, save
 from text import render
 
 
@@ -38,7 +38,6 @@ def arguments():
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=1500, help="rows of a held-out public set")
-    parser.add_argument("--cosine", action="store_true", help="ask the untuned base too")
     parser.add_argument("--commit", default="")
     return parser.parse_args()
 
@@ -48,17 +47,6 @@ def loss_of(logits, goals, ordered):
     likely = F.log_softmax(logits, -1)
     away = (likely.exp() - goals).cumsum(-1).square().sum(-1)
     return -(goals * likely).sum(-1) + ordered * away
-
-
-def relax(model, optimizer, batches, device):
-    """Makes inputs easy to round, as far as some batches tell; what the optimizer remembers is of the same weights."""
-    with watched(model) as largest, torch.no_grad():
-        for batch in batches:
-            model(*[tensor.to(device).long() for tensor in batch[:4]], *[tensor.to(device) for tensor in batch[4:7]])
-    for weight, ease in model.relax(largest).items():
-        for name, power in (("exp_avg", 1), ("exp_avg_sq", 2)):
-            if name in optimizer.state[weight]:
-                optimizer.state[weight][name] *= ease**power
 
 
 def held_out(options, batches):
@@ -87,7 +75,7 @@ def held_out(options, batches):
 
 
 @torch.no_grad()
-def answers(model, examples, batches, device, original=None):
+def answers(model, examples, batches, device):
     """What the model says to each held-out question."""
     model.eval()
     found = [(labels, batches.example(state, asked), asked) for labels, state, asked in examples]
@@ -111,30 +99,6 @@ def answers(model, examples, batches, device, original=None):
     return result
 
 
-@torch.no_grad()
-def cosines(model, examples, batches, device):
-    """The untuned base as a judge: the option whose text is nearest to the state."""
-    from text import option_texts, plain, reduced
-
-    texts, at = {}, []
-    for _, state, asked in examples:
-        for question, _ in asked:
-            own = [plain(question["ask"]) + " " + text for text in option_texts(question)]
-            for text in (reduced(state), *own):
-                texts.setdefault(text, len(texts))
-            at.append((texts[reduced(state)], [texts[text] for text in own]))
-    ids = batches.tokenizer.many(list(texts))
-    vectors = [None] * len(ids)
-    order = sorted(range(len(ids)), key=lambda one: len(ids[one]))
-    for start in range(0, len(order), 128):
-        part = order[start : start + 128]
-        trees = [(data.tree([[101, *ids[one][:400], 102]], [([], [[]])]), [([1.0], False)]) for one in part]
-        batch = [tensor.to(device) for tensor in data.collated(trees)]
-        for one, vector in zip(part, model.embedded(*[tensor.long() for tensor in batch[:4]], batch[4]).cpu()):
-            vectors[one] = vector
-    return [[round(float(vectors[state] @ vectors[option]), 4) for option in own] for state, own in at]
-
-
 def main():
     options = arguments()
     out = pathlib.Path(options.out)
@@ -154,7 +118,6 @@ def main():
     batches.tokenizer = data.Tokenizer()
     examples = held_out(options, batches)
     print(f"{len(groups)} lines, {sum(map(len, groups))} histories of {[pathlib.Path(f).name for f in folders]}, {len(sets)} sets, {len(examples)} held out", flush=True)
-    nearest = cosines(model, examples, batches, device) if options.cosine else None
 
     matrices = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim == 2]
     others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim != 2]
@@ -168,9 +131,7 @@ def main():
             break
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
-        if progress > options.squeeze_from and not Linear.squeezed:
-            relax(model, optimizer, [next(loader) for _ in range(12)], device)
-            Linear.squeezed = True
+        Linear.squeezed = progress > options.squeeze_from
         for turn in range(1 + options.share if sets else 1):
             asking = time.time()
             batch = next(loader)
@@ -202,8 +163,6 @@ def main():
     model.load_state_dict(load(out / "weights.bin")[1])
     Linear.squeezed = True
     found = answers(model, examples, batches, device)
-    for answer, cosine in zip(found, nearest or []):
-        answer["cosine"] = cosine
     with open(out / "answers.jsonl", "w") as file:
         file.writelines(json.dumps(answer) + "\n" for answer in found)
     text = evaluate.table(found) + "\n" + "\n".join(evaluate.table(evaluate.pooled(found)).splitlines()[2:])
