@@ -11,6 +11,10 @@ help: ## Say what each target does
 run: ## Build and run the service on SQLite at http://127.0.0.1:8080
 	cargo run --release --package auspex-server -- serve
 
+.PHONY: demo
+demo: ## Play a small marketplace story on a temporary database, and show the answers
+	cargo run --release --quiet --package auspex-server -- demo
+
 .PHONY: test
 test: ## Run every test, on SQLite and on a throw-away PostgreSQL
 	scripts/test-peers

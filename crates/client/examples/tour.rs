@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let message = EventInput::message("Pay me by gift card and I ship today, not through the site");
     let verdict = client.verdict("seller/7", Ingest::new([message]).object_type("user")).await?;
     for answer in &verdict.answers {
-        println!("{}: {}", answer.signal, serde_json::to_string(answer)?);
+        println!("{}", serde_json::to_string(answer)?);
     }
 
     // Found by its answers.
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A refusal says what is wrong, and whether it makes sense to try again.
     if let Err(error) = client.object("nobody").await {
-        println!("{:?}: {error}", error.status());
+        println!("refused: {error}");
     }
     Ok(())
 }
