@@ -9,6 +9,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use service::traces::Step;
 use service::{Error, Kind};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -52,9 +53,9 @@ async fn identify(State(app): State<App>, request: Request, next: Next) -> Respo
     let route: Arc<str> = matched.unwrap_or("unknown").into();
     let method = known_method(request.method());
     // Whoever watches whether the service lives asks all day, and tells no story.
-    let is_watched = !matched.is_some_and(|route| UNTRACED.contains(&route));
+    let is_untold = matched.is_some_and(|route| UNTRACED.contains(&route));
     let step =
-        is_watched.then(|| app.service.traces().request(method, matched, traceparent)).unwrap_or_default();
+        if is_untold { Step::default() } else { app.service.traces().request(method, matched, traceparent) };
     let span = info_span!("request", id = id.to_str().unwrap_or_default(), trace = step.trace_id(), method = %request.method(), route = route.as_ref());
     let started = Instant::now();
     let answered = async move {

@@ -96,15 +96,54 @@ fn every_panel_of_the_dashboard_asks_something_of_the_chosen_prometheus() {
         for target in targets {
             let query = target["expr"].as_str().unwrap();
             assert!(!names(query).is_empty() || query.contains("up{"), "{title}: {query}");
-            let pairs = [('(', ')'), ('{', '}'), ('[', ']')];
-            assert!(
-                pairs
-                    .iter()
-                    .all(|(open, close)| query.matches(*open).count() == query.matches(*close).count())
-            );
+            assert!(is_balanced(query), "{title}: {query}");
         }
     }
     assert!(ids.len() > 5);
+}
+
+fn is_balanced(query: &str) -> bool {
+    [('(', ')'), ('{', '}'), ('[', ']')]
+        .iter()
+        .all(|(open, close)| query.matches(*open).count() == query.matches(*close).count())
+}
+
+#[test]
+fn every_alert_asks_something_and_says_what_it_means() {
+    let alerts: Value = yaml_serde::from_str(&read("deploy/prometheus-alerts.yaml")).unwrap();
+    let rules = alerts["groups"][0]["rules"].as_array().unwrap();
+    for rule in rules {
+        let name = rule["alert"].as_str().unwrap();
+        let query = rule["expr"].as_str().unwrap();
+        assert!(
+            is_balanced(query) && (!names(query).is_empty() || query.starts_with("up{")),
+            "{name}: {query}"
+        );
+        assert!(["page", "warn"].contains(&rule["labels"]["severity"].as_str().unwrap()), "{name}");
+        assert!(rule["annotations"]["summary"].is_string(), "{name}");
+    }
+    assert!(rules.len() > 5);
+}
+
+#[test]
+fn the_composition_uses_what_it_declares_and_is_open_to_this_machine_alone() {
+    let composition: Value = yaml_serde::from_str(&read("deploy/compose.yaml")).unwrap();
+    let services = composition["services"].as_object().unwrap();
+    for (name, service) in services {
+        for volume in service["volumes"].as_array().unwrap() {
+            let volume = volume.as_str().unwrap().split(':').next().unwrap();
+            assert!(composition["volumes"].as_object().unwrap().contains_key(volume), "{name}: {volume}");
+        }
+        for port in service["ports"].as_array().into_iter().flatten() {
+            assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{name}: {port}");
+        }
+        for needed in service["depends_on"].as_object().into_iter().flatten() {
+            assert!(services.contains_key(needed.0), "{name}: {}", needed.0);
+        }
+    }
+    let build = &services["auspex"]["build"];
+    assert!(repository("deploy").join(build["context"].as_str().unwrap()).join("Cargo.toml").exists());
+    assert!(repository(build["dockerfile"].as_str().unwrap()).exists());
 }
 
 #[test]
