@@ -22,7 +22,6 @@ mod surroundings;
 mod two_factor;
 mod usage;
 mod webhooks;
-mod wording;
 
 use std::sync::Arc;
 

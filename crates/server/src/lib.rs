@@ -8,6 +8,7 @@ mod logging;
 mod meters;
 mod serve;
 mod traces;
+mod wording;
 
 pub use assembly::{StartError, assemble};
 pub use http::openapi_document;

@@ -12,7 +12,7 @@ use service::{Error, Kind};
 use url::form_urlencoded;
 
 use super::envelope::Refusal;
-use super::wording;
+use crate::wording;
 
 /// The largest body: 500 events of the usual size, with room.
 pub(super) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -133,20 +133,8 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
             format!("the body is not JSON: see line {}, column {}", error.line(), error.column())
         }
         Ok(_) if !is_object => "the body must be a JSON object".to_owned(),
-        Ok(_) => locate::<T>(body),
+        Ok(_) => wording::locate::<T>(body),
     }))
-}
-
-/// Says where the value is that does not fit. Parses again, so that only refusals pay for it.
-fn locate<T: DeserializeOwned>(body: &[u8]) -> String {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Ok(_) => "the body does not fit".to_owned(),
-        Err(error) => {
-            let path = error.path().to_string();
-            wording::complaint(&path, &error.into_inner().to_string())
-        }
-    }
 }
 
 /// Whether a string of the document holds U+0000. Raw, JSON forbids it; escaped, PostgreSQL cannot keep it.

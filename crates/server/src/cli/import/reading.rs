@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use crate::wording;
+
 /// The most of a file that is held at once.
 const WINDOW_BYTES: usize = 4 * 1024 * 1024;
 /// The longest line; an ingest request may have 4 MiB.
@@ -217,7 +219,16 @@ fn parse(line: &[u8]) -> Result<Option<Checked>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let line: Line = serde_json::from_str(text).map_err(|reason| reason.to_string())?;
+    if !text.starts_with('{') {
+        return Err("it must be a JSON object".to_owned());
+    }
+    let line: Line = serde_json::from_str(text).map_err(|reason| {
+        if reason.is_data() {
+            wording::locate::<Line>(text.as_bytes())
+        } else {
+            format!("it is not JSON: see column {}", reason.column())
+        }
+    })?;
     check_object_id(&line.object_id)?;
     line.object_type.as_deref().map_or(Ok(()), check_object_type)?;
     let events = match (line.events, line.kind) {

@@ -88,11 +88,11 @@ fn a_window_ends_at_a_line_that_cannot_be_read() {
     let good = "{\"object_id\":\"a\",\"type\":\"event\"}";
     let long = format!("{{\"object_id\":\"a\",\"type\":\"event\",\"name\":\"{}\"}}", "n".repeat(256));
     for (bad, reason) in [
-        ("{", "EOF"),
-        ("[]", "invalid"),
-        ("{\"type\":\"event\"}", "object_id"),
+        ("{", "it is not JSON: see column 1"),
+        ("[]", "it must be a JSON object"),
+        ("{\"type\":\"event\"}", "object_id: it is required"),
         ("{\"object_id\":\"a\"}", "events"),
-        ("{\"object_id\":\"a\",\"type\":\"story\"}", "story"),
+        ("{\"object_id\":\"a\",\"type\":\"story\"}", "type: it must be one of: event, message"),
         ("{\"object_id\":\"\",\"type\":\"event\"}", "object_id"),
         ("{\"object_id\":\"a\",\"events\":[]}", "events"),
         ("{\"object_id\":\"a\",\"type\":\"event\",\"events\":[]}", "both"),

@@ -3,11 +3,25 @@
 //! A client must not have to know what the service is written with. Parsers give their reasons as text alone, so this
 //! goes by what they say; what it does not know it leaves out, and still names the place.
 
+use serde::de::DeserializeOwned;
+
 /// What is said where nothing better is known.
 const UNFIT: &str = "it does not fit";
 
+/// The complaint about JSON that is no `T`, with the place. Parses again, so that only refusals pay for it.
+pub(crate) fn locate<T: DeserializeOwned>(json: &[u8]) -> String {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => UNFIT.to_owned(),
+        Err(error) => {
+            let path = error.path().to_string();
+            complaint(&path, &error.into_inner().to_string())
+        }
+    }
+}
+
 /// The complaint about a value at `path`, which is empty for the whole.
-pub(super) fn complaint(path: &str, reason: &str) -> String {
+pub(crate) fn complaint(path: &str, reason: &str) -> String {
     // The position in the text means little where the path names the field.
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
     let path = if path == "." { "" } else { path };
@@ -31,6 +45,7 @@ fn in_our_words(reason: &str) -> String {
         }
         _ if found.starts_with("invalid value: integer") => "it is out of range",
         _ if found.starts_with("invalid value: ") || found.starts_with("invalid type: ") => must_be(expected),
+        _ if found.starts_with("invalid length ") => UNFIT,
         _ if found.starts_with("UUID parsing failed") => "it must be a UUID",
         // Numbers in addresses.
         "invalid digit found in string" | "cannot parse integer from empty string" => {
