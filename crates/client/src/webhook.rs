@@ -162,7 +162,7 @@ mod tests {
     /// The headers of a delivery as the service makes them.
     fn headers(at: Timestamp) -> HeaderMap {
         let id = Uuid::from_u128(1);
-        let signed = model::webhook::sign(SECRET, id, at, BODY);
+        let signed = model::webhook::SigningKey::new(SECRET).sign(id, at, BODY);
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("x-webhook-timestamp", at.seconds().to_string()),

@@ -33,31 +33,48 @@ pub struct Signatures {
     pub standard: String,
 }
 
-/// Signs one attempt of a delivery.
-pub fn sign(secret: &str, delivery_id: Uuid, at: Timestamp, body: &str) -> Signatures {
-    let seconds = at.seconds();
-    let hex = hmac(secret.as_bytes(), &[&seconds.to_string(), body]);
-    let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
-    // Secrets are made here, so this decodes; any other is its own bytes.
-    let key = STANDARD.decode(encoded).unwrap_or_else(|_| encoded.as_bytes().to_vec());
-    let standard = hmac(&key, &[&delivery_id.to_string(), &seconds.to_string(), body]);
-    Signatures {
-        hex: format!("sha256={}", hex::encode(hex)),
-        standard: format!("v1,{}", STANDARD.encode(standard)),
+/// An endpoint's secret, ready to sign with: what depends on the secret alone is worked out once.
+#[derive(Clone)]
+pub struct SigningKey {
+    whole: Hmac<Sha256>,
+    standard: Hmac<Sha256>,
+}
+
+impl SigningKey {
+    /// Prepares a secret.
+    pub fn new(secret: &str) -> Self {
+        let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
+        // Secrets are made here, so this decodes; any other is its own bytes.
+        let bytes = STANDARD.decode(encoded).unwrap_or_else(|_| encoded.as_bytes().to_vec());
+        Self { whole: keyed(secret.as_bytes()), standard: keyed(&bytes) }
+    }
+
+    /// Signs one attempt of a delivery.
+    pub fn sign(&self, delivery_id: Uuid, at: Timestamp, body: &str) -> Signatures {
+        let seconds = at.seconds().to_string();
+        let hex = over(self.whole.clone(), &[&seconds, body]);
+        let standard = over(self.standard.clone(), &[&delivery_id.to_string(), &seconds, body]);
+        Signatures {
+            hex: format!("sha256={}", hex::encode(hex)),
+            standard: format!("v1,{}", STANDARD.encode(standard)),
+        }
     }
 }
 
+#[expect(clippy::expect_used, reason = "an HMAC takes a key of any length")]
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("an HMAC takes a key of any length")
+}
+
 /// The HMAC-SHA256 of parts joined by dots.
-fn hmac(key: &[u8], parts: &[&str]) -> Vec<u8> {
-    // An HMAC takes a key of any length.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return Vec::new() };
+fn over(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
     for (index, part) in parts.iter().enumerate() {
         if index > 0 {
             mac.update(b".");
         }
         mac.update(part.as_bytes());
     }
-    mac.finalize().into_bytes().to_vec()
+    mac.finalize().into_bytes().into()
 }
 
 /// The wait after the attempt of this number, counted from 1: the base, doubled with each, a tenth more or less.
@@ -107,13 +124,14 @@ mod tests {
     fn golden_vectors() {
         let id: Uuid = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let at = Timestamp::from_micros(1_614_265_330_999_999);
-        let signed = sign(SECRET, id, at, r#"{"test": 2432232314}"#);
+        let signed = SigningKey::new(SECRET).sign(id, at, r#"{"test": 2432232314}"#);
         assert_eq!(signed.hex, "sha256=2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964");
         assert_eq!(signed.standard, "v1,6ltHRplMsmoj3iEeqXSFiuqSolc3P2gAhZLiYmX6UnQ=");
     }
 
     #[test]
     fn every_byte_counts() {
+        let sign = |secret, id, at, body| SigningKey::new(secret).sign(id, at, body);
         let (id, at) = (Uuid::from_u128(1), Timestamp::from_seconds(1_700_000_000));
         let signed = sign(SECRET, id, at, "{}");
         let others = [

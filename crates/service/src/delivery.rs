@@ -7,21 +7,22 @@ mod attempt;
 pub(crate) mod board;
 mod settlement;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Timestamp;
-use store::deliveries::{self, Lease, Turn};
+use model::webhook::SigningKey;
+use store::delivery_queue::{self, Content, Due, Lease, Turn};
 use store::{Backend, Conn, webhooks};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::error;
+use tracing::{error, warn};
 use uuid::Uuid;
 
-use self::attempt::{Destination, Outcome, Parcel};
-use self::board::Board;
+use self::attempt::{Attempt, Destination, Outcome, Parcel};
+use self::board::{Asking, Board, LaneId, Room};
 use crate::webhooks::SECRET_PLACE;
 use crate::{Result, Service, internal};
 
@@ -35,6 +36,13 @@ const TURNS: usize = 128;
 const MAX_FRUITLESS: u32 = 64;
 /// Outcomes that are written down in one round.
 const MAX_SETTLED: usize = 1_024;
+/// How long outcomes are gathered before they are written down: a round has its price, whatever it writes.
+const GATHER: Duration = Duration::from_millis(10);
+/// A delivery that was taken in hand this often, and each time nobody came to the end of an attempt, may be what ends them:
+/// it is taken alone among its kind, so that others do not fall under suspicion with it.
+const SUSPECT: i64 = 2;
+/// And after this often it is given up.
+const MAX_BEGUN: i64 = 5;
 
 pub(crate) struct Courier {
     service: Arc<Service>,
@@ -50,11 +58,18 @@ pub(crate) struct Courier {
     served: Uuid,
     /// Rounds in a row in which there were more endpoints than one round serves, and no room for any of them.
     fruitless: u32,
+    /// The delivery under suspicion that is in hand, and until when it is.
+    suspect: Option<(Uuid, Timestamp)>,
 }
 
 /// What a round has claimed.
 struct Claims {
-    parcels: Vec<(Uuid, Vec<Parcel>)>,
+    parcels: Vec<(Arc<Destination>, Vec<Parcel>)>,
+    /// What is given up instead of being sent.
+    abandoned: Vec<Parcel>,
+    suspect: Option<(Uuid, Timestamp)>,
+    /// Endpoints that have failed lately.
+    failing: Vec<Uuid>,
     served: Uuid,
     /// Whether there may be more endpoints whose turn has not come.
     is_full: bool,
@@ -77,6 +92,7 @@ impl Courier {
             troubled: HashSet::new(),
             served: Uuid::nil(),
             fruitless: 0,
+            suspect: None,
         }
     }
 
@@ -100,7 +116,15 @@ impl Courier {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.service.courier_bell.rung() => {}
-                Some(outcome) = self.outcomes.recv() => self.unsettled.push(outcome),
+                Some(outcome) = self.outcomes.recv() => {
+                    self.unsettled.push(outcome);
+                    // Real time again. The bell ends this: a new delivery does not wait, nor does an empty lane.
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = self.service.courier_bell.rung() => {}
+                        () = tokio::time::sleep(GATHER) => {}
+                    }
+                }
                 () = wait => {}
             }
         }
@@ -126,7 +150,7 @@ impl Courier {
         }
         let store = &self.service.store;
         let voided =
-            store.write("void_deliveries", async |conn: &mut Conn| deliveries::void_leases(conn).await);
+            store.write("void_deliveries", async |conn: &mut Conn| delivery_queue::void_leases(conn).await);
         if let Err(error) = voided.await {
             error!(%error, "cannot void the leases of an earlier process");
         }
@@ -162,11 +186,17 @@ impl Courier {
         }
         let claims = self.settle_and_claim(now).await?;
         self.served = claims.served;
+        self.suspect = claims.suspect;
+        self.troubled.extend(claims.failing);
         self.fruitless = if claims.is_full && claims.parcels.is_empty() { self.fruitless + 1 } else { 0 };
-        let goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS;
-        for (endpoint, parcels) in claims.parcels {
-            for _ in 0..self.board.put(endpoint, parcels) {
-                self.start_sender(endpoint);
+        let goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
+        for parcel in claims.abandoned {
+            warn!(delivery = %parcel.delivery_id, "a webhook delivery ends whoever sends it and is given up");
+            self.unsettled.push(Outcome { parcel, attempt: Some(Attempt::abandoned(now)) });
+        }
+        for (destination, parcels) in claims.parcels {
+            for lane in self.board.put(destination.endpoint_id, destination.updated_at, parcels) {
+                self.start_sender(lane);
             }
         }
         Ok(if goes_on { now } else { claims.next })
@@ -178,19 +208,20 @@ impl Courier {
         let outcomes = std::mem::take(&mut self.unsettled);
         let lease =
             Lease { token: service.random.id(now), until: now + service.options.webhook_timeout + HOLD };
+        let settles = |delivery| outcomes.iter().any(|outcome| outcome.parcel.delivery_id == delivery);
+        let suspect = self.suspect.filter(|(delivery, until)| *until > now && !settles(*delivery));
         let (board, served, troubled) = (&self.board, self.served, &self.troubled);
         let written = service
             .store
             .write("deliveries", async |conn: &mut Conn| {
                 let settlement = service.write_outcomes(conn, &outcomes, troubled).await?;
-                let claims = claim_in_turn(conn, &service, board, served, now, lease).await?;
-                Ok::<_, crate::Error>((settlement, claims))
+                let claims = Claim { service: &service, board, now, lease, suspect };
+                Ok::<_, crate::Error>((settlement, claims.in_turn(conn, served).await?))
             })
             .await;
         match written {
-            Ok((settlement, (claims, failing))) => {
+            Ok((settlement, claims)) => {
                 settlement.follow(&service, &outcomes, &mut self.troubled);
-                self.troubled.extend(failing);
                 Ok(claims)
             }
             Err(error) => {
@@ -202,18 +233,18 @@ impl Courier {
     }
 
     /// Starts a task that sends what is in an endpoint's lane, one after the other.
-    fn start_sender(&self, endpoint: Uuid) {
+    fn start_sender(&self, lane: LaneId) {
         let (service, board, ended) =
             (Arc::clone(&self.service), Arc::clone(&self.board), self.ended.clone());
         self.tasks.spawn(async move {
-            let mut sender = Sender { board: &board, endpoint, ended: &ended, is_done: false };
-            while let Some(parcel) = sender.next() {
+            let mut sender = Sender { board: &board, lane, ended: &ended, carried: 0, is_done: false };
+            while let Some(mut parcel) = sender.next() {
                 let attempt = if service.may_send(&parcel).await {
                     let started = Instant::now();
-                    let attempt = service.attempt(&parcel).await;
+                    let attempt = service.attempt(&mut parcel).await;
                     let took = started.elapsed();
                     metrics::histogram!("auspex_webhook_delivery_seconds").record(took);
-                    for parcel in board.learn(endpoint, attempt.is_success(), took) {
+                    for parcel in board.learn(lane, attempt.is_success(), took) {
                         let _ = ended.send(Outcome { parcel, attempt: None });
                     }
                     Some(attempt)
@@ -232,14 +263,17 @@ impl Courier {
 /// sent; the delivery in its hands is due again when the lease ends.
 struct Sender<'a> {
     board: &'a Board,
-    endpoint: Uuid,
+    lane: LaneId,
     ended: &'a UnboundedSender<Outcome>,
+    /// The size of what it has in hand.
+    carried: usize,
     is_done: bool,
 }
 
 impl Sender<'_> {
     fn next(&mut self) -> Option<Parcel> {
-        let next = self.board.next(self.endpoint);
+        let next = self.board.next(self.lane, self.carried);
+        self.carried = next.as_ref().map_or(0, |parcel| parcel.payload.len());
         self.is_done = next.is_none();
         next
     }
@@ -248,7 +282,7 @@ impl Sender<'_> {
 impl Drop for Sender<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            for parcel in self.board.abandon(self.endpoint) {
+            for parcel in self.board.abandon(self.lane, self.carried) {
                 let _ = self.ended.send(Outcome { parcel, attempt: None });
             }
         }
@@ -258,10 +292,10 @@ impl Drop for Sender<'_> {
 /// The endpoints to serve, beginning after the one that was served last.
 async fn in_turn(conn: &mut Conn, served: Uuid, now: Timestamp) -> store::Result<Vec<Turn>> {
     let most = i64::try_from(TURNS).unwrap_or(i64::MAX);
-    let mut turns = deliveries::turns(conn, served, now, most).await?;
+    let mut turns = delivery_queue::turns(conn, served, now, most).await?;
     if turns.len() < TURNS && served != Uuid::nil() {
         // Past the end it goes on from the start, up to where it began.
-        let rest = deliveries::turns(conn, Uuid::nil(), now, most).await?;
+        let rest = delivery_queue::turns(conn, Uuid::nil(), now, most).await?;
         let rest = rest.into_iter().take_while(|turn| turn.endpoint_id <= served);
         turns.extend(rest.take(TURNS - turns.len()));
     }
@@ -269,83 +303,148 @@ async fn in_turn(conn: &mut Conn, served: Uuid, now: Timestamp) -> store::Result
 }
 
 async fn next_look(conn: &mut Conn, now: Timestamp) -> store::Result<Timestamp> {
-    let due = deliveries::next_due(conn).await?;
+    let due = delivery_queue::next_due(conn).await?;
     Ok(due.unwrap_or(now + POLL).min(now + POLL))
 }
 
-/// Claims as much of each endpoint as there is room for. Returns with it the endpoints that have failed lately.
-async fn claim_in_turn(
-    conn: &mut Conn,
-    service: &Service,
-    board: &Board,
-    after: Uuid,
+/// What claiming goes by.
+struct Claim<'a> {
+    service: &'a Service,
+    board: &'a Board,
     now: Timestamp,
     lease: Lease,
-) -> Result<(Claims, Vec<Uuid>)> {
-    let turns = in_turn(conn, after, now).await?;
-    let endpoints: Vec<(Uuid, i64)> =
-        turns.iter().map(|turn| (turn.endpoint_id, turn.consecutive_failures)).collect();
-    let rooms = board.rooms(&endpoints);
-    let claimed_at = Instant::now();
-    let is_full = turns.len() == TURNS;
-    let mut claims = Claims { parcels: Vec::new(), served: after, is_full, next: now + POLL };
-    let mut served = None;
-    let mut failing = Vec::new();
-    for (turn, mut room) in turns.iter().zip(rooms) {
-        if room == 0 {
-            continue;
+    suspect: Option<(Uuid, Timestamp)>,
+}
+
+/// An endpoint of which something is taken.
+struct Taken {
+    destination: Arc<Destination>,
+    is_probe: bool,
+    deliveries: Vec<Due>,
+}
+
+impl Claim<'_> {
+    /// Claims as much of each endpoint as there is room for.
+    async fn in_turn(mut self, conn: &mut Conn, after: Uuid) -> Result<Claims> {
+        let turns = in_turn(conn, after, self.now).await?;
+        let asking: Vec<Asking> = turns
+            .iter()
+            .map(|turn| Asking {
+                endpoint: turn.endpoint_id,
+                version: turn.updated_at,
+                failures: turn.consecutive_failures,
+            })
+            .collect();
+        let mut taken = Vec::new();
+        for (turn, room) in turns.iter().zip(self.board.rooms(&asking)) {
+            if room.deliveries > 0 {
+                taken.extend(self.of_endpoint(conn, turn, room).await?);
+            }
         }
-        let destination = match destination(service, turn) {
+        let failing = turns.iter().filter(|turn| turn.consecutive_failures > 0).map(|turn| turn.endpoint_id);
+        // The next round begins after the last one that got something: those for whom no room was left come first then.
+        // With room for none of these, it is others' turn.
+        let served = taken.iter().rev().find(|taken| !taken.deliveries.is_empty());
+        let looked_at = turns.last().map(|turn| turn.endpoint_id);
+        let mut claims = Claims {
+            parcels: Vec::new(),
+            abandoned: Vec::new(),
+            suspect: None,
+            failing: failing.collect(),
+            served: served.map(|taken| taken.destination.endpoint_id).or(looked_at).unwrap_or(after),
+            is_full: turns.len() == TURNS,
+            next: if turns.is_empty() { next_look(conn, self.now).await? } else { self.now + POLL },
+        };
+        self.take(conn, taken, &mut claims).await?;
+        claims.suspect = self.suspect;
+        Ok(claims)
+    }
+
+    /// Chooses among what is due to an endpoint. None when it cannot be served now.
+    async fn of_endpoint(&mut self, conn: &mut Conn, turn: &Turn, mut room: Room) -> Result<Option<Taken>> {
+        let destination = match destination(self.service, turn) {
             Ok(destination) => Arc::new(destination),
             Err(error) => {
                 // Nobody else waits for this one to be mended.
                 let endpoint = turn.endpoint_id;
                 error!(%endpoint, cause = error.cause(), "a webhook endpoint cannot be read");
-                continue;
+                return Ok(None);
             }
         };
         let is_probe = turn.resting_until.is_some();
         if is_probe {
-            room = 1;
-            let (tenant, endpoint) = (turn.tenant_id, turn.endpoint_id);
-            if !webhooks::take_probe(conn, tenant, endpoint, now, lease.until).await? {
-                continue;
+            room.deliveries = 1;
+            let (tenant, endpoint, until) = (turn.tenant_id, turn.endpoint_id, self.lease.until);
+            if !webhooks::take_probe(conn, tenant, endpoint, self.now, until).await? {
+                return Ok(None);
             }
         }
-        let most = i64::try_from(room).unwrap_or(i64::MAX);
-        let claimed = deliveries::claim(conn, turn, now, lease, most).await?;
-        if turn.consecutive_failures > 0 {
-            failing.push(turn.endpoint_id);
-        }
-        if !claimed.is_empty() {
-            served = Some(turn.endpoint_id);
-        }
-        let parcel = |delivery| Parcel {
-            destination: Arc::clone(&destination),
-            delivery,
-            lease,
-            is_probe,
-            claimed: claimed_at,
-        };
-        claims.parcels.push((turn.endpoint_id, claimed.into_iter().map(parcel).collect()));
+        let most = i64::try_from(room.deliveries).unwrap_or(i64::MAX);
+        let mut deliveries = delivery_queue::due(conn, turn.endpoint_id, self.now, most).await?;
+        let mut bytes = 0;
+        deliveries.retain(|due| {
+            // The first one goes whatever its size.
+            let fits = bytes < room.bytes;
+            let may_go = fits && self.may_take(due);
+            bytes += if may_go { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
+            may_go
+        });
+        Ok(Some(Taken { destination, is_probe, deliveries }))
     }
-    // The next round begins after the last one that got something: those for whom no room was left come first then. With
-    // room for none of these, it is others' turn.
-    let looked_at = turns.last().map(|turn| turn.endpoint_id);
-    claims.served = served.or(looked_at).unwrap_or(after);
-    if turns.is_empty() {
-        claims.next = next_look(conn, now).await?;
+
+    /// Whether a delivery may be taken, as far as it is under suspicion.
+    fn may_take(&mut self, due: &Due) -> bool {
+        if !(SUSPECT..MAX_BEGUN).contains(&due.begun) {
+            return true;
+        }
+        let is_free = self.suspect.is_none();
+        self.suspect.get_or_insert((due.delivery_id, self.lease.until));
+        is_free
     }
-    Ok((claims, failing))
+
+    /// Takes what was chosen in hand.
+    async fn take(&self, conn: &mut Conn, taken: Vec<Taken>, claims: &mut Claims) -> Result<()> {
+        let all: Vec<Due> = taken.iter().flat_map(|taken| taken.deliveries.iter().cloned()).collect();
+        delivery_queue::take(conn, &all, self.lease).await?;
+        let contents = delivery_queue::contents(conn, &all).await?;
+        let mut contents: HashMap<Uuid, Content> =
+            contents.into_iter().map(|content| (content.delivery_id, content)).collect();
+        let claimed = Instant::now();
+        for Taken { destination, is_probe, deliveries } in taken {
+            let mut parcels = Vec::with_capacity(deliveries.len());
+            for due in deliveries {
+                // The object of a delivery may be deleted at this moment; the delivery goes with it.
+                let Some(content) = contents.remove(&due.delivery_id) else { continue };
+                let parcel = Parcel {
+                    destination: Arc::clone(&destination),
+                    delivery_id: due.delivery_id,
+                    event_type: content.event_type,
+                    payload: content.payload,
+                    attempts: due.attempts,
+                    max_attempts: content.max_attempts,
+                    traceparent: content.traceparent,
+                    lease: self.lease,
+                    is_probe,
+                    claimed,
+                };
+                if due.begun >= MAX_BEGUN { &mut claims.abandoned } else { &mut parcels }.push(parcel);
+            }
+            if !parcels.is_empty() {
+                claims.parcels.push((destination, parcels));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn destination(service: &Service, turn: &Turn) -> Result<Destination> {
     let secret = service.sealer.open(SECRET_PLACE, turn.endpoint_id, &turn.secret).map_err(internal)?;
+    let secret = String::from_utf8(secret).map_err(internal)?;
     Ok(Destination {
         tenant: turn.tenant_id,
         endpoint_id: turn.endpoint_id,
         url: turn.url.parse().map_err(internal)?,
-        secret: String::from_utf8(secret).map_err(internal)?,
+        key: SigningKey::new(&secret),
         updated_at: turn.updated_at,
     })
 }

@@ -15,7 +15,7 @@ use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
 use serde_json::{Map, Value};
 use store::deliveries::NewDelivery;
-use store::firings::Firing;
+use store::firings::{Firing, Tally};
 use store::objects::KeptAnswer;
 use store::outbox::{self, NewMessage};
 use store::rules::{Rule, State};
@@ -31,6 +31,8 @@ use crate::{Error, Result, Service, internal, outbox as ways};
 
 /// Mails that the rules of a tenant may send on a day: a rule gone wild must not use up everybody's sender.
 const MAILS_A_DAY: i64 = 1_000;
+/// And chat messages: nobody reads more, and Slack takes about one a second.
+const CHATS_A_DAY: i64 = 1_000;
 /// Firings in a list, by default and at the most.
 const FIRINGS_LISTED: i64 = 50;
 const MAX_FIRINGS_LISTED: i64 = 200;
@@ -56,6 +58,7 @@ struct Means {
     configs: HashMap<Uuid, Option<ActionConfig>>,
     endpoints: Vec<Endpoint>,
     mails_left: i64,
+    chats_left: i64,
 }
 
 impl Service {
@@ -121,22 +124,24 @@ impl Service {
 
     /// Gathers what the actions need: one query for each kind of action at the most.
     async fn means(&self, conn: &mut Conn, tenant: TenantId, fired: &[Fired<'_>]) -> Result<Means> {
-        let mut means = Means { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0 };
+        let mut means =
+            Means { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0, chats_left: 0 };
         for fired in fired {
             let opened = means.configs.entry(fired.rule.rule_id);
             opened.or_insert_with(|| self.open_config(fired.rule).ok());
         }
         let wants = |action: ActionType| {
-            fired.iter().filter(|fired| fired.rule.action_type == action.as_str()).count()
+            let wanting = fired.iter().filter(|fired| fired.rule.action_type == action.as_str()).count();
+            i64::try_from(wanting).unwrap_or(i64::MAX)
         };
         if wants(ActionType::Webhook) > 0 {
             means.endpoints = webhooks::of_tenant(conn, tenant).await?;
         }
-        let mails = i64::try_from(wants(ActionType::Email)).unwrap_or(i64::MAX);
-        if mails > 0 {
-            let today = self.clock.now().date();
-            let wanted_before = firings::tally_mails(conn, tenant, today, mails).await?;
-            means.mails_left = MAILS_A_DAY.saturating_sub(wanted_before);
+        let wanted = Tally { mails: wants(ActionType::Email), chats: wants(ActionType::Slack) };
+        if wanted != Tally::default() {
+            let before = firings::tally(conn, tenant, self.clock.now().date(), wanted).await?;
+            means.mails_left = MAILS_A_DAY.saturating_sub(before.mails);
+            means.chats_left = CHATS_A_DAY.saturating_sub(before.chats);
         }
         Ok(means)
     }
@@ -198,6 +203,12 @@ impl Service {
             return Ok(Ok(None));
         }
         if let Some(url) = &config.webhook_url {
+            if means.chats_left <= 0 {
+                return Ok(Err(format!(
+                    "the account's limit of {CHATS_A_DAY} chat messages a day is reached"
+                )));
+            }
+            means.chats_left -= 1;
             let message = ChatMessage { url: url.clone(), body: told.slack_message() };
             writings.messages.push(self.slack.seal(tenant, &message, Some(firing)));
             return Ok(Ok(None));

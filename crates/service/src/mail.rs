@@ -99,12 +99,18 @@ impl Carrier for Postman {
     const DEADLINE: Duration = SEND_DEADLINE;
     // More only gets a sender throttled.
     const SENDS_AT_ONCE: usize = 4;
+    const LANE_SENDS: usize = Self::SENDS_AT_ONCE;
     const ACTION: ActionType = ActionType::Email;
     const METER: &'static str = "auspex_mails_total";
     const SENT: &'static str = "the mail was sent";
 
     fn label(mail: &Mail) -> &str {
         &mail.event
+    }
+
+    /// One server takes all of them.
+    fn lane(_: &Mail) -> String {
+        String::new()
     }
 
     async fn carry(&self, mail: &Mail, claimed: &Claimed) -> Result<(), Failure> {

@@ -5,11 +5,11 @@
 //! request. Nothing is followed anywhere else, and one deadline covers everything from the name to the last byte.
 //! Addresses that the operator configured do not go through here.
 
+mod lookups;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::address::objection;
@@ -19,6 +19,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Body, Client, Response, redirect};
 use url::{Host, Url};
 
+use self::lookups::Lookups;
 use crate::{Result, internal};
 
 /// How much of an answer is kept.
@@ -70,11 +71,8 @@ pub(crate) enum OutboundError {
 #[derive(Clone)]
 struct Guard {
     allow_private: bool,
-    lookup: Lookup,
+    lookups: Lookups,
 }
-
-type Found = std::io::Result<Vec<IpAddr>>;
-type Lookup = Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = Found> + Send>> + Send + Sync>;
 
 /// A host that is refused, and why. Public: the text is for whoever registered the address.
 #[derive(Debug)]
@@ -83,16 +81,11 @@ struct Objection(String);
 impl Outbound {
     /// A way out that leads into private networks only if `allow_private` says so.
     pub(crate) fn new(allow_private: bool) -> Result<Self> {
-        let lookup: Lookup = Arc::new(|name| {
-            Box::pin(async move {
-                Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
-            })
-        });
-        Self::with_lookup(allow_private, lookup)
+        Self::with_lookups(allow_private, Lookups::of_system())
     }
 
-    fn with_lookup(allow_private: bool, lookup: Lookup) -> Result<Self> {
-        let guard = Guard { allow_private, lookup };
+    fn with_lookups(allow_private: bool, lookups: Lookups) -> Result<Self> {
+        let guard = Guard { allow_private, lookups };
         let client = Client::builder()
             .dns_resolver(guard.clone())
             .redirect(redirect::Policy::none())
@@ -213,7 +206,7 @@ impl Guard {
         &self,
         name: &str,
     ) -> std::result::Result<Vec<IpAddr>, Box<dyn StdError + Send + Sync>> {
-        let addresses = (self.lookup)(name.to_owned()).await?;
+        let addresses = self.lookups.find(name.to_owned()).await?;
         for address in &addresses {
             self.check_address(name, *address)?;
         }

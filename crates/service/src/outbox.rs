@@ -4,6 +4,7 @@
 //! sends it, and closes the row or puts it back. The firing that a message reports learns how it went in the same
 //! transaction.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use model::api::{ActionType, FiringStatus};
@@ -46,6 +47,8 @@ pub trait Carrier: Clone + Send + Sync + 'static {
     const DEADLINE: Duration;
     /// Messages on their way at a time in one process.
     const SENDS_AT_ONCE: usize;
+    /// And of one lane.
+    const LANE_SENDS: usize;
     /// The action that sends messages this way.
     const ACTION: ActionType;
     /// What is counted, by outcome.
@@ -55,6 +58,9 @@ pub trait Carrier: Clone + Send + Sync + 'static {
 
     /// What the log may say of a message.
     fn label(message: &Self::Message) -> &str;
+
+    /// The lane that a message goes by: whoever is at its end can hold up others of the same lane only.
+    fn lane(message: &Self::Message) -> String;
 
     /// Sends a message.
     fn carry(
@@ -83,6 +89,56 @@ pub struct Firing<'a> {
     pub object_id: &'a str,
     /// The firing.
     pub firing_id: Uuid,
+}
+
+/// A tenant's lane.
+type Lane = (TenantId, String);
+
+/// A message that was tried.
+struct Ended {
+    lane: Lane,
+    /// Whether it went.
+    is_well: bool,
+}
+
+/// What is on its way, and how that has been going. A lane has few places, one that fails has one, and all that fail share
+/// half of what there is: so an address that does not answer delays no other.
+#[derive(Default)]
+struct Traffic {
+    /// The tenant that was served last.
+    served: Option<TenantId>,
+    busy: HashMap<Lane, usize>,
+    ailing: HashSet<Lane>,
+}
+
+impl Traffic {
+    fn learn(&mut self, ended: Option<Ended>) {
+        /// Lanes that are remembered for having failed.
+        const REMEMBERED: usize = 1_000;
+        let Some(Ended { lane, is_well }) = ended else { return };
+        if let Some(busy) = self.busy.get_mut(&lane) {
+            *busy -= 1;
+            if *busy == 0 {
+                self.busy.remove(&lane);
+            }
+        }
+        if is_well {
+            self.ailing.remove(&lane);
+        } else if self.ailing.len() < REMEMBERED {
+            self.ailing.insert(lane);
+        }
+    }
+
+    fn ailing_busy(&self) -> usize {
+        self.busy.iter().filter(|(lane, _)| self.ailing.contains(*lane)).map(|(_, busy)| busy).sum()
+    }
+
+    /// How many more messages of a lane may be on their way.
+    fn room(&self, lane: &Lane, most: usize, ailing_left: usize) -> usize {
+        let is_ailing = self.ailing.contains(lane);
+        let room = if is_ailing { ailing_left.min(1) } else { most };
+        room.saturating_sub(self.busy.get(lane).copied().unwrap_or_default())
+    }
 }
 
 /// Queues messages and sends them. Cheap to clone; clones share the queue and the bell.
@@ -116,6 +172,7 @@ impl<C: Carrier> Outbox<C> {
             tenant,
             message_id,
             channel: C::CHANNEL,
+            lane: C::lane(message),
             message: self.sealer.seal(&self.random, PLACE, message_id, &plain),
             object_id: firing.map(|firing| firing.object_id.to_owned()),
             firing_id: firing.map(|firing| firing.firing_id),
@@ -142,13 +199,13 @@ impl<C: Carrier> Outbox<C> {
     /// Sends what is queued, until told to stop; then finishes what it has in hand.
     pub async fn run(self, stop: CancellationToken) {
         let mut sending = JoinSet::new();
-        let mut served = None;
+        let mut traffic = Traffic::default();
         while !stop.is_cancelled() {
-            let next_look = self.take_due(&mut sending, &mut served).await;
+            let next_look = self.take_due(&mut sending, &mut traffic).await;
             tokio::select! {
                 () = stop.cancelled() => {}
                 // Disabled while nothing is on its way.
-                Some(_) = sending.join_next() => {}
+                Some(ended) = sending.join_next() => traffic.learn(ended.ok()),
                 () = self.rest(next_look) => {}
             }
         }
@@ -157,19 +214,26 @@ impl<C: Carrier> Outbox<C> {
 
     /// Claims due messages for the free places and starts sending them. Says when to look again; never, while there is
     /// no free place.
-    async fn take_due(&self, sending: &mut JoinSet<()>, served: &mut Option<TenantId>) -> Option<Timestamp> {
+    async fn take_due(&self, sending: &mut JoinSet<Ended>, traffic: &mut Traffic) -> Option<Timestamp> {
+        // A task that was lost had a lane that nobody knows any more.
+        if sending.is_empty() {
+            traffic.busy.clear();
+        }
         let free = C::SENDS_AT_ONCE - sending.len();
         if free == 0 {
             return None;
         }
         let now = self.clock.now();
         let lease = Lease { token: self.random.id(now), until: now + C::DEADLINE + LEASE_MARGIN };
-        match self.claim(now, lease, free, *served).await {
+        match self.claim(now, lease, free, traffic).await {
             Ok((claimed, next_look)) => {
-                *served = claimed.last().map(|message| message.tenant_id).or(*served);
+                traffic.served = claimed.last().map(|message| message.tenant_id).or(traffic.served);
                 for message in claimed {
-                    let outbox = self.clone();
-                    sending.spawn(async move { outbox.handle(message, lease.token).await });
+                    let (outbox, lane) = (self.clone(), (message.tenant_id, message.lane.clone()));
+                    *traffic.busy.entry(lane.clone()).or_default() += 1;
+                    sending.spawn(async move {
+                        Ended { lane, is_well: outbox.handle(message, lease.token).await }
+                    });
                 }
                 (sending.len() < C::SENDS_AT_ONCE).then_some(next_look)
             }
@@ -180,13 +244,13 @@ impl<C: Carrier> Outbox<C> {
         }
     }
 
-    /// Claims due messages for the free places, tenants in turn, and says when to look for more.
+    /// Claims due messages for the free places, tenants in turn and of each its lanes, and says when to look for more.
     async fn claim(
         &self,
         now: Timestamp,
         lease: Lease,
         free: usize,
-        served: Option<TenantId>,
+        traffic: &Traffic,
     ) -> Result<(Vec<Claimed>, Timestamp)> {
         let poll = now + POLL;
         // An idle worker only reads: on SQLite a claim would wait for its turn to write.
@@ -201,19 +265,34 @@ impl<C: Carrier> Outbox<C> {
         let claimed: Vec<Claimed> = self
             .store
             .write("claim messages", async |conn: &mut Conn| {
-                let mut turns = Turns::after(served, free);
+                let mut turns = Turns::after(traffic.served, free);
                 while let Some(after) = turns.next_after() {
                     turns.take(outbox::next_tenant(conn, C::CHANNEL, after, now).await?);
                 }
                 let mut claimed = Vec::new();
+                let mut ailing_left = C::SENDS_AT_ONCE / 2 - traffic.ailing_busy().min(C::SENDS_AT_ONCE / 2);
                 for (index, tenant) in turns.tenants().iter().enumerate() {
-                    let share = turns.share(index, free - claimed.len());
-                    claimed.extend(outbox::claim(conn, C::CHANNEL, *tenant, now, lease, share).await?);
+                    let mut share = usize::try_from(turns.share(index, free - claimed.len())).unwrap_or(1);
+                    for lane in outbox::lanes(conn, C::CHANNEL, *tenant, now).await? {
+                        let room =
+                            traffic.room(&(*tenant, lane.clone()), C::LANE_SENDS, ailing_left).min(share);
+                        if room == 0 {
+                            continue;
+                        }
+                        let most = i64::try_from(room).unwrap_or(1);
+                        let some =
+                            outbox::claim(conn, C::CHANNEL, (*tenant, &lane), now, lease, most).await?;
+                        share -= some.len();
+                        if traffic.ailing.contains(&(*tenant, lane)) {
+                            ailing_left -= some.len();
+                        }
+                        claimed.extend(some);
+                    }
                 }
                 Ok::<_, store::Error>(claimed)
             })
             .await?;
-        // Where another worker was faster, what is left can wait for it.
+        // Where another worker was faster, or the lanes are busy, what is left can wait for them.
         let next_look = if claimed.is_empty() { poll } else { now };
         Ok((claimed, next_look))
     }
@@ -229,27 +308,33 @@ impl<C: Carrier> Outbox<C> {
         }
     }
 
-    /// Sends one message and settles its row.
-    async fn handle(&self, claimed: Claimed, token: Uuid) {
+    /// Sends one message and settles its row; says whether whoever is at the end of its lane is well.
+    async fn handle(&self, claimed: Claimed, token: Uuid) -> bool {
         let (message_id, tenant_id, attempts) = (claimed.message_id, claimed.tenant_id, claimed.attempts);
         let Some(message) = self.open(&claimed) else {
             error!(%message_id, %tenant_id, "a queued message cannot be read and is dropped");
-            return self.close(&claimed, token, Err("the message cannot be read")).await;
+            self.close(&claimed, token, Err("the message cannot be read")).await;
+            return true;
         };
         let event = C::label(&message);
         let (reason, wait) = match self.send(&message, &claimed).await {
-            Ok(()) => return self.close(&claimed, token, Ok(())).await,
+            Ok(()) => {
+                self.close(&claimed, token, Ok(())).await;
+                return true;
+            }
             Err(Failure::Later(reason)) => (reason, Some(Duration::ZERO)),
             Err(Failure::After(wait, reason)) => (reason, Some(wait)),
             Err(Failure::Never(reason)) => (reason, None),
         };
         if let Some(wait) = wait.filter(|_| attempts < MAX_ATTEMPTS) {
             info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is tried again");
-            return self.put_back(&claimed, token, wait).await;
+            self.put_back(&claimed, token, wait).await;
+            return false;
         }
         warn!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is given up");
         let tries = if attempts == 1 { "1 try" } else { &format!("{attempts} tries") };
         self.close(&claimed, token, Err(&format!("given up after {tries}: {reason}"))).await;
+        false
     }
 
     fn open(&self, claimed: &Claimed) -> Option<C::Message> {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 use store::analyses::Stretch;
-use store::{Conn, Store, analyses, deliveries, firings, rate_budgets, retention, rules, sessions, tenants};
+use store::{
+    Conn, Store, analyses, deliveries, firings, rate_budgets, retention, rules, sessions, tenants, webhooks,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -92,17 +94,22 @@ impl Sweeper {
 
     /// Removes deliveries that ended long ago, and what is left of those of endpoints that are gone.
     async fn sweep_deliveries(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
-        for (status, kept) in [("delivered", DELIVERED_KEPT), ("dead", DEAD_KEPT)] {
-            let before = now - kept;
-            while self
-                .store
-                .write("sweep_deliveries", async |conn: &mut Conn| {
-                    let made_before = Random::smallest_id(before);
-                    deliveries::drop_ended(conn, tenant, status, made_before, before, STEP).await
-                })
-                .await?
-                > 0
-            {}
+        let endpoints =
+            self.store.read("webhooks", async |conn| webhooks::of_tenant(conn, tenant).await).await?;
+        for endpoint in endpoints {
+            let place = (tenant, endpoint.endpoint_id);
+            for (status, kept) in [("delivered", DELIVERED_KEPT), ("dead", DEAD_KEPT)] {
+                let before = now - kept;
+                while self
+                    .store
+                    .write("sweep_deliveries", async |conn: &mut Conn| {
+                        let made_before = Random::smallest_id(before);
+                        deliveries::drop_ended(conn, place, status, made_before, before, STEP).await
+                    })
+                    .await?
+                    > 0
+                {}
+            }
         }
         let orphaned = self
             .store

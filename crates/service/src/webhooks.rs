@@ -16,7 +16,7 @@ use model::webhook::{ANALYSIS_COMPLETED, EVENT_TYPES, SECRET_PREFIX};
 use serde_json::value::RawValue;
 use store::deliveries::{self, Delivery, NewDelivery};
 use store::webhooks::{self, Endpoint};
-use store::{Conn, tenants};
+use store::{Conn, delivery_queue, tenants};
 use uuid::Uuid;
 
 use crate::concluded::{Concluded, Consequences};
@@ -129,7 +129,7 @@ impl Service {
             })
             .await?;
         // What was claimed for it goes out as it is now, or not at all.
-        self.board.recall(endpoint);
+        self.board.recall(endpoint, edited.updated_at);
         self.courier_bell.ring();
         Ok(record(edited))
     }
@@ -147,7 +147,7 @@ impl Service {
         if !deleted {
             return Err(no_such_endpoint());
         }
-        self.board.recall(endpoint);
+        self.board.recall(endpoint, self.clock.now());
         self.courier_bell.ring();
         // They are out of sight already; there may be very many, and nobody has to wait for them. What is left after a
         // crash is swept.
@@ -172,15 +172,10 @@ impl Service {
             DeliveryStatus::Delivered => "delivered",
             DeliveryStatus::Dead => "dead",
         });
+        // A snapshot: a delivery that moves on meanwhile is shown where it was.
         let found: Vec<Delivery> = self
             .store
-            .read("deliveries", async |conn: &mut Conn| {
-                // The deliveries of an endpoint that is gone go with it, if not at once.
-                if let Some(endpoint) = query.endpoint_id
-                    && webhooks::find(conn, tenant, endpoint).await?.is_none()
-                {
-                    return Ok(Vec::new());
-                }
+            .snapshot("deliveries", async |conn: &mut Conn| {
                 deliveries::list(conn, tenant, query.endpoint_id, status, query.limit).await
             })
             .await?;
@@ -273,7 +268,7 @@ impl Service {
     async fn probe(&self, conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<()> {
         let now = self.clock.now();
         if webhooks::end_rest(conn, tenant, endpoint, now).await? {
-            deliveries::hasten(conn, tenant, endpoint, now).await?;
+            delivery_queue::hasten(conn, tenant, endpoint, now).await?;
         }
         self.tell_other_couriers(conn).await
     }
@@ -281,7 +276,7 @@ impl Service {
     /// A process that sends deliveries itself needs nobody else; on PostgreSQL a word to the others makes commits queue.
     async fn tell_other_couriers(&self, conn: &mut Conn) -> Result<()> {
         if !self.delivers_here.load(Ordering::Relaxed) {
-            deliveries::announce(conn).await?;
+            delivery_queue::announce(conn).await?;
         }
         Ok(())
     }

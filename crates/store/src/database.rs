@@ -45,6 +45,8 @@ pub enum Database {
 const SQLITE_READERS: u32 = 4;
 /// Statements that stay prepared on a SQLite connection: statements of many rows have a text for each size of chunk.
 const SQLITE_STATEMENTS: usize = 800;
+/// Rows that a statement may be ahead of whoever reads them: each time that it has to wait, two threads change places.
+const SQLITE_ROWS: usize = 1_024;
 /// Pages that each connection to SQLite remembers, in KiB as SQLite writes it: the upper levels of every index of a million
 /// objects. Taken as they are read, so an idle process has none.
 const SQLITE_CACHE: &str = "-16384";
@@ -79,6 +81,7 @@ impl Database {
             .foreign_keys(true)
             .busy_timeout(SQLITE_BUSY_TIMEOUT)
             .pragma("cache_size", SQLITE_CACHE)
+            .row_buffer_size(SQLITE_ROWS)
             .statement_cache_capacity(SQLITE_STATEMENTS);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)

@@ -1,12 +1,15 @@
-//! Webhook deliveries: queued with the change that they tell of, sent under a lease, kept for a while afterwards.
+//! Webhook deliveries as their owner sees them: what is sent, where it stands, and how it ended.
+//!
+//! What is sent is written once. Where it stands is a row of the queue ([`crate::delivery_queue`]) until it has ended, and a
+//! row of outcomes from then on; a replay takes it back.
 
 use model::{TenantId, Timestamp};
-use sqlx::{AssertSqlSafe, QueryBuilder, Sqlite};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::bulk::{self, insert_many, with_rows};
-use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::{Backend, Conn, Result, wakeups};
+use crate::bulk::{insert_many, with_rows};
+use crate::database::{execute, fetch_all, fetch_optional};
+use crate::{Backend, Conn, Result, webhooks};
 
 /// A delivery to be queued.
 #[derive(Clone, Debug)]
@@ -47,11 +50,24 @@ pub async fn queue(conn: &mut Conn, deliveries: &[NewDelivery]) -> Result<()> {
             ("event_type", "text", |row| row.event_type),
             ("object_id", "text", |row| row.object_id.as_deref()),
             ("payload", "text", |row| row.payload.as_str()),
-            ("status", "text", |_row| "pending"),
             ("max_attempts", "bigint", |row| row.max_attempts),
-            ("run_after", "timestamptz", |row| row.run_after),
             ("created_at", "timestamptz", |row| row.created_at),
             ("traceparent", "text", |row| row.traceparent.as_deref()),
+        ],
+        "",
+    );
+    insert_many!(
+        (i64,);
+        conn,
+        deliveries,
+        "webhook_queue",
+        [
+            ("tenant_id", "uuid", |row| row.tenant),
+            ("endpoint_id", "uuid", |row| row.endpoint_id),
+            ("status", "text", |_row| "pending"),
+            ("delivery_id", "uuid", |row| row.delivery_id),
+            ("payload_bytes", "bigint", |row| i64::try_from(row.payload.len()).unwrap_or(i64::MAX)),
+            ("run_after", "timestamptz", |row| row.run_after),
         ],
         "",
     );
@@ -77,7 +93,7 @@ pub struct Delivery {
     pub attempts: i64,
     /// Attempts before it is given up.
     pub max_attempts: i64,
-    /// When it is tried next; of one that is dead, when it was given up.
+    /// When it is tried next; of one that has ended, when that was.
     pub run_after: Timestamp,
     /// The status of the last answer.
     pub last_status_code: Option<i64>,
@@ -91,94 +107,8 @@ pub struct Delivery {
     pub delivered_at: Option<Timestamp>,
 }
 
-/// What a worker holds deliveries by.
-#[derive(Clone, Copy, Debug)]
-pub struct Lease {
-    /// Only this token settles them.
-    pub token: Uuid,
-    /// When it ends by itself.
-    pub until: Timestamp,
-}
-
-/// An endpoint with deliveries that are due.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Turn {
-    /// Whose it is.
-    pub tenant_id: TenantId,
-    /// The endpoint.
-    pub endpoint_id: Uuid,
-    /// Where deliveries go.
-    pub url: String,
-    /// Its sealed secret.
-    pub secret: Vec<u8>,
-    /// Failures since its last success.
-    pub consecutive_failures: i64,
-    /// The end of a rest, which has passed.
-    pub resting_until: Option<Timestamp>,
-    /// When it was last edited.
-    pub updated_at: Timestamp,
-}
-
-/// A delivery that a worker holds.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Claimed {
-    /// Its id.
-    pub delivery_id: Uuid,
-    /// What it tells.
-    pub event_type: String,
-    /// The bytes that are signed and sent.
-    pub payload: String,
-    /// Attempts that have ended.
-    pub attempts: i64,
-    /// Attempts before it is given up.
-    pub max_attempts: i64,
-    /// The trace that it belongs to.
-    pub traceparent: Option<String>,
-}
-
-/// A delivery and the lease that it was claimed under.
-#[derive(Clone, Copy, Debug)]
-pub struct Held {
-    /// Whose it is.
-    pub tenant: TenantId,
-    /// The delivery.
-    pub delivery_id: Uuid,
-    /// The lease.
-    pub token: Uuid,
-}
-
-/// What became of an attempt.
-#[derive(Clone, Debug)]
-pub struct Settled {
-    /// Whose delivery it is.
-    pub tenant: TenantId,
-    /// The delivery.
-    pub delivery_id: Uuid,
-    /// The lease that it was held by.
-    pub token: Uuid,
-    /// `pending`, `delivered` or `dead`.
-    pub status: &'static str,
-    /// When it is tried next, or was given up.
-    pub run_after: Timestamp,
-    /// The status of the answer.
-    pub status_code: Option<i64>,
-    /// Why it failed.
-    pub error: Option<String>,
-    /// The start of the answer.
-    pub response: Option<String>,
-    /// When the receiver took it.
-    pub delivered_at: Option<Timestamp>,
-}
-
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT delivery_id, endpoint_id, event_type, object_id, payload, status, attempts, max_attempts, \
-             run_after, last_status_code, last_error, last_response, created_at, delivered_at FROM webhook_deliveries ",
-            $rest
-        )
-    };
-}
+/// Every status, of which a delivery has one.
+const STATUSES: [&str; 4] = ["pending", "delivering", "delivered", "dead"];
 
 /// Deliveries of a tenant, newest first; those of an endpoint that is gone are out of sight.
 pub async fn list(
@@ -188,385 +118,265 @@ pub async fn list(
     status: Option<&str>,
     limit: i64,
 ) -> Result<Vec<Delivery>> {
-    let Some(endpoint) = endpoint else {
-        return match status {
-            None => {
-                fetch_all!(
-                    conn,
-                    select!(
-                        "WHERE tenant_id = $1 AND EXISTS (SELECT 1 FROM webhook_endpoints AS known \
-                             WHERE known.tenant_id = $1 AND known.endpoint_id = webhook_deliveries.endpoint_id) \
-                         ORDER BY delivery_id DESC LIMIT $2"
-                    ),
-                    tenant,
-                    limit
-                )
-            }
-            Some(status) => {
-                fetch_all!(
-                    conn,
-                    select!(
-                        "WHERE tenant_id = $1 AND status = $2 AND EXISTS (SELECT 1 FROM webhook_endpoints AS known \
-                             WHERE known.tenant_id = $1 AND known.endpoint_id = webhook_deliveries.endpoint_id) \
-                         ORDER BY delivery_id DESC LIMIT $3"
-                    ),
-                    tenant,
-                    status,
-                    limit
-                )
-            }
-        };
+    let mut ids = match (endpoint, status) {
+        (None, None) => {
+            let newest: Vec<(Uuid,)> = fetch_all!(
+                conn,
+                "SELECT delivery_id FROM webhook_deliveries
+                 WHERE tenant_id = $1 AND EXISTS (SELECT 1 FROM webhook_endpoints AS known
+                     WHERE known.tenant_id = $1 AND known.endpoint_id = webhook_deliveries.endpoint_id)
+                 ORDER BY delivery_id DESC LIMIT $2",
+                tenant,
+                limit
+            )?;
+            newest
+        }
+        _ => newest_by_endpoint(conn, tenant, endpoint, status, limit).await?,
     };
-    // The index of an endpoint's deliveries is by status: four short reads, each in order, instead of one more index.
-    let statuses = status.map_or_else(|| vec!["pending", "delivering", "delivered", "dead"], |one| vec![one]);
-    let mut found: Vec<Delivery> = Vec::new();
-    for status in statuses {
-        let some: Vec<Delivery> = fetch_all!(
-            conn,
-            select!(
-                "WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
-            ),
-            tenant,
-            endpoint,
-            status,
-            limit
-        )?;
-        found.extend(some);
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    ids.truncate(usize::try_from(limit).unwrap_or(0));
+    load(conn, tenant, &ids).await
+}
+
+/// The newest ids of each endpoint and status. A tenant has few endpoints: some short reads in order, each by the primary key,
+/// instead of one more index that every attempt would have to keep.
+async fn newest_by_endpoint(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Option<Uuid>,
+    status: Option<&str>,
+    limit: i64,
+) -> Result<Vec<(Uuid,)>> {
+    let known = webhooks::of_tenant(conn, tenant).await?;
+    let endpoints =
+        known.iter().map(|known| known.endpoint_id).filter(|id| endpoint.is_none_or(|one| one == *id));
+    let statuses = STATUSES.into_iter().filter(|known| status.is_none_or(|one| one == *known));
+    let statuses: Vec<&str> = statuses.collect();
+    let mut ids = Vec::new();
+    for endpoint in endpoints {
+        for status in &statuses {
+            let text = if is_queued(status) {
+                "SELECT delivery_id FROM webhook_queue
+                 WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+            } else {
+                "SELECT delivery_id FROM webhook_outcomes
+                 WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+            };
+            let some: Vec<(Uuid,)> = fetch_all!(conn, text, tenant, endpoint, *status, limit)?;
+            ids.extend(some);
+        }
     }
-    found.sort_by_key(|delivery| std::cmp::Reverse(delivery.delivery_id));
-    found.truncate(usize::try_from(limit).unwrap_or(0));
+    Ok(ids)
+}
+
+fn is_queued(status: &str) -> bool {
+    matches!(status, "pending" | "delivering")
+}
+
+/// Deliveries by their ids, newest first.
+async fn load(conn: &mut Conn, tenant: TenantId, ids: &[(Uuid,)]) -> Result<Vec<Delivery>> {
+    let mut found = with_rows!(
+        Delivery;
+        conn,
+        ids,
+        [("tenant", "uuid", |_row| tenant), ("delivery", "uuid", |row| row.0)],
+        "SELECT sent.delivery_id, sent.endpoint_id, sent.event_type, sent.object_id, sent.payload,
+                coalesce(queued.status, ended.status) AS status,
+                coalesce(queued.attempts, ended.attempts) AS attempts, sent.max_attempts,
+                coalesce(queued.run_after, ended.ended_at) AS run_after,
+                coalesce(queued.last_status_code, ended.last_status_code) AS last_status_code,
+                coalesce(queued.last_error, ended.last_error) AS last_error,
+                coalesce(queued.last_response, ended.last_response) AS last_response, sent.created_at,
+                CASE WHEN ended.status = 'delivered' THEN ended.ended_at END AS delivered_at
+         FROM given JOIN webhook_deliveries AS sent
+           ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery
+         LEFT JOIN webhook_queue AS queued ON queued.tenant_id = sent.tenant_id
+           AND queued.endpoint_id = sent.endpoint_id AND queued.status IN ('pending', 'delivering')
+           AND queued.delivery_id = sent.delivery_id
+         LEFT JOIN webhook_outcomes AS ended ON ended.tenant_id = sent.tenant_id
+           AND ended.endpoint_id = sent.endpoint_id AND ended.status IN ('delivered', 'dead')
+           AND ended.delivery_id = sent.delivery_id",
+    );
+    found.sort_unstable_by_key(|delivery| std::cmp::Reverse(delivery.delivery_id));
     Ok(found)
 }
 
 /// A delivery of a tenant.
 pub async fn find(conn: &mut Conn, tenant: TenantId, delivery: Uuid) -> Result<Option<Delivery>> {
-    fetch_optional!(conn, select!("WHERE tenant_id = $1 AND delivery_id = $2"), tenant, delivery)
+    Ok(load(conn, tenant, &[(delivery,)]).await?.pop())
 }
 
 /// Queues a delivery that has ended once more, with all of its attempts; leaves one that has not as it is.
 pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Timestamp) -> Result<()> {
-    execute!(
+    // Held, so that its object is not deleted while it changes places.
+    let held = format!(
+        "SELECT endpoint_id, CAST(octet_length(payload) AS bigint) FROM webhook_deliveries
+         WHERE tenant_id = $1 AND delivery_id = $2 {}",
+        conn.backend().for_update()
+    );
+    let held: Option<(Uuid, i64)> = fetch_optional!(conn, AssertSqlSafe(held), tenant, delivery)?;
+    let Some((endpoint, payload_bytes)) = held else { return Ok(()) };
+    type Last = (Option<i64>, Option<String>, Option<String>);
+    let ended: Option<Last> = fetch_optional!(
         conn,
-        "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, run_after = $3, delivered_at = NULL
-         WHERE tenant_id = $1 AND delivery_id = $2 AND status IN ('delivered', 'dead')",
-        tenant,
-        delivery,
-        now
-    )?;
-    Ok(())
-}
-
-/// Makes the delivery of an endpoint that would be tried first due at once: it shows how the receiver is.
-pub async fn hasten(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Timestamp) -> Result<()> {
-    execute!(
-        conn,
-        "UPDATE webhook_deliveries SET run_after = $3
-         WHERE tenant_id = $1 AND status = 'pending' AND run_after > $3 AND delivery_id IN (
-             SELECT delivery_id FROM webhook_deliveries
-             WHERE endpoint_id = $2 AND status IN ('pending', 'delivering') ORDER BY due_at LIMIT 1)",
+        "DELETE FROM webhook_outcomes
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status IN ('delivered', 'dead') AND delivery_id = $3
+         RETURNING last_status_code, last_error, last_response",
         tenant,
         endpoint,
-        now
+        delivery
     )?;
-    Ok(())
-}
-
-/// Tells the workers of other processes, once the transaction is committed, that there is something to send.
-pub async fn announce(conn: &mut Conn) -> Result<()> {
-    wakeups::announce_deliveries(conn).await
-}
-
-/// The endpoints with something to send, each in one step however much it has.
-macro_rules! turns {
-    ($rest:literal) => {
-        concat!(
-            "WITH RECURSIVE turns (endpoint_id) AS ( \
-                 SELECT (SELECT endpoint_id FROM webhook_deliveries \
-                         WHERE status IN ('pending', 'delivering') AND endpoint_id > $1 ORDER BY endpoint_id LIMIT 1) \
-                 UNION ALL \
-                 SELECT (SELECT later.endpoint_id FROM webhook_deliveries AS later \
-                         WHERE later.status IN ('pending', 'delivering') AND later.endpoint_id > turns.endpoint_id \
-                         ORDER BY later.endpoint_id LIMIT 1) \
-                 FROM turns WHERE turns.endpoint_id IS NOT NULL \
-             ) ",
-            $rest
-        )
-    };
-}
-
-/// The endpoints whose turn comes after another's: enabled, not resting, and with something due.
-pub async fn turns(conn: &mut Conn, after: Uuid, now: Timestamp, limit: i64) -> Result<Vec<Turn>> {
-    // Single values, not joins, decide whose turn it is: so no planner leaves the order of the walk, or goes further
-    // than it has to.
-    fetch_all!(
-        conn,
-        turns!(
-            "SELECT known.tenant_id, known.endpoint_id, known.url, known.secret, known.consecutive_failures, \
-                    known.resting_until, known.updated_at \
-             FROM (SELECT endpoint_id FROM turns \
-                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = turns.endpoint_id \
-                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2)) = 1 \
-                     AND (SELECT due.due_at FROM webhook_deliveries AS due WHERE due.endpoint_id = turns.endpoint_id \
-                            AND due.status IN ('pending', 'delivering') ORDER BY due.due_at LIMIT 1) <= $2 \
-                   LIMIT $3) AS chosen \
-             JOIN webhook_endpoints AS known ON known.endpoint_id = chosen.endpoint_id ORDER BY known.endpoint_id"
-        ),
-        after,
-        now,
-        limit
-    )
-}
-
-/// When something is due next, as far as can be told now.
-pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    let (due,): (Option<Timestamp>,) = fetch_one!(
-        conn,
-        turns!(
-            "SELECT min(CASE WHEN resting_until > due_at THEN resting_until ELSE due_at END) FROM ( \
-                 SELECT known.resting_until AS resting_until, \
-                        (SELECT min(due.due_at) FROM webhook_deliveries AS due \
-                         WHERE due.endpoint_id = turns.endpoint_id AND due.status IN ('pending', 'delivering')) AS due_at \
-                 FROM turns JOIN webhook_endpoints AS known ON known.endpoint_id = turns.endpoint_id \
-                 WHERE known.enabled) AS waiting"
-        ),
-        Uuid::nil()
-    )?;
-    Ok(due)
-}
-
-/// Takes up to `limit` due deliveries of an endpoint, longest due first.
-pub async fn claim(
-    conn: &mut Conn,
-    turn: &Turn,
-    now: Timestamp,
-    lease: Lease,
-    limit: i64,
-) -> Result<Vec<Claimed>> {
-    // Materialized: run again for each row, the inner query would lock and claim more than its limit.
-    let statement = format!(
-        "WITH due AS MATERIALIZED (
-             SELECT delivery_id AS due_delivery FROM webhook_deliveries
-             WHERE endpoint_id = $1 AND status IN ('pending', 'delivering') AND due_at <= $2
-             ORDER BY due_at LIMIT $3 {}
-         )
-         UPDATE webhook_deliveries SET status = 'delivering', lease_token = $4, lease_until = $5
-         FROM due WHERE tenant_id = $6 AND delivery_id = due_delivery
-         RETURNING delivery_id, event_type, payload, attempts, max_attempts, traceparent",
-        conn.backend().skip_locked()
-    );
-    fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        turn.endpoint_id,
-        now,
-        limit,
-        lease.token,
-        lease.until,
-        turn.tenant_id
-    )
-}
-
-/// Whether a delivery is still to be sent as it was claimed: it is there and held by its lease, and its endpoint is
-/// enabled and was not edited since.
-pub async fn is_current(conn: &mut Conn, held: Held, endpoint_updated_at: Timestamp) -> Result<bool> {
-    let found: Option<(i64,)> = fetch_optional!(
-        conn,
-        "SELECT CAST(1 AS bigint) FROM webhook_deliveries AS delivery
-         JOIN webhook_endpoints AS known
-           ON known.tenant_id = delivery.tenant_id AND known.endpoint_id = delivery.endpoint_id
-         WHERE delivery.tenant_id = $1 AND delivery.delivery_id = $2 AND delivery.lease_token = $3
-           AND known.enabled AND known.updated_at = $4",
-        held.tenant,
-        held.delivery_id,
-        held.token,
-        endpoint_updated_at
-    )?;
-    Ok(found.is_some())
-}
-
-/// Locks deliveries until the transaction ends, in one order everywhere, so that no two processes wait for each other's.
-/// SQLite has one writer at a time.
-pub async fn lock(conn: &mut Conn, deliveries: &[Held]) -> Result<()> {
-    if matches!(conn, Conn::Sqlite(_)) {
-        return Ok(());
-    }
-    with_rows!(
-        (Uuid,);
-        conn,
-        deliveries,
-        [("tenant", "uuid", |row| row.tenant), ("delivery", "uuid", |row| row.delivery_id)],
-        "SELECT delivery_id FROM webhook_deliveries
-         JOIN given ON webhook_deliveries.tenant_id = given.tenant AND webhook_deliveries.delivery_id = given.delivery
-         ORDER BY webhook_deliveries.tenant_id, webhook_deliveries.delivery_id FOR UPDATE OF webhook_deliveries",
-    );
-    Ok(())
-}
-
-/// Writes down what became of attempts; says which of them were still held by their lease.
-pub async fn settle(conn: &mut Conn, settled: &[Settled]) -> Result<Vec<Uuid>> {
-    // Each database has its own way to take a table of values; see `bulk`.
-    const COLUMNS: &str =
-        "(tenant, delivery, token, status, run_after, status_code, error, response, delivered_at)";
-    let text = settle_text(conn.backend());
-    let mut held: Vec<(Uuid,)> = Vec::new();
-    match conn {
-        Conn::Sqlite(connection) => {
-            for chunk in bulk::chunks(settled) {
-                let mut query = QueryBuilder::<Sqlite>::new(format!("WITH settled {COLUMNS} AS ("));
-                query.push_values(chunk, |mut values, row| {
-                    values.push_bind(row.tenant).push_bind(row.delivery_id).push_bind(row.token);
-                    values.push_bind(row.status).push_bind(row.run_after).push_bind(row.status_code);
-                    values.push_bind(row.error.as_deref()).push_bind(row.response.as_deref());
-                    values.push_bind(row.delivered_at);
-                });
-                query.push(") ").push(&text);
-                held.extend(query.build_query_as::<(Uuid,)>().fetch_all(connection.native()).await?);
-            }
-        }
-        Conn::Postgres(connection) if !settled.is_empty() => {
-            let text = format!(
-                "WITH settled {COLUMNS} AS (SELECT * FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[],
-                     $5::timestamptz[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[])) {text}"
-            );
-            held = sqlx::query_as(AssertSqlSafe(text))
-                .bind(settled.iter().map(|row| row.tenant).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.delivery_id).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.token).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.status).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.run_after).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.status_code).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.error.as_deref()).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.response.as_deref()).collect::<Vec<_>>())
-                .bind(settled.iter().map(|row| row.delivered_at).collect::<Vec<_>>())
-                .fetch_all(connection.native())
-                .await?;
-        }
-        Conn::Postgres(_) => {}
-    }
-    Ok(held.into_iter().map(|(delivery,)| delivery).collect())
-}
-
-/// Updates deliveries out of a table of values called `settled`. Public for the test that looks at its plan.
-pub fn settle_text(backend: Backend) -> String {
-    // A plus keeps SQLite from making an index of the values and reading every delivery there is, which it thinks best
-    // from some number of values on.
-    let plus = match backend {
-        Backend::Sqlite => "+",
-        Backend::Postgres => "",
-    };
-    format!(
-        "UPDATE webhook_deliveries SET status = settled.status, attempts = attempts + 1,
-             run_after = settled.run_after, last_error = settled.error,
-             last_status_code = coalesce(settled.status_code, last_status_code),
-             last_response = coalesce(settled.response, last_response), delivered_at = settled.delivered_at,
-             lease_token = NULL, lease_until = NULL
-         FROM settled
-         WHERE webhook_deliveries.tenant_id = {plus}settled.tenant AND webhook_deliveries.delivery_id = {plus}settled.delivery
-           AND webhook_deliveries.lease_token = {plus}settled.token
-         RETURNING webhook_deliveries.delivery_id"
-    )
-}
-
-/// Puts deliveries back that were claimed and not sent; that uses up no attempt.
-pub async fn release(conn: &mut Conn, unsent: &[Held]) -> Result<()> {
-    with_rows!(
-        (Uuid,);
-        conn,
-        unsent,
-        [
-            ("tenant", "uuid", |row| row.tenant),
-            ("delivery", "uuid", |row| row.delivery_id),
-            ("token", "uuid", |row| row.token),
-        ],
-        "UPDATE webhook_deliveries SET status = 'pending', lease_token = NULL, lease_until = NULL
-         FROM given
-         WHERE webhook_deliveries.tenant_id = given.tenant AND webhook_deliveries.delivery_id = given.delivery
-           AND webhook_deliveries.lease_token = given.token",
-    );
-    Ok(())
-}
-
-/// Ends every lease: on SQLite those of an earlier process are void at the start.
-pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
-    // The condition on the endpoint keeps to the index of what is still to be sent.
+    let Some((last_status_code, last_error, last_response)) = ended else { return Ok(()) };
     execute!(
         conn,
-        "UPDATE webhook_deliveries SET status = 'pending', lease_token = NULL, lease_until = NULL
-         WHERE status IN ('pending', 'delivering') AND endpoint_id >= $1 AND lease_token IS NOT NULL",
-        Uuid::nil()
-    )
+        "INSERT INTO webhook_queue (tenant_id, endpoint_id, status, delivery_id, payload_bytes, run_after,
+                                    last_status_code, last_error, last_response)
+         VALUES ($1, $2, 'pending', $3, $4, $5, $6, $7, $8)",
+        tenant,
+        endpoint,
+        delivery,
+        payload_bytes,
+        now,
+        last_status_code,
+        last_error,
+        last_response
+    )?;
+    Ok(())
+}
+
+/// A delivery and the endpoint that it goes to.
+type Place = (Uuid, Uuid);
+
+/// Removes what is known of deliveries, in the order in which a settlement moves them: whoever waited for one finds its
+/// outcome.
+async fn drop_all(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result<()> {
+    for (table, statuses) in
+        [("webhook_queue", "'pending', 'delivering'"), ("webhook_outcomes", "'delivered', 'dead'")]
+    {
+        let matches = format!(
+            "{table}.tenant_id = given.tenant AND {table}.endpoint_id = given.endpoint
+             AND {table}.delivery_id = given.delivery"
+        );
+        let statement = match conn.backend() {
+            Backend::Postgres => {
+                format!("DELETE FROM {table} USING given WHERE {matches} AND status IN ({statuses})")
+            }
+            Backend::Sqlite => format!(
+                "DELETE FROM {table} WHERE (tenant_id, endpoint_id, status, delivery_id) IN
+                     (SELECT {table}.tenant_id, {table}.endpoint_id, {table}.status, {table}.delivery_id
+                      FROM given JOIN {table} ON {matches} AND {table}.status IN ({statuses}))"
+            ),
+        };
+        with_rows!(
+            (i64,);
+            conn,
+            places,
+            [
+                ("tenant", "uuid", |_row| tenant),
+                ("endpoint", "uuid", |row| row.1),
+                ("delivery", "uuid", |row| row.0),
+            ],
+            statement,
+        );
+    }
+    Ok(())
 }
 
 /// Removes up to `most` deliveries of an endpoint that is gone. Those that somebody else holds at the moment stay for
 /// the next time.
 pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, most: i64) -> Result<u64> {
-    let statement = format!(
-        "WITH dropped AS MATERIALIZED (
-             SELECT delivery_id AS dropped_delivery FROM webhook_deliveries
-             WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY status, delivery_id LIMIT $3 {}
-         )
-         DELETE FROM webhook_deliveries
-         WHERE tenant_id = $1 AND delivery_id IN (SELECT dropped_delivery FROM dropped)",
-        conn.backend().skip_locked()
+    for table in ["webhook_queue", "webhook_outcomes"] {
+        let statement = format!(
+            "SELECT delivery_id, endpoint_id FROM {table}
+             WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY status, delivery_id LIMIT $3 {}",
+            conn.backend().skip_locked()
+        );
+        let places: Vec<Place> = fetch_all!(conn, AssertSqlSafe(statement), tenant, endpoint, most)?;
+        if !places.is_empty() {
+            return drop_records(conn, tenant, &places).await;
+        }
+    }
+    Ok(0)
+}
+
+/// Removes deliveries and all that is known of them; says how many.
+async fn drop_records(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result<u64> {
+    let statement = match conn.backend() {
+        Backend::Postgres => {
+            "DELETE FROM webhook_deliveries USING given
+             WHERE webhook_deliveries.tenant_id = given.tenant AND webhook_deliveries.delivery_id = given.delivery"
+        }
+        Backend::Sqlite => {
+            "DELETE FROM webhook_deliveries
+             WHERE (tenant_id, delivery_id) IN (SELECT tenant, delivery FROM given)"
+        }
+    };
+    with_rows!(
+        (i64,);
+        conn,
+        places,
+        [("tenant", "uuid", |_row| tenant), ("delivery", "uuid", |row| row.0)],
+        statement,
     );
-    execute!(conn, AssertSqlSafe(statement), tenant, endpoint, most)
+    drop_all(conn, tenant, places).await?;
+    Ok(places.len() as u64)
 }
 
 /// Removes the deliveries about an object.
 pub async fn drop_of_object(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<()> {
-    // Locked in the order of `lock` first.
-    let statement = format!(
-        "WITH dropped AS MATERIALIZED (
-             SELECT delivery_id AS dropped_delivery FROM webhook_deliveries
-             WHERE tenant_id = $1 AND object_id = $2 ORDER BY delivery_id {}
-         )
-         DELETE FROM webhook_deliveries
-         WHERE tenant_id = $1 AND delivery_id IN (SELECT dropped_delivery FROM dropped)",
-        conn.backend().for_update()
-    );
-    execute!(conn, AssertSqlSafe(statement), tenant, object_id)?;
-    Ok(())
+    let mut places: Vec<Place> = fetch_all!(
+        conn,
+        "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2 RETURNING delivery_id, endpoint_id",
+        tenant,
+        object_id
+    )?;
+    // In the order of a settlement.
+    places.sort_unstable();
+    drop_all(conn, tenant, &places).await
 }
 
 /// Endpoints of a tenant that are gone and still have deliveries. Each endpoint is one step, however much it has.
 pub async fn orphaned(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Uuid>> {
-    let found: Vec<(Uuid,)> = fetch_all!(
-        conn,
-        "WITH RECURSIVE owners (endpoint_id) AS (
-             SELECT (SELECT endpoint_id FROM webhook_deliveries WHERE tenant_id = $1 ORDER BY endpoint_id LIMIT 1)
-             UNION ALL
-             SELECT (SELECT later.endpoint_id FROM webhook_deliveries AS later
-                     WHERE later.tenant_id = $1 AND later.endpoint_id > owners.endpoint_id
-                     ORDER BY later.endpoint_id LIMIT 1)
-             FROM owners WHERE owners.endpoint_id IS NOT NULL
-         )
-         SELECT endpoint_id FROM owners WHERE endpoint_id IS NOT NULL
-           AND NOT EXISTS (SELECT 1 FROM webhook_endpoints AS known
-                           WHERE known.tenant_id = $1 AND known.endpoint_id = owners.endpoint_id)",
-        tenant
-    )?;
-    Ok(found.into_iter().map(|(endpoint,)| endpoint).collect())
+    let mut orphaned = Vec::new();
+    for table in ["webhook_queue", "webhook_outcomes"] {
+        let statement = format!(
+            "WITH RECURSIVE owners (endpoint_id) AS (
+                 SELECT (SELECT endpoint_id FROM {table} WHERE tenant_id = $1 ORDER BY endpoint_id LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT later.endpoint_id FROM {table} AS later
+                         WHERE later.tenant_id = $1 AND later.endpoint_id > owners.endpoint_id
+                         ORDER BY later.endpoint_id LIMIT 1)
+                 FROM owners WHERE owners.endpoint_id IS NOT NULL
+             )
+             SELECT endpoint_id FROM owners WHERE endpoint_id IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM webhook_endpoints AS known
+                               WHERE known.tenant_id = $1 AND known.endpoint_id = owners.endpoint_id)"
+        );
+        let found: Vec<(Uuid,)> = fetch_all!(conn, AssertSqlSafe(statement), tenant)?;
+        orphaned.extend(found.into_iter().map(|(endpoint,)| endpoint));
+    }
+    orphaned.sort_unstable();
+    orphaned.dedup();
+    Ok(orphaned)
 }
 
-/// Removes up to `most` deliveries of a tenant that ended before an instant, oldest first. `made_before` is the smallest
-/// id of that instant: nothing that was made later can have ended earlier.
+/// Removes up to `most` deliveries to an endpoint that ended before an instant, oldest first. `made_before` is the
+/// smallest id of that instant: nothing that was made later can have ended earlier.
 pub async fn drop_ended(
     conn: &mut Conn,
-    tenant: TenantId,
+    (tenant, endpoint): (TenantId, Uuid),
     status: &str,
     made_before: Uuid,
     before: Timestamp,
     most: i64,
 ) -> Result<u64> {
     let statement = format!(
-        "WITH dropped AS MATERIALIZED (
-             SELECT delivery_id AS dropped_delivery FROM webhook_deliveries
-             WHERE tenant_id = $1 AND status = $2 AND delivery_id < $3 AND coalesce(delivered_at, run_after) < $4
-             ORDER BY delivery_id LIMIT $5 {}
-         )
-         DELETE FROM webhook_deliveries
-         WHERE tenant_id = $1 AND delivery_id IN (SELECT dropped_delivery FROM dropped)",
+        "SELECT delivery_id, endpoint_id FROM webhook_outcomes
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 AND delivery_id < $4 AND ended_at < $5
+         ORDER BY delivery_id LIMIT $6 {}",
         conn.backend().skip_locked()
     );
-    execute!(conn, AssertSqlSafe(statement), tenant, status, made_before, before, most)
+    let places: Vec<Place> =
+        fetch_all!(conn, AssertSqlSafe(statement), tenant, endpoint, status, made_before, before, most)?;
+    drop_records(conn, tenant, &places).await
 }

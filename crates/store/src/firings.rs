@@ -113,18 +113,29 @@ pub async fn settle(
     Ok(())
 }
 
-/// Counts mails that rules want to send on a day; says how many were wanted before these.
-pub async fn tally_mails(conn: &mut Conn, tenant: TenantId, day: Date, mails: i64) -> Result<i64> {
-    let (tally,): (i64,) = fetch_one!(
+/// Messages that rules want to send on a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Mails.
+    pub mails: i64,
+    /// Messages to a chat.
+    pub chats: i64,
+}
+
+/// Counts messages that rules want to send on a day; says how many were wanted before these.
+pub async fn tally(conn: &mut Conn, tenant: TenantId, day: Date, wanted: Tally) -> Result<Tally> {
+    let (mails, chats): (i64, i64) = fetch_one!(
         conn,
-        "INSERT INTO rule_mail_tallies (tenant_id, day, mails) VALUES ($1, $2, $3)
-         ON CONFLICT (tenant_id, day) DO UPDATE SET mails = rule_mail_tallies.mails + excluded.mails
-         RETURNING mails",
+        "INSERT INTO rule_mail_tallies (tenant_id, day, mails, chats) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (tenant_id, day) DO UPDATE
+         SET mails = rule_mail_tallies.mails + excluded.mails, chats = rule_mail_tallies.chats + excluded.chats
+         RETURNING mails, chats",
         tenant,
         day,
-        mails
+        wanted.mails,
+        wanted.chats
     )?;
-    Ok(tally - mails)
+    Ok(Tally { mails: mails - wanted.mails, chats: chats - wanted.chats })
 }
 
 /// Removes up to `most` firings of a tenant from before an instant.
@@ -140,7 +151,7 @@ pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, m
     )
 }
 
-/// Removes a tenant's counts of mails from before a day.
+/// Removes a tenant's counts of messages from before a day.
 pub async fn drop_tallies(conn: &mut Conn, tenant: TenantId, before: Date) -> Result<u64> {
     execute!(conn, "DELETE FROM rule_mail_tallies WHERE tenant_id = $1 AND day < $2", tenant, before)
 }

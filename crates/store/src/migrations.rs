@@ -20,7 +20,7 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 7] = migrations! {
+const MIGRATIONS: [Migration; 8] = migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
@@ -28,13 +28,17 @@ const MIGRATIONS: [Migration; 7] = migrations! {
     5 "0005_money";
     6 "0006_cluster";
     7 "0007_traces";
+    8 "0008_delivery_queue";
 };
 
 /// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.
 const POSTGRES_LOCK: i64 = 0x0061_7573_7065_7800;
 
-/// Applies what is missing. Processes that start together do so one after the other; the later ones find nothing to do.
-pub(crate) async fn run(database: &Database) -> Result<()> {
+/// How many migrations there are.
+pub(crate) const NEWEST: usize = MIGRATIONS.len();
+
+/// Applies what is missing, up to a number of migrations. Processes that start together do so one after the other; the later ones find nothing to do.
+pub(crate) async fn run(database: &Database, through: usize) -> Result<()> {
     let store = Store { database: database.clone() };
     let backend = database.backend();
     store
@@ -50,7 +54,7 @@ pub(crate) async fn run(database: &Database) -> Result<()> {
             let applied: Vec<(i64, Vec<u8>)> =
                 fetch_all!(conn, "SELECT version, checksum FROM migrations ORDER BY version")?;
             refuse_strangers(&applied)?;
-            for migration in MIGRATIONS.iter().skip(applied.len()) {
+            for migration in MIGRATIONS[..through].iter().skip(applied.len()) {
                 run_script(conn, backend.translate(migration.text)).await?;
                 execute!(conn, "INSERT INTO migrations (version, checksum) VALUES ($1, $2)", migration.version, checksum(migration))?;
                 info!(migration = migration.name, "schema migrated");

@@ -29,6 +29,8 @@ pub struct NewMessage {
     pub message_id: Uuid,
     /// The way it goes.
     pub channel: Channel,
+    /// Messages of one lane wait for each other only.
+    pub lane: String,
     /// What it says, sealed.
     pub message: Vec<u8>,
     /// The object that it is about; it goes with the object.
@@ -55,6 +57,8 @@ pub struct Claimed {
     pub tenant_id: TenantId,
     /// Its id.
     pub message_id: Uuid,
+    /// The lane that it goes by.
+    pub lane: String,
     /// What it says, sealed.
     pub message: Vec<u8>,
     /// The firing that it reports.
@@ -86,6 +90,7 @@ pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
             ("tenant_id", "uuid", |row| row.tenant),
             ("message_id", "uuid", |row| row.message_id),
             ("channel", "text", |row| row.channel.name()),
+            ("lane", "text", |row| row.lane.as_str()),
             ("message", "bytea", |row| row.message.as_slice()),
             ("object_id", "text", |row| row.object_id.as_deref()),
             ("firing_id", "uuid", |row| row.firing_id),
@@ -125,11 +130,38 @@ pub async fn next_tenant(
     Ok(next.map(|(tenant,)| tenant))
 }
 
-/// Takes up to `limit` due messages of a tenant, longest due first.
-pub async fn claim(
+/// The lanes of a tenant with a due message.
+pub async fn lanes(
     conn: &mut Conn,
     channel: Channel,
     tenant: TenantId,
+    now: Timestamp,
+) -> Result<Vec<String>> {
+    // From lane to lane by the index, however many messages each has.
+    let lanes: Vec<(String,)> = fetch_all!(
+        conn,
+        "WITH RECURSIVE lanes (lane) AS (
+             SELECT lane FROM (SELECT lane FROM outbox WHERE channel = $1 AND tenant_id = $2 ORDER BY lane LIMIT 1) AS first
+             UNION ALL
+             SELECT (SELECT outbox.lane FROM outbox WHERE channel = $1 AND tenant_id = $2 AND outbox.lane > lanes.lane
+                     ORDER BY outbox.lane LIMIT 1)
+             FROM lanes WHERE lanes.lane IS NOT NULL
+         )
+         SELECT lane FROM lanes
+         WHERE lane IS NOT NULL AND EXISTS (SELECT 1 FROM outbox
+             WHERE channel = $1 AND tenant_id = $2 AND outbox.lane = lanes.lane AND due_at <= $3)",
+        channel.name(),
+        tenant,
+        now
+    )?;
+    Ok(lanes.into_iter().map(|(lane,)| lane).collect())
+}
+
+/// Takes up to `limit` due messages of a tenant's lane, longest due first.
+pub async fn claim(
+    conn: &mut Conn,
+    channel: Channel,
+    (tenant, lane): (TenantId, &str),
     now: Timestamp,
     lease: Lease,
     limit: i64,
@@ -138,14 +170,24 @@ pub async fn claim(
     let statement = format!(
         "WITH due AS MATERIALIZED (
              SELECT tenant_id AS due_tenant, message_id AS due_message FROM outbox
-             WHERE channel = $1 AND tenant_id = $6 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
+             WHERE channel = $1 AND tenant_id = $6 AND lane = $7 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
          )
          UPDATE outbox SET lease_token = $4, lease_until = $5, attempts = attempts + 1
          FROM due WHERE tenant_id = due_tenant AND message_id = due_message
-         RETURNING tenant_id, message_id, message, firing_id, attempts, created_at",
+         RETURNING tenant_id, message_id, lane, message, firing_id, attempts, created_at",
         conn.backend().skip_locked()
     );
-    fetch_all!(conn, AssertSqlSafe(statement), channel.name(), now, limit, lease.token, lease.until, tenant)
+    fetch_all!(
+        conn,
+        AssertSqlSafe(statement),
+        channel.name(),
+        now,
+        limit,
+        lease.token,
+        lease.until,
+        tenant,
+        lane
+    )
 }
 
 /// Removes a message that has gone, or that never will; false when the lease was lost.

@@ -26,7 +26,7 @@ impl Store {
                 conn,
                 "SELECT (SELECT count(*) FROM jobs) AS jobs,
                         (SELECT count(*) FROM bulk_runs WHERE status = 'running') AS bulk_runs,
-                        (SELECT count(*) FROM webhook_deliveries WHERE status IN ('pending', 'delivering')) AS deliveries,
+                        (SELECT count(*) FROM webhook_queue) AS deliveries,
                         (SELECT count(*) FROM outbox) AS messages,
                         (SELECT count(*) FROM sync_leases) AS sync_leases"
             )

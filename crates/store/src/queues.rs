@@ -36,8 +36,7 @@ pub async fn backlog(conn: &mut Conn, priority: Priority, now: Timestamp) -> Res
 pub async fn deliveries(conn: &mut Conn) -> Result<i64> {
     let (waiting,): (i64,) = fetch_one!(
         conn,
-        "SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries
-                               WHERE status IN ('pending', 'delivering') AND endpoint_id >= $1 LIMIT $2) AS waiting",
+        "SELECT count(*) FROM (SELECT 1 FROM webhook_queue WHERE endpoint_id >= $1 LIMIT $2) AS waiting",
         Uuid::nil(),
         COUNT_LIMIT
     )?;

@@ -32,7 +32,7 @@ pub struct Endpoint {
 }
 
 /// How an endpoint's receiver has been doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Circuit {
     /// Failures since the last success.
     pub consecutive_failures: i64,
@@ -126,14 +126,23 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result
     Ok(removed == 1)
 }
 
-/// How a receiver has been doing, locked until the transaction ends. None when the endpoint is gone.
-pub async fn circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<Option<Circuit>> {
+/// How a receiver has been doing and when its endpoint was last edited, locked until the transaction ends. None when the
+/// endpoint is gone.
+pub async fn circuit(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Uuid,
+) -> Result<Option<(Circuit, Timestamp)>> {
     let statement = format!(
-        "SELECT consecutive_failures, rests, resting_until FROM webhook_endpoints
+        "SELECT consecutive_failures, rests, resting_until, updated_at FROM webhook_endpoints
          WHERE tenant_id = $1 AND endpoint_id = $2 {}",
         conn.backend().for_update()
     );
-    fetch_optional!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint)
+    let found: Option<(i64, i64, Option<Timestamp>, Timestamp)> =
+        fetch_optional!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint)?;
+    Ok(found.map(|(consecutive_failures, rests, resting_until, updated_at)| {
+        (Circuit { consecutive_failures, rests, resting_until }, updated_at)
+    }))
 }
 
 /// Writes down how a receiver is doing.

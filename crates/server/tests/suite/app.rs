@@ -22,7 +22,7 @@ pub(crate) const START: Timestamp = Timestamp::from_seconds(1_767_225_600);
 /// A password that nobody guesses.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// How long the service may take to work off what a story left in its queues.
-const QUEUES_LIMIT: Duration = Duration::from_secs(10);
+const QUEUES_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running service with its database, its clock's hands and a client.
 pub(crate) struct App {

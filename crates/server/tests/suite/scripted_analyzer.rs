@@ -28,7 +28,7 @@ use crate::app::{App, Reply};
 use crate::signer::Signer;
 
 /// How long a condition of a story may take to come true.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// What the analyzer says that it read and wrote each time: 104 micro-dollars at the default prices.
 pub(crate) const TOKENS: (u64, u64) = (1_000, 10);
 /// The price of one analysis.

@@ -35,11 +35,18 @@ const PATH: &str = "/v1/webhooks";
 pub(crate) const QUIET: Duration = Duration::from_secs(3);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Receivers must be quick here, so that stories are.
+/// Receivers must be quick here, so that stories of silence are; and slow enough for a machine with other things to do.
 pub(crate) struct Impatient;
 
 impl Settings for Impatient {
-    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_WEBHOOK_TIMEOUT_MS", "400")];
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_WEBHOOK_TIMEOUT_MS", "2000")];
+}
+
+/// Nobody gives up on a receiver before the story is over.
+pub(crate) struct Patient;
+
+impl Settings for Patient {
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_WEBHOOK_TIMEOUT_MS", "600000")];
 }
 
 /// A deployment like one in production: nothing leads into private networks.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::webhook::{sign, wait_after};
+use model::webhook::{SigningKey, wait_after};
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use store::Conn;
-use store::deliveries::{self, Claimed, Held, Lease, Settled};
+use store::delivery_queue::{self, Held, Lease, Settled};
 use url::Url;
 use uuid::Uuid;
 
@@ -19,13 +19,15 @@ use crate::outbound::{OutboundError, Reply};
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 /// What waited for longer than this since it was claimed is looked at once more before it is sent.
 const FRESH: Duration = Duration::from_millis(500);
+/// What is said of a delivery that ended everybody who took it in hand.
+const ABANDONED: &str = "given up: whoever sent it ended before the attempt did, time and again";
 
 /// Where deliveries go, and what they are signed with.
 pub(super) struct Destination {
     pub(super) tenant: TenantId,
     pub(super) endpoint_id: Uuid,
     pub(super) url: Url,
-    pub(super) secret: String,
+    pub(super) key: SigningKey,
     /// When the endpoint was last edited.
     pub(super) updated_at: Timestamp,
 }
@@ -33,7 +35,16 @@ pub(super) struct Destination {
 /// A delivery in this process's hands.
 pub(super) struct Parcel {
     pub(super) destination: Arc<Destination>,
-    pub(super) delivery: Claimed,
+    pub(super) delivery_id: Uuid,
+    /// What it tells.
+    pub(super) event_type: String,
+    /// The bytes that are signed and sent; empty once they are on their way.
+    pub(super) payload: String,
+    /// Attempts that have ended.
+    pub(super) attempts: i64,
+    pub(super) max_attempts: i64,
+    /// The trace that it belongs to.
+    pub(super) traceparent: Option<String>,
     pub(super) lease: Lease,
     /// Whether it is to show how a receiver is that has failed too often.
     pub(super) is_probe: bool,
@@ -64,21 +75,49 @@ pub(super) enum Verdict {
     Delivered,
     /// Another attempt, not before this instant.
     Retry(Timestamp),
-    Dead,
+    Dead(Cause),
+}
+
+/// Why a delivery is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The last attempt failed in a way that might have passed.
+    Exhausted,
+    /// The receiver does not want it.
+    Refused,
+    /// The address is none that we call.
+    Blocked,
+    /// Nobody who took it in hand came to the end of an attempt.
+    Abandoned,
+}
+
+impl Verdict {
+    /// How it is counted.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Retry(_) => "retried",
+            Self::Dead(Cause::Exhausted) => "exhausted",
+            Self::Dead(Cause::Refused) => "refused",
+            Self::Dead(Cause::Blocked) => "blocked",
+            Self::Dead(Cause::Abandoned) => "abandoned",
+        }
+    }
 }
 
 /// How a failure is taken.
 enum Failure {
     /// It may pass.
     Passing(Option<Duration>),
-    Permanent,
+    Permanent(Cause),
 }
 
 impl Parcel {
     pub(super) fn held(&self) -> Held {
         Held {
             tenant: self.destination.tenant,
-            delivery_id: self.delivery.delivery_id,
+            endpoint_id: self.destination.endpoint_id,
+            delivery_id: self.delivery_id,
             token: self.lease.token,
         }
     }
@@ -96,7 +135,7 @@ impl Service {
         }
         let (held, updated_at) = (parcel.held(), parcel.destination.updated_at);
         let current = self.store.read("delivery_is_current", async |conn: &mut Conn| {
-            deliveries::is_current(conn, held, updated_at).await
+            delivery_queue::is_current(conn, held, updated_at).await
         });
         current.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot tell whether a webhook delivery is still to be sent");
@@ -104,22 +143,20 @@ impl Service {
         })
     }
 
-    /// Makes one attempt.
-    pub(super) async fn attempt(&self, parcel: &Parcel) -> Attempt {
-        let (destination, delivery) = (&parcel.destination, &parcel.delivery);
-        let step = self.traces.resume("deliver", SpanKind::Client, delivery.traceparent.as_deref());
+    /// Makes one attempt. The payload goes with it.
+    pub(super) async fn attempt(&self, parcel: &mut Parcel) -> Attempt {
+        let step = self.traces.resume("deliver", SpanKind::Client, parcel.traceparent.as_deref());
+        let url = &parcel.destination.url;
         step.note("http.request.method", "POST");
-        step.note("server.address", destination.url.host_str().unwrap_or_default().to_owned());
-        step.note("http.request.resend_count", delivery.attempts);
-        step.note("auspex.tenant.id", destination.tenant.0.to_string());
-        step.note("auspex.delivery.id", delivery.delivery_id.to_string());
+        step.note("server.address", url.host_str().unwrap_or_default().to_owned());
+        step.note("http.request.resend_count", parcel.attempts);
+        step.note("auspex.tenant.id", parcel.destination.tenant.0.to_string());
+        step.note("auspex.delivery.id", parcel.delivery_id.to_string());
         let headers = self.headers(parcel, step.traceparent());
-        let answer = self
-            .outbound
-            .post(&destination.url, headers, delivery.payload.clone(), self.options.webhook_timeout)
-            .await;
-        let wait = wait_after(self.options.webhook_retry_base, delivery.attempts + 1, self.random.fraction());
-        let attempt = judge(answer, delivery, wait, self.clock.now());
+        let payload = std::mem::take(&mut parcel.payload);
+        let answer = self.outbound.post(url, headers, payload, self.options.webhook_timeout).await;
+        let wait = wait_after(self.options.webhook_retry_base, parcel.attempts + 1, self.random.fraction());
+        let attempt = judge(answer, parcel.attempts + 1 < parcel.max_attempts, wait, self.clock.now());
         if let Some(status) = attempt.status_code {
             step.note("http.response.status_code", i64::from(status));
         }
@@ -132,16 +169,15 @@ impl Service {
     }
 
     fn headers(&self, parcel: &Parcel, traceparent: Option<String>) -> HeaderMap {
-        let (delivery, now) = (&parcel.delivery, self.clock.now());
-        let id = delivery.delivery_id;
-        let signatures = sign(&parcel.destination.secret, id, now, &delivery.payload);
+        let (id, now) = (parcel.delivery_id.to_string(), self.clock.now());
+        let signatures = parcel.destination.key.sign(parcel.delivery_id, now, &parcel.payload);
         let seconds = now.seconds().to_string();
         let pairs = [
-            ("x-webhook-event", delivery.event_type.as_str()),
-            ("x-webhook-delivery", &id.to_string()),
+            ("x-webhook-event", parcel.event_type.as_str()),
+            ("x-webhook-delivery", &id),
             ("x-webhook-timestamp", &seconds),
             ("x-webhook-signature", &signatures.hex),
-            ("webhook-id", &id.to_string()),
+            ("webhook-id", &id),
             ("webhook-timestamp", &seconds),
             ("webhook-signature", &signatures.standard),
         ];
@@ -158,61 +194,68 @@ impl Service {
     }
 }
 
-/// What follows from an answer, or from none. `wait` is the usual one after this attempt.
-fn judge(
-    answer: Result<Reply, OutboundError>,
-    delivery: &Claimed,
-    wait: Duration,
-    now: Timestamp,
-) -> Attempt {
+/// What follows from an answer, or from none. `wait` is the usual one before the next attempt, if there is to be one.
+fn judge(answer: Result<Reply, OutboundError>, may_retry: bool, wait: Duration, now: Timestamp) -> Attempt {
     let status_code = answer.as_ref().ok().map(|reply| reply.status);
     let (failure, error) = match &answer {
         Ok(reply) if (200..300).contains(&reply.status) => (None, None),
         Ok(reply) => {
             let failure = match reply.status {
                 429 | 500.. => Failure::Passing(reply.retry_after),
-                _ => Failure::Permanent,
+                _ => Failure::Permanent(Cause::Refused),
             };
             let more = if (300..400).contains(&reply.status) { ": redirects are not followed" } else { "" };
             (Some(failure), Some(format!("the receiver answered {}{more}", reply.status)))
         }
-        Err(error @ OutboundError::Refused(_)) => (Some(Failure::Permanent), Some(error.to_string())),
+        Err(error @ OutboundError::Refused(_)) => {
+            (Some(Failure::Permanent(Cause::Blocked)), Some(error.to_string()))
+        }
         Err(error) => (Some(Failure::Passing(None)), Some(error.to_string())),
     };
     let verdict = match failure {
         None => Verdict::Delivered,
-        Some(Failure::Passing(asked)) if delivery.attempts + 1 < delivery.max_attempts => {
+        Some(Failure::Passing(asked)) if may_retry => {
             let asked = asked.unwrap_or_default().min(MAX_RETRY_AFTER);
             Verdict::Retry(now + wait.max(asked))
         }
-        Some(_) => Verdict::Dead,
+        Some(Failure::Passing(_)) => Verdict::Dead(Cause::Exhausted),
+        Some(Failure::Permanent(cause)) => Verdict::Dead(cause),
     };
     let response = answer.ok().map(|reply| reply.body_start);
     Attempt { verdict, at: now, status_code, error, response }
 }
 
 impl Attempt {
+    /// The end of a delivery that nobody has come to the end of.
+    pub(super) fn abandoned(at: Timestamp) -> Self {
+        let verdict = Verdict::Dead(Cause::Abandoned);
+        Self { verdict, at, status_code: None, error: Some(ABANDONED.to_owned()), response: None }
+    }
+
     pub(super) fn is_success(&self) -> bool {
         self.verdict == Verdict::Delivered
     }
 
+    /// Whether it tells something about the receiver.
+    pub(super) fn was_made(&self) -> bool {
+        self.verdict != Verdict::Dead(Cause::Abandoned)
+    }
+
     /// The row that it leaves.
     pub(super) fn settled(&self, parcel: &Parcel) -> Settled {
-        let (status, run_after) = match self.verdict {
+        let (status, at) = match self.verdict {
             Verdict::Delivered => ("delivered", self.at),
             Verdict::Retry(at) => ("pending", at),
-            Verdict::Dead => ("dead", self.at),
+            Verdict::Dead(_) => ("dead", self.at),
         };
         Settled {
-            tenant: parcel.destination.tenant,
-            delivery_id: parcel.delivery.delivery_id,
-            token: parcel.lease.token,
+            held: parcel.held(),
             status,
-            run_after,
+            attempts: parcel.attempts + i64::from(self.was_made()),
+            at,
             status_code: self.status_code.map(i64::from),
             error: self.error.clone(),
             response: self.response.clone(),
-            delivered_at: self.is_success().then_some(self.at),
         }
     }
 }
@@ -224,21 +267,10 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_seconds(1_000);
     const WAIT: Duration = Duration::from_secs(30);
 
-    fn delivery(attempts: i64) -> Claimed {
-        Claimed {
-            delivery_id: Uuid::nil(),
-            event_type: "analysis.completed".to_owned(),
-            payload: "{}".to_owned(),
-            attempts,
-            max_attempts: 6,
-            traceparent: None,
-        }
-    }
-
     fn verdict(status: u16, retry_after_s: Option<u64>) -> Verdict {
         let reply =
             Reply { status, body_start: String::new(), retry_after: retry_after_s.map(Duration::from_secs) };
-        judge(Ok(reply), &delivery(0), WAIT, NOW).verdict
+        judge(Ok(reply), true, WAIT, NOW).verdict
     }
 
     #[test]
@@ -251,7 +283,7 @@ mod tests {
             assert_eq!(verdict(status, None), later, "{status}");
         }
         for status in [301, 302, 307, 400, 401, 403, 404, 408, 410, 413, 422] {
-            assert_eq!(verdict(status, Some(5)), Verdict::Dead, "{status}");
+            assert_eq!(verdict(status, Some(5)), Verdict::Dead(Cause::Refused), "{status}");
         }
     }
 
@@ -264,12 +296,12 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_given_up_after_the_last_attempt_and_a_refused_address_at_once() {
-        let last = |answer| judge(answer, &delivery(5), WAIT, NOW).verdict;
-        assert_eq!(last(Err(OutboundError::Timeout)), Verdict::Dead);
-        let attempt = judge(Err(OutboundError::Timeout), &delivery(4), WAIT, NOW);
+        let last = judge(Err(OutboundError::Timeout), false, WAIT, NOW);
+        assert_eq!(last.verdict, Verdict::Dead(Cause::Exhausted));
+        let attempt = judge(Err(OutboundError::Timeout), true, WAIT, NOW);
         assert_eq!(attempt.verdict, Verdict::Retry(NOW + WAIT));
         assert_eq!(attempt.error.as_deref(), Some("no complete answer in time"));
-        let refused = judge(Err(OutboundError::Refused("no".to_owned())), &delivery(0), WAIT, NOW);
-        assert_eq!((refused.verdict, refused.status_code), (Verdict::Dead, None));
+        let refused = judge(Err(OutboundError::Refused("no".to_owned())), true, WAIT, NOW);
+        assert_eq!((refused.verdict, refused.status_code), (Verdict::Dead(Cause::Blocked), None));
     }
 }

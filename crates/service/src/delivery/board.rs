@@ -4,11 +4,15 @@
 //! next ones are claimed ahead, the more the longer it does well; one that is new gets few, one that fails gets one. And
 //! those that are new, those that are slow and those that fail each share a part of all places only. So receivers that
 //! answer late or never take little of what others need.
+//!
+//! A lane leads where its endpoint led when it was made. An edit makes another one: whoever still waits for an answer from
+//! the old address is left to it and counts among all places only.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use model::Timestamp;
 use uuid::Uuid;
 
 use super::attempt::Parcel;
@@ -32,24 +36,65 @@ const TOLERATED: i64 = 1;
 /// Deliveries are claimed ahead for about this long. Receivers that take longer for one of them are slow.
 const AHEAD: Duration = Duration::from_millis(250);
 /// The most that one lane holds.
-const MAX_DEPTH: usize = 512;
+const MAX_DEPTH: usize = 1_024;
 /// The most that all lanes hold.
 const MAX_HELD: usize = 4_096;
+/// And the most in bytes: what is sent may be small or large.
+const MAX_HELD_BYTES: usize = 64 * 1_024 * 1_024;
+/// How much of that receivers may hold that are not well, and so hold it for long.
+const UNWELL_BYTES: usize = MAX_HELD_BYTES / 2;
 /// Lanes that are remembered for how their receivers did, while they hold nothing.
 const REMEMBERED: usize = 1_000;
 
 /// The lanes of all endpoints.
 #[derive(Default)]
 pub(crate) struct Board {
-    lanes: Mutex<HashMap<Uuid, Lane>>,
+    lanes: Mutex<Lanes>,
     /// What was taken out of lanes and is to be given back.
     recalled: Mutex<Vec<Parcel>>,
 }
 
-/// What is held of one endpoint.
 #[derive(Default)]
+struct Lanes {
+    by_endpoint: HashMap<Uuid, Lane>,
+    /// Tasks that still wait for an answer from where an endpoint led before an edit.
+    strays: usize,
+    /// Lanes made so far.
+    made: u64,
+}
+
+/// An endpoint that wants deliveries claimed for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    pub(super) endpoint: Uuid,
+    /// When it was last edited.
+    pub(super) version: Timestamp,
+    /// How often it failed in a row, as is on record.
+    pub(super) failures: i64,
+}
+
+/// How much may be claimed of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) deliveries: usize,
+    pub(super) bytes: usize,
+}
+
+/// Names a lane to a task that sends what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LaneId {
+    pub(super) endpoint: Uuid,
+    number: u64,
+}
+
+/// What is held of one endpoint.
 struct Lane {
+    id: LaneId,
+    /// The edit of the endpoint that it goes by.
+    version: Timestamp,
     waiting: VecDeque<Parcel>,
+    /// The size of what is waiting and being sent.
+    bytes: usize,
     /// Tasks that send, each one at a time.
     senders: usize,
     /// Whether the receiver has taken a delivery since it last failed.
@@ -104,6 +149,49 @@ impl Lane {
     fn held(&self) -> usize {
         self.waiting.len() + self.senders
     }
+
+    /// Takes back everything that is not being sent.
+    fn drain(&mut self) -> Vec<Parcel> {
+        self.bytes -= self.waiting.iter().map(|parcel| parcel.payload.len()).sum::<usize>();
+        self.waiting.drain(..).collect()
+    }
+}
+
+impl Lanes {
+    /// The lane that leads where the endpoint led at this edit; if there is an older one, it ends. What it held is given
+    /// back.
+    fn of(&mut self, endpoint: Uuid, version: Timestamp, failures: i64) -> (&mut Lane, Vec<Parcel>) {
+        let outdated = self.by_endpoint.get(&endpoint).is_some_and(|lane| lane.version < version);
+        let back = if outdated { self.close(endpoint) } else { Vec::new() };
+        let number = self.made;
+        let lane = self.by_endpoint.entry(endpoint).or_insert_with(|| {
+            self.made += 1;
+            Lane {
+                id: LaneId { endpoint, number },
+                version,
+                waiting: VecDeque::new(),
+                bytes: 0,
+                senders: 0,
+                is_proven: false,
+                failures,
+                pace: Duration::ZERO,
+                earned: 0,
+            }
+        });
+        (lane, back)
+    }
+
+    /// Ends a lane; those who send on it are strays.
+    fn close(&mut self, endpoint: Uuid) -> Vec<Parcel> {
+        let Some(mut lane) = self.by_endpoint.remove(&endpoint) else { return Vec::new() };
+        self.strays += lane.senders;
+        lane.drain()
+    }
+
+    /// A lane that has not ended.
+    fn get(&mut self, id: LaneId) -> Option<&mut Lane> {
+        self.by_endpoint.get_mut(&id.endpoint).filter(|lane| lane.id == id)
+    }
 }
 
 /// The places that are taken.
@@ -116,25 +204,32 @@ struct Load {
     new: usize,
     /// By receivers that fail.
     sick: usize,
+    held: usize,
+    bytes: usize,
+    /// Of receivers that are not well.
+    unwell_bytes: usize,
 }
 
 impl Load {
-    fn of(lanes: &HashMap<Uuid, Lane>) -> Self {
-        let mut load = Self::default();
-        for lane in lanes.values() {
-            load.add(lane, lane.senders);
+    fn of(lanes: &Lanes) -> Self {
+        let mut load = Self { busy: lanes.strays, ..Self::default() };
+        for lane in lanes.by_endpoint.values() {
+            load.add(lane, lane.senders, Room { deliveries: lane.held(), bytes: lane.bytes });
         }
         load
     }
 
-    fn add(&mut self, lane: &Lane, senders: usize) {
+    fn add(&mut self, lane: &Lane, senders: usize, room: Room) {
         self.busy += senders;
+        self.held += room.deliveries;
+        self.bytes += room.bytes;
         match lane.health() {
-            Health::Well => {}
+            Health::Well => return,
             Health::Slow => self.slow += senders,
             Health::New => self.new += senders,
             Health::Sick => self.sick += senders,
         }
+        self.unwell_bytes += room.bytes;
     }
 
     /// The places that are free for a lane.
@@ -148,6 +243,15 @@ impl Load {
         }
     }
 
+    /// The bytes that are free for a lane.
+    fn free_bytes(&self, lane: &Lane) -> usize {
+        let free = MAX_HELD_BYTES.saturating_sub(self.bytes);
+        match lane.health() {
+            Health::Well => free,
+            _ => free.min(UNWELL_BYTES.saturating_sub(self.unwell_bytes)),
+        }
+    }
+
     /// The tasks that may be started for a lane.
     fn starts(&self, lane: &Lane) -> usize {
         self.free(lane).min(lane.max_senders().saturating_sub(lane.senders))
@@ -155,53 +259,64 @@ impl Load {
 }
 
 impl Board {
-    fn lanes(&self) -> MutexGuard<'_, HashMap<Uuid, Lane>> {
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
         // No lane has a half-done state that a panic elsewhere could leave behind.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many deliveries may be claimed of each of these endpoints, of which is known how often they failed in a row;
-    /// what is free is shared out among them.
-    pub(super) fn rooms(&self, endpoints: &[(Uuid, i64)]) -> Vec<usize> {
+    /// How much may be claimed of each of these endpoints; what is free is shared out among them.
+    pub(super) fn rooms(&self, asking: &[Asking]) -> Vec<Room> {
         let mut lanes = self.lanes();
         let mut load = Load::of(&lanes);
-        let mut held: usize = lanes.values().map(Lane::held).sum();
-        let mut rooms = Vec::with_capacity(endpoints.len());
-        for (index, (endpoint, failures)) in endpoints.iter().enumerate() {
-            let lane =
-                lanes.entry(*endpoint).or_insert_with(|| Lane { failures: *failures, ..Lane::default() });
-            let senders = load.starts(lane).min(load.free(lane).div_ceil(endpoints.len() - index));
+        let mut rooms = Vec::with_capacity(asking.len());
+        for (index, one) in asking.iter().enumerate() {
+            let (lane, back) = lanes.of(one.endpoint, one.version, one.failures);
+            self.recalled().extend(back);
+            let left = asking.len() - index;
+            let senders = load.starts(lane).min(load.free(lane).div_ceil(left));
             // Nothing is claimed ahead for a receiver that is not well, nor where nobody is there to send it.
             let is_well = lane.health() == Health::Well;
             let wanted = if is_well && lane.senders + senders > 0 { lane.wanted() } else { senders };
-            let room = wanted.min(MAX_HELD.saturating_sub(held).div_ceil(endpoints.len() - index));
-            load.add(lane, senders.min(room));
-            held += room;
+            let bytes = load.free_bytes(lane).div_ceil(left);
+            let deliveries = wanted.min(MAX_HELD.saturating_sub(load.held).div_ceil(left));
+            let room = if bytes == 0 { Room { deliveries: 0, bytes } } else { Room { deliveries, bytes } };
+            load.add(lane, senders.min(room.deliveries), room);
             rooms.push(room);
         }
-        if lanes.len() > REMEMBERED {
-            lanes.retain(|_, lane| lane.held() > 0);
+        if lanes.by_endpoint.len() > REMEMBERED {
+            lanes.by_endpoint.retain(|_, lane| lane.held() > 0);
         }
         rooms
     }
 
-    /// Takes parcels of an endpoint into its lane, and says how many tasks to start for them.
-    pub(super) fn put(&self, endpoint: Uuid, parcels: Vec<Parcel>) -> usize {
+    /// Takes parcels of an endpoint into its lane, and names the lane to each task that is to be started for them. Parcels
+    /// that were claimed before an edit are given back.
+    pub(super) fn put(&self, endpoint: Uuid, version: Timestamp, parcels: Vec<Parcel>) -> Vec<LaneId> {
         let mut lanes = self.lanes();
         let load = Load::of(&lanes);
-        let lane = lanes.entry(endpoint).or_default();
+        let (lane, back) = lanes.of(endpoint, version, 0);
+        self.recalled().extend(back);
+        if lane.version > version {
+            self.recalled().extend(parcels);
+            return Vec::new();
+        }
+        lane.bytes += parcels.iter().map(|parcel| parcel.payload.len()).sum::<usize>();
         lane.waiting.extend(parcels);
         // Those who were sending when the parcels were claimed may have gone: somebody must be there.
         let least = usize::from(lane.senders == 0);
         let starts = load.starts(lane).max(least).min(lane.waiting.len());
         lane.senders += starts;
-        starts
+        vec![lane.id; starts]
     }
 
-    /// The next parcel for a task that sends; none tells it to end.
-    pub(super) fn next(&self, endpoint: Uuid) -> Option<Parcel> {
+    /// The next parcel for a task that sends and has just sent so many bytes; none tells it to end.
+    pub(super) fn next(&self, id: LaneId, sent: usize) -> Option<Parcel> {
         let mut lanes = self.lanes();
-        let lane = lanes.get_mut(&endpoint)?;
+        let Some(lane) = lanes.get(id) else {
+            lanes.strays = lanes.strays.saturating_sub(1);
+            return None;
+        };
+        lane.bytes = lane.bytes.saturating_sub(sent);
         let next = if lane.senders > lane.max_senders() { None } else { lane.waiting.pop_front() };
         if next.is_none() {
             lane.senders -= 1;
@@ -210,9 +325,9 @@ impl Board {
     }
 
     /// Learns how an attempt went. Returns what is given back because the receiver is not well.
-    pub(super) fn learn(&self, endpoint: Uuid, is_success: bool, took: Duration) -> Vec<Parcel> {
+    pub(super) fn learn(&self, id: LaneId, is_success: bool, took: Duration) -> Vec<Parcel> {
         let mut lanes = self.lanes();
-        let lane = lanes.entry(endpoint).or_default();
+        let Some(lane) = lanes.get(id) else { return Vec::new() };
         if is_success {
             lane.pace = if lane.is_proven { (lane.pace * 7 + took) / 8 } else { took };
             lane.is_proven = true;
@@ -226,22 +341,28 @@ impl Board {
             return Vec::new();
         }
         lane.is_proven = false;
-        lane.waiting.drain(..).collect()
+        lane.drain()
     }
 
     /// Forgets a task that did not end by itself. Returns what nobody is left to send.
-    pub(super) fn abandon(&self, endpoint: Uuid) -> Vec<Parcel> {
+    pub(super) fn abandon(&self, id: LaneId, sent: usize) -> Vec<Parcel> {
         let mut lanes = self.lanes();
-        let Some(lane) = lanes.get_mut(&endpoint) else { return Vec::new() };
+        let Some(lane) = lanes.get(id) else {
+            lanes.strays = lanes.strays.saturating_sub(1);
+            return Vec::new();
+        };
         lane.senders = lane.senders.saturating_sub(1);
-        if lane.senders == 0 { lane.waiting.drain(..).collect() } else { Vec::new() }
+        lane.bytes = lane.bytes.saturating_sub(sent);
+        if lane.senders == 0 { lane.drain() } else { Vec::new() }
     }
 
     /// Takes back what was claimed for an endpoint that is edited or gone, and is not being sent yet.
-    pub(crate) fn recall(&self, endpoint: Uuid) {
-        if let Some(lane) = self.lanes().get_mut(&endpoint) {
-            self.recalled().extend(lane.waiting.drain(..));
-        }
+    pub(crate) fn recall(&self, endpoint: Uuid, version: Timestamp) {
+        let mut lanes = self.lanes();
+        let back = lanes.close(endpoint);
+        // What is being claimed at this moment for the endpoint as it was is noticed by the version.
+        lanes.of(endpoint, version, 0);
+        self.recalled().extend(back);
     }
 
     /// What was taken back since the last time.
@@ -255,8 +376,7 @@ impl Board {
 
     /// Gives back everything that is not being sent.
     pub(super) fn clear(&self) -> Vec<Parcel> {
-        let mut back: Vec<Parcel> =
-            self.lanes().values_mut().flat_map(|lane| lane.waiting.drain(..)).collect();
+        let mut back: Vec<Parcel> = self.lanes().by_endpoint.values_mut().flat_map(Lane::drain).collect();
         back.extend(self.take_recalled());
         back
     }
@@ -267,147 +387,225 @@ mod tests {
     use std::sync::Arc;
     use std::time::Instant;
 
-    use model::{TenantId, Timestamp};
-    use store::deliveries::{Claimed, Lease};
+    use model::TenantId;
+    use model::webhook::SigningKey;
+    use store::delivery_queue::Lease;
 
     use super::super::attempt::Destination;
     use super::*;
 
-    fn parcels(count: usize) -> Vec<Parcel> {
+    const FIRST: Timestamp = Timestamp::from_seconds(0);
+    const QUICK: Duration = Duration::from_millis(1);
+
+    fn parcels_of(count: usize, bytes: usize) -> Vec<Parcel> {
         let destination = Arc::new(Destination {
             tenant: TenantId(Uuid::nil()),
             endpoint_id: Uuid::nil(),
             url: "http://example.com/".parse().unwrap(),
-            secret: String::new(),
-            updated_at: Timestamp::from_seconds(0),
+            key: SigningKey::new(""),
+            updated_at: FIRST,
         });
         let parcel = |_| Parcel {
             destination: Arc::clone(&destination),
-            delivery: Claimed {
-                delivery_id: Uuid::nil(),
-                event_type: String::new(),
-                payload: String::new(),
-                attempts: 0,
-                max_attempts: 6,
-                traceparent: None,
-            },
-            lease: Lease { token: Uuid::nil(), until: Timestamp::from_seconds(0) },
+            delivery_id: Uuid::nil(),
+            event_type: String::new(),
+            payload: "x".repeat(bytes),
+            attempts: 0,
+            max_attempts: 6,
+            traceparent: None,
+            lease: Lease { token: Uuid::nil(), until: FIRST },
             is_probe: false,
             claimed: Instant::now(),
         };
         (0..count).map(parcel).collect()
     }
 
+    fn parcels(count: usize) -> Vec<Parcel> {
+        parcels_of(count, 10)
+    }
+
     fn id(number: u128) -> Uuid {
         Uuid::from_u128(number)
+    }
+
+    fn asking(number: u128, failures: i64) -> Asking {
+        Asking { endpoint: id(number), version: FIRST, failures }
+    }
+
+    fn rooms(board: &Board, asking: &[Asking]) -> Vec<usize> {
+        board.rooms(asking).iter().map(|room| room.deliveries).collect()
+    }
+
+    fn put(board: &Board, number: u128, parcels: Vec<Parcel>) -> Vec<LaneId> {
+        board.put(id(number), FIRST, parcels)
+    }
+
+    /// The lane of an endpoint whose receiver has answered once, and how quickly.
+    fn proven(board: &Board, number: u128, took: Duration) -> LaneId {
+        let lane = put(board, number, parcels(1))[0];
+        assert!(board.next(lane, 0).is_some());
+        assert!(board.learn(lane, true, took).is_empty());
+        assert!(board.next(lane, 10).is_none());
+        lane
     }
 
     #[test]
     fn a_receiver_earns_its_places_and_loses_them() {
         let board = Board::default();
-        let one = [(id(1), 0)];
-        assert_eq!(board.rooms(&one), [NEW]);
-        assert_eq!(board.put(id(1), parcels(NEW)), NEW);
-        assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
-        assert_eq!(board.rooms(&one), [0]);
-        assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
-        assert_eq!(board.rooms(&one), [2 * WELL + 1 - NEW], "one success earns little");
+        let one = [asking(1, 0)];
+        assert_eq!(rooms(&board, &one), [NEW]);
+        let lanes = put(&board, 1, parcels(NEW));
+        assert_eq!(lanes.len(), NEW);
+        let lane = lanes[0];
+        assert!(board.next(lane, 0).is_some() && board.next(lane, 0).is_some());
+        assert_eq!(rooms(&board, &one), [0]);
+        assert!(board.learn(lane, true, QUICK).is_empty());
+        assert_eq!(rooms(&board, &one), [2 * WELL + 1 - NEW], "one success earns little");
         for _ in 0..MAX_DEPTH {
-            assert!(board.learn(id(1), true, Duration::from_millis(1)).is_empty());
+            assert!(board.learn(lane, true, QUICK / 10).is_empty());
         }
-        assert_eq!(board.rooms(&one), [MAX_DEPTH - NEW]);
-        assert_eq!(board.put(id(1), parcels(MAX_DEPTH - NEW)), WELL - NEW);
+        assert_eq!(rooms(&board, &one), [MAX_DEPTH - NEW]);
+        assert_eq!(put(&board, 1, parcels(MAX_DEPTH - NEW)).len(), WELL - NEW);
         // One failure among many successes is nothing; two in a row give back what was claimed ahead.
-        assert!(board.learn(id(1), false, Duration::from_secs(10)).is_empty());
-        assert_eq!(board.learn(id(1), false, Duration::from_secs(10)).len(), MAX_DEPTH - NEW);
+        assert!(board.learn(lane, false, Duration::from_secs(10)).is_empty());
+        assert_eq!(board.learn(lane, false, Duration::from_secs(10)).len(), MAX_DEPTH - NEW);
         for _ in 0..WELL {
-            assert!(board.next(id(1)).is_none());
+            assert!(board.next(lane, 0).is_none());
         }
-        assert_eq!(board.rooms(&one), [SICK]);
+        assert_eq!(rooms(&board, &one), [SICK]);
         // Well again, it does not get at once what it had.
-        board.learn(id(1), true, Duration::from_millis(1));
-        assert!(board.rooms(&one)[0] <= MAX_DEPTH / 4 + 1);
+        board.learn(lane, true, QUICK);
+        assert!(rooms(&board, &one)[0] <= MAX_DEPTH / 4 + 1);
     }
 
     #[test]
     fn what_is_recalled_is_not_sent() {
         let board = Board::default();
-        assert_eq!(board.put(id(1), parcels(5)), NEW);
-        assert!(board.next(id(1)).is_some());
-        board.recall(id(1));
-        board.recall(id(2));
+        let lanes = put(&board, 1, parcels(5));
+        assert!(board.next(lanes[0], 0).is_some());
+        board.recall(id(1), FIRST);
+        board.recall(id(2), FIRST);
         assert_eq!(board.take_recalled().len(), 4);
         assert!(board.take_recalled().is_empty());
-        assert!(board.next(id(1)).is_none());
+        assert!(lanes.iter().all(|lane| board.next(*lane, 0).is_none()));
+    }
+
+    #[test]
+    fn an_edited_endpoint_does_not_wait_for_its_old_address() {
+        let board = Board::default();
+        let lane = proven(&board, 1, QUICK);
+        let old = put(&board, 1, parcels(WELL));
+        assert_eq!(old.len(), WELL);
+        assert!(old.iter().all(|lane| board.next(*lane, 0).is_some()));
+        assert_eq!(board.lanes().strays, 0);
+        let later = FIRST + Duration::from_secs(1);
+        board.recall(id(1), later);
+        assert_eq!(board.lanes().strays, WELL, "they still take places");
+        let edited = [Asking { version: later, ..asking(1, 0) }];
+        assert_eq!(rooms(&board, &edited), [NEW]);
+        // Claimed before the edit, put after it.
+        assert!(put(&board, 1, parcels(3)).is_empty());
+        assert_eq!(board.take_recalled().len(), 3);
+        let new = board.put(id(1), later, parcels(NEW));
+        assert_eq!(new.len(), NEW);
+        // What the old address answers tells nothing about the new one, and its tasks end.
+        assert!(board.learn(lane, true, QUICK).is_empty());
+        assert!(old.iter().all(|lane| board.next(*lane, 0).is_none()));
+        assert_eq!(board.lanes().strays, 0);
+        assert!(board.next(new[0], 0).is_some());
+        // An edit through another process is noticed by what is claimed next.
+        let last = FIRST + Duration::from_secs(2);
+        assert_eq!(rooms(&board, &[Asking { version: last, ..asking(1, 0) }]), [NEW]);
+        assert_eq!((board.take_recalled().len(), board.lanes().strays), (NEW - 1, NEW));
     }
 
     #[test]
     fn a_task_that_is_lost_leaves_its_place() {
         let board = Board::default();
-        assert_eq!(board.put(id(1), parcels(5)), NEW);
-        assert!(board.next(id(1)).is_some() && board.next(id(1)).is_some());
-        assert!(board.abandon(id(1)).is_empty(), "the other one goes on");
-        assert_eq!(board.abandon(id(1)).len(), 3);
-        assert_eq!(board.rooms(&[(id(1), 0)]), [NEW]);
+        let lanes = put(&board, 1, parcels(5));
+        assert!(board.next(lanes[0], 0).is_some() && board.next(lanes[1], 0).is_some());
+        assert!(board.abandon(lanes[0], 10).is_empty(), "the other one goes on");
+        assert_eq!(board.abandon(lanes[1], 10).len(), 3);
+        assert_eq!(rooms(&board, &[asking(1, 0)]), [NEW]);
+        assert_eq!(Load::of(&board.lanes()).bytes, 0);
     }
 
     #[test]
     fn what_was_claimed_is_sent_although_everybody_has_left_meanwhile() {
         let board = Board::default();
-        board.learn(id(1), true, Duration::from_millis(1));
-        assert_eq!(board.put(id(1), parcels(WELL)), WELL);
-        for _ in 0..WELL {
-            assert!(board.next(id(1)).is_some());
-        }
-        assert!(board.rooms(&[(id(1), 0)])[0] > 0, "more is claimed while all of them send");
-        for _ in 0..WELL {
-            assert!(board.next(id(1)).is_none(), "and then they find nothing more");
-        }
-        assert_eq!(board.put(id(1), parcels(3)), 3);
+        proven(&board, 1, QUICK);
+        let lanes = put(&board, 1, parcels(WELL));
+        assert_eq!(lanes.len(), WELL);
+        assert!(lanes.iter().all(|lane| board.next(*lane, 0).is_some()));
+        assert!(rooms(&board, &[asking(1, 0)])[0] > 0, "more is claimed while all of them send");
+        assert!(lanes.iter().all(|lane| board.next(*lane, 10).is_none()), "and then they find nothing more");
+        assert_eq!(put(&board, 1, parcels(3)).len(), 3);
     }
 
     #[test]
     fn a_slow_receiver_is_not_claimed_ahead_for() {
         let board = Board::default();
-        board.learn(id(1), true, Duration::from_secs(3));
-        assert_eq!(board.rooms(&[(id(1), 0)]), [WELL]);
+        proven(&board, 1, Duration::from_secs(3));
+        assert_eq!(rooms(&board, &[asking(1, 0)]), [WELL]);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_in_bytes_and_some_of_them_are_left_for_the_well() {
+        const LARGE: usize = UNWELL_BYTES / 8;
+        let board = Board::default();
+        let new: Vec<Asking> = (0..8).map(|number| asking(number, 0)).collect();
+        for one in &new {
+            let room = board.rooms(std::slice::from_ref(one))[0];
+            assert!(room.deliveries > 0 && room.bytes > 0);
+            board.put(one.endpoint, FIRST, parcels_of(1, LARGE));
+        }
+        assert_eq!(rooms(&board, &[asking(8, 0)]), [0], "others that are new wait");
+        let well = proven(&board, 9, QUICK);
+        let room = board.rooms(&[asking(9, 0)])[0];
+        assert_eq!((room.deliveries > 0, room.bytes), (true, MAX_HELD_BYTES - UNWELL_BYTES));
+        let lanes = put(&board, 9, parcels_of(8, LARGE));
+        assert_eq!(rooms(&board, &[asking(9, 0)]), [0], "nothing is left");
+        // What was sent makes room.
+        assert!(board.next(lanes[0], 0).is_some());
+        assert!(board.next(well, LARGE).is_some());
+        assert_eq!(Load::of(&board.lanes()).bytes, MAX_HELD_BYTES - LARGE);
     }
 
     /// Gives endpoints what there is room for, and says how many places they took.
-    fn fill(board: &Board, endpoints: &[(Uuid, i64)]) -> usize {
-        let rooms = board.rooms(endpoints);
+    fn fill(board: &Board, endpoints: &[Asking]) -> usize {
+        let rooms = rooms(board, endpoints);
         assert!(rooms.iter().sum::<usize>() <= MAX_HELD);
         let given = endpoints.iter().zip(rooms).filter(|(_, room)| *room > 0);
-        given.map(|((endpoint, _), room)| board.put(*endpoint, parcels(room))).sum()
+        given.map(|(one, room)| board.put(one.endpoint, FIRST, parcels(room)).len()).sum()
     }
 
     #[test]
     fn receivers_that_are_not_well_leave_places_to_others() {
         let board = Board::default();
-        let sick: Vec<(Uuid, i64)> = (0..400).map(|number| (id(number), 9)).collect();
+        let sick: Vec<Asking> = (0..400).map(|number| asking(number, 9)).collect();
         assert_eq!(fill(&board, &sick), SICK_PLACES);
-        let new: Vec<(Uuid, i64)> = (400..800).map(|number| (id(number), 0)).collect();
+        let new: Vec<Asking> = (400..800).map(|number| asking(number, 0)).collect();
         assert_eq!(fill(&board, &new), NEW_PLACES);
-        let slow: Vec<(Uuid, i64)> = (2_000..2_100).map(|number| (id(number), 0)).collect();
-        for (endpoint, _) in &slow {
-            board.learn(*endpoint, true, Duration::from_secs(5));
+        let slow: Vec<Asking> = (2_000..2_100).map(|number| asking(number, 0)).collect();
+        for number in 2_000..2_100 {
+            proven(&board, number, Duration::from_secs(5));
         }
         assert_eq!(fill(&board, &slow), SLOW_PLACES);
-        let well = id(1_000);
-        board.learn(well, true, Duration::from_millis(5));
-        let rooms = board.rooms(&[(id(1_001), 0), (id(1_002), 5), (slow[99].0, 0), (well, 0)]);
+        proven(&board, 1_000, Duration::from_millis(5));
+        let asked = [asking(1_001, 0), asking(1_002, 5), slow[99], asking(1_000, 0)];
+        let rooms = rooms(&board, &asked);
         assert!(rooms[..3] == [0, 0, 0] && rooms[3] > WELL, "{rooms:?}");
-        assert_eq!(board.put(well, parcels(rooms[3])), WELL);
+        assert_eq!(put(&board, 1_000, parcels(rooms[3])).len(), WELL);
     }
 
     #[test]
     fn places_are_shared_and_hardly_ever_exceeded() {
         let board = Board::default();
-        let endpoints: Vec<(Uuid, i64)> = (0..100).map(|number| (id(number), 0)).collect();
-        for (endpoint, _) in &endpoints {
-            board.learn(*endpoint, true, Duration::from_millis(1));
+        let endpoints: Vec<Asking> = (0..100).map(|number| asking(number, 0)).collect();
+        for number in 0..100 {
+            proven(&board, number, QUICK);
         }
-        assert!(board.rooms(&endpoints).iter().all(|room| *room > 0), "everybody gets a turn");
+        assert!(rooms(&board, &endpoints).iter().all(|room| *room > 0), "everybody gets a turn");
         let busy = fill(&board, &endpoints);
         assert!((PLACES..PLACES + endpoints.len()).contains(&busy), "{busy}");
     }

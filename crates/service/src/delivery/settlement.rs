@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use model::webhook::rest_after;
 use model::{TenantId, Timestamp};
-use store::deliveries::Held;
+use store::Conn;
+use store::delivery_queue::{self, Held};
 use store::webhooks::{self, Circuit};
-use store::{Conn, deliveries};
 use tracing::{debug, info};
 use uuid::Uuid;
 
@@ -52,17 +52,15 @@ impl Service {
         outcomes: &[Outcome],
         troubled: &HashSet<Uuid>,
     ) -> Result<Settlement> {
-        let all: Vec<Held> = outcomes.iter().map(|outcome| outcome.parcel.held()).collect();
-        deliveries::lock(conn, &all).await?;
         let unsent = outcomes.iter().filter(|outcome| outcome.attempt.is_none());
         let unsent: Vec<Held> = unsent.map(|outcome| outcome.parcel.held()).collect();
-        deliveries::release(conn, &unsent).await?;
+        delivery_queue::release(conn, unsent).await?;
         let sent: Vec<Sent<'_>> = outcomes
             .iter()
             .filter_map(|outcome| Some((&outcome.parcel, outcome.attempt.as_ref()?)))
             .collect();
         let rows: Vec<_> = sent.iter().map(|(parcel, attempt)| attempt.settled(parcel)).collect();
-        let held: HashSet<Uuid> = deliveries::settle(conn, &rows).await?.into_iter().collect();
+        let held = delivery_queue::settle(conn, rows).await?;
         let mut settlement = Settlement { failing: Vec::new(), recovered: Vec::new(), mailed: false };
         let mut by_endpoint: HashMap<(TenantId, Uuid), Vec<Sent<'_>>> = HashMap::new();
         for (parcel, attempt) in sent {
@@ -80,8 +78,10 @@ impl Service {
             if is_well && !troubled.contains(&endpoint) {
                 continue;
             }
-            let Some(circuit) = webhooks::circuit(conn, tenant, endpoint).await? else { continue };
-            let moved = self.moved(circuit, &sent);
+            let Some((circuit, edited_at)) = webhooks::circuit(conn, tenant, endpoint).await? else {
+                continue;
+            };
+            let moved = self.moved(circuit, edited_at, &sent);
             webhooks::set_circuit(conn, tenant, endpoint, moved).await?;
             if moved.consecutive_failures == 0 {
                 settlement.recovered.push(endpoint);
@@ -97,9 +97,13 @@ impl Service {
         Ok(settlement)
     }
 
-    /// How a receiver does after these attempts.
-    fn moved(&self, mut circuit: Circuit, sent: &[Sent<'_>]) -> Circuit {
-        for (parcel, attempt) in sent {
+    /// How a receiver does after these attempts. What went to where the endpoint led before an edit tells nothing about where
+    /// it leads now.
+    fn moved(&self, mut circuit: Circuit, edited_at: Timestamp, sent: &[Sent<'_>]) -> Circuit {
+        let told = sent
+            .iter()
+            .filter(|(parcel, attempt)| attempt.was_made() && parcel.destination.updated_at == edited_at);
+        for (parcel, attempt) in told {
             if attempt.is_success() {
                 circuit = Circuit { consecutive_failures: 0, rests: 0, resting_until: None };
                 continue;
@@ -126,7 +130,7 @@ impl Service {
         held: &HashSet<Uuid>,
     ) -> Result<bool> {
         let given_up = sent.iter().find(|(parcel, attempt)| {
-            attempt.verdict == Verdict::Dead && held.contains(&parcel.delivery.delivery_id)
+            matches!(attempt.verdict, Verdict::Dead(_)) && held.contains(&parcel.delivery_id)
         });
         let Some((parcel, attempt)) = given_up else { return Ok(false) };
         let at: Timestamp = attempt.at;
@@ -153,14 +157,10 @@ impl Settlement {
             service.mailer.wake();
         }
         for outcome in outcomes {
-            let name = match outcome.attempt.as_ref().map(|attempt| attempt.verdict) {
-                None => continue,
-                Some(Verdict::Delivered) => "delivered",
-                Some(Verdict::Retry(_)) => "retried",
-                Some(Verdict::Dead) => "dead",
-            };
+            let Some(attempt) = &outcome.attempt else { continue };
+            let name = attempt.verdict.name();
             metrics::counter!("auspex_webhook_deliveries_total", "outcome" => name).increment(1);
-            let delivery = outcome.parcel.delivery.delivery_id;
+            let delivery = outcome.parcel.delivery_id;
             debug!(%delivery, outcome = name, "a webhook delivery was tried");
         }
     }

@@ -114,6 +114,7 @@ mod tests {
         let claimed = Claimed {
             tenant_id: TenantId(Uuid::nil()),
             message_id: Uuid::from_u128(1),
+            lane: String::new(),
             message: Vec::new(),
             firing_id: None,
             attempts: 1,

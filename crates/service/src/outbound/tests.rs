@@ -1,29 +1,30 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use super::lookups::Resolver;
 use super::*;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A name that resolves to something else each time; the last answer stays.
-fn fickle(answers: &[&[&str]]) -> Lookup {
+fn fickle(answers: &[&[&str]]) -> Lookups {
     let answers: Vec<Vec<IpAddr>> =
         answers.iter().map(|texts| texts.iter().map(|text| text.parse().unwrap()).collect()).collect();
     let asked = AtomicUsize::new(0);
-    Arc::new(move |_| {
+    let resolver: Resolver = Arc::new(move |_| {
         let turn = asked.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
         let answer = answers[turn].clone();
-        Box::pin(async move {
-            if answer.is_empty() { Err(std::io::Error::other("no such name")) } else { Ok(answer) }
-        })
-    })
+        if answer.is_empty() { Err(std::io::Error::other("no such name")) } else { Ok(answer) }
+    });
+    Lookups::by(resolver, DEADLINE)
 }
 
 fn outbound(allow_private: bool, answers: &[&[&str]]) -> Outbound {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Outbound::with_lookup(allow_private, fickle(answers)).unwrap()
+    Outbound::with_lookups(allow_private, fickle(answers)).unwrap()
 }
 
 /// A receiver that gives each connection one answer; its port, and how many came.

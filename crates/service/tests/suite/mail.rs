@@ -329,6 +329,7 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
         tenant: TENANT,
         message_id,
         channel,
+        lane: String::new(),
         message: b"sealed".to_vec(),
         object_id: Some("shop-1".to_owned()),
         firing_id: Some(Uuid::from_u128(3)),
@@ -338,19 +339,21 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
     let work = async |conn: &mut Conn| {
         outbox::enqueue(conn, &[message(first, Channel::Mail), message(second, Channel::Slack)]).await?;
         assert!(
-            outbox::claim(conn, Channel::Mail, TENANT, START - FIRST_WAIT, lease(10), 9).await?.is_empty()
+            outbox::claim(conn, Channel::Mail, (TENANT, ""), START - FIRST_WAIT, lease(10), 9)
+                .await?
+                .is_empty()
         );
-        assert!(outbox::claim(conn, Channel::Mail, TENANT, START, lease(10), 0).await?.is_empty());
-        let claimed = outbox::claim(conn, Channel::Mail, TENANT, START, lease(10), 9).await?;
+        assert!(outbox::claim(conn, Channel::Mail, (TENANT, ""), START, lease(10), 0).await?.is_empty());
+        let claimed = outbox::claim(conn, Channel::Mail, (TENANT, ""), START, lease(10), 9).await?;
         let facts: Vec<_> = claimed.iter().map(|claimed| (claimed.message_id, claimed.attempts)).collect();
         assert_eq!(facts, [(first, 1)]);
         assert_eq!((claimed[0].tenant_id, claimed[0].created_at), (TENANT, START));
         assert_eq!(claimed[0].message, b"sealed");
         assert!(
-            outbox::claim(conn, Channel::Mail, TENANT, START, lease(11), 9).await?.is_empty(),
+            outbox::claim(conn, Channel::Mail, (TENANT, ""), START, lease(11), 9).await?.is_empty(),
             "it is taken"
         );
-        let again = outbox::claim(conn, Channel::Mail, TENANT, START + LEASE, lease(11), 9).await?;
+        let again = outbox::claim(conn, Channel::Mail, (TENANT, ""), START + LEASE, lease(11), 9).await?;
         assert_eq!(again[0].attempts, 2, "its lease has ended");
         let (old, new) = (lease(10).token, lease(11).token);
         assert!(!outbox::retry(conn, TENANT, first, old, START).await?);
@@ -359,7 +362,8 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
         assert_eq!(outbox::next_due(conn, Channel::Mail).await?, Some(START + FIRST_WAIT));
         assert!(!outbox::finish(conn, TENANT, first, new).await?, "putting it back gives up the lease");
         for (channel, id) in [(Channel::Mail, first), (Channel::Slack, second)] {
-            let claimed = outbox::claim(conn, channel, TENANT, START + FIRST_WAIT, lease(12), 9).await?;
+            let claimed =
+                outbox::claim(conn, channel, (TENANT, ""), START + FIRST_WAIT, lease(12), 9).await?;
             assert_eq!(claimed.len(), 1);
             assert!(outbox::finish(conn, TENANT, id, lease(12).token).await?);
             assert_eq!(outbox::next_due(conn, channel).await?, None);

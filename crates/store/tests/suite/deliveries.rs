@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
-use store::deliveries::{self, Lease, NewDelivery};
+use store::deliveries::{self, NewDelivery};
+use store::delivery_queue::{self, Due, Held, Lease, Settled};
 use store::webhooks::{self, Circuit, Endpoint};
 use store::{Conn, Database, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
@@ -12,7 +13,13 @@ use uuid::Uuid;
 
 use crate::migrated;
 
-on_both!(endpoints_come_in_turn, a_settled_delivery_is_settled_once);
+on_both!(
+    endpoints_come_in_turn,
+    a_settled_delivery_is_settled_once,
+    what_was_heard_last_stays_on_record,
+    taking_is_counted_until_an_attempt_ends,
+    a_database_from_before_the_queue_loses_no_delivery,
+);
 
 const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
 const SECOND: Duration = Duration::from_secs(1);
@@ -67,7 +74,7 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
                 }
             }
             let numbers = async |conn: &mut Conn, after: u128, now, limit| {
-                let turns = deliveries::turns(conn, Uuid::from_u128(after), now, limit).await?;
+                let turns = delivery_queue::turns(conn, Uuid::from_u128(after), now, limit).await?;
                 Ok::<_, store::Error>(turns.iter().map(|turn| turn.endpoint_id.as_u128()).collect::<Vec<_>>())
             };
             let ready: Vec<u128> = (1..=100).filter(|number| ![3, 5, 7].contains(&(number % 10))).collect();
@@ -75,7 +82,7 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
             assert_eq!(numbers(conn, 0, NOW, 5).await?, [1, 2, 4, 6, 8]);
             assert_eq!(numbers(conn, 42, NOW, 4).await?, [44, 46, 48, 49]);
             assert_eq!(numbers(conn, 100, NOW, 4).await?, [0_u128; 0]);
-            assert_eq!(deliveries::next_due(conn).await?, Some(NOW));
+            assert_eq!(delivery_queue::next_due(conn).await?, Some(NOW));
             // A second later rests are over and the others are due.
             let later: Vec<u128> = (1..=100).filter(|number| number % 10 != 3).collect();
             assert_eq!(numbers(conn, 0, NOW + SECOND, 1_000).await?, later);
@@ -86,6 +93,24 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
     store.close().await;
 }
 
+/// Takes what is due of an endpoint; returns what was taken.
+async fn claim(
+    conn: &mut Conn,
+    endpoint: &Endpoint,
+    now: Timestamp,
+    lease: Lease,
+    limit: i64,
+) -> store::Result<Vec<Due>> {
+    let due = delivery_queue::due(conn, endpoint.endpoint_id, now, limit).await?;
+    delivery_queue::take(conn, &due, lease).await?;
+    Ok(due)
+}
+
+fn held(endpoint: &Endpoint, number: u128, token: Uuid) -> Held {
+    let (tenant, endpoint_id) = (endpoint.tenant_id, endpoint.endpoint_id);
+    Held { tenant, endpoint_id, delivery_id: Uuid::from_u128(number), token }
+}
+
 async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
     let store = Store::open(database.url()).await.unwrap();
     store
@@ -94,32 +119,31 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
             webhooks::insert(conn, &endpoint, b"sealed").await?;
             let queued: Vec<_> = (0..300).map(|number| delivery(&endpoint, number, NOW)).collect();
             deliveries::queue(conn, &queued).await?;
-            let turn = deliveries::turns(conn, Uuid::nil(), NOW, 1).await?.remove(0);
             let token = Uuid::from_u128(7);
             let lease = Lease { token, until: NOW + SECOND };
-            let claimed = deliveries::claim(conn, &turn, NOW, lease, 299).await?;
-            assert_eq!(claimed.len(), 299);
-            assert_eq!(deliveries::claim(conn, &turn, NOW, lease, 299).await?.len(), 1, "the rest");
-            assert!(deliveries::claim(conn, &turn, NOW, lease, 299).await?.is_empty());
-            let row = |number: u128, token| deliveries::Settled {
-                tenant: endpoint.tenant_id,
-                delivery_id: Uuid::from_u128(number),
-                token,
-                status: if number.is_multiple_of(2) { "delivered" } else { "pending" },
-                run_after: NOW + SECOND,
+            let taken = claim(conn, &endpoint, NOW, lease, 299).await?;
+            assert_eq!(taken.len(), 299);
+            assert_eq!(delivery_queue::contents(conn, &taken).await?.len(), 299);
+            assert_eq!(claim(conn, &endpoint, NOW, lease, 299).await?.len(), 1, "the rest");
+            assert!(claim(conn, &endpoint, NOW, lease, 299).await?.is_empty());
+            let row = |number: u128, token| Settled {
+                held: held(&endpoint, number, token),
+                status: ["delivered", "pending", "dead"][usize::try_from(number % 3).unwrap()],
+                attempts: 1,
+                at: NOW + SECOND,
                 status_code: (number.is_multiple_of(3)).then_some(200),
-                error: (number % 2 == 1).then(|| "it's \"broken\"".to_owned()),
+                error: (!number.is_multiple_of(3)).then(|| "it's \"broken\"".to_owned()),
                 response: Some(format!("answer {number}")),
-                delivered_at: (number.is_multiple_of(2)).then_some(NOW),
             };
             let mut rows: Vec<_> = (0..290).map(|number| row(number, token)).collect();
             // Another's lease settles nothing.
             rows.extend((290..300).map(|number| row(number, Uuid::from_u128(8))));
-            let mut held = deliveries::settle(conn, &rows).await?;
-            held.sort_unstable();
-            assert_eq!(held, (0..290).map(Uuid::from_u128).collect::<Vec<_>>());
-            assert!(deliveries::settle(conn, &rows).await?.is_empty(), "the leases have ended");
-            for number in [0, 1, 2, 289, 290] {
+            let mut settled: Vec<Uuid> =
+                delivery_queue::settle(conn, rows.clone()).await?.into_iter().collect();
+            settled.sort_unstable();
+            assert_eq!(settled, (0..290).map(Uuid::from_u128).collect::<Vec<_>>());
+            assert!(delivery_queue::settle(conn, rows).await?.is_empty(), "the leases have ended");
+            for number in [0, 1, 2, 288, 289, 290] {
                 let kept =
                     deliveries::find(conn, endpoint.tenant_id, Uuid::from_u128(number)).await?.unwrap();
                 let settled = row(number, token);
@@ -131,8 +155,8 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
                 assert_eq!(kept.last_status_code, settled.status_code);
                 assert_eq!(kept.last_error, settled.error);
                 assert_eq!(kept.last_response, settled.response);
-                assert_eq!(kept.delivered_at, settled.delivered_at);
-                assert_eq!(kept.run_after, settled.run_after);
+                assert_eq!(kept.delivered_at, (settled.status == "delivered").then_some(NOW + SECOND));
+                assert_eq!(kept.run_after, settled.at);
             }
             Ok::<_, store::Error>(())
         })
@@ -140,24 +164,205 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
         .unwrap();
     store.close().await;
 }
-/// SQLite is free to read all deliveries and look each of them up among the values; with a long backlog that is fatal.
+
+async fn what_was_heard_last_stays_on_record(database: &TestDatabase) {
+    let store = Store::open(database.url()).await.unwrap();
+    store
+        .write("settle", async |conn: &mut Conn| {
+            let endpoint = endpoint(1, true);
+            webhooks::insert(conn, &endpoint, b"sealed").await?;
+            deliveries::queue(conn, &[delivery(&endpoint, 1, NOW)]).await?;
+            let token = Uuid::from_u128(7);
+            let lease = Lease { token, until: NOW + SECOND };
+            let (tenant, id) = (endpoint.tenant_id, Uuid::from_u128(1));
+            let heard = Settled {
+                held: held(&endpoint, 1, token),
+                status: "pending",
+                attempts: 1,
+                at: NOW,
+                status_code: Some(503),
+                error: Some("busy".to_owned()),
+                response: Some("later".to_owned()),
+            };
+            let silent = Settled {
+                attempts: 2,
+                status_code: None,
+                error: Some("silent".to_owned()),
+                response: None,
+                ..heard.clone()
+            };
+            for (settled, attempts) in
+                [(heard, 1), (silent.clone(), 2), (Settled { status: "dead", attempts: 3, ..silent }, 3)]
+            {
+                assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?.len(), 1);
+                let (status, error) = (settled.status, settled.error.clone());
+                delivery_queue::settle(conn, vec![settled]).await?;
+                let kept = deliveries::find(conn, tenant, id).await?.unwrap();
+                assert_eq!((kept.status.as_str(), kept.attempts, kept.last_error), (status, attempts, error));
+                assert_eq!(
+                    (kept.last_status_code, kept.last_response.as_deref()),
+                    (Some(503), Some("later"))
+                );
+            }
+            // A replay keeps it too.
+            deliveries::replay(conn, tenant, id, NOW + SECOND).await?;
+            let kept = deliveries::find(conn, tenant, id).await?.unwrap();
+            assert_eq!((kept.status.as_str(), kept.attempts, kept.run_after), ("pending", 0, NOW + SECOND));
+            assert_eq!((kept.last_status_code, kept.last_response.as_deref()), (Some(503), Some("later")));
+            Ok::<_, store::Error>(())
+        })
+        .await
+        .unwrap();
+    store.close().await;
+}
+
+async fn taking_is_counted_until_an_attempt_ends(database: &TestDatabase) {
+    let store = Store::open(database.url()).await.unwrap();
+    store
+        .write("begin", async |conn: &mut Conn| {
+            let endpoint = endpoint(1, true);
+            webhooks::insert(conn, &endpoint, b"sealed").await?;
+            deliveries::queue(conn, &[delivery(&endpoint, 1, NOW)]).await?;
+            let token = Uuid::from_u128(7);
+            for begun in 0..3 {
+                // Nobody settles it: the lease ends, and it is due again.
+                let lease = Lease { token, until: NOW };
+                assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, begun);
+            }
+            delivery_queue::release(conn, vec![held(&endpoint, 1, token)]).await?;
+            let lease = Lease { token, until: NOW };
+            assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, 2, "it was not sent");
+            assert_eq!(delivery_queue::void_leases(conn).await?, 1);
+            assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, 3, "a restart forgets nothing");
+            let settled = Settled {
+                held: held(&endpoint, 1, token),
+                status: "pending",
+                attempts: 1,
+                at: NOW,
+                status_code: None,
+                error: None,
+                response: None,
+            };
+            delivery_queue::settle(conn, vec![settled]).await?;
+            assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, 0);
+            Ok::<_, store::Error>(())
+        })
+        .await
+        .unwrap();
+    store.close().await;
+}
+
+/// The last version kept a delivery in one row. Each of its states, with all that was known of it, is there afterwards.
+async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatabase) {
+    let old = Store::open_at(database.url(), 7).await.unwrap();
+    let endpoint = endpoint(1, true);
+    let token = Uuid::from_u128(7);
+    let statuses = ["pending", "delivering", "delivered", "dead"];
+    old.write("fill", async |conn: &mut Conn| {
+        webhooks::insert(conn, &endpoint, b"sealed").await?;
+        for (number, status) in (0_i64..).zip(statuses) {
+            let lease = (status == "delivering").then_some((token, NOW + SECOND));
+            execute!(
+                conn,
+                "INSERT INTO webhook_deliveries (tenant_id, delivery_id, endpoint_id, event_type, object_id, payload, status,
+                     attempts, max_attempts, run_after, lease_token, lease_until, last_status_code, last_error,
+                     last_response, created_at, delivered_at)
+                 VALUES ($1, $2, $3, 'analysis.completed', $4, $5, $6, $7, 6, $8, $9, $10, $11, $12, $13, $14, $15)",
+                endpoint.tenant_id,
+                Uuid::from_u128(number.unsigned_abs().into()),
+                endpoint.endpoint_id,
+                format!("user_{number}"),
+                "{\"é\": 1}",
+                status,
+                number,
+                NOW - SECOND,
+                lease.map(|lease| lease.0),
+                lease.map(|lease| lease.1),
+                (number > 0).then_some(500 + number),
+                (status == "dead").then_some("no"),
+                (number > 0).then_some("said"),
+                NOW - SECOND * 2,
+                (status == "delivered").then_some(NOW)
+            )?;
+        }
+        Ok::<_, store::Error>(())
+    })
+    .await
+    .unwrap();
+    old.close().await;
+
+    let store = Store::open(database.url()).await.unwrap();
+    store
+        .write("look", async |conn: &mut Conn| {
+            let all = deliveries::list(conn, endpoint.tenant_id, None, None, 10).await?;
+            assert_eq!(all.len(), statuses.len());
+            for (number, status) in (0_i64..).zip(statuses) {
+                let id = Uuid::from_u128(number.unsigned_abs().into());
+                let expected = deliveries::Delivery {
+                    delivery_id: id,
+                    endpoint_id: endpoint.endpoint_id,
+                    event_type: "analysis.completed".to_owned(),
+                    object_id: Some(format!("user_{number}")),
+                    payload: "{\"é\": 1}".to_owned(),
+                    status: status.to_owned(),
+                    attempts: number,
+                    max_attempts: 6,
+                    run_after: if status == "delivered" { NOW } else { NOW - SECOND },
+                    last_status_code: (number > 0).then_some(500 + number),
+                    last_error: (status == "dead").then(|| "no".to_owned()),
+                    last_response: (number > 0).then(|| "said".to_owned()),
+                    created_at: NOW - SECOND * 2,
+                    delivered_at: (status == "delivered").then_some(NOW),
+                };
+                assert_eq!(deliveries::find(conn, endpoint.tenant_id, id).await?, Some(expected.clone()));
+                let listed = deliveries::list(conn, endpoint.tenant_id, None, Some(status), 10).await?;
+                assert_eq!(listed, [expected]);
+            }
+            // What waited is due, what was under way is held by the same lease, and both are sent.
+            let due = delivery_queue::due(conn, endpoint.endpoint_id, NOW, 10).await?;
+            assert_eq!(
+                due.iter().map(|due| (due.delivery_id.as_u128(), due.payload_bytes)).collect::<Vec<_>>(),
+                [(0, 9)]
+            );
+            assert!(delivery_queue::is_current(conn, held(&endpoint, 1, token), NOW).await?);
+            let due = delivery_queue::due(conn, endpoint.endpoint_id, NOW + SECOND, 10).await?;
+            assert_eq!(due.len(), 2);
+            delivery_queue::take(conn, &due, Lease { token, until: NOW }).await?;
+            assert_eq!(delivery_queue::contents(conn, &due).await?.len(), 2);
+            Ok::<_, store::Error>(())
+        })
+        .await
+        .unwrap();
+    store.close().await;
+}
+
+/// SQLite is free to read all of the queue and look each row up among the values; with a long backlog that is fatal.
 #[test]
 fn settling_many_does_not_read_all() {
     play(Backend::Sqlite, async |database: &TestDatabase| {
         let Database::Sqlite { readers, .. } = migrated(database).await else { panic!("not SQLite") };
-        let text = deliveries::settle_text(Backend::Sqlite);
-        for rows in [1, 4, 16, 64, 256] {
-            let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; rows].join(", ");
-            let columns =
-                "tenant, delivery, token, status, run_after, status_code, error, response, delivered_at";
-            let explain = format!("EXPLAIN QUERY PLAN WITH settled ({columns}) AS (VALUES {values}) {text}");
-            let plan: Vec<(i64, i64, i64, String)> =
-                sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
-            let steps: Vec<&str> = plan.iter().map(|step| step.3.as_str()).collect();
-            assert!(
-                steps.iter().any(|step| step.starts_with("SEARCH webhook_deliveries")),
-                "{rows}: {steps:?}"
-            );
+        let texts = [
+            ("tenant, endpoint, status, delivery, token, until", delivery_queue::TAKE),
+            ("tenant, endpoint, delivery, token", delivery_queue::RELEASE),
+            ("tenant, endpoint, delivery, token", delivery_queue::remove_text(Backend::Sqlite)),
+            (
+                "tenant, endpoint, delivery, token, attempts, run_after, status_code, error, response",
+                delivery_queue::PUT_BACK,
+            ),
+        ];
+        for (columns, text) in texts {
+            for rows in [1, 4, 16, 64, 256] {
+                let width = columns.split(',').count();
+                let values = vec![format!("({})", vec!["?"; width].join(", ")); rows].join(", ");
+                let text = text.replace(" = given.", " = +given.");
+                let explain =
+                    format!("EXPLAIN QUERY PLAN WITH given ({columns}) AS (VALUES {values}) {text}");
+                let plan: Vec<(i64, i64, i64, String)> =
+                    sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
+                let steps: Vec<&str> = plan.iter().map(|step| step.3.as_str()).collect();
+                let searched = "SEARCH webhook_queue USING PRIMARY KEY (tenant_id=? AND endpoint_id=? AND status=? AND delivery_id=?)";
+                assert!(steps.iter().any(|step| step.starts_with(searched)), "{rows}: {steps:?}");
+            }
         }
     });
 }

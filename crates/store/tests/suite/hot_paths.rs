@@ -59,8 +59,7 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ("since when a job is due", "SELECT min(due_at) FROM jobs WHERE priority = $1 AND due_at <= $2"),
     (
         "deliveries to be sent",
-        "SELECT 1 FROM webhook_deliveries
-         WHERE status IN ('pending', 'delivering') AND endpoint_id >= $1 LIMIT $2",
+        "SELECT 1 FROM webhook_queue WHERE endpoint_id >= $1 LIMIT $2",
     ),
     ("messages to be sent", "SELECT 1 FROM outbox WHERE channel = $1 LIMIT $2"),
     (
@@ -264,40 +263,48 @@ const HOT_PATHS: &[(&str, &str)] = &[
     ("endpoint whose turn it is", "SELECT tenant_id, url FROM webhook_endpoints WHERE endpoint_id = $1"),
     (
         "due deliveries of an endpoint",
-        "SELECT delivery_id FROM webhook_deliveries
-         WHERE endpoint_id = $1 AND status IN ('pending', 'delivering') AND due_at <= $2 ORDER BY due_at LIMIT $3",
+        "SELECT delivery_id, begun FROM webhook_queue WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3",
     ),
     (
         "next endpoint with deliveries to send",
-        "SELECT endpoint_id FROM webhook_deliveries
-         WHERE status IN ('pending', 'delivering') AND endpoint_id > $1 ORDER BY endpoint_id LIMIT 1",
+        "SELECT endpoint_id FROM webhook_queue WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT 1",
     ),
     (
         "when to wake for a delivery of an endpoint",
-        "SELECT min(due_at) FROM webhook_deliveries WHERE endpoint_id = $1 AND status IN ('pending', 'delivering')",
+        "SELECT min(due_at) FROM webhook_queue WHERE endpoint_id = $1",
     ),
     (
         "deliveries, newest first",
         "SELECT delivery_id, payload FROM webhook_deliveries WHERE tenant_id = $1 ORDER BY delivery_id DESC LIMIT $2",
     ),
     (
-        "deliveries by status, newest first",
-        "SELECT delivery_id, payload FROM webhook_deliveries
-         WHERE tenant_id = $1 AND status = $2 ORDER BY delivery_id DESC LIMIT $3",
-    ),
-    (
-        "deliveries of an endpoint by status, newest first",
-        "SELECT delivery_id, payload FROM webhook_deliveries
+        "queued deliveries of an endpoint by status, newest first",
+        "SELECT delivery_id, attempts FROM webhook_queue
          WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4",
     ),
     (
-        "deliveries of an endpoint that is gone",
-        "SELECT delivery_id FROM webhook_deliveries WHERE tenant_id = $1 AND endpoint_id = $2
+        "ended deliveries of an endpoint by status, newest first",
+        "SELECT delivery_id, attempts FROM webhook_outcomes
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4",
+    ),
+    (
+        "queued deliveries of an endpoint that is gone",
+        "SELECT delivery_id FROM webhook_queue WHERE tenant_id = $1 AND endpoint_id = $2
          ORDER BY status, delivery_id LIMIT $3",
     ),
     (
-        "next endpoint of a tenant with deliveries",
-        "SELECT endpoint_id FROM webhook_deliveries
+        "ended deliveries of an endpoint that is gone",
+        "SELECT delivery_id FROM webhook_outcomes WHERE tenant_id = $1 AND endpoint_id = $2
+         ORDER BY status, delivery_id LIMIT $3",
+    ),
+    (
+        "next endpoint of a tenant with queued deliveries",
+        "SELECT endpoint_id FROM webhook_queue
+         WHERE tenant_id = $1 AND endpoint_id > $2 ORDER BY endpoint_id LIMIT 1",
+    ),
+    (
+        "next endpoint of a tenant with ended deliveries",
+        "SELECT endpoint_id FROM webhook_outcomes
          WHERE tenant_id = $1 AND endpoint_id > $2 ORDER BY endpoint_id LIMIT 1",
     ),
     (
@@ -312,6 +319,15 @@ const HOT_PATHS: &[(&str, &str)] = &[
     (
         "next tenant with messages to send",
         "SELECT tenant_id FROM outbox WHERE channel = $1 AND tenant_id > $2 ORDER BY tenant_id LIMIT 1",
+    ),
+    (
+        "next lane of a tenant with messages to send",
+        "SELECT lane FROM outbox WHERE channel = $1 AND tenant_id = $2 AND lane > $3 ORDER BY lane LIMIT 1",
+    ),
+    (
+        "due messages of a lane",
+        "SELECT message_id FROM outbox
+         WHERE channel = $1 AND tenant_id = $2 AND lane = $3 AND due_at <= $4 ORDER BY due_at LIMIT $5",
     ),
     ("when to wake for a message", "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1"),
     ("where conditions stand with an object", "SELECT matched, fired_at FROM rule_states WHERE tenant_id = $1 AND object_id = $2"),

@@ -24,6 +24,7 @@ testkit::on_both!(
     a_chat_that_refuses_is_an_error_at_once,
     a_chat_that_stays_broken_is_given_up,
     a_chat_that_is_not_there_is_given_up,
+    a_chat_that_never_answers_delays_no_other,
     messages_about_a_deleted_object_are_not_sent,
     a_delivery_says_what_happened_and_is_signed,
     an_endpoint_that_would_not_get_it_is_an_error,
@@ -230,6 +231,36 @@ async fn a_chat_that_is_not_there_is_given_up(stage: &Scripted) {
     stage.settle().await;
     let (_, detail) = outcome(stage, &key).await;
     assert!(detail.as_str().unwrap().starts_with("given up after 8 tries: cannot connect: "), "{detail}");
+}
+
+/// The dead address takes connections and never says a word: each message to it holds a place for ten seconds.
+async fn a_chat_that_never_answers_delays_no_other(stage: &Scripted) {
+    let (chat, key) = (Chat::start().await, stage.account("ann@example.com").await);
+    let dead = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dead_url = format!("http://{}/services/dead", dead.local_addr().unwrap());
+    let rule = make(stage, &key, &chatting(RISKY, &dead_url)).await;
+    for number in 0..40 {
+        judged(stage, &key, &format!("dead_{number}"), 0.95).await;
+    }
+    change(stage, &key, &rule, &json!({"enabled": false})).await;
+    until("the dead one is tried", async || {
+        stage.number("SELECT count(*) FROM outbox WHERE lease_token IS NOT NULL").await > 0
+    })
+    .await;
+    make(stage, &key, &chatting("is_scammer > 0.8", &chat.url("well"))).await;
+    for number in 0..10 {
+        judged(stage, &key, &format!("well_{number}"), 0.95).await;
+    }
+    chat.posted(10).await;
+    let left = stage.number("SELECT count(*) FROM outbox").await;
+    assert!(left >= 40, "all to the dead one still wait");
+    let tried = stage.number("SELECT count(*) FROM outbox WHERE attempts > 0").await;
+    assert!(tried < 20, "and few of them have taken anybody's time: {tried}");
+    for number in 0..40 {
+        let path = format!("/v1/objects/dead_{number}");
+        assert_eq!(key.call(stage, Method::DELETE, &path, &Value::Null).await.status, 204);
+    }
+    drop(dead);
 }
 
 async fn messages_about_a_deleted_object_are_not_sent(stage: &Scripted) {

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::{Backend, Conn, firings as store_firings, rules as store_rules};
+use store::firings::{self as store_firings, Tally};
+use store::{Backend, Conn, rules as store_rules};
 use testkit::Stage as _;
 
+use super::chat::Chat;
 use super::{account, change, firings, id, judged, mailing, make};
 use crate::admin::tenant_of;
 use crate::app::App;
@@ -488,9 +490,9 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
             let tally = store.write("tally", async |conn: &mut Conn| {
-                store_firings::tally_mails(conn, tenant, today, 998).await
+                store_firings::tally(conn, tenant, today, Tally { mails: 998, chats: 0 }).await
             });
-            assert_eq!(tally.await.unwrap(), 0);
+            assert_eq!(tally.await.unwrap(), Tally::default());
             analyzer.always(Turn::Answer(0.95));
             assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
             let mails = app.mails().await.into_iter().filter(|mail| mail.to == "alerts@example.com").count();
@@ -511,6 +513,49 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
             assert_eq!(judge(&app, &key, "user_3", "x").await.status, 200);
             let fired = firings(&app, &key, "?object_id=user_3").await;
             assert!(fired.iter().all(|firing| firing["status"] == "dispatched") && fired.len() == 3);
+            store.close().await;
+            app.strike().await;
+        });
+    }
+}
+
+#[test]
+fn a_day_s_chat_messages_are_counted_beside_its_mails() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        play_alone(async {
+            let analyzer = ScriptedAnalyzer::start().await;
+            let url = analyzer.url();
+            let app = App::start(backend, &with_analyzer(&url)).await;
+            let chat = Chat::start().await;
+            let token = app.register("ann@example.com").await;
+            let tenant = tenant_of(&app, &token).await.parse().map(model::TenantId).unwrap();
+            let key = app.api_key(&token).await;
+            for when in [RISKY, "is_scammer > 0.8", "is_scammer > 0.7"] {
+                let config = json!({"webhook_url": chat.url("x")});
+                make(&app, &key, &json!({"when": when, "action_type": "slack", "action_config": config}))
+                    .await;
+            }
+            make(&app, &key, &mailing(RISKY)).await;
+            let store = store::Store::open(app.database_url()).await.unwrap();
+            let today = app.now().date();
+            let tally = store.write("tally", async |conn: &mut Conn| {
+                store_firings::tally(conn, tenant, today, Tally { mails: 0, chats: 998 }).await
+            });
+            assert_eq!(tally.await.unwrap(), Tally::default());
+            analyzer.always(Turn::Answer(0.95));
+            assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
+            app.settle().await;
+            chat.posted(2).await;
+            let fired = firings(&app, &key, "").await;
+            let failed: Vec<_> = fired.iter().filter(|firing| firing["status"] == "error").collect();
+            assert_eq!((fired.len(), failed.len()), (4, 1), "the mail has a count of its own");
+            assert_eq!(failed[0]["detail"], "the account's limit of 1000 chat messages a day is reached");
+            app.advance(DAY);
+            assert_eq!(judge(&app, &key, "user_2", "x").await.status, 200);
+            let fired = firings(&app, &key, "?object_id=user_2").await;
+            assert!(fired.iter().all(|firing| firing["status"] == "dispatched") && fired.len() == 4);
+            app.settle().await;
+            chat.posted(5).await;
             store.close().await;
             app.strike().await;
         });

@@ -19,6 +19,7 @@ testkit::on_both!(
     mail_about_a_dead_endpoint_comes_once_a_day,
     a_disabled_endpoint_s_deliveries_wait,
     a_replay_is_the_same_bytes_under_the_same_id,
+    a_replay_leaves_what_is_under_way_as_it_is,
 );
 
 /// What `X-Webhook-Signature` must be, worked out from what arrived.
@@ -330,6 +331,23 @@ async fn a_disabled_endpoint_s_deliveries_wait(stage: &Scripted<Impatient>) {
     assert_eq!(patch(stage, &key, &endpoint, &json!({"enabled": true})).await.status, 200);
     newest(stage, &key, "delivered", 2).await;
     receiver.got(2).await;
+}
+
+async fn a_replay_leaves_what_is_under_way_as_it_is(stage: &Scripted<Patient>) {
+    let key = stage.account("ann@example.com").await;
+    let receiver = Receiver::start().await;
+    subscribe(stage, &key, &receiver).await;
+    let gate = receiver.hold();
+    analyze(stage, &key, 1..2).await;
+    receiver.got(1).await;
+    let under_way = newest(stage, &key, "delivering", 0).await;
+    assert_eq!(under_way["run_after"], stage.now().to_string());
+    let reply = replay(stage, &key, &under_way).await;
+    assert_eq!((reply.status.as_u16(), reply.json()), (202, under_way));
+    gate.add_permits(1);
+    newest(stage, &key, "delivered", 1).await;
+    stage.settle().await;
+    receiver.got(1).await;
 }
 
 async fn a_replay_is_the_same_bytes_under_the_same_id(stage: &Scripted<Impatient>) {

@@ -1,15 +1,15 @@
 //! Deliveries when processes die or share their work.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 use serde_json::{Value, json};
-use testkit::{Backend, Stage as _};
+use testkit::{Backend, Stage as _, TestDatabase};
 
 use super::*;
 use crate::app::PASSWORD;
 use crate::process::Running;
 use crate::receiver::Answer;
+use crate::scripted_analyzer::number;
 
 /// Whoever talks to a service in another process.
 struct Client {
@@ -42,13 +42,43 @@ impl Client {
     }
 }
 
+/// Deliveries that a process had in hand, as its database tells: nobody else is there to say so.
+async fn in_hand(url: &str) -> i64 {
+    let store = store::Store::open(url).await.unwrap();
+    let held = number(&store, "SELECT count(*) FROM webhook_queue WHERE status = 'delivering'").await;
+    store.close().await;
+    held
+}
+
+/// Lets the leases of processes that are dead run out at once. On SQLite the next process does so by itself.
+async fn run_out(url: &str) {
+    let store = store::Store::open(url).await.unwrap();
+    store
+        .write("run_out", async |conn: &mut store::Conn| {
+            let text = "UPDATE webhook_queue SET lease_until = run_after WHERE status = 'delivering'";
+            if let store::Conn::Postgres(held) = conn {
+                sqlx::query(text).execute(held.native()).await?;
+            }
+            Ok::<_, store::Error>(())
+        })
+        .await
+        .unwrap();
+    store.close().await;
+}
+
 /// The real binary, killed in the middle of its deliveries, twice. Each must arrive; some may do so twice.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_kill_during_deliveries_loses_none() {
+async fn killed_during_deliveries(database: &TestDatabase) {
     const OBJECTS: usize = 150;
     let directory = tempfile::tempdir().unwrap();
+    let url = database.url();
     // Deliveries are looked at here, not answers: the model would take its time in a test build.
-    let settings = [("AUSPEX_DEBOUNCE_MS", "1"), ("AUSPEX_WORKERS", "64"), ("AUSPEX_ANALYZER", "words")];
+    let settings = [
+        ("AUSPEX_DEBOUNCE_MS", "1"),
+        ("AUSPEX_WORKERS", "64"),
+        ("AUSPEX_ANALYZER", "words"),
+        ("AUSPEX_DATABASE_URL", url),
+        ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+    ];
     let receiver = Receiver::start().await;
     let service = Running::start(&directory, &settings);
     let client = Client::register(&service).await;
@@ -63,13 +93,19 @@ async fn a_kill_during_deliveries_loses_none() {
     until("deliveries are under way", async || receiver.count() > 20).await;
     service.signal("-KILL");
     drop(service);
+    assert!(in_hand(url).await > 0, "some were under way");
 
-    receiver.always(Answer::Status(200));
+    // The second time they wait for an answer that does not come before the end.
+    let seen = receiver.count();
+    run_out(url).await;
     let service = Running::start(&directory, &settings);
-    until("deliveries go on", async || receiver.count() > 40).await;
+    until("deliveries go on", async || receiver.count() > seen).await;
     service.signal("-KILL");
     drop(service);
+    assert!(in_hand(url).await > 0, "some were under way");
 
+    receiver.always(Answer::Status(200));
+    run_out(url).await;
     let service = Running::start(&directory, &settings);
     until("everything is delivered", async || client.count(&service, "delivered").await == OBJECTS).await;
     for status in ["pending", "delivering", "dead"] {
@@ -84,6 +120,8 @@ async fn a_kill_during_deliveries_loses_none() {
         receiver.arrived().iter().map(|one| one.header("x-webhook-delivery").to_owned()).collect();
     assert_eq!(ids.len(), OBJECTS);
 }
+
+testkit::on_both!(killed_during_deliveries);
 
 /// The clock stands still, so that no lease runs out: nothing but a race could send a delivery twice.
 #[tokio::test(flavor = "multi_thread")]
@@ -125,10 +163,8 @@ async fn a_replay_through_one_process_wakes_the_courier_of_another() {
     tell(&api, &key, "user_1", "seen").await;
     api.advance(SECOND);
     let delivered = newest(&api, &key, "delivered", 1).await;
-    let asked = Instant::now();
     assert_eq!(replay(&api, &key, &delivered).await.status, 202);
     receiver.got(2).await;
-    assert!(asked.elapsed() < Duration::from_secs(10));
     // Mail has time: the worker finds it when it next looks.
     api.advance(Duration::from_secs(3));
     api.settle().await;

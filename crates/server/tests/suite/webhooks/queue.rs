@@ -1,8 +1,8 @@
 //! What the queue of deliveries keeps and forgets: leases, restarts, deletions, age.
 
 use model::Timestamp;
-use serde_json::Value;
-use store::deliveries::{self as kept, Lease};
+use serde_json::{Value, json};
+use store::delivery_queue::{self, Lease};
 use store::{Conn, Store};
 use testkit::Stage as _;
 
@@ -12,21 +12,24 @@ use crate::receiver::Answer;
 testkit::on_both!(
     a_lease_that_nobody_holds_any_more_runs_out,
     a_restart_sends_what_the_earlier_process_had_in_hand,
+    a_delivery_that_ends_its_senders_is_given_up_and_others_are_not,
     a_deleted_object_s_deliveries_are_dropped,
     a_removed_endpoint_s_deliveries_are_dropped,
     what_is_over_is_kept_for_a_while,
 );
 
 /// How long a delivery is held: the receiver's deadline and twenty seconds.
-const LEASE: Duration = Duration::from_millis(20_400);
+const LEASE: Duration = Duration::from_secs(22);
 
 /// Takes every due delivery like a worker that then dies.
 async fn take_all(store: &Store, now: Timestamp) -> usize {
     let lease = Lease { token: Uuid::from_u128(13), until: now + LEASE };
     let taken = store.write("take_all", async |conn: &mut Conn| {
         let mut taken = 0;
-        for turn in kept::turns(conn, Uuid::nil(), now, 100).await? {
-            taken += kept::claim(conn, &turn, now, lease, 100).await?.len();
+        for turn in delivery_queue::turns(conn, Uuid::nil(), now, 100).await? {
+            let due = delivery_queue::due(conn, turn.endpoint_id, now, 100).await?;
+            delivery_queue::take(conn, &due, lease).await?;
+            taken += due.len();
         }
         Ok::<_, store::Error>(taken)
     });
@@ -75,6 +78,67 @@ async fn a_restart_sends_what_the_earlier_process_had_in_hand(stage: &Scripted<I
         newest(stage, &key, "delivered", 2).await;
     }
     other.stop().await;
+}
+
+/// Takes it like a worker that then dies, again and again: it is counted before anything is sent.
+async fn a_delivery_that_ends_its_senders_is_given_up_and_others_are_not(stage: &Scripted<Impatient>) {
+    const DEATHS: usize = 5;
+    let key = stage.account("ann@example.com").await;
+    let receiver = Receiver::start().await;
+    let endpoint = subscribe(stage, &key, &receiver).await;
+    receiver.then(Answer::Status(500));
+    receiver.then(Answer::Status(500));
+    analyze(stage, &key, 1..3).await;
+    until("both wait", async || {
+        deliveries(stage, &key, "?status=pending").await.iter().filter(|one| one["attempts"] == 1).count()
+            == 2
+    })
+    .await;
+    receiver.got(2).await;
+    let at = |number: usize| stage.now() + Duration::from_mins(2) + LEASE * u32::try_from(number).unwrap();
+    for number in 0..DEATHS {
+        // One of the two is lucky: others deal with the process that holds it.
+        if number == 2 {
+            release_one(&stage.store, &key, stage).await;
+        }
+        let taken = take_all(&stage.store, at(number)).await;
+        assert_eq!(taken, 2, "{number}");
+    }
+    release_one(&stage.store, &key, stage).await;
+    stage.advance(Duration::from_mins(2) + LEASE * u32::try_from(DEATHS).unwrap());
+    counted(stage, &key, "delivered", 1).await;
+    counted(stage, &key, "dead", 1).await;
+    let dead = deliveries(stage, &key, "?status=dead").await.remove(0);
+    assert!(dead["last_error"].as_str().unwrap().starts_with("given up: whoever sent it ended"), "{dead}");
+    assert_eq!((&dead["attempts"], &dead["last_status_code"]), (&json!(1), &json!(500)), "{dead}");
+    receiver.got(3).await;
+    // It says nothing about the receiver, which goes on.
+    assert_eq!(
+        stage.number("SELECT count(*) FROM webhook_endpoints WHERE consecutive_failures > 0").await,
+        0
+    );
+    // A replay is a new beginning.
+    assert_eq!(replay(stage, &key, &dead).await.status, 202);
+    counted(stage, &key, "delivered", 2).await;
+    remove(stage, &key, &endpoint).await;
+    stage.settle().await;
+}
+
+/// Gives the older delivery back unsent, like a worker that stops in good order.
+async fn release_one(store: &Store, key: &Signer, app: &App) {
+    let older = deliveries(app, key, "").await.pop().unwrap();
+    let id = |field: &str| older[field].as_str().unwrap().parse::<Uuid>().unwrap();
+    let tenant = get(app, key, "/v1/me").await.json()["tenant_id"].as_str().unwrap().parse().unwrap();
+    let held = delivery_queue::Held {
+        tenant: model::TenantId(tenant),
+        endpoint_id: id("endpoint_id"),
+        delivery_id: id("id"),
+        token: Uuid::from_u128(13),
+    };
+    store
+        .write("release", async |conn: &mut Conn| delivery_queue::release(conn, vec![held]).await)
+        .await
+        .unwrap();
 }
 
 async fn a_deleted_object_s_deliveries_are_dropped(stage: &Scripted<Impatient>) {

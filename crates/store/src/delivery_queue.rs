@@ -1,0 +1,402 @@
+//! The queue of webhook deliveries, as the courier works it: endpoints in turn, deliveries under a lease, outcomes in groups.
+//!
+//! A row is narrow and has two indexes, since taking a delivery in hand and settling it change all of them. What is sent
+//! lies elsewhere ([`crate::deliveries`]) and is only read.
+
+use std::collections::{HashMap, HashSet};
+
+use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::bulk::{insert_many, with_rows};
+use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::{Backend, Conn, Result, wakeups};
+
+/// What a worker holds deliveries by.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// Only this token settles them.
+    pub token: Uuid,
+    /// When it ends by itself.
+    pub until: Timestamp,
+}
+
+/// An endpoint with deliveries that are due.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Turn {
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// The endpoint.
+    pub endpoint_id: Uuid,
+    /// Where deliveries go.
+    pub url: String,
+    /// Its sealed secret.
+    pub secret: Vec<u8>,
+    /// Failures since its last success.
+    pub consecutive_failures: i64,
+    /// The end of a rest, which has passed.
+    pub resting_until: Option<Timestamp>,
+    /// When it was last edited.
+    pub updated_at: Timestamp,
+}
+
+/// A delivery that is due, as little of it as decides whether it is taken.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Due {
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// Where it goes.
+    pub endpoint_id: Uuid,
+    /// `pending`, or `delivering` if the lease of whoever had it has ended.
+    pub status: String,
+    /// The delivery.
+    pub delivery_id: Uuid,
+    /// The size of what is sent.
+    pub payload_bytes: i64,
+    /// Attempts that have ended.
+    pub attempts: i64,
+    /// How often it was taken in hand since.
+    pub begun: i64,
+}
+
+/// What a delivery says.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Content {
+    /// The delivery.
+    pub delivery_id: Uuid,
+    /// What it tells.
+    pub event_type: String,
+    /// The bytes that are signed and sent.
+    pub payload: String,
+    /// Attempts before it is given up.
+    pub max_attempts: i64,
+    /// The trace that it belongs to.
+    pub traceparent: Option<String>,
+}
+
+/// A delivery and the lease that it was claimed under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Where it goes.
+    pub endpoint_id: Uuid,
+    /// The delivery.
+    pub delivery_id: Uuid,
+    /// The lease.
+    pub token: Uuid,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The delivery.
+    pub held: Held,
+    /// `pending`, `delivered` or `dead`.
+    pub status: &'static str,
+    /// Attempts that have ended, this one included.
+    pub attempts: i64,
+    /// When it is tried next, or was given up or taken.
+    pub at: Timestamp,
+    /// The status of the answer.
+    pub status_code: Option<i64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The start of the answer.
+    pub response: Option<String>,
+}
+
+/// Makes the delivery of an endpoint that would be tried first due at once: it shows how the receiver is.
+pub async fn hasten(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Timestamp) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE webhook_queue SET run_after = $3
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = 'pending' AND run_after > $3 AND delivery_id IN (
+             SELECT delivery_id FROM webhook_queue WHERE endpoint_id = $2 ORDER BY due_at LIMIT 1)",
+        tenant,
+        endpoint,
+        now
+    )?;
+    Ok(())
+}
+
+/// Tells the workers of other processes, once the transaction is committed, that there is something to send.
+pub async fn announce(conn: &mut Conn) -> Result<()> {
+    wakeups::announce_deliveries(conn).await
+}
+
+/// The endpoints with something to send, each in one step however much it has.
+macro_rules! turns {
+    ($rest:literal) => {
+        concat!(
+            "WITH RECURSIVE turns (endpoint_id) AS ( \
+                 SELECT (SELECT endpoint_id FROM webhook_queue WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT 1) \
+                 UNION ALL \
+                 SELECT (SELECT later.endpoint_id FROM webhook_queue AS later \
+                         WHERE later.endpoint_id > turns.endpoint_id ORDER BY later.endpoint_id LIMIT 1) \
+                 FROM turns WHERE turns.endpoint_id IS NOT NULL \
+             ) ",
+            $rest
+        )
+    };
+}
+
+/// The endpoints whose turn comes after another's: enabled, not resting, and with something due.
+pub async fn turns(conn: &mut Conn, after: Uuid, now: Timestamp, limit: i64) -> Result<Vec<Turn>> {
+    // Single values, not joins, decide whose turn it is: so no planner leaves the order of the walk, or goes further
+    // than it has to.
+    fetch_all!(
+        conn,
+        turns!(
+            "SELECT known.tenant_id, known.endpoint_id, known.url, known.secret, known.consecutive_failures, \
+                    known.resting_until, known.updated_at \
+             FROM (SELECT endpoint_id FROM turns \
+                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = turns.endpoint_id \
+                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2)) = 1 \
+                     AND (SELECT due.due_at FROM webhook_queue AS due WHERE due.endpoint_id = turns.endpoint_id \
+                          ORDER BY due.due_at LIMIT 1) <= $2 \
+                   LIMIT $3) AS chosen \
+             JOIN webhook_endpoints AS known ON known.endpoint_id = chosen.endpoint_id ORDER BY known.endpoint_id"
+        ),
+        after,
+        now,
+        limit
+    )
+}
+
+/// When something is due next, as far as can be told now.
+pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
+    let (due,): (Option<Timestamp>,) = fetch_one!(
+        conn,
+        turns!(
+            "SELECT min(CASE WHEN resting_until > due_at THEN resting_until ELSE due_at END) FROM ( \
+                 SELECT known.resting_until AS resting_until, \
+                        (SELECT min(due.due_at) FROM webhook_queue AS due \
+                         WHERE due.endpoint_id = turns.endpoint_id) AS due_at \
+                 FROM turns JOIN webhook_endpoints AS known ON known.endpoint_id = turns.endpoint_id \
+                 WHERE known.enabled) AS waiting"
+        ),
+        Uuid::nil()
+    )?;
+    Ok(due)
+}
+
+/// Up to `limit` due deliveries of an endpoint, longest due first. Nobody else takes them before the transaction ends.
+pub async fn due(conn: &mut Conn, endpoint: Uuid, now: Timestamp, limit: i64) -> Result<Vec<Due>> {
+    let statement = format!(
+        "SELECT tenant_id, endpoint_id, status, delivery_id, payload_bytes, attempts, begun FROM webhook_queue
+         WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}",
+        conn.backend().skip_locked()
+    );
+    fetch_all!(conn, AssertSqlSafe(statement), endpoint, now, limit)
+}
+
+/// Takes deliveries out of [`due`] in hand, and counts that before anything can happen to whoever does.
+pub async fn take(conn: &mut Conn, taken: &[Due], lease: Lease) -> Result<()> {
+    with_rows!(
+        (i64,);
+        conn,
+        taken,
+        [
+            ("tenant", "uuid", |row| row.tenant_id),
+            ("endpoint", "uuid", |row| row.endpoint_id),
+            ("status", "text", |row| row.status.as_str()),
+            ("delivery", "uuid", |row| row.delivery_id),
+            ("token", "uuid", |_row| lease.token),
+            ("until", "timestamptz", |_row| lease.until),
+        ],
+        TAKE,
+    );
+    Ok(())
+}
+
+/// See [`take`]. Public for the test that looks at its plan, like the texts below.
+pub const TAKE: &str = "UPDATE webhook_queue
+     SET status = 'delivering', lease_token = given.token, lease_until = given.until, begun = begun + 1
+     FROM given
+     WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
+       AND webhook_queue.status = given.status AND webhook_queue.delivery_id = given.delivery";
+
+/// What deliveries say. Those whose object was deleted meanwhile are missing.
+pub async fn contents(conn: &mut Conn, taken: &[Due]) -> Result<Vec<Content>> {
+    Ok(with_rows!(
+        Content;
+        conn,
+        taken,
+        [("tenant", "uuid", |row| row.tenant_id), ("delivery", "uuid", |row| row.delivery_id)],
+        "SELECT sent.delivery_id, sent.event_type, sent.payload, sent.max_attempts, sent.traceparent
+         FROM given JOIN webhook_deliveries AS sent
+           ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery",
+    ))
+}
+
+/// Whether a delivery is still to be sent as it was claimed: it is there and held by its lease, and its endpoint is
+/// enabled and was not edited since.
+pub async fn is_current(conn: &mut Conn, held: Held, endpoint_updated_at: Timestamp) -> Result<bool> {
+    let found: Option<(i64,)> = fetch_optional!(
+        conn,
+        "SELECT CAST(1 AS bigint) FROM webhook_queue AS queued
+         JOIN webhook_endpoints AS known
+           ON known.tenant_id = queued.tenant_id AND known.endpoint_id = queued.endpoint_id
+         WHERE queued.tenant_id = $1 AND queued.endpoint_id = $2 AND queued.status = 'delivering'
+           AND queued.delivery_id = $3 AND queued.lease_token = $4 AND known.enabled AND known.updated_at = $5",
+        held.tenant,
+        held.endpoint_id,
+        held.delivery_id,
+        held.token,
+        endpoint_updated_at
+    )?;
+    Ok(found.is_some())
+}
+
+/// Writes down what became of attempts; says which of them were still held by their lease. They are settled in one order
+/// everywhere, so that nobody waits for somebody who waits for him.
+pub async fn settle(conn: &mut Conn, mut settled: Vec<Settled>) -> Result<HashSet<Uuid>> {
+    settled.sort_unstable_by_key(|row| row.held);
+    let (waiting, mut ended): (Vec<Settled>, Vec<Settled>) =
+        settled.into_iter().partition(|row| row.status == "pending");
+    let mut held = put_back(conn, &waiting).await?;
+    let removed = remove(conn, &ended).await?;
+    ended.retain_mut(|row| {
+        let Some(last) = removed.get(&row.held.delivery_id) else { return false };
+        // What was heard last stays on record, also where this time nothing was.
+        row.status_code = row.status_code.or(last.last_status_code);
+        row.response = row.response.take().or_else(|| last.last_response.clone());
+        true
+    });
+    insert_many!(
+        (i64,);
+        conn,
+        &ended,
+        "webhook_outcomes",
+        [
+            ("tenant_id", "uuid", |row| row.held.tenant),
+            ("endpoint_id", "uuid", |row| row.held.endpoint_id),
+            ("status", "text", |row| row.status),
+            ("delivery_id", "uuid", |row| row.held.delivery_id),
+            ("attempts", "bigint", |row| row.attempts),
+            ("ended_at", "timestamptz", |row| row.at),
+            ("last_status_code", "bigint", |row| row.status_code),
+            ("last_error", "text", |row| row.error.as_deref()),
+            ("last_response", "text", |row| row.response.as_deref()),
+        ],
+        "",
+    );
+    held.extend(removed.into_keys());
+    Ok(held)
+}
+
+/// What was heard of a delivery before it ended.
+#[derive(sqlx::FromRow)]
+struct Last {
+    delivery_id: Uuid,
+    last_status_code: Option<i64>,
+    last_response: Option<String>,
+}
+
+/// Takes deliveries that have ended out of the queue.
+async fn remove(conn: &mut Conn, ended: &[Settled]) -> Result<HashMap<Uuid, Last>> {
+    let text = remove_text(conn.backend());
+    let removed = with_rows!(
+        Last;
+        conn,
+        ended,
+        [
+            ("tenant", "uuid", |row| row.held.tenant),
+            ("endpoint", "uuid", |row| row.held.endpoint_id),
+            ("delivery", "uuid", |row| row.held.delivery_id),
+            ("token", "uuid", |row| row.held.token),
+        ],
+        text,
+    );
+    Ok(removed.into_iter().map(|last| (last.delivery_id, last)).collect())
+}
+
+/// Removes held deliveries, each database in its own way to delete what a table of values names.
+pub fn remove_text(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Sqlite => {
+            "DELETE FROM webhook_queue
+             WHERE (tenant_id, endpoint_id, status, delivery_id, lease_token) IN
+                   (SELECT tenant, endpoint, 'delivering', delivery, token FROM given)
+             RETURNING delivery_id, last_status_code, last_response"
+        }
+        Backend::Postgres => {
+            "DELETE FROM webhook_queue USING given
+             WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = 'delivering'
+               AND delivery_id = given.delivery AND lease_token = given.token
+             RETURNING delivery_id, last_status_code, last_response"
+        }
+    }
+}
+
+/// Puts deliveries back that are tried again later.
+async fn put_back(conn: &mut Conn, waiting: &[Settled]) -> Result<HashSet<Uuid>> {
+    let held = with_rows!(
+        (Uuid,);
+        conn,
+        waiting,
+        [
+            ("tenant", "uuid", |row| row.held.tenant),
+            ("endpoint", "uuid", |row| row.held.endpoint_id),
+            ("delivery", "uuid", |row| row.held.delivery_id),
+            ("token", "uuid", |row| row.held.token),
+            ("attempts", "bigint", |row| row.attempts),
+            ("run_after", "timestamptz", |row| row.at),
+            ("status_code", "bigint", |row| row.status_code),
+            ("error", "text", |row| row.error.as_deref()),
+            ("response", "text", |row| row.response.as_deref()),
+        ],
+        PUT_BACK,
+    );
+    Ok(held.into_iter().map(|(delivery,)| delivery).collect())
+}
+
+/// See [`put_back`].
+pub const PUT_BACK: &str = "UPDATE webhook_queue
+     SET status = 'pending', attempts = given.attempts, begun = 0, run_after = given.run_after, lease_token = NULL,
+         lease_until = NULL, last_error = given.error,
+         last_status_code = coalesce(given.status_code, last_status_code),
+         last_response = coalesce(given.response, last_response)
+     FROM given
+     WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
+       AND webhook_queue.status = 'delivering' AND webhook_queue.delivery_id = given.delivery
+       AND webhook_queue.lease_token = given.token
+     RETURNING webhook_queue.delivery_id";
+
+/// Puts deliveries back that were claimed and not sent; that uses up no attempt.
+pub async fn release(conn: &mut Conn, mut unsent: Vec<Held>) -> Result<()> {
+    unsent.sort_unstable();
+    with_rows!(
+        (i64,);
+        conn,
+        &unsent,
+        [
+            ("tenant", "uuid", |row| row.tenant),
+            ("endpoint", "uuid", |row| row.endpoint_id),
+            ("delivery", "uuid", |row| row.delivery_id),
+            ("token", "uuid", |row| row.token),
+        ],
+        RELEASE,
+    );
+    Ok(())
+}
+
+/// See [`release`].
+pub const RELEASE: &str = "UPDATE webhook_queue
+     SET status = 'pending', begun = begun - 1, lease_token = NULL, lease_until = NULL
+     FROM given
+     WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
+       AND webhook_queue.status = 'delivering' AND webhook_queue.delivery_id = given.delivery
+       AND webhook_queue.lease_token = given.token";
+
+/// Ends every lease: on SQLite those of an earlier process are void at the start.
+pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
+    // Endpoint by endpoint, so that what only waits is not read.
+    execute!(
+        conn,
+        "UPDATE webhook_queue SET status = 'pending', lease_token = NULL, lease_until = NULL
+         WHERE status = 'delivering' AND (tenant_id, endpoint_id) IN (SELECT tenant_id, endpoint_id FROM webhook_endpoints)"
+    )
+}
