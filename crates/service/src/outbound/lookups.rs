@@ -62,19 +62,24 @@ impl Lookups {
 
     async fn wait_for(&self, name: String) -> Found {
         let permits = self.permits(&name).await?;
-        let lookups = self.clone();
-        let looking = tokio::task::spawn_blocking(move || {
-            // Taken for late until it is not: nobody may be left to say so.
-            lookups.remember(&name);
+        let (lookups, asked) = (self.clone(), name.clone());
+        let mut looking = tokio::task::spawn_blocking(move || {
             let started = Instant::now();
-            let found = (lookups.resolver)(&name);
+            let found = (lookups.resolver)(&asked);
             if started.elapsed() < LATE {
-                lookups.names().remove(&name);
+                lookups.names().remove(&asked);
             }
             drop(permits);
             found
         });
-        looking.await.map_err(std::io::Error::other)?
+        let found = match tokio::time::timeout(LATE, &mut looking).await {
+            Ok(found) => found,
+            Err(_) => {
+                self.remember(&name);
+                looking.await
+            }
+        };
+        found.map_err(std::io::Error::other)?
     }
 
     /// The right to a thread; for a name that was late, one of the few.
