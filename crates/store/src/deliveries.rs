@@ -216,8 +216,7 @@ pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Time
     );
     let held: Option<(Uuid, i64)> = fetch_optional!(conn, AssertSqlSafe(held), tenant, delivery)?;
     let Some((endpoint, payload_bytes)) = held else { return Ok(()) };
-    type Last = (Option<i64>, Option<String>, Option<String>);
-    let ended: Option<Last> = fetch_optional!(
+    let ended: Option<(Option<i64>, Option<String>, Option<String>)> = fetch_optional!(
         conn,
         "DELETE FROM webhook_outcomes
          WHERE tenant_id = $1 AND endpoint_id = $2 AND status IN ('delivered', 'dead') AND delivery_id = $3

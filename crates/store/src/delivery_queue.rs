@@ -289,17 +289,17 @@ pub async fn settle(conn: &mut Conn, mut settled: Vec<Settled>) -> Result<HashSe
 
 /// What was heard of a delivery before it ended.
 #[derive(sqlx::FromRow)]
-struct Last {
+struct Heard {
     delivery_id: Uuid,
     last_status_code: Option<i64>,
     last_response: Option<String>,
 }
 
 /// Takes deliveries that have ended out of the queue.
-async fn remove(conn: &mut Conn, ended: &[Settled]) -> Result<HashMap<Uuid, Last>> {
+async fn remove(conn: &mut Conn, ended: &[Settled]) -> Result<HashMap<Uuid, Heard>> {
     let text = remove_text(conn.backend());
     let removed = with_rows!(
-        Last;
+        Heard;
         conn,
         ended,
         [
