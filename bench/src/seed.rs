@@ -232,7 +232,9 @@ async fn write(
             is_new: true,
         })
         .collect();
-    grams::put(conn, &texts).await
+    let mut round = conn.round();
+    grams::put(&mut round, &texts);
+    round.run(conn).await
 }
 
 /// Objects and answers, counted as the service counts while it writes.

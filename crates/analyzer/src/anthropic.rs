@@ -43,7 +43,7 @@ impl Anthropic {
     }
 
     async fn message(&self, inquiry: Inquiry<'_>) -> Result<Value, Failure> {
-        let deadline = self.http.deadline();
+        let deadline = self.http.deadline(inquiry);
         let mut body = body(&self.model, inquiry);
         if !self.refuses_temperature.load(Ordering::Relaxed) {
             body["temperature"] = json!(0);

@@ -10,9 +10,10 @@ use std::sync::{Arc, OnceLock};
 use model::{Distribution, Question, SignalType};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::Value;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::measure::measured;
+use crate::places::Places;
 use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
 use network::Network;
 use weights::{Broken, Weights};
@@ -27,7 +28,7 @@ pub struct Embedded {
     shared: Arc<Shared>,
     pool: Arc<ThreadPool>,
     /// One inquiry a core: more would only take turns, and hold their memory meanwhile.
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 #[derive(Default)]
@@ -63,7 +64,7 @@ impl Embedded {
             .build()
             .map_err(Failure::failed)?;
         let embedded =
-            Self { shared: Arc::default(), pool: Arc::new(pool), permits: Arc::new(Semaphore::new(threads)) };
+            Self { shared: Arc::default(), pool: Arc::new(pool), places: Arc::new(Places::new(threads)) };
         let shared = Arc::clone(&embedded.shared);
         embedded.pool.spawn(move || {
             let _ = shared.judge();
@@ -72,7 +73,7 @@ impl Embedded {
     }
 
     async fn findings(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
-        let _permit = self.permits.acquire().await.map_err(Failure::failed)?;
+        let _place = self.places.take(inquiry.is_urgent).await?;
         let (sender, receiver) = oneshot::channel();
         let (state, questions) = (inquiry.state.to_owned(), inquiry.questions.to_vec());
         let shared = Arc::clone(&self.shared);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode, redirect};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::Failure;
+use crate::places::Places;
+use crate::{Failure, Inquiry};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Whatever is configured: no analysis is worth more, and instants must not overflow.
@@ -60,7 +60,14 @@ pub(crate) struct Http {
     headers: HeaderMap,
     api_key: Option<String>,
     timeout: Duration,
-    permits: Semaphore,
+    places: Places,
+}
+
+/// When an inquiry must be over, and whether somebody waits for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline {
+    at: Instant,
+    is_urgent: bool,
 }
 
 /// Why a request has no successful answer.
@@ -101,8 +108,8 @@ impl Http {
             .build()
             .map_err(InvalidEndpoint::Client)?;
         let timeout = endpoint.timeout.min(MAX_TIMEOUT);
-        let permits = Semaphore::new(endpoint.max_concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        Ok(Self { client, url, headers, api_key, timeout, permits })
+        let places = Places::new(endpoint.max_concurrency);
+        Ok(Self { client, url, headers, api_key, timeout, places })
     }
 
     /// The same, with another header on every request.
@@ -112,20 +119,20 @@ impl Http {
     }
 
     /// When an inquiry that starts now must be over.
-    pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.timeout
+    pub(crate) fn deadline(&self, inquiry: Inquiry<'_>) -> Deadline {
+        Deadline { at: Instant::now() + self.timeout, is_urgent: inquiry.is_urgent }
     }
 
     /// Asks, and reads the answer as JSON.
-    pub(crate) async fn post(&self, body: &Value, deadline: Instant) -> Result<Value, Problem> {
-        let exchange = tokio::time::timeout_at(deadline, self.exchange(body));
+    pub(crate) async fn post(&self, body: &Value, deadline: Deadline) -> Result<Value, Problem> {
+        let exchange = tokio::time::timeout_at(deadline.at, self.exchange(body, deadline.is_urgent));
         exchange.await.unwrap_or_else(|_| {
             Err(Problem::Failure(Failure::failed(format!("no answer within {:?}", self.timeout))))
         })
     }
 
-    async fn exchange(&self, body: &Value) -> Result<Value, Problem> {
-        let _permit = self.permits.acquire().await.map_err(Failure::failed)?;
+    async fn exchange(&self, body: &Value, is_urgent: bool) -> Result<Value, Problem> {
+        let _place = self.places.take(is_urgent).await?;
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).json(body);
         let mut response = request.send().await.map_err(unanswered)?;
         let status = response.status();

@@ -9,6 +9,7 @@ mod http;
 mod measure;
 mod openai;
 mod pace;
+mod places;
 mod prompt;
 mod shares;
 mod systemone;
@@ -50,6 +51,8 @@ pub struct Inquiry<'a> {
     pub state: &'a str,
     /// The questions. Their keys are for the caller alone; no model sees them.
     pub questions: &'a [Question],
+    /// Whether somebody waits for the answers: then it goes before those that nobody waits for.
+    pub is_urgent: bool,
 }
 
 /// What came of an inquiry.

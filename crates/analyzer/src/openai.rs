@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::try_join_all;
 use model::{Distribution, Question};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use crate::http::{Http, Problem, Refusal};
+use crate::http::{Deadline, Http, Problem, Refusal};
 use crate::measure::measured;
 use crate::{
     Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage, in_full,
@@ -59,7 +58,7 @@ impl OpenAi {
     }
 
     async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
-        let deadline = self.http.deadline();
+        let deadline = self.http.deadline(inquiry);
         let dossier = prompt::dossier(inquiry.state);
         let by_letters = if self.refused.logprobs.load(Ordering::Relaxed) {
             Err(Stop::NoLogprobs)
@@ -84,7 +83,7 @@ impl OpenAi {
         &self,
         dossier: &str,
         question: &Question,
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Result<(Result<Distribution, AnswerError>, Usage), Stop> {
         let (completion, usage) = match self.complete(dossier, Wanted::Letter(question), deadline).await {
             Err(Stop::Failure(Failure::Failed(cause))) => {
@@ -104,7 +103,7 @@ impl OpenAi {
         &self,
         dossier: &str,
         questions: &[Question],
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Result<(Vec<Result<Distribution, AnswerError>>, Usage), Failure> {
         let (completion, usage) = self.complete(dossier, Wanted::Shares(questions), deadline).await?;
         let answers = shares::find(written(&completion))
@@ -117,7 +116,7 @@ impl OpenAi {
         &self,
         dossier: &str,
         wanted: Wanted<'_>,
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Result<(Value, Usage), Stop> {
         loop {
             let body = self.body(dossier, wanted);

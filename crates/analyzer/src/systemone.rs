@@ -30,7 +30,7 @@ impl SystemOne {
         let questions: Map<String, Value> =
             numbered(inquiry.questions).map(|(id, one)| (id, asked(one))).collect();
         let body = json!({"model": self.model, "state": inquiry.state, "questions": questions});
-        let reply = self.http.post(&body, self.http.deadline()).await?;
+        let reply = self.http.post(&body, self.http.deadline(inquiry)).await?;
         let answers = numbered(inquiry.questions).map(|(id, one)| read(&reply["answers"][id], one)).collect();
         let usage = usage(&reply)
             .unwrap_or_else(|| Usage::estimate(inquiry.state.len() + body["questions"].to_string().len(), 0));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn shares(state: &str, question: &Question) -> Vec<f64> {
-        let findings = findings(Inquiry { state, questions: std::slice::from_ref(question) });
+        let findings = findings(Inquiry { is_urgent: false, state, questions: std::slice::from_ref(question) });
         findings.answers[0].as_ref().unwrap().probabilities().to_vec()
     }
 
@@ -141,7 +141,7 @@ mod tests {
         turned.reverse();
         assert_eq!(shares(state, &one), turned);
         let questions = [noul, one.clone()];
-        let together = findings(Inquiry { state, questions: &questions });
+        let together = findings(Inquiry { is_urgent: false, state, questions: &questions });
         assert_eq!(together.answers[1].as_ref().unwrap().probabilities(), shares(state, &one));
         assert!(together.input_tokens > 0);
     }
@@ -149,9 +149,9 @@ mod tests {
     #[tokio::test]
     async fn says_what_it_is() {
         let questions = [question(SignalType::Noul, "Is it?", None)];
-        let findings = Words.analyze(Inquiry { state: "", questions: &questions }).await.unwrap();
+        let findings = Words.analyze(Inquiry { is_urgent: false, state: "", questions: &questions }).await.unwrap();
         assert_eq!((findings.model.as_str(), Words.model()), ("auspex-words", "auspex-words"));
-        assert!(Words.analyze(Inquiry { state: "", questions: &[] }).await.unwrap().answers.is_empty());
+        assert!(Words.analyze(Inquiry { is_urgent: false, state: "", questions: &[] }).await.unwrap().answers.is_empty());
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use analyzer::{Failure, Findings, Inquiry};
-use model::{Answer, Question, TenantId, Timestamp};
+use model::{Answer, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::{Conn, ledger};
 
@@ -28,22 +28,18 @@ pub(crate) struct Found {
 
 impl Service {
     /// Asks the analyzer.
-    pub(crate) async fn ask(&self, read: &History) -> std::result::Result<Found, Failure> {
-        self.inquire(&read.state, read.asked.questions()).await
+    pub(crate) async fn ask(&self, read: &History, is_urgent: bool) -> std::result::Result<Found, Failure> {
+        self.inquire(Inquiry { state: &read.state, questions: read.asked.questions(), is_urgent }).await
     }
 
     /// Asks the analyzer about a text.
-    pub(crate) async fn inquire(
-        &self,
-        state: &str,
-        questions: &[Question],
-    ) -> std::result::Result<Found, Failure> {
+    pub(crate) async fn inquire(&self, inquiry: Inquiry<'_>) -> std::result::Result<Found, Failure> {
         let started = Instant::now();
         let begun = self.clock.now();
-        let outcome = self.call_analyzer(Inquiry { state, questions }).await;
+        let outcome = self.call_analyzer(inquiry).await;
         self.keep_pace(begun, outcome.as_ref().err());
         let findings: Findings = outcome?;
-        let answers = questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
+        let answers = inquiry.questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
             let distribution = finding.as_ref().ok()?;
             Answer::new(question, distribution).ok()
         });

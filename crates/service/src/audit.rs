@@ -136,6 +136,10 @@ impl Books {
                 kept.spend_micros,
             );
             // What was analyzed while nothing was billed is in the usage and in no line.
+            if let Some(unbilled) = kept.unbilled {
+                let expected = charged.analyses + unbilled;
+                self.expect(format!("analyses of {day} with {model}"), expected, kept.analyses);
+            }
             let counts = [
                 ("analyses", charged.analyses, kept.analyses),
                 ("input tokens", charged.input_tokens, kept.input_tokens),

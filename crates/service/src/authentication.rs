@@ -1,24 +1,19 @@
 //! Who is asking: signed requests, console sessions, and keys from before request signing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use model::{KeyId, TenantId, Timestamp, UserId};
-use moka::future::Cache;
 use store::keys::Key;
 use store::sessions::Session;
 use store::{Conn, keys, sessions, users};
 use tracing::warn;
 
+use crate::belief::Beliefs;
 use crate::signing::{self, RequestLine, Verifier};
 use crate::{Error, Kind, Result, Service, tokens};
 
-/// How long a node believes what it read of a key or a session. A key that ends anywhere ends here within a second,
-/// with no message between nodes that could be lost; and a busy key costs one read a second, not one a request.
-const BELIEF: Duration = Duration::from_millis(800);
-/// Credentials remembered at a time.
-const REMEMBERED: u64 = 10_000;
 /// How often the use of a key is written down.
 const TOUCH_EVERY: Duration = Duration::from_mins(1);
 
@@ -76,26 +71,10 @@ pub struct Presented<'a> {
 
 /// What is believed about credentials for a moment.
 pub(crate) struct Gate {
-    signing: Cache<String, Arc<Belief<SigningKey>>>,
-    sessions: Cache<[u8; 32], Arc<Belief<Session>>>,
-    /// Counts the times that credentials ended on this node.
-    era: AtomicU64,
+    signing: Beliefs<String, SigningKey>,
+    sessions: Beliefs<[u8; 32], Session>,
     /// Checked against when there is no such key, so that an unknown key takes the time of a bad signature.
     nobody: Verifier,
-}
-
-/// When a question was put to the database. The answer is as old as the question, however late it comes: a credential
-/// may end in between.
-#[derive(Clone, Copy)]
-struct Asked {
-    era: u64,
-    at: Instant,
-}
-
-/// What was read of a credential.
-struct Belief<T> {
-    asked: Asked,
-    value: T,
 }
 
 struct SigningKey {
@@ -108,25 +87,16 @@ struct SigningKey {
 impl Gate {
     pub(crate) fn new() -> Self {
         Self {
-            signing: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
-            sessions: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
-            era: AtomicU64::new(0),
+            signing: Beliefs::new(),
+            sessions: Beliefs::new(),
             nobody: Verifier::new(b"nobody's secret, as long as any other one would be"),
         }
     }
 
-    /// Forgets everything, also what is being read just now: a credential has just ended on this node.
+    /// Forgets everything: a credential has just ended on this node.
     pub(crate) fn forget(&self) {
-        self.era.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// To be called before the database is asked.
-    fn ask(&self) -> Asked {
-        Asked { era: self.era.load(Ordering::SeqCst), at: Instant::now() }
-    }
-
-    fn holds<T>(&self, belief: &Belief<T>) -> bool {
-        belief.asked.era == self.era.load(Ordering::SeqCst) && belief.asked.at.elapsed() < BELIEF
+        self.signing.forget();
+        self.sessions.forget();
     }
 }
 
@@ -176,31 +146,31 @@ impl Service {
         };
         let now = self.clock.now();
         let accepts = |verifier: &Verifier| verifier.accepts(token, presented.request, now);
-        let believed = self.gate.signing.get(public_id).await.filter(|belief| self.gate.holds(belief));
-        let key = if let Some(key) = believed.filter(|belief| accepts(&belief.value.verifier)) {
+        let believed = self.gate.signing.get(public_id);
+        let key = if let Some(key) = believed.filter(|key| accepts(&key.verifier)) {
             key
         } else {
             // Asked for again after a bad signature too: another node may just have rotated the key, and time must
             // not tell whether there is one.
             let found = self.read_signing_key(public_id).await?;
-            let accepted = accepts(found.as_ref().map_or(&self.gate.nobody, |belief| &belief.value.verifier));
+            let accepted = accepts(found.as_ref().map_or(&self.gate.nobody, |key| &key.verifier));
             found.filter(|_| accepted).ok_or_else(unauthorized)?
         };
-        let caller = key.value.caller;
+        let caller = key.caller;
         if let Credential::Key(key_id) = caller.credential
-            && key.value.begins_a_minute(now)
+            && key.begins_a_minute(now)
         {
             self.write_use(caller.tenant, key_id, false).await;
         }
         Ok(caller)
     }
 
-    async fn read_signing_key(&self, public_id: &str) -> Result<Option<Arc<Belief<SigningKey>>>> {
+    async fn read_signing_key(&self, public_id: &str) -> Result<Option<Arc<SigningKey>>> {
         // PostgreSQL cannot be asked for such a text, so no key is called that.
         if public_id.contains('\0') {
             return Ok(None);
         }
-        let asked = self.gate.ask();
+        let asked = self.gate.signing.ask();
         let found = self
             .store
             .read("key_by_public_id", async |conn| keys::by_public_id(conn, public_id).await)
@@ -213,25 +183,19 @@ impl Service {
             verifier: Verifier::new(&secret),
             last_used_at: AtomicI64::new(key.last_used_at.map_or(i64::MIN, Timestamp::micros)),
         };
-        let belief = Arc::new(Belief { asked, value });
-        self.gate.signing.insert(public_id.to_owned(), Arc::clone(&belief)).await;
-        Ok(Some(belief))
+        Ok(Some(self.gate.signing.learn(public_id.to_owned(), asked, value)))
     }
 
     async fn authenticate_session(&self, token: &str) -> Result<Caller> {
         let (hash, now) = (tokens::hash(token), self.clock.now());
-        let believed = self.gate.sessions.get(&hash).await.filter(|belief| self.gate.holds(belief));
-        let belief = if let Some(belief) = believed {
-            belief
+        let session = if let Some(session) = self.gate.sessions.get(&hash) {
+            session
         } else {
-            let asked = self.gate.ask();
+            let asked = self.gate.sessions.ask();
             let found =
                 self.store.read("session", async |conn| sessions::find(conn, &hash, now).await).await?;
-            let belief = Arc::new(Belief { asked, value: found.ok_or_else(unauthorized)? });
-            self.gate.sessions.insert(hash, Arc::clone(&belief)).await;
-            belief
+            self.gate.sessions.learn(hash, asked, found.ok_or_else(unauthorized)?)
         };
-        let session = &belief.value;
         if session.expires_at <= now {
             return Err(unauthorized());
         }

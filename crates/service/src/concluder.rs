@@ -4,30 +4,25 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use model::{Answer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
-use store::analyses::{self, Locked, NewAnswer, NewAnswers};
+use store::analyses::{self, Locked, NewAnswer, NewAnswers, Standings};
 use store::jobs::{self, Covered, Held};
 use store::ledger::{self, AnalysisCharge};
 use store::signals::Signal;
-use store::{Backend, Conn};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use store::{Backend, Conn, Round, sync_leases};
 use uuid::Uuid;
 
 use crate::analysis::Found;
 use crate::concluded::{Concluded, Consequences};
+use crate::group_writer::{Group, GroupWriter, Queue};
 use crate::histories::History;
-use crate::{Error, Kind, Result, Service, Traces, internal};
+use crate::{Result, Service, Traces};
 
-/// Analyses that may wait for the writer; past that, workers wait to get in.
+/// Analyses that may wait for a writer; past that, workers wait to get in.
 const QUEUE: usize = 1_024;
-/// Analyses in one commit.
-const MAX_ANALYSES: usize = 256;
 /// Writers beside each other on PostgreSQL: tenants are spread over them, so that waiting for the balance of a busy one
 /// holds up only its share.
 const POSTGRES_LANES: usize = 4;
@@ -44,6 +39,8 @@ pub(crate) struct Conclusion {
     pub(crate) covers: Option<i64>,
     /// Whether the questions are the tenant's signals; a caller's own are not counted by name.
     pub(crate) asks_signals: bool,
+    /// The place in flight that it gives back.
+    pub(crate) place: Option<Uuid>,
 }
 
 /// What an analysis was about.
@@ -74,24 +71,19 @@ pub(crate) enum Outcome {
 
 /// Hands finished analyses to the writers.
 pub(crate) struct Concluder {
-    lanes: Vec<mpsc::Sender<Waiting>>,
+    lanes: Vec<GroupWriter<Conclusions>>,
     traces: Traces,
     hasher: RandomState,
 }
 
-struct Waiting {
-    conclusion: Arc<Conclusion>,
-    caller: oneshot::Sender<Result<Outcome>>,
-}
-
-/// The receiving ends, until their writers start.
-pub(crate) struct Lanes(Vec<mpsc::Receiver<Waiting>>);
+/// What waits for each writer, until they start.
+pub(crate) struct Lanes(Vec<Queue<Conclusions>>);
 
 impl Concluder {
     pub(crate) fn new(backend: Backend, traces: Traces) -> (Self, Lanes) {
         let lanes = if backend == Backend::Sqlite { 1 } else { POSTGRES_LANES };
-        let (senders, receivers) = (0..lanes).map(|_| mpsc::channel(QUEUE)).unzip();
-        (Self { lanes: senders, traces, hasher: RandomState::new() }, Lanes(receivers))
+        let (lanes, queues) = (0..lanes).map(|_| GroupWriter::new(QUEUE)).unzip();
+        (Self { lanes, traces, hasher: RandomState::new() }, Lanes(queues))
     }
 
     /// Writes what follows from an analysis, and returns what became of it once that is durable.
@@ -99,19 +91,17 @@ impl Concluder {
         self.hand_over(conclusion).await?.await
     }
 
-    /// Hands an analysis over as soon as there is room, and returns what to wait for.
+    /// Hands an analysis over to its tenant's writer as soon as there is room, and returns what to wait for.
     pub(crate) async fn hand_over(
         &self,
         conclusion: Arc<Conclusion>,
-    ) -> Result<impl Future<Output = Result<Outcome>>> {
-        let (caller, answer) = oneshot::channel();
-        let stopping = || Error::new(Kind::NotReady, "the service is stopping");
+    ) -> Result<impl Future<Output = Result<Outcome>> + use<>> {
         let step = self.traces.part("conclude", SpanKind::Internal);
         let hash = self.hasher.hash_one(conclusion.tenant) % self.lanes.len() as u64;
         let lane = &self.lanes[usize::try_from(hash).unwrap_or(0)];
-        lane.send(Waiting { conclusion, caller }).await.map_err(|_| stopping())?;
+        let written = lane.hand_over(conclusion).await?;
         Ok(async move {
-            let written = answer.await.map_err(|_| stopping())?;
+            let written = written.await;
             drop(step);
             written
         })
@@ -121,77 +111,40 @@ impl Concluder {
 impl Lanes {
     /// Starts the writers.
     pub(crate) fn start(self, service: &Arc<Service>) {
-        for lane in self.0 {
-            let service = Arc::clone(service);
-            service.workers.clone().start_writer(|stop| service.conclude_all(lane, stop));
+        for queue in self.0 {
+            let conclusions = Conclusions(Arc::clone(service));
+            service.workers.start_writer(|stop| queue.run(conclusions, stop));
         }
     }
 }
 
+/// Writes finished analyses.
+pub(crate) struct Conclusions(Arc<Service>);
+
+impl Group for Conclusions {
+    type Piece = Arc<Conclusion>;
+    type Outcome = Outcome;
+    const PIECES: &'static str = "analyses";
+    const METER: &'static str = "auspex_concluder_batch_analyses";
+    const MAX: usize = 256;
+
+    /// An object is in a group once.
+    fn fitting(pieces: &[Arc<Conclusion>]) -> usize {
+        let mut seen = HashSet::new();
+        let fits = pieces.iter().take_while(|conclusion| {
+            let about = conclusion.about.as_ref();
+            about.is_none_or(|about| seen.insert((conclusion.tenant, about.object_id.as_str())))
+        });
+        fits.count()
+    }
+
+    async fn write(&self, pieces: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
+        self.0.write_conclusions(pieces).await
+    }
+}
+
 impl Service {
-    async fn conclude_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Waiting>, stop: CancellationToken) {
-        let mut batch = Vec::new();
-        loop {
-            let received = tokio::select! {
-                biased;
-                received = waiting.recv_many(&mut batch, MAX_ANALYSES) => received,
-                () = stop.cancelled(), if !waiting.is_closed() => {
-                    waiting.close();
-                    continue;
-                }
-            };
-            if received == 0 {
-                return;
-            }
-            while !batch.is_empty() {
-                let rest = batch.split_off(distinct(&batch));
-                self.commit_conclusions(std::mem::replace(&mut batch, rest)).await;
-            }
-        }
-    }
-
-    async fn commit_conclusions(&self, batch: Vec<Waiting>) {
-        let (conclusions, callers): (Vec<_>, Vec<_>) =
-            batch.into_iter().map(|waiting| (waiting.conclusion, waiting.caller)).unzip();
-        #[expect(clippy::cast_precision_loss, reason = "at most a few hundred")]
-        metrics::histogram!("auspex_concluder_batch_analyses").record(conclusions.len() as f64);
-        match self.write_conclusions(&conclusions).await {
-            Ok(outcomes) => {
-                for (caller, outcome) in callers.into_iter().zip(outcomes) {
-                    let _ = caller.send(Ok(outcome));
-                }
-            }
-            // Whether the commit arrived is not known where the database is gone: to try again could charge twice.
-            Err(error) if error.kind() == Kind::NotReady => {
-                tracing::warn!(cause = error.cause(), "analyses could not be written: {error}");
-                for caller in callers {
-                    let _ = caller.send(Err(Error::new(Kind::NotReady, "the database does not answer")));
-                }
-            }
-            // One analysis that cannot be written harms no other: each is tried alone.
-            Err(_) if conclusions.len() > 1 => {
-                for (conclusion, caller) in conclusions.iter().zip(callers) {
-                    let outcome = self.write_conclusions(std::slice::from_ref(conclusion)).await;
-                    let outcome = outcome
-                        .and_then(|outcomes| outcomes.first().copied().ok_or_else(|| internal("no outcome")));
-                    let _ = caller.send(outcome);
-                }
-            }
-            Err(error) => {
-                if let Some(caller) = callers.into_iter().next() {
-                    let _ = caller.send(Err(error));
-                }
-            }
-        }
-    }
-
-    /// A panic over one analysis must not end the writer for all.
     async fn write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
-        let written = AssertUnwindSafe(self.try_write_conclusions(batch)).catch_unwind().await;
-        written.unwrap_or_else(|_| Err(internal("writing analyses panicked")))
-    }
-
-    async fn try_write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
         // Before as well as after: whoever sees the commit must not be shown what was remembered before it.
         self.forget_objects(batch);
         let (outcomes, consequences) =
@@ -202,7 +155,7 @@ impl Service {
     }
 
     fn forget_objects(&self, batch: &[Arc<Conclusion>]) {
-        for (tenant, object_id) in objects(batch) {
+        for (tenant, object_id) in objects(batch.iter()) {
             self.cache.forget(tenant, object_id);
         }
     }
@@ -215,20 +168,56 @@ impl Service {
         let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, as recording does: the other way round the two could wait for each other.
-        let locked = analyses::lock(conn, &objects(batch)).await?;
-        let outcomes = self.outcomes(conn, batch, &locked, now).await?;
-        let with = |outcome: Outcome| {
-            batch
-                .iter()
-                .zip(&outcomes)
-                .filter(move |(_, is)| **is == outcome)
-                .map(|(conclusion, _)| &**conclusion)
-        };
+        let locked = analyses::lock(conn, &objects(batch.iter())).await?;
+        let decided = self.decide(conn, batch, &locked, now).await?;
+        let written: Vec<&Decided<'_>> =
+            decided.iter().filter(|decided| decided.outcome == Outcome::Written).collect();
+        let concluded: Vec<Concluded<'_>> =
+            written.iter().filter_map(|written| concluded(written.conclusion, now)).collect();
+        // What was asked is paid, also when the object has gone meanwhile.
+        let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
+        let charges: Vec<AnalysisCharge<'_>> =
+            paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
+        let mut round = conn.round();
+        self.keep(conn, &mut round, &locked, &written, now, shard).await?;
+        sync_leases::release_all(&mut round, &places(batch));
+        ledger::count_usage(&mut round, &charges, self.options.metering, now.date(), shard);
+        round.run(conn).await?;
+        let mut consequences = Consequences::default();
+        self.announce_analyses(conn, &concluded, &mut consequences).await?;
+        self.apply_rules(conn, &concluded, &mut consequences).await?;
+        if self.options.metering && !charges.is_empty() {
+            for account in ledger::charge(conn, &charges, now).await? {
+                consequences.mails |=
+                    self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
+            }
+        }
+        Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
+    }
+
+    /// Keeps answers and summaries, and ends the jobs that are done with them.
+    async fn keep(
+        &self,
+        conn: &mut Conn,
+        round: &mut Round,
+        locked: &Locked,
+        written: &[&Decided<'_>],
+        now: Timestamp,
+        shard: i64,
+    ) -> Result<()> {
+        let conclusions = || written.iter().map(|written| written.conclusion);
+        let standings = Standings::of(conn, &objects(conclusions())).await?;
+        let covered: Vec<Covered<'_>> =
+            conclusions().filter_map(|conclusion| covered_job(conclusion, locked, &standings)).collect();
+        jobs::clear_covered(round, &covered);
+        let done: Vec<(Held<'_>, i64)> =
+            written.iter().filter_map(|written| Some((held_job(written.conclusion)?, written.version?))).collect();
+        jobs::finish(round, &done);
         let new: Vec<NewAnswers<'_>> =
-            with(Outcome::Written).filter_map(|conclusion| new_answers(conclusion, now)).collect();
-        analyses::put_answers(conn, &locked, &new, shard).await?;
-        for (tenant, about) in with(Outcome::Written)
-            .filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
+            conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
+        analyses::put_answers(round, locked, standings, &new, shard);
+        for (tenant, about) in
+            conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
         {
             if let Some(summary) = &about.read.folded {
                 analyses::put_summary(conn, tenant, &about.object_id, summary).await?;
@@ -237,51 +226,34 @@ impl Service {
                 analyses::drop_events(conn, tenant, &about.object_id, about.read.read_seq).await?;
             }
         }
-        let held: Vec<Held<'_>> = with(Outcome::Written).filter_map(held_job).collect();
-        jobs::finish(conn, &held).await?;
-        let covered: Vec<Covered<'_>> =
-            with(Outcome::Written).filter_map(|conclusion| covered_job(conclusion, &locked)).collect();
-        jobs::clear_covered(conn, &covered).await?;
-        let concluded: Vec<Concluded<'_>> =
-            with(Outcome::Written).filter_map(|conclusion| concluded(conclusion, now)).collect();
-        let mut consequences = Consequences::default();
-        self.announce_analyses(conn, &concluded, &mut consequences).await?;
-        self.apply_rules(conn, &concluded, &mut consequences).await?;
-        // What was asked is paid, also when the object has gone meanwhile.
-        let paid = batch.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Late);
-        let charges: Vec<AnalysisCharge<'_>> =
-            paid.map(|(conclusion, _)| self.charge_for(conclusion, now)).collect();
-        for account in ledger::charge(conn, &charges, self.options.metering, now, shard).await? {
-            consequences.mails |=
-                self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
-        }
-        Ok((outcomes, consequences))
+        Ok(())
     }
 
     /// Which analyses still count, while their objects are locked.
-    async fn outcomes(
+    async fn decide<'a>(
         &self,
         conn: &mut Conn,
-        batch: &[Arc<Conclusion>],
+        batch: &'a [Arc<Conclusion>],
         locked: &Locked,
         now: Timestamp,
-    ) -> Result<Vec<Outcome>> {
+    ) -> Result<Vec<Decided<'a>>> {
         let held: Vec<Held<'_>> = batch.iter().filter_map(|conclusion| held_job(conclusion)).collect();
-        let mut still_held = jobs::still_held(conn, &held).await?.into_iter();
-        let outcome = |conclusion: &Arc<Conclusion>| {
-            let is_held = conclusion.job.map(|job| (job, still_held.next().unwrap_or(false)));
+        let mut versions = jobs::still_held(conn, &held).await?.into_iter();
+        let decided = batch.iter().map(|conclusion| {
+            let version = conclusion.job.and_then(|_| versions.next().flatten());
             let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, read }| {
                 locked.has(conclusion.tenant, object_id, read.since, read.read_seq)
             });
-            match (is_held, is_there) {
-                (None | Some((_, true)), true) => Outcome::Written,
-                (None | Some((_, true)), false) => Outcome::Gone,
+            let outcome = match (conclusion.job, version, is_there) {
+                (None, _, true) | (_, Some(_), true) => Outcome::Written,
+                (None, _, false) | (_, Some(_), false) => Outcome::Gone,
                 // While a lease lasts nobody else takes the job: it went with its object.
-                (Some((job, false)), false) if now < job.until => Outcome::Gone,
-                (Some((_, false)), _) => Outcome::Late,
-            }
-        };
-        Ok(batch.iter().map(outcome).collect())
+                (Some(job), None, false) if now < job.until => Outcome::Gone,
+                (Some(_), None, _) => Outcome::Late,
+            };
+            Decided { conclusion, version, outcome }
+        });
+        Ok(decided.collect())
     }
 
     fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
@@ -305,21 +277,22 @@ impl Service {
     }
 }
 
-/// How many of the waiting go into one commit: an object is there once.
-fn distinct(batch: &[Waiting]) -> usize {
-    let mut seen = HashSet::new();
-    let fits = batch.iter().take_while(|Waiting { conclusion, .. }| {
-        let about = conclusion.about.as_ref();
-        about.is_none_or(|about| seen.insert((conclusion.tenant, about.object_id.as_str())))
-    });
-    fits.count()
+/// An analysis, and whether it still counts.
+struct Decided<'a> {
+    conclusion: &'a Arc<Conclusion>,
+    /// The version that its job has now, if the worker still holds it.
+    version: Option<i64>,
+    outcome: Outcome,
 }
 
-fn objects(batch: &[Arc<Conclusion>]) -> Vec<(TenantId, &str)> {
+fn objects<'a>(batch: impl Iterator<Item = &'a Arc<Conclusion>>) -> Vec<(TenantId, &'a str)> {
     batch
-        .iter()
         .filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?.object_id.as_str())))
         .collect()
+}
+
+fn places(batch: &[Arc<Conclusion>]) -> Vec<(TenantId, Uuid)> {
+    batch.iter().filter_map(|conclusion| Some((conclusion.tenant, conclusion.place?))).collect()
 }
 
 fn held_job(conclusion: &Conclusion) -> Option<Held<'_>> {
@@ -328,12 +301,18 @@ fn held_job(conclusion: &Conclusion) -> Option<Held<'_>> {
     Some(Held { tenant, object_id, token: job.token, version: job.version })
 }
 
-/// The job that a verdict makes needless, unless events came since.
-fn covered_job<'a>(conclusion: &'a Conclusion, locked: &Locked) -> Option<Covered<'a>> {
-    let (version, about) = (conclusion.covers?, conclusion.about.as_ref()?);
-    let (tenant, object_id) = (conclusion.tenant, about.object_id.as_str());
-    let is_newest = locked.newest_seq(tenant, object_id) == Some(about.read.read_seq);
-    is_newest.then_some(Covered { tenant, object_id, version })
+/// The job that a verdict makes needless, unless events came since, or signals that it did not know of.
+fn covered_job<'a>(
+    conclusion: &'a Conclusion,
+    locked: &Locked,
+    standings: &Standings,
+) -> Option<Covered<'a>> {
+    let (version, About { object_id, read }) = (conclusion.covers?, conclusion.about.as_ref()?);
+    let tenant = conclusion.tenant;
+    let is_newest = locked.newest_seq(tenant, object_id) == Some(read.read_seq);
+    let was_asked = |signal| read.asked.signals.iter().any(|asked| asked.signal_id == signal);
+    let covers = is_newest && standings.asks_only(tenant, object_id, was_asked);
+    covers.then_some(Covered { tenant, object_id, version })
 }
 
 /// What rules and webhooks go by.

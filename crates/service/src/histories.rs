@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use model::compaction::Folded;
 use model::{CompactedState, Dossier, DossierEvent, Question, TenantId, Timestamp, dossier};
-use store::analyses::{self, Stretch, Subject, Summary};
+use store::histories::{self, Stretch, Summary, Told};
 use store::signals::{self, Signal};
-use store::{Conn, tenants};
+use store::Conn;
 use uuid::Uuid;
 
 use crate::{Result, Service, internal};
@@ -37,6 +37,8 @@ pub(crate) struct History {
     pub(crate) folded: Option<Summary>,
     /// Whether the raw events go once they were read.
     pub(crate) drop_events: bool,
+    /// The version of the job that was queued for the object.
+    pub(crate) queued: Option<i64>,
 }
 
 /// Which of a tenant's enabled signals are asked.
@@ -57,18 +59,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) through: Option<i64>,
 }
 
-impl<'a> Wanted<'a> {
-    /// The events that are not in the summary yet.
-    fn unread(&self, subject: &Subject, known: Option<&Summary>) -> Stretch<'a> {
-        Stretch {
-            tenant: self.tenant,
-            object_id: self.object_id,
-            after: known.map_or(0, |summary| summary.through_seq),
-            through: self.through.unwrap_or(subject.event_count),
-        }
-    }
-}
-
 /// What reading a history came to.
 pub(crate) enum Read {
     /// It can be asked about.
@@ -77,11 +67,44 @@ pub(crate) enum Read {
     NothingAsked,
     /// There is no such object.
     Gone,
-    /// It is long, and others are read with it: it is to be read on its own.
+    /// It is long: it is to be read on its own, piece by piece.
     Long,
 }
 
+impl<'a> Wanted<'a> {
+    pub(crate) fn key(&self) -> histories::Wanted<'a> {
+        histories::Wanted { tenant: self.tenant, object_id: self.object_id, through: self.through }
+    }
+}
+
 impl History {
+    /// An object with its summary, what does not fit the dossier folded into it, and the events that do.
+    fn of(told: Told, mut folded: Option<Summary>, recent: Vec<DossierEvent>, asked: Arc<Asked>) -> Self {
+        let drop_events = told.retention == "after_analysis";
+        let dossier = Dossier {
+            object_type: told.object_type,
+            display_name: told.display_name,
+            summary: folded.as_ref().map(|summary| summary.state.clone()),
+            recent,
+        };
+        let state = dossier.render();
+        if drop_events {
+            fold(&mut folded, dossier.recent.into_iter());
+        }
+        if let (true, Some(summary)) = (told.retention != "forever", folded.as_mut()) {
+            summary.state.sample_messages.clear();
+        }
+        Self {
+            asked,
+            state,
+            since: told.first_seen,
+            read_seq: told.through,
+            folded: if folded == told.summary { None } else { folded },
+            drop_events,
+            queued: told.queued,
+        }
+    }
+
     /// Folds events that were told on their own, where nothing before them is still to be read, so that they can go.
     pub(crate) fn fold_alone(&mut self, mut summary: Option<Summary>, mut told: Vec<DossierEvent>) {
         let told_count = i64::try_from(told.len()).unwrap_or(i64::MAX);
@@ -103,10 +126,6 @@ impl History {
 
 impl Asked {
     /// Picks the enabled signals that are asked for; those that nobody knows are skipped.
-    pub(crate) async fn load(conn: &mut Conn, tenant: TenantId, which: Which<'_>) -> Result<Self> {
-        Self::of(&signals::of_tenant(conn, tenant).await?, which)
-    }
-
     fn of(signals: &[Signal], which: Which<'_>) -> Result<Self> {
         let is_asked = |signal: &&Signal| match which {
             Which::All => true,
@@ -134,54 +153,21 @@ impl Asked {
 }
 
 impl Service {
-    /// Reads the histories of objects, folding what does not fit a dossier.
-    pub(crate) async fn read_histories(&self, conn: &mut Conn, wanted: &[Wanted<'_>]) -> Result<Vec<Read>> {
-        let owners: BTreeSet<TenantId> = wanted.iter().map(|wanted| wanted.tenant).collect();
-        let asked = all_asked(conn, &owners, wanted).await?;
-        let retentions = tenants::retentions(conn, &owners).await?;
-        let keys: Vec<(TenantId, &str)> =
-            wanted.iter().map(|wanted| (wanted.tenant, wanted.object_id)).collect();
-        let mut subjects = analyses::subjects(conn, &keys).await?;
-        let mut summaries = analyses::summaries(conn, &keys).await?;
-        let short = wanted.iter().filter_map(|wanted| {
-            let key = (wanted.tenant, wanted.object_id.to_owned());
-            Some(wanted.unread(subjects.get(&key)?, summaries.get(&key)))
-        });
-        let short: Vec<Stretch<'_>> =
-            short.filter(|stretch| stretch.through - stretch.after <= READ_TOGETHER).collect();
-        let mut events = analyses::events_of(conn, &short).await?;
-        let reads_many = wanted.len() > 1;
-        let mut reads = Vec::with_capacity(wanted.len());
-        for (wanted, asked) in wanted.iter().zip(asked) {
-            let key = (wanted.tenant, wanted.object_id.to_owned());
-            let Some(subject) = subjects.remove(&key) else {
-                reads.push(Read::Gone);
-                continue;
-            };
-            if asked.is_empty() {
-                reads.push(Read::NothingAsked);
-                continue;
-            }
-            let known = summaries.remove(&key);
-            let stretch = wanted.unread(&subject, known.as_ref());
-            let is_short = stretch.through - stretch.after <= READ_TOGETHER;
-            if !is_short && reads_many {
-                reads.push(Read::Long);
-                continue;
-            }
-            let mut folded = known.clone();
-            let recent = if is_short {
-                let mut recent = events.remove(&key).unwrap_or_default();
-                fold_what_does_not_fit(&mut folded, &mut recent);
-                recent
-            } else {
-                read_long(conn, stretch, &mut folded).await?
-            };
-            let retention = retentions.get(&wanted.tenant).map_or("forever", String::as_str);
-            let told = Told { subject, known, folded, recent, read_seq: stretch.through };
-            reads.push(Read::Ready(Box::new(told.history(asked, retention))));
+    /// What a tenant asks, as this node believes for a moment. Only for callers who wait: a job may have been queued for
+    /// the sake of a signal that was made a moment ago on another node.
+    pub(crate) async fn asked_of_callers(&self, tenant: TenantId, which: Which<'_>) -> Result<Arc<Asked>> {
+        let everything = if let Some(everything) = self.questions.get(&tenant) {
+            everything
+        } else {
+            let asked = self.questions.ask();
+            let signals =
+                self.store.read("signals", async |conn| signals::of_tenant(conn, tenant).await).await?;
+            self.questions.learn(tenant, asked, Asked::of(&signals, Which::All)?)
+        };
+        match which {
+            Which::All => Ok(everything),
+            some => Ok(Arc::new(Asked::of(&everything.signals, some)?)),
         }
-        Ok(reads)
     }
 
     /// An object of which only these events are told.
@@ -190,7 +176,7 @@ impl Service {
         events: Vec<DossierEvent>,
         since: Timestamp,
         read_seq: i64,
-        asked: Asked,
+        asked: Arc<Asked>,
     ) -> History {
         let told = Dossier {
             object_type: object_type.to_owned(),
@@ -198,18 +184,67 @@ impl Service {
             summary: None,
             recent: events,
         };
-        let asked = Arc::new(asked);
-        History { asked, state: told.render(), since, read_seq, folded: None, drop_events: false }
+        let state = told.render();
+        History { asked, state, since, read_seq, folded: None, drop_events: false, queued: None }
+    }
+}
+
+/// Reads the histories of objects, folding what does not fit a dossier. One statement: all of it is of one moment.
+pub(crate) async fn read_histories(
+    conn: &mut Conn,
+    wanted: &[Wanted<'_>],
+    asked: Vec<Arc<Asked>>,
+) -> Result<Vec<Read>> {
+    let keys: Vec<histories::Wanted<'_>> = wanted.iter().map(Wanted::key).collect();
+    let mut told = histories::read(conn, &keys, READ_TOGETHER).await?;
+    let reads = wanted.iter().zip(asked).map(|(wanted, asked)| {
+        let Some(mut told) = told.remove(&(wanted.tenant, wanted.object_id.to_owned())) else {
+            return Read::Gone;
+        };
+        if asked.is_empty() {
+            return Read::NothingAsked;
+        }
+        let Some(mut recent) = told.events.take() else { return Read::Long };
+        let mut folded = told.summary.clone();
+        fold_what_does_not_fit(&mut folded, &mut recent);
+        Read::Ready(Box::new(History::of(told, folded, recent, asked)))
+    });
+    Ok(reads.collect())
+}
+
+/// Reads the history of an object that may be long, piece by piece, so that only what fits the dossier is in memory. On a
+/// connection whose statements see one moment.
+pub(crate) async fn read_long_history(
+    conn: &mut Conn,
+    wanted: &Wanted<'_>,
+    asked: Arc<Asked>,
+) -> Result<Read> {
+    let told = histories::read(conn, &[wanted.key()], 0).await?;
+    let Some(told) = told.into_values().next() else { return Ok(Read::Gone) };
+    let mut folded = told.summary.clone();
+    let mut recent: Vec<DossierEvent> = Vec::new();
+    let mut stretch = Stretch {
+        tenant: wanted.tenant,
+        object_id: wanted.object_id,
+        after: folded.as_ref().map_or(0, |summary| summary.through_seq),
+        through: told.through,
+    };
+    loop {
+        let events = histories::events_between(conn, stretch, READ_AT_ONCE).await?;
+        let is_last = i64::try_from(events.len()).unwrap_or(0) < READ_AT_ONCE;
+        stretch.after = events.last().map_or(stretch.after, |event| event.seq);
+        recent.extend(events);
+        fold_what_does_not_fit(&mut folded, &mut recent);
+        if is_last {
+            return Ok(Read::Ready(Box::new(History::of(told, folded, recent, asked))));
+        }
     }
 }
 
 /// What is asked about each object. Most are asked everything that their tenant asks, which is made ready once.
-async fn all_asked(
-    conn: &mut Conn,
-    owners: &BTreeSet<TenantId>,
-    wanted: &[Wanted<'_>],
-) -> Result<Vec<Arc<Asked>>> {
-    let signals = signals::of_tenants(conn, owners).await?;
+pub(crate) async fn all_asked(conn: &mut Conn, wanted: &[Wanted<'_>]) -> Result<Vec<Arc<Asked>>> {
+    let owners: BTreeSet<TenantId> = wanted.iter().map(|wanted| wanted.tenant).collect();
+    let signals = signals::of_tenants(conn, &owners).await?;
     let mut everything: HashMap<TenantId, Arc<Asked>> = HashMap::new();
     let mut asked = Vec::with_capacity(wanted.len());
     for Wanted { tenant, which, .. } in wanted {
@@ -224,64 +259,6 @@ async fn all_asked(
         asked.push(ready);
     }
     Ok(asked)
-}
-
-/// What was read of an object.
-struct Told {
-    subject: Subject,
-    /// The summary as it stands.
-    known: Option<Summary>,
-    /// The summary with what does not fit the dossier.
-    folded: Option<Summary>,
-    /// What does.
-    recent: Vec<DossierEvent>,
-    read_seq: i64,
-}
-
-impl Told {
-    fn history(mut self, asked: Arc<Asked>, retention: &str) -> History {
-        let drop_events = retention == "after_analysis";
-        let dossier = Dossier {
-            object_type: self.subject.object_type,
-            display_name: self.subject.display_name,
-            summary: self.folded.as_ref().map(|summary| summary.state.clone()),
-            recent: self.recent,
-        };
-        let state = dossier.render();
-        if drop_events {
-            fold(&mut self.folded, dossier.recent.into_iter());
-        }
-        if let (true, Some(summary)) = (retention != "forever", self.folded.as_mut()) {
-            summary.state.sample_messages.clear();
-        }
-        History {
-            asked,
-            state,
-            since: self.subject.first_seen,
-            read_seq: self.read_seq,
-            folded: if self.folded == self.known { None } else { self.folded },
-            drop_events,
-        }
-    }
-}
-
-/// Reads a long stretch of events piece by piece, so that only what fits the dossier is in memory.
-async fn read_long(
-    conn: &mut Conn,
-    mut stretch: Stretch<'_>,
-    folded: &mut Option<Summary>,
-) -> Result<Vec<DossierEvent>> {
-    let mut recent: Vec<DossierEvent> = Vec::new();
-    loop {
-        let events = analyses::events_between(conn, stretch, READ_AT_ONCE).await?;
-        let is_last = i64::try_from(events.len()).unwrap_or(0) < READ_AT_ONCE;
-        stretch.after = events.last().map_or(stretch.after, |event| event.seq);
-        recent.extend(events);
-        fold_what_does_not_fit(folded, &mut recent);
-        if is_last {
-            return Ok(recent);
-        }
-    }
 }
 
 fn fold_what_does_not_fit(summary: &mut Option<Summary>, recent: &mut Vec<DossierEvent>) {

@@ -8,6 +8,7 @@ use model::{NewEvent, TenantId};
 use opentelemetry::trace::SpanKind;
 use store::recording::{Entry, Idempotency, IngestKind, Recorded, Schedule};
 
+use crate::verdict::{Asking, Placed};
 use crate::{Error, Kind, Result, Service, traces};
 
 /// How long an idempotency key is remembered.
@@ -53,33 +54,39 @@ impl Service {
                 run_at: now + self.options.debounce,
                 deadline_at: now + self.options.debounce_max,
             }),
+            place: request.wait.then(|| self.wanted_place(tenant)),
             received_at: now,
             traceparent: traces::current(),
         };
+        let place = entry.place;
         let accepted = i64::try_from(entry.events.len()).unwrap_or(i64::MAX);
         let events: Vec<NewEvent> = if request.wait { entry.events.clone() } else { Vec::new() };
         let recording = self.traces.part("record", SpanKind::Internal);
-        let recorded = recording.around(self.recorder.record(entry)).await;
+        let recorded = recording.around(self.recorder.write(entry)).await;
         drop(recording);
-        match recorded? {
-            Recorded::New { last_seq } if request.wait => {
-                let history = request.include_history.unwrap_or(true);
-                let verdict = self
-                    .verdict(tenant, object_id, last_seq, &events, history, request.signals.as_deref())
-                    .await?;
-                Ok(Ingested::Verdict(Box::new(verdict)))
+        match (recorded?, place) {
+            (Recorded::New { last_seq, has_place }, Some(place)) => {
+                let place = Placed::of(&place, has_place).map_err(Error::with_events_recorded)?;
+                let asking = Asking {
+                    object_id,
+                    last_seq,
+                    events: &events,
+                    include_history: request.include_history.unwrap_or(true),
+                    signals: request.signals.as_deref(),
+                };
+                Ok(Ingested::Verdict(Box::new(self.verdict(place, asking).await?)))
             }
-            Recorded::New { .. } => Ok(Ingested::Accepted(self.accepted(object_id, accepted))),
-            Recorded::Replayed { accepted } => Ok(Ingested::Replayed(self.accepted(object_id, accepted))),
-            Recorded::Conflict => Err(Error::new(
+            (Recorded::New { .. }, None) => Ok(Ingested::Accepted(self.accepted(object_id, accepted))),
+            (Recorded::Replayed { accepted }, _) => Ok(Ingested::Replayed(self.accepted(object_id, accepted))),
+            (Recorded::Conflict, _) => Err(Error::new(
                 Kind::Conflict,
                 "a request with this Idempotency-Key that waits for a verdict was made before",
             )),
-            Recorded::KeyReused => Err(Error::new(
+            (Recorded::KeyReused, _) => Err(Error::new(
                 Kind::IdempotencyKeyReused,
                 "this Idempotency-Key was used for another object",
             )),
-            Recorded::PaymentRequired => Err(payment_required()),
+            (Recorded::PaymentRequired, _) => Err(payment_required()),
         }
     }
 

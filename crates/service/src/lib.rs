@@ -7,6 +7,7 @@ mod address_budget;
 mod analysis;
 mod audit;
 mod authentication;
+mod belief;
 mod bell;
 mod billing;
 mod bulk_runs;
@@ -19,6 +20,7 @@ mod delivery;
 mod error;
 mod firings;
 mod gauges;
+mod group_writer;
 mod histories;
 mod identities;
 mod ingest;
@@ -67,7 +69,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use analyzer::{Analyzer, Pace};
-use model::Tariff;
+use model::{Tariff, TenantId};
 use store::Store;
 use store::recording::Enforcement;
 
@@ -95,11 +97,14 @@ pub use webhooks::DeliveryQuery;
 pub use workers::Workers;
 
 use self::authentication::Gate;
+use self::belief::Beliefs;
 use self::bell::Bell;
 use self::bulk_runs::Feeder;
 use self::concluder::Concluder;
 use self::delivery::Courier;
 use self::delivery::board::Board;
+use self::group_writer::GroupWriter;
+use self::histories::Asked;
 use self::mail::{Letters, Mailer};
 use self::object_cache::ObjectCache;
 use self::outbound::Outbound;
@@ -135,9 +140,11 @@ pub struct Service {
     traces: Traces,
     /// How many analyses at a time the analyzer has shown to bear.
     pace: Mutex<Pace>,
-    recorder: Recorder,
+    recorder: GroupWriter<Recorder>,
     concluder: Concluder,
     cache: Arc<ObjectCache>,
+    /// What tenants ask, as callers who wait are answered by.
+    questions: Beliefs<TenantId, Asked>,
     /// Analyses under way here.
     running: Running,
     /// Rung when an analysis was scheduled or a worker got free.
@@ -256,14 +263,14 @@ impl Service {
         let pace = Mutex::new(Pace::new(usize::from(options.workers)));
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
         let cache = Arc::new(ObjectCache::new(store.backend()));
-        let recorder = Recorder::start(
-            store.clone(),
-            random.clone(),
+        let recorder = Recorder {
+            store: store.clone(),
+            random: random.clone(),
             enforcement,
-            bell.clone(),
-            Arc::clone(&cache),
-            &workers,
-        );
+            bell: bell.clone(),
+            cache: Arc::clone(&cache),
+        };
+        let recorder = recorder.start(&workers);
         let nodes = Nodes::new(store.clone(), clock.clone(), &random);
         let (concluder, lanes) = Concluder::new(store.backend(), traces.clone());
         let outbound = Outbound::new(options.allow_private_targets)?;
@@ -294,6 +301,7 @@ impl Service {
             recorder,
             concluder,
             cache,
+            questions: Beliefs::new(),
             running: Running::default(),
             bell,
             feeder_bell: Bell::default(),

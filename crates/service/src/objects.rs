@@ -21,7 +21,7 @@ use store::overview::{self, SignalTally};
 use store::recording::minute_of;
 use store::search::TextSearch;
 use store::signals::Signal;
-use store::{Conn, analyses, jobs, signals};
+use store::{Conn, histories, jobs, signals};
 
 use crate::{Error, Kind, Result, Service, internal, traces};
 
@@ -155,7 +155,7 @@ impl Service {
         self.store
             .read("object_state", async |conn: &mut Conn| {
                 let object = objects::find(conn, tenant, object_id).await?;
-                let summary = analyses::summary(conn, tenant, object_id).await?;
+                let summary = histories::summary(conn, tenant, object_id).await?;
                 Ok(ObjectState {
                     object_id: object_id.to_owned(),
                     compacted_events: summary.as_ref().map_or(0, |summary| summary.state.total_events),

@@ -1,7 +1,6 @@
 //! Asking without recording: the playground, and the wire format of typed decision models.
 
-use std::sync::Arc;
-
+use analyzer::Inquiry;
 use model::api::{
     PlaygroundRequest, PlaygroundVerdict, SystemOneAnswer, SystemOneQuestion, SystemOneRequest,
     SystemOneResponse, SystemOneUsage,
@@ -12,9 +11,8 @@ use serde_json::value::RawValue;
 use store::Conn;
 use store::recording::DEFAULT_OBJECT_TYPE;
 
-use crate::analysis::{Found, refusal};
-use crate::concluder::Conclusion;
-use crate::histories::{Asked, Which};
+use crate::analysis::refusal;
+use crate::histories::Which;
 use crate::{Error, Result, Service};
 
 /// Events of one request.
@@ -34,14 +32,12 @@ impl Service {
         let events =
             event::check_events(request.events, MAX_EVENTS, self.clock.now()).map_err(Error::bad_request)?;
         let which = request.signals.as_deref().map_or(Which::All, Which::Keys);
-        self.in_flight(tenant, async || {
-            let asked = self
-                .store
-                .read("playground_signals", async |conn: &mut Conn| {
-                    self.demand_balance(conn, tenant).await?;
-                    Asked::load(conn, tenant, which).await
-                })
+        let place = self.take_place(tenant).await?;
+        self.in_flight(place, async |place| {
+            self.store
+                .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
                 .await?;
+            let asked = self.asked_of_callers(tenant, which).await?;
             let verdict = PlaygroundVerdict {
                 analyzed: false,
                 model: self.analyzer.model().to_owned(),
@@ -55,8 +51,8 @@ impl Service {
                 return Ok(verdict);
             }
             let read = Self::read_events(object_type, self.told(&events), self.clock.now(), 0, asked);
-            let found = self.ask(&read).await.map_err(refusal)?;
-            let charged = self.charge_unrecorded(tenant, found, true).await?;
+            let found = self.ask(&read, true).await.map_err(refusal)?;
+            let charged = self.conclude_for(place, found, None, None, true).await?;
             let found = &charged.found;
             Ok(PlaygroundVerdict {
                 analyzed: true,
@@ -79,12 +75,13 @@ impl Service {
     ) -> Result<SystemOneResponse> {
         let questions = parse_questions(request)?;
         let state = state_text(&request.state)?;
-        self.in_flight(tenant, async || {
+        let place = self.take_place(tenant).await?;
+        self.in_flight(place, async |place| {
             self.store
                 .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
                 .await?;
-            let found = self.inquire(&state, &questions).await.map_err(refusal)?;
-            let charged = self.charge_unrecorded(tenant, found, false).await?;
+            let found = self.inquire(Inquiry { state: &state, questions: &questions, is_urgent: true }).await.map_err(refusal)?;
+            let charged = self.conclude_for(place, found, None, None, false).await?;
             let found = &charged.found;
             let answers = found.answers.iter().map(|answer| {
                 let question = questions.iter().find(|question| question.key == answer.signal);
@@ -100,19 +97,6 @@ impl Service {
             })
         })
         .await
-    }
-
-    /// Charges what was found about no object, and gives it back.
-    async fn charge_unrecorded(
-        &self,
-        tenant: TenantId,
-        found: Found,
-        asks_signals: bool,
-    ) -> Result<Arc<Conclusion>> {
-        let conclusion =
-            Arc::new(Conclusion { tenant, found, about: None, job: None, covers: None, asks_signals });
-        self.concluder.conclude(Arc::clone(&conclusion)).await?;
-        Ok(conclusion)
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 use crate::concluder::{About, Conclusion, HeldJob, Outcome};
-use crate::histories::{History, Read, Wanted, Which};
+use crate::histories::{History, Read, Wanted, Which, all_asked, read_histories, read_long_history};
 use crate::turns::Turns;
 use crate::{Result, Service};
 
@@ -221,7 +221,12 @@ impl Service {
                         through: None,
                     })
                     .collect();
-                let mut reads = self.read_histories(conn, &wanted).await?.into_iter();
+                let asked = all_asked(conn, &wanted).await?;
+                let mut reads = read_histories(conn, &wanted, asked.clone()).await?;
+                if let ([wanted], [asked], [read @ Read::Long]) = (&wanted[..], &asked[..], &mut reads[..]) {
+                    *read = read_long_history(conn, wanted, Arc::clone(asked)).await?;
+                }
+                let mut reads = reads.into_iter();
                 let prospect = |job: &Claimed| {
                     if broke.contains(&job.tenant_id) {
                         return Prospect::Unpaid;
@@ -298,7 +303,7 @@ impl Service {
                 return Ok("unpaid");
             }
         };
-        let found = match self.ask(&read).await {
+        let found = match self.ask(&read, false).await {
             Ok(found) => found,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };
@@ -312,7 +317,7 @@ impl Service {
         };
         let about = Some(About { object_id: object_id.to_owned(), read: *read });
         let conclusion =
-            Conclusion { tenant, found, about, job: Some(held), covers: None, asks_signals: true };
+            Conclusion { tenant, found, about, job: Some(held), covers: None, asks_signals: true, place: None };
         let written = self.concluder.hand_over(Arc::new(conclusion)).await?;
         // The place is the analyzer's: the next analysis begins while this one is written with others.
         drop(place);
@@ -330,7 +335,7 @@ impl Service {
             .write("put_away", async |conn: &mut Conn| {
                 let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
                 let held = Held { tenant, object_id, token: lease.token, version: job.version };
-                jobs::finish(conn, &[held]).await
+                jobs::put_away(conn, held).await
             })
             .await?;
         Ok("nothing")

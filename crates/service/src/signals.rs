@@ -64,6 +64,7 @@ impl Service {
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;
+        self.questions.forget();
         self.cache.forget_all();
         self.feeder_bell.ring();
         put
@@ -118,6 +119,7 @@ impl Service {
                 self.rerank_all(conn, tenant).await
             })
             .await?;
+        self.questions.forget();
         self.cache.forget_all();
         self.feeder_bell.ring();
         Ok(())

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
-use store::analyses::Stretch;
+use store::histories::Stretch;
 use store::{
-    Conn, Store, analyses, deliveries, firings, rate_budgets, retention, rules, sessions, tenants, webhooks,
+    Conn, Store, analyses, deliveries, firings, histories, rate_budgets, retention, rules, sessions, sync_leases,
+    tenants, webhooks,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -66,6 +67,7 @@ impl Sweeper {
         let now = self.clock.now();
         self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
         self.throttle.sweep().await?;
+        self.store.write("sweep_places", async |conn: &mut Conn| sync_leases::sweep(conn, now).await).await?;
         while self
             .store
             .write("sweep_keys", async |conn: &mut Conn| retention::drop_keys(conn, now, STEP).await)
@@ -182,9 +184,9 @@ impl Sweeper {
                         if locked.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
                             return Ok(());
                         }
-                        let mut summary = analyses::summary(conn, tenant, &object_id).await?;
+                        let mut summary = histories::summary(conn, tenant, &object_id).await?;
                         let after = summary.as_ref().map_or(0, |summary| summary.through_seq);
-                        let events = analyses::events_between(
+                        let events = histories::events_between(
                             conn,
                             Stretch { tenant, object_id: &object_id, after, through },
                             i64::MAX,

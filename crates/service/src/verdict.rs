@@ -1,19 +1,20 @@
 //! Verdicts: answers while the caller waits, bounded in number for each tenant over all nodes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::api::ModerationVerdict;
 use model::{DossierEvent, NewEvent, TenantId};
 use opentelemetry::trace::FutureExt as _;
-use store::{Conn, analyses, jobs, sync_leases, tenants};
+use store::sync_leases::{self, Place};
+use store::{Conn, histories};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
-use crate::analysis::refusal;
+use crate::analysis::{Found, refusal};
 use crate::concluder::{About, Conclusion};
-use crate::histories::{Asked, Read, Wanted, Which};
+use crate::histories::{Read, Wanted, Which, read_histories, read_long_history};
 use crate::{Error, Kind, Result, Service, internal};
 
 /// How much longer than the analyzer's deadline a place in flight is held: a crashed node's places are free after that.
@@ -21,24 +22,35 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5);
 /// When to try again after too many at once: one of them will have ended by then.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
+/// A place in flight that an analysis has.
+pub(crate) struct Placed {
+    tenant: TenantId,
+    lease: Uuid,
+    /// Whether it was given back with what was found.
+    given_back: AtomicBool,
+}
+
+/// What a caller who waits asks about an object whose events have just been recorded.
+pub(crate) struct Asking<'a> {
+    pub(crate) object_id: &'a str,
+    pub(crate) last_seq: i64,
+    pub(crate) events: &'a [NewEvent],
+    pub(crate) include_history: bool,
+    pub(crate) signals: Option<&'a [String]>,
+}
+
 impl Service {
-    /// Scores an object whose events have just been recorded. Whatever goes wrong from here on, they stay recorded.
-    pub(crate) async fn verdict(
-        &self,
-        tenant: TenantId,
-        object_id: &str,
-        last_seq: i64,
-        events: &[NewEvent],
-        include_history: bool,
-        signals: Option<&[String]>,
-    ) -> Result<ModerationVerdict> {
-        let scored = self.in_flight(tenant, async || {
+    /// Scores an object. Whatever goes wrong from here on, its events stay recorded.
+    pub(crate) async fn verdict(&self, place: Placed, asking: Asking<'_>) -> Result<ModerationVerdict> {
+        let Asking { object_id, events, include_history, signals, .. } = asking;
+        let tenant = place.tenant;
+        let scored = self.in_flight(place, async |place| {
             let which = signals.map_or(Which::All, Which::Keys);
-            let wanted = Wanted { tenant, object_id, which, through: Some(last_seq) };
-            let (queued, read) = if include_history {
+            let wanted = Wanted { tenant, object_id, which, through: Some(asking.last_seq) };
+            let read = if include_history {
                 self.read_for_verdict(wanted).await?
             } else {
-                (None, self.read_these(wanted, events).await?)
+                self.read_these(wanted, events).await?
             };
             let verdict = ModerationVerdict {
                 object_id: object_id.to_owned(),
@@ -55,18 +67,11 @@ impl Service {
                 Read::NothingAsked => return Ok(verdict),
                 Read::Gone | Read::Long => return Err(Error::new(Kind::NotFound, "the object was deleted")),
             };
-            let found = self.ask(&read).await.map_err(refusal)?;
+            let found = self.ask(&read, true).await.map_err(refusal)?;
             let answers_all = found.answers.len() == read.asked.questions().len();
-            let covers = queued.filter(|_| signals.is_none() && answers_all);
-            let conclusion = Arc::new(Conclusion {
-                tenant,
-                found,
-                about: Some(About { object_id: object_id.to_owned(), read: *read }),
-                job: None,
-                covers,
-                asks_signals: true,
-            });
-            self.concluder.conclude(Arc::clone(&conclusion)).await?;
+            let covers = read.queued.filter(|_| signals.is_none() && answers_all);
+            let about = Some(About { object_id: object_id.to_owned(), read: *read });
+            let conclusion = self.conclude_for(place, found, about, covers, true).await?;
             let found = &conclusion.found;
             Ok(ModerationVerdict {
                 analyzed: true,
@@ -80,41 +85,67 @@ impl Service {
         scored.await.map_err(Error::with_events_recorded)
     }
 
-    /// The version of the job that is queued for the object, and its history.
-    async fn read_for_verdict(&self, wanted: Wanted<'_>) -> Result<(Option<i64>, Read)> {
-        self.store
-            .snapshot("verdict_history", async |conn: &mut Conn| {
-                let queued = jobs::version(conn, wanted.tenant, wanted.object_id).await?;
-                let mut reads = self.read_histories(conn, &[wanted]).await?;
-                Ok((queued, reads.pop().unwrap_or(Read::Gone)))
+    async fn read_for_verdict(&self, wanted: Wanted<'_>) -> Result<Read> {
+        let asked = self.asked_of_callers(wanted.tenant, wanted.which).await?;
+        let read = self
+            .store
+            .read("verdict_history", async |conn: &mut Conn| {
+                let mut reads = read_histories(conn, &[wanted], vec![Arc::clone(&asked)]).await?;
+                Ok::<_, Error>(reads.pop().unwrap_or(Read::Gone))
             })
+            .await?;
+        if !matches!(read, Read::Long) {
+            return Ok(read);
+        }
+        self.store
+            .snapshot("long_history", async |conn: &mut Conn| read_long_history(conn, &wanted, asked).await)
             .await
     }
 
     /// Only what the request brought.
     async fn read_these(&self, wanted: Wanted<'_>, events: &[NewEvent]) -> Result<Read> {
-        let (tenant, object_id) = (wanted.tenant, wanted.object_id);
-        let (asked, subject, summary, retentions) = self
+        let asked = self.asked_of_callers(wanted.tenant, wanted.which).await?;
+        let object = histories::Wanted { through: Some(0), ..wanted.key() };
+        let told = self
             .store
-            .snapshot("verdict_subject", async |conn: &mut Conn| {
-                let asked = Asked::load(conn, tenant, wanted.which).await?;
-                let subject = analyses::subject(conn, tenant, object_id).await?;
-                let summary = analyses::summary(conn, tenant, object_id).await?;
-                let retentions = tenants::retentions(conn, &BTreeSet::from([tenant])).await?;
-                Ok::<_, Error>((asked, subject, summary, retentions))
-            })
+            .read("verdict_subject", async |conn| histories::read(conn, &[object], 0).await)
             .await?;
-        let Some(subject) = subject else { return Ok(Read::Gone) };
+        let Some(subject) = told.into_values().next() else { return Ok(Read::Gone) };
         if asked.is_empty() {
             return Ok(Read::NothingAsked);
         }
-        let (told, read_seq) = (self.told(events), wanted.through.unwrap_or(subject.event_count));
+        let (told, read_seq) = (self.told(events), wanted.through.unwrap_or_default());
         let mut read =
             Self::read_events(&subject.object_type, told.clone(), subject.first_seen, read_seq, asked);
-        if retentions.get(&tenant).is_some_and(|retention| retention == "after_analysis") {
-            read.fold_alone(summary, told);
+        if subject.retention == "after_analysis" {
+            read.fold_alone(subject.summary, told);
         }
         Ok(Read::Ready(Box::new(read)))
+    }
+
+    /// Writes what was found for a caller who waits, and gives its place back in the same transaction.
+    pub(crate) async fn conclude_for(
+        &self,
+        place: &Placed,
+        found: Found,
+        about: Option<About>,
+        covers: Option<i64>,
+        asks_signals: bool,
+    ) -> Result<Arc<Conclusion>> {
+        let Placed { tenant, lease, given_back } = place;
+        let conclusion = Conclusion {
+            tenant: *tenant,
+            found,
+            about,
+            job: None,
+            covers,
+            asks_signals,
+            place: Some(*lease),
+        };
+        let conclusion = Arc::new(conclusion);
+        self.concluder.conclude(Arc::clone(&conclusion)).await?;
+        given_back.store(true, Ordering::Relaxed);
+        Ok(conclusion)
     }
 
     /// Events of a request as a dossier tells them.
@@ -145,48 +176,71 @@ impl Service {
         carried.unwrap_or_else(|| Err(internal("the analysis panicked")))
     }
 
-    /// Runs an analysis that somebody waits for, if the tenant has a place in flight.
+    /// Runs an analysis that somebody waits for, in its place in flight.
     pub(crate) async fn in_flight<T>(
         &self,
-        tenant: TenantId,
-        work: impl AsyncFnOnce() -> Result<T>,
+        place: Placed,
+        work: impl AsyncFnOnce(&Placed) -> Result<T>,
     ) -> Result<T> {
-        let count = |outcome: &'static str| {
-            metrics::counter!("auspex_analyses_total", "source" => "sync", "outcome" => outcome).increment(1);
-        };
-        let lease = self.take_place(tenant).await.inspect_err(|error| count(outcome_of(error)))?;
+        let Placed { tenant, lease, .. } = place;
         let under_way = self.running.begin(tenant);
-        let outcome = work().await;
+        let outcome = work(&place).await;
         drop(under_way);
         count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
+        if place.given_back.into_inner() {
+            return outcome;
+        }
         let released = self
             .store
             .write("release_place", async |conn: &mut Conn| sync_leases::release(conn, tenant, lease).await)
             .await;
         if let Err(error) = released {
-            // It runs out by itself; the verdict is worth more.
+            // It runs out by itself; what was found is worth more.
             tracing::warn!(%error, "cannot release a place in flight");
         }
         outcome
     }
 
-    async fn take_place(&self, tenant: TenantId) -> Result<Uuid> {
+    /// The place in flight that a caller who waits needs.
+    pub(crate) fn wanted_place(&self, tenant: TenantId) -> Place {
         let now = self.clock.now();
-        let lease = self.random.id(now);
-        let until = now + self.options.analyzer_timeout + LEASE_MARGIN;
-        let limit = i64::from(self.options.sync_limit);
-        let taken = self
-            .store
-            .write("take_place", async |conn: &mut Conn| {
-                sync_leases::take(conn, tenant, lease, now, until, limit).await
-            })
-            .await?;
-        if taken {
-            Ok(lease)
-        } else {
-            Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
+        Place {
+            tenant,
+            lease: self.random.id(now),
+            now,
+            until: now + self.options.analyzer_timeout + LEASE_MARGIN,
+            limit: i64::from(self.options.sync_limit),
         }
     }
+
+    /// Takes a place in flight for an analysis that records nothing.
+    pub(crate) async fn take_place(&self, tenant: TenantId) -> Result<Placed> {
+        let place = self.wanted_place(tenant);
+        let taken = self
+            .store
+            .write("take_place", async |conn: &mut Conn| sync_leases::take_one(conn, &place).await)
+            .await?;
+        Placed::of(&place, taken)
+    }
+}
+
+impl Placed {
+    /// A place that was asked for, if it was given; else the refusal.
+    pub(crate) fn of(place: &Place, is_given: bool) -> Result<Self> {
+        if is_given {
+            return Ok(Self {
+                tenant: place.tenant,
+                lease: place.lease,
+                given_back: AtomicBool::new(false),
+            });
+        }
+        count("refused");
+        Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
+    }
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("auspex_analyses_total", "source" => "sync", "outcome" => outcome).increment(1);
 }
 
 /// What a refusal counts as, in the words that analyses of the queue are counted by.

@@ -1,171 +1,21 @@
-//! Analyses: what is read for one, and everything that follows from one, written together.
+//! Everything that follows from an analysis, written together with what follows from others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use model::api::EventType;
-use model::{CompactedState, DossierEvent, TenantId, Timestamp};
+use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::bulk::{insert_many, with_rows};
+use crate::bulk::with_rows;
 use crate::database::{execute, fetch_all};
+use crate::histories::{ObjectKey, Summary};
 use crate::recording::add_object_tallies;
+use crate::round::{Round, change_later, insert_later};
 use crate::{Conn, Result};
 
 /// From which probability on an object counts as flagged, and an answer as high.
 pub const HIGH: f64 = 0.8;
-
-/// An object about to be analyzed.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Subject {
-    tenant_id: TenantId,
-    object_id: String,
-    /// What it is.
-    pub object_type: String,
-    /// What people call it.
-    pub display_name: Option<String>,
-    /// Events ever recorded; also the sequence number of the newest.
-    pub event_count: i64,
-    /// When it began, which tells it from another that has the same name after it.
-    pub first_seen: Timestamp,
-}
-
-/// The rolling summary of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// The newest event in it.
-    pub through_seq: i64,
-    /// When that was received.
-    pub through_time: Timestamp,
-    /// What is left of the events.
-    pub state: CompactedState,
-}
-
-/// A tenant's object.
-pub type ObjectKey = (TenantId, String);
-
-/// The object, if it exists.
-pub async fn subject(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<Subject>> {
-    Ok(subjects(conn, &[(tenant, object_id)]).await?.into_values().next())
-}
-
-/// Those of the objects that exist.
-pub async fn subjects(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<HashMap<ObjectKey, Subject>> {
-    let rows = with_rows!(
-        Subject;
-        conn,
-        objects,
-        [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-        "SELECT tenant_id, object_id, object_type, display_name, event_count, first_seen
-         FROM given JOIN objects USING (tenant_id, object_id)",
-    );
-    Ok(rows.into_iter().map(|row| ((row.tenant_id, row.object_id.clone()), row)).collect())
-}
-
-/// The summary of an object, once it has one.
-pub async fn summary(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<Summary>> {
-    Ok(summaries(conn, &[(tenant, object_id)]).await?.into_values().next())
-}
-
-/// The summaries of those objects that have one.
-pub async fn summaries(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<HashMap<ObjectKey, Summary>> {
-    let rows = with_rows!(
-        (TenantId, String, i64, Timestamp, Json<CompactedState>);
-        conn,
-        objects,
-        [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-        "SELECT tenant_id, object_id, through_seq, through_time, state
-         FROM given JOIN summaries USING (tenant_id, object_id)",
-    );
-    let summary = |(tenant, object_id, through_seq, through_time, Json(state))| {
-        ((tenant, object_id), Summary { through_seq, through_time, state })
-    };
-    Ok(rows.into_iter().map(summary).collect())
-}
-
-/// Events of an object after one and up to another, in order of arrival.
-#[derive(Clone, Copy, Debug)]
-pub struct Stretch<'a> {
-    /// Whose object it is.
-    pub tenant: TenantId,
-    /// The object.
-    pub object_id: &'a str,
-    /// The last event that is not wanted.
-    pub after: i64,
-    /// The last one that is.
-    pub through: i64,
-}
-
-#[derive(sqlx::FromRow)]
-struct EventRow {
-    tenant_id: TenantId,
-    object_id: String,
-    seq: i64,
-    #[sqlx(rename = "type")]
-    kind: String,
-    name: Option<String>,
-    content: Option<String>,
-    metadata: Option<String>,
-    occurred_at: Timestamp,
-    received_at: Timestamp,
-}
-
-impl From<EventRow> for DossierEvent {
-    fn from(row: EventRow) -> Self {
-        let is_message = row.kind == "message";
-        Self {
-            seq: row.seq,
-            kind: if is_message { EventType::Message } else { EventType::Event },
-            name: row.name,
-            content: row.content,
-            metadata: row.metadata,
-            occurred_at: row.occurred_at,
-            received_at: row.received_at,
-        }
-    }
-}
-
-/// Events of an object, in order of arrival, at most `limit` of them.
-pub async fn events_between(conn: &mut Conn, stretch: Stretch<'_>, limit: i64) -> Result<Vec<DossierEvent>> {
-    let rows: Vec<EventRow> = fetch_all!(
-        conn,
-        "SELECT tenant_id, object_id, seq, type, name, content, metadata, occurred_at, received_at FROM events
-         WHERE tenant_id = $1 AND object_id = $2 AND seq > $3 AND seq <= $4 ORDER BY seq LIMIT $5",
-        stretch.tenant,
-        stretch.object_id,
-        stretch.after,
-        stretch.through,
-        limit
-    )?;
-    Ok(rows.into_iter().map(DossierEvent::from).collect())
-}
-
-/// Events of many objects, in order of arrival of each. Whoever calls keeps the stretches short.
-pub async fn events_of(
-    conn: &mut Conn,
-    stretches: &[Stretch<'_>],
-) -> Result<HashMap<ObjectKey, Vec<DossierEvent>>> {
-    let rows = with_rows!(
-        EventRow;
-        conn,
-        stretches,
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("after_seq", "bigint", |row| row.after),
-            ("through_seq", "bigint", |row| row.through),
-        ],
-        "SELECT tenant_id, object_id, seq, type, name, content, metadata, occurred_at, received_at
-         FROM given JOIN events USING (tenant_id, object_id)
-         WHERE seq > after_seq AND seq <= through_seq ORDER BY tenant_id, object_id, seq",
-    );
-    let mut events: HashMap<ObjectKey, Vec<DossierEvent>> = HashMap::new();
-    for row in rows {
-        events.entry((row.tenant_id, row.object_id.clone())).or_default().push(row.into());
-    }
-    Ok(events)
-}
 
 /// Writes the summary, unless a newer one is there.
 pub async fn put_summary(
@@ -238,54 +88,32 @@ pub struct NewAnswers<'a> {
     pub now: Timestamp,
 }
 
-/// A tenant's questions as they are now, by id: the type, and whether it is asked.
-#[derive(Default)]
-struct Questions(HashMap<Uuid, (String, bool)>);
-
-impl Questions {
-    /// Read while the object's row is locked: a change of signals that comes later puts the object in its place again.
-    async fn load(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<HashMap<TenantId, Self>> {
-        let tenants: Vec<&TenantId> = tenants.iter().collect();
-        let rows = with_rows!(
-            (TenantId, Uuid, String, bool);
-            conn,
-            &tenants,
-            [("tenant_id", "uuid", |row| **row)],
-            "SELECT tenant_id, signal_id, type, enabled FROM given JOIN signals USING (tenant_id)",
-        );
-        let mut questions: HashMap<TenantId, Self> = HashMap::new();
-        for (tenant, signal, kind, enabled) in rows {
-            questions.entry(tenant).or_default().0.insert(signal, (kind, enabled));
-        }
-        Ok(questions)
-    }
-
-    fn exists(&self, signal: Uuid) -> bool {
-        self.0.contains_key(&signal)
-    }
-
-    /// The highest yes/no probability and the highest score among answers to enabled questions; -1 without one.
-    fn place(&self, answers: impl Iterator<Item = (Uuid, Option<f64>)>) -> (f64, f64) {
-        let (mut risk, mut trust) = (-1.0_f64, -1.0_f64);
-        for (signal, value) in answers {
-            match (self.0.get(&signal), value) {
-                (Some((kind, true)), Some(value)) if kind == "noul" => risk = risk.max(value),
-                (Some((kind, true)), Some(value)) if kind == "score" => trust = trust.max(value),
-                _ => {}
-            }
-        }
-        (risk, trust)
-    }
-}
-
+/// A question of an object's tenant as it is now, and the answer that the object has to it.
 #[derive(sqlx::FromRow)]
 struct Kept {
     tenant_id: TenantId,
     object_id: String,
     signal_id: Uuid,
+    #[sqlx(rename = "type")]
+    kind: String,
+    enabled: bool,
     value: Option<f64>,
     choice: Option<String>,
-    read_seq: i64,
+    /// None without an answer.
+    read_seq: Option<i64>,
+}
+
+/// The highest yes/no probability and the highest score among answers to enabled questions; -1 without one.
+fn place<'a>(answers: impl Iterator<Item = &'a Kept>) -> (f64, f64) {
+    let (mut risk, mut trust) = (-1.0_f64, -1.0_f64);
+    for Kept { kind, enabled, value, .. } in answers {
+        match (kind.as_str(), value) {
+            ("noul", Some(value)) if *enabled => risk = risk.max(*value),
+            ("score", Some(value)) if *enabled => trust = trust.max(*value),
+            _ => {}
+        }
+    }
+    (risk, trust)
 }
 
 #[derive(sqlx::FromRow)]
@@ -339,52 +167,75 @@ pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Locke
     Ok(Locked(rows.into_iter().map(|row| ((row.tenant_id, row.object_id.clone()), row)).collect()))
 }
 
+/// Objects whose rows are locked, with what is asked about them now and the answers that they have. A change of signals
+/// that comes later puts the objects in their place again.
+pub struct Standings(HashMap<ObjectKey, HashMap<Uuid, Kept>>);
+
+impl Standings {
+    /// Reads what is asked about objects, and answered.
+    pub async fn of(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Self> {
+        let rows = with_rows!(
+            Kept;
+            conn,
+            objects,
+            [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
+            "SELECT given.tenant_id, given.object_id, signals.signal_id, type, enabled, value, choice, read_seq
+             FROM given JOIN signals USING (tenant_id)
+             LEFT JOIN answers ON answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
+                              AND answers.signal_id = signals.signal_id",
+        );
+        let mut kept: HashMap<ObjectKey, HashMap<Uuid, Kept>> = HashMap::new();
+        for row in rows {
+            kept.entry((row.tenant_id, row.object_id.clone())).or_default().insert(row.signal_id, row);
+        }
+        Ok(Self(kept))
+    }
+
+    /// Whether all that is asked about an object is among these questions.
+    pub fn asks_only(&self, tenant: TenantId, object_id: &str, mut is_among: impl FnMut(Uuid) -> bool) -> bool {
+        let asked = self.0.get(&(tenant, object_id.to_owned()));
+        asked.is_none_or(|asked| asked.values().all(|kept| !kept.enabled || is_among(kept.signal_id)))
+    }
+}
+
 /// Keeps the answers that are not older than what is there, with every count that follows. The objects are locked and
 /// each is there once. Answers to questions that were deleted meanwhile are not kept.
-pub async fn put_answers(
-    conn: &mut Conn,
+pub fn put_answers(
+    round: &mut Round,
     locked: &Locked,
+    mut standings: Standings,
     analyses: &[NewAnswers<'_>],
     shard: i64,
-) -> Result<()> {
-    let questions = Questions::load(conn, &analyses.iter().map(|new| new.tenant).collect()).await?;
-    let mut kept = kept_answers(conn, analyses).await?;
-    let unasked = Questions::default();
+) {
     let mut newer: Vec<(&NewAnswers<'_>, &NewAnswer)> = Vec::new();
     let mut tallies = Tallies::default();
     let mut places: Vec<Placed<'_>> = Vec::new();
     for new in analyses {
-        let questions = questions.get(&new.tenant).unwrap_or(&unasked);
-        let mut current = kept.remove(&(new.tenant, new.object_id.to_owned())).unwrap_or_default();
-        for answer in new.answers.iter().filter(|answer| questions.exists(answer.signal_id)) {
-            let old = current.get(&answer.signal_id);
-            if old.is_some_and(|old| old.read_seq > new.read_seq) {
+        let mut current = standings.0.remove(&(new.tenant, new.object_id.to_owned())).unwrap_or_default();
+        for answer in &new.answers {
+            let Some(kept) = current.get_mut(&answer.signal_id) else { continue };
+            if kept.read_seq.is_some_and(|read_seq| read_seq > new.read_seq) {
                 continue;
             }
-            if let Some(old) = old {
-                tallies.add(
-                    new.tenant,
-                    answer.signal_id,
-                    old.value,
-                    old.choice.as_deref(),
-                    answer.is_noul,
-                    -1,
-                );
+            if kept.read_seq.is_some() {
+                let (value, choice) = (kept.value, kept.choice.as_deref());
+                tallies.add(new.tenant, answer.signal_id, value, choice, answer.is_noul, -1);
             }
             let (value, choice) = (answer.value, answer.choice.as_deref());
             tallies.add(new.tenant, answer.signal_id, value, choice, answer.is_noul, 1);
-            current.insert(answer.signal_id, Kept::of(new, answer));
+            (kept.value, kept.choice, kept.read_seq) = (value, answer.choice.clone(), Some(new.read_seq));
             newer.push((new, answer));
         }
+        let mut answered = current.values().filter(|kept| kept.read_seq.is_some()).peekable();
         // Without any answer, an object does not count as analyzed.
-        if !current.is_empty() {
-            let (risk, trust) = questions.place(current.values().map(|kept| (kept.signal_id, kept.value)));
+        if answered.peek().is_some() {
+            let (risk, trust) = place(answered);
             places.push(Placed { new, risk, trust });
         }
     }
-    upsert(conn, &newer).await?;
-    tallies.write(conn, shard).await?;
-    rank(conn, locked, &places, shard).await
+    upsert(round, &newer);
+    tallies.write(round, shard);
+    rank(round, locked, &places, shard);
 }
 
 /// An object's place in each sort.
@@ -392,39 +243,6 @@ struct Placed<'a> {
     new: &'a NewAnswers<'a>,
     risk: f64,
     trust: f64,
-}
-
-impl Kept {
-    fn of(new: &NewAnswers<'_>, answer: &NewAnswer) -> Self {
-        Self {
-            tenant_id: new.tenant,
-            object_id: new.object_id.to_owned(),
-            signal_id: answer.signal_id,
-            value: answer.value,
-            choice: answer.choice.clone(),
-            read_seq: new.read_seq,
-        }
-    }
-}
-
-/// The answers that objects have, by object and question.
-async fn kept_answers(
-    conn: &mut Conn,
-    analyses: &[NewAnswers<'_>],
-) -> Result<HashMap<ObjectKey, HashMap<Uuid, Kept>>> {
-    let rows = with_rows!(
-        Kept;
-        conn,
-        analyses,
-        [("tenant_id", "uuid", |row| row.tenant), ("object_id", "text", |row| row.object_id)],
-        "SELECT tenant_id, object_id, signal_id, value, choice, read_seq
-         FROM given JOIN answers USING (tenant_id, object_id)",
-    );
-    let mut kept: HashMap<ObjectKey, HashMap<Uuid, Kept>> = HashMap::new();
-    for row in rows {
-        kept.entry((row.tenant_id, row.object_id.clone())).or_default().insert(row.signal_id, row);
-    }
-    Ok(kept)
 }
 
 /// Puts the objects after one up to another in their place again, by the signals as they are now, and removes their
@@ -436,8 +254,6 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         conn.backend().for_update()
     );
     let objects: Vec<Ranked> = fetch_all!(conn, AssertSqlSafe(statement), tenant, after, through)?;
-    let questions =
-        Questions::load(conn, &BTreeSet::from([tenant])).await?.remove(&tenant).unwrap_or_default();
     execute!(
         conn,
         "DELETE FROM answers WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3
@@ -446,23 +262,24 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         after,
         through
     )?;
-    let kept: Vec<(String, Uuid, Option<f64>)> = fetch_all!(
+    let kept: Vec<Kept> = fetch_all!(
         conn,
-        "SELECT object_id, signal_id, value FROM answers
-         WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3",
+        "SELECT answers.tenant_id, object_id, answers.signal_id, type, enabled, value, choice, read_seq
+         FROM answers JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
+         WHERE answers.tenant_id = $1 AND object_id > $2 AND object_id <= $3",
         tenant,
         after,
         through
     )?;
-    let mut answers: HashMap<String, Vec<(Uuid, Option<f64>)>> = HashMap::new();
-    for (object_id, signal, value) in kept {
-        answers.entry(object_id).or_default().push((signal, value));
+    let mut answers: HashMap<String, Vec<Kept>> = HashMap::new();
+    for kept in kept {
+        answers.entry(kept.object_id.clone()).or_default().push(kept);
     }
     let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
     for object in objects {
         let kept = answers.remove(&object.object_id).unwrap_or_default();
         let analyzed_at = object.last_analyzed_at.filter(|_| !kept.is_empty());
-        let (risk, trust) = questions.place(kept.into_iter());
+        let (risk, trust) = place(kept.iter());
         if (risk, trust, analyzed_at) == (object.risk, object.trust, object.last_analyzed_at) {
             continue;
         }
@@ -479,8 +296,9 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         tally.1 -= i64::from(analyzed_at != object.last_analyzed_at);
         tally.2 += i64::from(risk >= HIGH) - i64::from(object.risk >= HIGH);
     }
-    tallies.retain(|_, change| *change != (0, 0, 0));
-    add_object_tallies(conn, &tallies, shard).await
+    let mut round = conn.round();
+    add_object_tallies(&mut round, &tallies, shard);
+    round.run(conn).await
 }
 
 #[derive(sqlx::FromRow)]
@@ -511,16 +329,17 @@ pub(crate) async fn uncount(conn: &mut Conn, tenant: TenantId, object_id: &str, 
         tallies.add(tenant, *signal, *value, choice.as_deref(), kind == "noul", -1);
     }
     // Counters in the order in which analyses take them.
-    tallies.write(conn, shard).await?;
+    let mut round = conn.round();
+    tallies.write(&mut round, shard);
     let counted = (tenant, standing.counted_type.clone());
-    add_object_tallies(conn, &BTreeMap::from([(counted, change)]), shard).await?;
+    add_object_tallies(&mut round, &BTreeMap::from([(counted, change)]), shard);
+    round.run(conn).await?;
     Ok(true)
 }
 
-async fn upsert(conn: &mut Conn, newer: &[(&NewAnswers<'_>, &NewAnswer)]) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
+fn upsert(round: &mut Round, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
+    insert_later!(
+        round,
         newer,
         "answers",
         [
@@ -539,7 +358,6 @@ async fn upsert(conn: &mut Conn, newer: &[(&NewAnswers<'_>, &NewAnswer)]) -> Res
              probabilities = excluded.probabilities, confidence = excluded.confidence, model = excluded.model,
              read_seq = excluded.read_seq, computed_at = excluded.computed_at",
     );
-    Ok(())
 }
 
 /// Changes to the counts of questions: answers, high ones, and the sum of values in millionths, by question and option.
@@ -561,11 +379,10 @@ impl Tallies {
         *tally = (tally.0 + sign, tally.1 + sign * high, tally.2 + sign * micros(value));
     }
 
-    async fn write(self, conn: &mut Conn, shard: i64) -> Result<()> {
+    fn write(self, round: &mut Round, shard: i64) {
         let rows: Vec<_> = self.0.into_iter().filter(|(_, change)| *change != (0, 0, 0)).collect();
-        insert_many!(
-            (i64,);
-            conn,
+        insert_later!(
+            round,
             &rows,
             "signal_tallies",
             [
@@ -581,15 +398,13 @@ impl Tallies {
              answers = signal_tallies.answers + excluded.answers, high = signal_tallies.high + excluded.high,
              value_micros = signal_tallies.value_micros + excluded.value_micros",
         );
-        Ok(())
     }
 }
 
 /// Puts objects in their place of each sort, and counts them as analyzed and flagged.
-async fn rank(conn: &mut Conn, locked: &Locked, places: &[Placed<'_>], shard: i64) -> Result<()> {
-    with_rows!(
-        (i64,);
-        conn,
+fn rank(round: &mut Round, locked: &Locked, places: &[Placed<'_>], shard: i64) {
+    change_later!(
+        round,
         places,
         [
             ("tenant_id", "uuid", |row| row.new.tenant),
@@ -608,8 +423,7 @@ async fn rank(conn: &mut Conn, locked: &Locked, places: &[Placed<'_>], shard: i6
         tally.1 += i64::from(standing.last_analyzed_at.is_none());
         tally.2 += i64::from(*risk >= HIGH) - i64::from(standing.risk >= HIGH);
     }
-    tallies.retain(|_, change| *change != (0, 0, 0));
-    add_object_tallies(conn, &tallies, shard).await
+    add_object_tallies(round, &tallies, shard);
 }
 
 /// A value in millionths: answers have six decimals, so this is exact.

@@ -119,16 +119,19 @@ pub async fn batch_models_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<
 #[expect(missing_docs, reason = "named as in the schema")]
 pub struct DayTotals {
     pub analyses: i64,
+    /// Those without a line in the ledger; none where they were not counted.
+    pub unbilled: Option<i64>,
     pub spend_micros: i64,
     pub input_tokens: i64,
     pub output_tokens: i64,
 }
 
-type DayRow = (i64, String, i64, i64, i64, i64);
+type DayRow = (i64, String, i64, Option<i64>, i64, i64, i64);
 
 fn day_totals(rows: Vec<DayRow>) -> Vec<((Date, String), DayTotals)> {
-    let totals = rows.into_iter().map(|(day, model, analyses, spend_micros, input_tokens, output_tokens)| {
-        let totals = DayTotals { analyses, spend_micros, input_tokens, output_tokens };
+    let totals = rows.into_iter().map(|row| {
+        let (day, model, analyses, unbilled, spend_micros, input_tokens, output_tokens) = row;
+        let totals = DayTotals { analyses, unbilled, spend_micros, input_tokens, output_tokens };
         ((Date::from_days(day), model), totals)
     });
     totals.collect()
@@ -142,7 +145,7 @@ pub async fn days_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((D
         Backend::Postgres => "CAST(floor(extract(epoch FROM created_at) / 86400) AS bigint)",
     };
     let statement = format!(
-        "SELECT {day}, model, count(*), CAST(-sum(delta_micros) AS bigint), CAST(sum(input_tokens) AS bigint),
+        "SELECT {day}, model, count(*), CAST(0 AS bigint), CAST(-sum(delta_micros) AS bigint), CAST(sum(input_tokens) AS bigint),
              CAST(sum(output_tokens) AS bigint)
          FROM ledger_entries WHERE tenant_id = $1 AND reason = 'analysis' GROUP BY 1, 2"
     );
@@ -151,15 +154,17 @@ pub async fn days_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((D
 
 /// What was used on each day with each model, as it is kept.
 pub async fn days_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((Date, String), DayTotals)>> {
-    let rows: Vec<(Date, String, i64, i64, i64, i64)> = fetch_all!(
+    let rows: Vec<(Date, String, i64, Option<i64>, i64, i64, i64)> = fetch_all!(
         conn,
-        "SELECT day, model, CAST(sum(analyses) AS bigint), CAST(sum(spend_micros) AS bigint),
+        "SELECT day, model, CAST(sum(analyses) AS bigint),
+             CASE WHEN count(*) = count(unbilled) THEN CAST(sum(unbilled) AS bigint) END,
+             CAST(sum(spend_micros) AS bigint),
              CAST(sum(input_tokens) AS bigint), CAST(sum(output_tokens) AS bigint)
          FROM usage_days WHERE tenant_id = $1 GROUP BY day, model",
         tenant
     )?;
-    let rows = rows.into_iter().map(|(day, model, analyses, spend, input, output)| {
-        (day.days(), model, analyses, spend, input, output)
+    let rows = rows.into_iter().map(|(day, model, analyses, unbilled, spend, input, output)| {
+        (day.days(), model, analyses, unbilled, spend, input, output)
     });
     Ok(day_totals(rows.collect()))
 }

@@ -6,7 +6,7 @@
 
 /// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough that most numbers of rows are
 /// one or two of them. The largest keeps fifteen columns far below the limit of 32,766 values.
-const CHUNKS: [usize; 15] = [256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 2, 1];
+const CHUNKS: [usize; 17] = [256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, 2, 1];
 
 /// Cuts rows into chunks of the fixed sizes.
 pub(crate) fn chunks<T>(mut rows: &[T]) -> Vec<&[T]> {
@@ -20,32 +20,26 @@ pub(crate) fn chunks<T>(mut rows: &[T]) -> Vec<&[T]> {
     cut
 }
 
-/// The statement for PostgreSQL, with one array a column.
-pub(crate) fn unnest_text(table: &str, columns: &[(&str, &str)], tail: &str) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+/// An insertion up to its rows.
+pub(crate) fn columns_text(table: &str, columns: &[(&str, &str)]) -> String {
+    format!("INSERT INTO {table} ({})", names(columns))
+}
+
+/// A statement over rows that are handed to it, up to these rows.
+pub(crate) fn given_text(columns: &[(&str, &str)]) -> String {
+    format!("WITH given ({}) AS (", names(columns))
+}
+
+/// Rows for PostgreSQL: one array a column.
+pub(crate) fn arrays_text(columns: &[(&str, &str)]) -> String {
     let arrays: Vec<String> =
         columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}[]")).collect();
-    format!("INSERT INTO {table} ({}) SELECT * FROM UNNEST({}) {tail}", names.join(", "), arrays.join(", "))
+    format!("SELECT * FROM UNNEST({})", arrays.join(", "))
 }
 
-/// The statement for SQLite up to its values.
-pub(crate) fn values_text(table: &str, columns: &[(&str, &str)]) -> String {
+fn names(columns: &[(&str, &str)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    format!("INSERT INTO {table} ({}) ", names.join(", "))
-}
-
-/// The statement for PostgreSQL over rows that are handed to it.
-pub(crate) fn given_arrays_text(columns: &[(&str, &str)], statement: &str) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let arrays: Vec<String> =
-        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}[]")).collect();
-    format!("WITH given ({}) AS (SELECT * FROM UNNEST({})) {statement}", names.join(", "), arrays.join(", "))
-}
-
-/// The statement for SQLite over rows that are handed to it, up to their values.
-pub(crate) fn given_values_text(columns: &[(&str, &str)]) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    format!("WITH given ({}) AS (", names.join(", "))
+    names.join(", ")
 }
 
 /// The statement that follows the given rows, for SQLite. A cross join is taken in the order written, and a plus keeps an
@@ -65,8 +59,8 @@ macro_rules! insert_many {
             $crate::Conn::Sqlite(held) => {
                 let mut returned: Vec<$row_type> = Vec::new();
                 for chunk in $crate::bulk::chunks(rows) {
-                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::values_text($table, COLUMNS));
-                    query.push_values(chunk, |mut values, row| {
+                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::columns_text($table, COLUMNS));
+                    query.push(" ").push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
                     query.push(concat!(" ", $tail));
@@ -76,7 +70,10 @@ macro_rules! insert_many {
             }
             $crate::Conn::Postgres(held) => {
                 static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-                let text: &'static str = TEXT.get_or_init(|| $crate::bulk::unnest_text($table, COLUMNS, $tail));
+                let text: &'static str = TEXT.get_or_init(|| {
+                    let (columns, arrays) = ($crate::bulk::columns_text($table, COLUMNS), $crate::bulk::arrays_text(COLUMNS));
+                    format!("{columns} {arrays} {}", $tail)
+                });
                 if rows.is_empty() {
                     Vec::<$row_type>::new()
                 } else {
@@ -101,7 +98,7 @@ macro_rules! with_rows {
             $crate::Conn::Sqlite(held) => {
                 let mut returned: Vec<$row_type> = Vec::new();
                 for chunk in $crate::bulk::chunks(rows) {
-                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::given_values_text(COLUMNS));
+                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::given_text(COLUMNS));
                     query.push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
@@ -114,7 +111,8 @@ macro_rules! with_rows {
                 if rows.is_empty() {
                     Vec::<$row_type>::new()
                 } else {
-                    let text = $crate::bulk::given_arrays_text(COLUMNS, &$statement);
+                    let (given, arrays) = ($crate::bulk::given_text(COLUMNS), $crate::bulk::arrays_text(COLUMNS));
+                    let text = format!("{given}{arrays}) {}", &$statement);
                     sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
                         $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
                         .fetch_all(held.native())

@@ -1,10 +1,12 @@
 //! Objects by their answers: a condition as SQL that follows an index, however many objects there are.
 //!
-//! There are three ways to a page. Where few answers meet one of the comparisons, they lead to their objects, which are
-//! then sorted. Where many meet each of them, walking the objects in their order soon fills a page. Where many meet each
-//! and hardly any object meets all, neither will do: then all answers to the rarest comparison are intersected with the
-//! others. No way serves all cases, and the planners cannot be left to choose: SQLite keeps no statistics unless it is
-//! told to, and PostgreSQL's may be old. So the answers are counted first, up to a bound, and a walk has a bound too.
+//! There are two ways to a page. Where few answers meet one of the comparisons, they lead to their objects, which are
+//! then sorted. Where many meet each of them, walking the objects in their order soon fills a page. No way serves all
+//! cases, and the planners cannot be left to choose: SQLite keeps no statistics unless it is told to, and PostgreSQL's may
+//! be old. So the answers are counted first, up to a bound, and a walk has a bound too.
+//!
+//! Where very many meet each comparison and hardly any object meets all, both end at their bounds: the page then holds
+//! what is found among the first objects in their order. Nobody can make the database read everything.
 
 use std::fmt::Write as _;
 
@@ -25,10 +27,10 @@ const FEW_ANSWERS: [i64; 2] = [100, 1_000];
 /// How many objects are walked until a page is full: at least, and for each one asked for.
 const SHORT_WALK: (i64, i64) = (500, 4);
 const LONGER_WALK: (i64, i64) = (2_500, 20);
-/// Up to how many answers are intersected rather than walking any further.
-const MOST_INTERSECTED: i64 = 50_000;
+/// Up to how many answers are followed rather than walking any further.
+const MOST_ANSWERS: i64 = 50_000;
 /// Objects that are walked at most.
-pub const LONGEST_WALK: i64 = 20_000;
+pub const LONGEST_WALK: i64 = 50_000;
 
 /// A page of the objects that meet a condition.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +54,6 @@ pub enum Way {
     FromAnswers(usize),
     /// Along so many of the objects in their order, past those that do not match.
     AlongObjects(i64),
-    /// From the many answers that meet the comparison at this index, those that meet the others too.
-    Intersecting(usize),
 }
 
 /// What is tried, until one leads to a page.
@@ -62,8 +62,6 @@ enum Step {
     Answers(i64),
     /// Along so many objects.
     Walk(i64),
-    /// From the answers that meet one comparison to those that meet all, if they are fewer than this.
-    Intersection(i64),
 }
 
 impl Search<'_> {
@@ -81,26 +79,25 @@ impl Search<'_> {
             Step::Walk(self.steps(SHORT_WALK)),
             Step::Answers(MANY_ANSWERS),
             Step::Walk(self.steps(LONGER_WALK)),
-            Step::Intersection(MOST_INTERSECTED),
+            Step::Answers(MOST_ANSWERS),
             Step::Walk(LONGEST_WALK),
         ];
+        let mut walked = (Vec::new(), Way::AlongObjects(0));
         for step in steps {
             let way = match step {
                 Step::Walk(most) => Some(Way::AlongObjects(most)),
                 Step::Answers(most) => self.fewest(conn, most).await?.map(Way::FromAnswers),
-                Step::Intersection(most) => self.fewest(conn, most).await?.map(Way::Intersecting),
             };
             let Some(way) = way else { continue };
             let page = self.run_by(conn, way).await?;
             // A walk that does not fill the page may have ended too early.
             let is_full = i64::try_from(page.len()).is_ok_and(|found| found == self.limit);
-            if is_full || !matches!(way, Way::AlongObjects(_)) {
+            if is_full || matches!(way, Way::FromAnswers(_)) {
                 return Ok((page, way));
             }
+            walked = (page, way);
         }
-        // Counting all of them costs little beside intersecting them.
-        let way = Way::Intersecting(self.fewest(conn, i64::MAX).await?.unwrap_or(0));
-        Ok((self.run_by(conn, way).await?, way))
+        Ok(walked)
     }
 
     /// How many objects to walk for this page.
@@ -161,8 +158,7 @@ impl Search<'_> {
         let mut statement = Statement::new("");
         match way {
             Way::AlongObjects(most) => self.walked(&mut statement, most),
-            Way::FromAnswers(index) => self.led_to(&mut statement, backend, index, Lookup::Each),
-            Way::Intersecting(index) => self.led_to(&mut statement, backend, index, Lookup::AsPlanned),
+            Way::FromAnswers(index) => self.led_to(&mut statement, backend, index),
         }
         statement.push(" ORDER BY ").push(self.sort.order());
         statement.push(" LIMIT ").bind(Value::Count(self.limit));
@@ -178,7 +174,7 @@ impl Search<'_> {
         statement.push(" ORDER BY ").push(self.sort.order()).push(" LIMIT ").bind(Value::Count(most));
         statement.push(") AS objects WHERE TRUE");
         for (signal, accepts) in self.comparisons {
-            statement.push(" AND ").has_answer("objects", *signal, accepts, Lookup::Each);
+            statement.push(" AND ").has_answer("objects", *signal, accepts);
         }
     }
 
@@ -187,7 +183,7 @@ impl Search<'_> {
     /// One object after the other is looked up for the answers found. Each database has its own word for that: SQLite
     /// takes the tables of a CROSS JOIN in their order. PostgreSQL would rather read all objects where it expects many
     /// answers, and its guess is far off: it does not know that each signal has values of its own.
-    fn led_to<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, index: usize, lookup: Lookup) {
+    fn led_to<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, index: usize) {
         let (signal, accepts) = self.comparisons[index];
         statement.push("WITH found AS MATERIALIZED (");
         for (number, range) in ranges(accepts).iter().enumerate() {
@@ -196,7 +192,7 @@ impl Search<'_> {
             statement.answers_of(self.tenant, signal).push(" AND ").range(range);
             for (other, (signal, accepts)) in self.comparisons.iter().enumerate() {
                 if other != index {
-                    statement.push(" AND ").has_answer("met", *signal, accepts, lookup);
+                    statement.push(" AND ").has_answer("met", *signal, accepts);
                 }
             }
         }
@@ -210,16 +206,6 @@ impl Search<'_> {
         statement.push(") SELECT ").push(objects::COLUMNS).push(" FROM ").push(before);
         statement.push("tenant_id = ").bind(Value::Id(self.tenant.0)).push(after);
     }
-}
-
-/// How PostgreSQL finds out whether an object has an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lookup {
-    /// By the object's id: the offset keeps it from making a join of it, which for lack of a good guess would read all
-    /// answers.
-    Each,
-    /// As it likes: for many objects a join is better.
-    AsPlanned,
 }
 
 /// Answers side by side in an index: a column of `answers`, and what it is compared with.
@@ -291,21 +277,16 @@ impl<'a> Statement<'a> {
         self
     }
 
-    /// Whether the object at hand, of the row of this name, has an answer that is accepted.
-    fn has_answer(
-        &mut self,
-        row: &'static str,
-        signal: Uuid,
-        accepts: &'a Accepts,
-        lookup: Lookup,
-    ) -> &mut Self {
+    /// Whether the object at hand, of the row of this name, has an answer that is accepted. The offset keeps PostgreSQL
+    /// from making a join of it, which for lack of a good guess would read all answers.
+    fn has_answer(&mut self, row: &'static str, signal: Uuid, accepts: &'a Accepts) -> &mut Self {
         self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = ").push(row).push(".tenant_id");
         self.push(" AND answers.object_id = ").push(row).push(".object_id");
         self.push(" AND answers.signal_id = ").bind(Value::Id(signal)).push(" AND (");
         for (index, range) in ranges(accepts).iter().enumerate() {
             self.push(if index == 0 { "" } else { " OR " }).range(range);
         }
-        self.push(if lookup == Lookup::Each { ") LIMIT 1 OFFSET 0)" } else { "))" })
+        self.push(") LIMIT 1 OFFSET 0)")
     }
 
     /// All rows, each as the type that the caller names.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{PgPool, SqlitePool};
+use sqlx::{Connection as _, Executor as _, PgPool, SqlitePool};
 use tracing::warn;
 
 use crate::{Error, Result};
@@ -54,6 +54,13 @@ const SQLITE_CACHE: &str = "-16384";
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.
 const POSTGRES_CONNECTIONS: u32 = 20;
+/// How PostgreSQL plans: by the indexes that every statement was written for. What it knows of a table's size is old after a
+/// bulk load, and a plan that was made while a table was empty is kept: it would read whole tables for a row
+/// (`docs/adr/0010-plans-by-index.md`). Compiling plans takes longer than running any of ours.
+const POSTGRES_PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
+/// How long after its last use a connection to PostgreSQL is believed to be there without asking: to ask costs as much as a
+/// statement.
+const POSTGRES_TRUST: Duration = Duration::from_secs(1);
 /// How long a caller waits for a connection before the database counts as unreachable.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -81,16 +88,17 @@ impl Database {
             .foreign_keys(true)
             .busy_timeout(SQLITE_BUSY_TIMEOUT)
             .pragma("cache_size", SQLITE_CACHE)
-            .row_buffer_size(SQLITE_ROWS)
-            .statement_cache_capacity(SQLITE_STATEMENTS);
-        let writer = SqlitePoolOptions::new()
+            .statement_cache_capacity(SQLITE_STATEMENTS)
+            .row_buffer_size(SQLITE_ROWS);
+        // A file does not hang up: there is no need to ask whether it is still there.
+        let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
+        let writer = pool
+            .clone()
             .max_connections(1)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_with(options.clone())
             .await?;
-        let readers = SqlitePoolOptions::new()
+        let readers = pool
             .max_connections(SQLITE_READERS)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_lazy_with(options.pragma("query_only", "true"));
         Ok(Self::Sqlite { writer, readers })
     }
@@ -102,6 +110,18 @@ impl Database {
         let pool = PgPoolOptions::new()
             .max_connections(POSTGRES_CONNECTIONS)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, metadata| {
+                Box::pin(async move {
+                    if metadata.idle_for >= POSTGRES_TRUST {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
+            .after_connect(|connection, _| {
+                Box::pin(async move { connection.execute(POSTGRES_PLANS).await.map(drop) })
+            })
             .connect_with(options)
             .await?;
         Ok(Self::Postgres(pool))

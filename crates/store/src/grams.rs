@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use model::TenantId;
 use sha2::{Digest, Sha256};
 
-use crate::bulk::{chunks, insert_many};
-use crate::database::{execute, fetch_all, fetch_one};
+use crate::bulk::chunks;
+use crate::database::{execute, fetch_all};
+use crate::round::{Round, change_later};
 use crate::{Conn, Result};
 
 /// Characters of a gram.
@@ -60,64 +61,69 @@ impl Text<'_> {
     }
 }
 
-/// Lists objects that are new or have another name under their grams.
-pub async fn put(conn: &mut Conn, texts: &[Text<'_>]) -> Result<()> {
+/// Lists objects that are new or have another name under their grams, with the round.
+pub fn put(round: &mut Round, texts: &[Text<'_>]) {
     if texts.is_empty() {
-        return Ok(());
+        return;
     }
-    match conn {
-        Conn::Sqlite(_) => put_on_sqlite(conn, texts).await,
-        Conn::Postgres(held) => {
+    match round {
+        Round::Sqlite(_) => put_on_sqlite(round, texts),
+        Round::Postgres(parts) => {
             let row = |text: &Text<'_>| {
                 let grams: Vec<String> = text.grams().iter().map(i64::to_string).collect();
                 // An array for each row, as text: arrays of arrays must be rectangles.
                 format!("{{{}}}", grams.join(","))
             };
-            sqlx::query(
+            let query = parts.next();
+            query.push(
                 "INSERT INTO object_grams (tenant_id, object_id, grams)
-                 SELECT tenant_id, object_id, grams::bigint[]
-                 FROM UNNEST($1::uuid[], $2::text[], $3::text[]) AS texts (tenant_id, object_id, grams)
-                 ON CONFLICT (tenant_id, object_id) DO UPDATE SET grams = excluded.grams",
-            )
-            .bind(texts.iter().map(|text| text.tenant).collect::<Vec<_>>())
-            .bind(texts.iter().map(|text| text.object_id).collect::<Vec<_>>())
-            .bind(texts.iter().map(row).collect::<Vec<_>>())
-            .execute(held.native())
-            .await?;
-            Ok(())
+                 SELECT tenant_id, object_id, grams::bigint[] FROM UNNEST(",
+            );
+            query.push_bind(texts.iter().map(|text| text.tenant).collect::<Vec<_>>()).push("::uuid[], ");
+            query.push_bind(texts.iter().map(|text| text.object_id).collect::<Vec<_>>()).push("::text[], ");
+            query.push_bind(texts.iter().map(row).collect::<Vec<_>>());
+            query.push(
+                "::text[]) AS texts (tenant_id, object_id, grams)
+                 ON CONFLICT (tenant_id, object_id) DO UPDATE SET grams = excluded.grams)",
+            );
         }
     }
 }
 
 /// The full-text index wants rows in rising order, else it writes its lists after each: whatever is put gets new numbers.
-async fn put_on_sqlite(conn: &mut Conn, texts: &[Text<'_>]) -> Result<()> {
-    for text in texts.iter().filter(|text| !text.is_new) {
-        unlist(conn, text.tenant, text.object_id).await?;
-    }
-    let (last,): (i64,) = fetch_one!(conn, "SELECT coalesce(max(grams), 0) FROM object_grams")?;
-    let rows: Vec<(i64, &Text<'_>)> = (last + 1..).zip(texts).collect();
-    insert_many!(
-        (i64,);
-        &mut *conn,
-        &rows,
-        "object_grams",
-        [
-            ("tenant_id", "uuid", |row| row.1.tenant),
-            ("object_id", "text", |row| row.1.object_id),
-            ("grams", "bigint", |row| row.0),
-        ],
-        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET grams = excluded.grams",
+fn put_on_sqlite(round: &mut Round, texts: &[Text<'_>]) {
+    let renamed: Vec<&Text<'_>> = texts.iter().filter(|text| !text.is_new).collect();
+    change_later!(
+        round,
+        &renamed,
+        [("tenant_id", "uuid", |row| row.tenant), ("object_id", "text", |row| row.object_id)],
+        "DELETE FROM gram_lists WHERE rowid IN
+             (SELECT grams FROM given JOIN object_grams USING (tenant_id, object_id))",
     );
-    let Conn::Sqlite(held) = conn else { return Ok(()) };
-    for chunk in chunks(&rows) {
-        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new("INSERT INTO gram_lists (rowid, grams) ");
-        query.push_values(chunk, |mut values, (row, text)| {
-            let words: Vec<String> = text.grams().into_iter().map(word).collect();
-            values.push_bind(*row).push_bind(words.join(" "));
+    let Round::Sqlite(statements) = round else { return };
+    for chunk in chunks(texts) {
+        let query = statements.next(chunk.len());
+        query.push("WITH given (tenant_id, object_id, place) AS (");
+        query.push_values(chunk.iter().zip(1_i64..), |mut values, (text, place)| {
+            values.push_bind(text.tenant).push_bind(text.object_id).push_bind(place);
         });
-        query.build().execute(held.native()).await?;
+        query.push(
+            ") INSERT INTO object_grams (tenant_id, object_id, grams)
+             SELECT tenant_id, object_id, place + (SELECT coalesce(max(grams), 0) FROM object_grams) FROM given WHERE true
+             ON CONFLICT (tenant_id, object_id) DO UPDATE SET grams = excluded.grams",
+        );
+        let query = statements.next(chunk.len());
+        query.push("WITH given (tenant_id, object_id, words) AS (");
+        query.push_values(chunk, |mut values, text| {
+            let words: Vec<String> = text.grams().into_iter().map(word).collect();
+            values.push_bind(text.tenant).push_bind(text.object_id).push_bind(words.join(" "));
+        });
+        query.push(
+            ") INSERT INTO gram_lists (rowid, grams)
+             SELECT object_grams.grams, words FROM given CROSS JOIN object_grams USING (tenant_id, object_id)
+             ORDER BY object_grams.grams",
+        );
     }
-    Ok(())
 }
 
 /// A gram as a word of the full-text index.

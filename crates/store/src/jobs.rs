@@ -1,6 +1,6 @@
 //! The queue of analyses: one row an object, debounced, leased, live before bulk, tenants in turn.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use crate::bulk::{insert_many, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::leasing::Queue;
 use crate::recording::Schedule;
+use crate::round::{Round, change_later, insert_later};
 use crate::{Conn, Result, wakeups};
 
 /// Which jobs go first.
@@ -83,10 +85,9 @@ impl Due<'_> {
 }
 
 /// Schedules analyses for objects that had events: debounced, for all signals, at live priority.
-pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[Due<'_>]) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
+pub(crate) fn schedule_live(round: &mut Round, rows: &[Due<'_>]) {
+    insert_later!(
+        round,
         rows,
         "jobs",
         [
@@ -117,7 +118,6 @@ pub(crate) async fn schedule_live(conn: &mut Conn, rows: &[Due<'_>]) -> Result<(
                            WHEN excluded.run_at < jobs.deadline_at THEN excluded.run_at
                            ELSE jobs.deadline_at END",
     );
-    Ok(())
 }
 
 /// Schedules an analysis of one object for all signals, at once and at live priority. It belongs to the trace of who asks.
@@ -199,8 +199,9 @@ pub async fn queued_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Resul
     Ok(queued)
 }
 
-/// The tenant with due jobs of this priority whose turn comes after another's. Tenants whose jobs all wait are passed
-/// over in one step each, however many those are.
+const QUEUE: Queue = Queue { table: "jobs", line: "priority", row: "object_id" };
+
+/// The tenant with due jobs of this priority whose turn comes after another's.
 pub async fn next_tenant(
     conn: &mut Conn,
     priority: Priority,
@@ -208,23 +209,8 @@ pub async fn next_tenant(
     now: Timestamp,
 ) -> Result<Option<TenantId>> {
     let after = after.unwrap_or(TenantId(Uuid::nil()));
-    let next: Option<(TenantId,)> = fetch_optional!(
-        conn,
-        "WITH RECURSIVE turns (tenant_id) AS (
-             SELECT tenant_id FROM (SELECT tenant_id FROM jobs WHERE priority = $1 AND tenant_id > $2
-                                    ORDER BY tenant_id LIMIT 1) AS first
-             UNION ALL
-             SELECT (SELECT jobs.tenant_id FROM jobs WHERE priority = $1 AND jobs.tenant_id > turns.tenant_id
-                     ORDER BY jobs.tenant_id LIMIT 1)
-             FROM turns WHERE turns.tenant_id IS NOT NULL
-         )
-         SELECT tenant_id FROM turns
-         WHERE EXISTS (SELECT 1 FROM jobs WHERE priority = $1 AND jobs.tenant_id = turns.tenant_id AND due_at <= $3)
-         LIMIT 1",
-        priority.number(),
-        after,
-        now
-    )?;
+    let next: Option<(TenantId,)> =
+        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), priority.number(), after, now)?;
     Ok(next.map(|(tenant,)| tenant))
 }
 
@@ -237,16 +223,11 @@ pub async fn claim(
     lease: Lease,
     limit: i64,
 ) -> Result<Vec<Claimed>> {
-    // Materialized: run again for each row, the inner query would lock and claim more than its limit.
-    let statement = format!(
-        "WITH due AS MATERIALIZED (
-             SELECT object_id AS due_object FROM jobs
-             WHERE priority = $1 AND tenant_id = $2 AND due_at <= $3 ORDER BY due_at LIMIT $4 {}
-         )
-         UPDATE jobs SET lease_token = $5, lease_until = $6, claimed_version = version, attempts = attempts + 1
-         FROM due WHERE tenant_id = $2 AND object_id = due_object
-         RETURNING tenant_id, object_id, signals, bulk_run_id, version, attempts, traceparents",
-        conn.backend().skip_locked()
+    let statement = QUEUE.claim(
+        conn.backend(),
+        "",
+        ", claimed_version = version",
+        "tenant_id, object_id, signals, bulk_run_id, version, attempts, traceparents",
     );
     fetch_all!(
         conn,
@@ -279,14 +260,14 @@ pub struct Held<'a> {
     pub version: i64,
 }
 
-/// Which of the jobs are still held by these tokens, in the order given; those that are cannot be taken away any more
-/// before this transaction ends.
-pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<bool>> {
+/// The version that each of the jobs has now, in the order given; none where its lease was lost. Those that are still held
+/// cannot be taken away any more before this transaction ends.
+pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<Option<i64>>> {
     let mut ordered: Vec<&Held<'_>> = jobs.iter().collect();
     ordered.sort_by_key(|job| (job.tenant, job.object_id));
     let lock = conn.backend().for_update();
     let held = with_rows!(
-        (TenantId, String, Uuid);
+        (TenantId, String, Uuid, i64);
         conn,
         &ordered,
         [
@@ -295,43 +276,44 @@ pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<bool>>
             ("lease_token", "uuid", |row| row.token),
         ],
         format!(
-            "SELECT tenant_id, object_id, lease_token FROM given JOIN jobs USING (tenant_id, object_id, lease_token)
+            "SELECT tenant_id, object_id, lease_token, version
+             FROM given JOIN jobs USING (tenant_id, object_id, lease_token)
              ORDER BY jobs.tenant_id, jobs.object_id {lock}"
         ),
     );
-    let held: HashSet<(TenantId, String, Uuid)> = held.into_iter().collect();
-    Ok(jobs.iter().map(|job| held.contains(&(job.tenant, job.object_id.to_owned(), job.token))).collect())
+    let held: HashMap<(TenantId, String, Uuid), i64> =
+        held.into_iter().map(|(tenant, object_id, token, version)| ((tenant, object_id, token), version)).collect();
+    let version =
+        |job: &Held<'_>| held.get(&(job.tenant, job.object_id.to_owned(), job.token)).copied();
+    Ok(jobs.iter().map(version).collect())
 }
 
-/// Removes jobs that are done, each at the version that was claimed; where events came since, only the lease ends.
-/// Nothing happens to a job whose lease was lost.
-pub async fn finish(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<()> {
-    with_rows!(
-        (i64,);
-        conn,
-        jobs,
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("lease_token", "uuid", |row| row.token),
-            ("version", "bigint", |row| row.version),
-        ],
-        "DELETE FROM jobs WHERE (tenant_id, object_id, lease_token, version) IN
-             (SELECT tenant_id, object_id, lease_token, version FROM given)",
+/// Removes jobs that are done, each at the version that was claimed; where events came since, only the lease ends. Each
+/// comes with the version that [`still_held`] found in this transaction.
+pub fn finish(round: &mut Round, jobs: &[(Held<'_>, i64)]) {
+    let (done, changed): (Vec<&(Held<'_>, i64)>, Vec<_>) =
+        jobs.iter().partition(|(job, version)| job.version == *version);
+    change_later!(
+        round,
+        &done,
+        [("tenant_id", "uuid", |row| row.0.tenant), ("object_id", "text", |row| row.0.object_id)],
+        "DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
     );
-    with_rows!(
-        (i64,);
-        conn,
-        jobs,
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("lease_token", "uuid", |row| row.token),
-        ],
+    change_later!(
+        round,
+        &changed,
+        [("tenant_id", "uuid", |row| row.0.tenant), ("object_id", "text", |row| row.0.object_id)],
         "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0
-         WHERE (tenant_id, object_id, lease_token) IN (SELECT tenant_id, object_id, lease_token FROM given)",
+         WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
     );
-    Ok(())
+}
+
+/// Removes a job for which there is nothing to do, as [`finish`] does. Nothing happens where its lease was lost.
+pub async fn put_away(conn: &mut Conn, job: Held<'_>) -> Result<()> {
+    let Some(version) = still_held(conn, &[job]).await?.pop().flatten() else { return Ok(()) };
+    let mut round = conn.round();
+    finish(&mut round, &[(job, version)]);
+    round.run(conn).await
 }
 
 /// Puts a job back until `run_at` at the earliest, whatever events come; `uses_up_a_try` is false when nobody is to blame.
@@ -363,17 +345,6 @@ pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
     execute!(conn, "UPDATE jobs SET lease_token = NULL, lease_until = NULL WHERE lease_token IS NOT NULL")
 }
 
-/// The version of an object's job, if it has one.
-pub async fn version(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<i64>> {
-    let job: Option<(i64,)> = fetch_optional!(
-        conn,
-        "SELECT version FROM jobs WHERE tenant_id = $1 AND object_id = $2",
-        tenant,
-        object_id
-    )?;
-    Ok(job.map(|(version,)| version))
-}
-
 /// A queued job that a verdict covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Covered<'a> {
@@ -387,10 +358,9 @@ pub struct Covered<'a> {
 
 /// Removes queued jobs that verdicts over the whole history and all signals cover. Whoever calls has seen that no event
 /// came since, and holds the object.
-pub async fn clear_covered(conn: &mut Conn, jobs: &[Covered<'_>]) -> Result<()> {
-    with_rows!(
-        (i64,);
-        conn,
+pub fn clear_covered(round: &mut Round, jobs: &[Covered<'_>]) {
+    change_later!(
+        round,
         jobs,
         [
             ("tenant_id", "uuid", |row| row.tenant),
@@ -400,5 +370,4 @@ pub async fn clear_covered(conn: &mut Conn, jobs: &[Covered<'_>]) -> Result<()> 
         "DELETE FROM jobs WHERE lease_token IS NULL
            AND (tenant_id, object_id, version) IN (SELECT tenant_id, object_id, version FROM given)",
     );
-    Ok(())
 }

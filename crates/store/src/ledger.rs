@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use crate::bulk::{insert_many, with_rows};
 use crate::database::{execute, fetch_one};
+use crate::round::{Round, insert_later};
 use crate::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::{Backend, Conn, Result};
 
 /// Opens a tenant's account at zero.
 pub async fn open(conn: &mut Conn, tenant: TenantId) -> Result<()> {
@@ -162,10 +163,11 @@ pub struct AnalysisCharge<'a> {
 pub struct Charged {
     /// Whose it is.
     pub tenant: TenantId,
-    /// The balance before, in micro-dollars.
-    pub before_micros: i64,
     /// The balance after, in micro-dollars.
     pub after_micros: i64,
+    before_micros: i64,
+    /// The place of the last line before.
+    before_seq: i64,
 }
 
 /// A line with its place in the tenant's order.
@@ -175,23 +177,18 @@ struct Line<'a> {
     balance_after: i64,
 }
 
-/// Takes charges out of the balances, writes their lines and counts the usage; `metered` is false where nothing is
-/// billed, and then only usage is counted. Returns the balances that changed.
+/// Takes charges out of the balances and writes their lines. Returns the balances that changed.
 pub async fn charge(
     conn: &mut Conn,
     charges: &[AnalysisCharge<'_>],
-    metered: bool,
     now: Timestamp,
-    shard: i64,
 ) -> Result<Vec<Charged>> {
-    count_usage(conn, charges, metered, now.date(), shard).await?;
-    if !metered || charges.is_empty() {
-        return Ok(Vec::new());
-    }
     // The balances come last and are held until the commit: whoever else pays for this tenant waits no longer than that.
-    let mut accounts = lock_balances(conn, charges).await?;
-    let before: BTreeMap<TenantId, i64> =
-        accounts.iter().map(|(tenant, account)| (*tenant, account.balance)).collect();
+    let charged = take_from_balances(conn, charges).await?;
+    let mut accounts: BTreeMap<TenantId, Account> = charged
+        .iter()
+        .map(|charged| (charged.tenant, Account { balance: charged.before_micros, seq: charged.before_seq }))
+        .collect();
     let mut lines = Vec::with_capacity(charges.len());
     for charge in charges {
         let Some(account) = accounts.get_mut(&charge.tenant) else {
@@ -203,52 +200,56 @@ pub async fn charge(
     }
     insert_lines(conn, &lines, now).await?;
     add_to_batches(conn, &lines, now).await?;
-    let accounts: Vec<(TenantId, Account)> = accounts.into_iter().collect();
-    with_rows!(
-        (i64,);
-        conn,
-        &accounts,
-        [
-            ("tenant_id", "uuid", |row| row.0),
-            ("balance_micros", "bigint", |row| row.1.balance),
-            ("ledger_seq", "bigint", |row| row.1.seq),
-        ],
-        "UPDATE balances SET balance_micros = given.balance_micros, ledger_seq = given.ledger_seq
-         FROM given WHERE balances.tenant_id = given.tenant_id",
-    );
-    let charged = accounts.iter().map(|(tenant, account)| Charged {
-        tenant: *tenant,
-        before_micros: before.get(tenant).copied().unwrap_or_default(),
-        after_micros: account.balance,
-    });
-    Ok(charged.collect())
+    Ok(charged)
 }
 
-/// A balance whose row is locked.
+/// A balance whose row is locked, while lines are put to it.
 struct Account {
     balance: i64,
     seq: i64,
 }
 
-/// Locks the balances of all who pay, in order, so that nobody waits in a ring.
-async fn lock_balances(
-    conn: &mut Conn,
-    charges: &[AnalysisCharge<'_>],
-) -> Result<BTreeMap<TenantId, Account>> {
-    let tenants: BTreeSet<TenantId> = charges.iter().map(|charge| charge.tenant).collect();
-    let tenants: Vec<TenantId> = tenants.into_iter().collect();
-    let lock = conn.backend().for_update();
-    let rows = with_rows!(
+/// Takes what is charged out of the balances of all who pay.
+async fn take_from_balances(conn: &mut Conn, charges: &[AnalysisCharge<'_>]) -> Result<Vec<Charged>> {
+    let mut owed: BTreeMap<TenantId, (i64, i64)> = BTreeMap::new();
+    for charge in charges {
+        let (micros, lines) = owed.entry(charge.tenant).or_default();
+        (*micros, *lines) = (*micros + charge.micros, *lines + 1);
+    }
+    let rows: Vec<(TenantId, (i64, i64))> = owed.iter().map(|(tenant, owed)| (*tenant, *owed)).collect();
+    lock_balances(conn, &rows).await?;
+    let changed = with_rows!(
         (TenantId, i64, i64);
         conn,
-        &tenants,
-        [("tenant_id", "uuid", |row| *row)],
-        format!(
-            "SELECT tenant_id, balance_micros, ledger_seq FROM given JOIN balances USING (tenant_id)
-             ORDER BY tenant_id {lock}"
-        ),
+        &rows,
+        [
+            ("tenant_id", "uuid", |row| row.0),
+            ("owed_micros", "bigint", |row| row.1.0),
+            ("lines", "bigint", |row| row.1.1),
+        ],
+        "UPDATE balances SET balance_micros = balance_micros - owed_micros, ledger_seq = ledger_seq + lines
+         FROM given WHERE balances.tenant_id = given.tenant_id
+         RETURNING balances.tenant_id, balance_micros, ledger_seq",
     );
-    Ok(rows.into_iter().map(|(tenant, balance, seq)| (tenant, Account { balance, seq })).collect())
+    let charged = changed.into_iter().filter_map(|(tenant, after_micros, seq)| {
+        let (micros, lines) = owed.get(&tenant)?;
+        Some(Charged { tenant, after_micros, before_micros: after_micros + micros, before_seq: seq - lines })
+    });
+    Ok(charged.collect())
+}
+
+/// Locks the balances of several who pay, in order, so that nobody waits in a ring. One alone is locked as it changes.
+async fn lock_balances(conn: &mut Conn, owed: &[(TenantId, (i64, i64))]) -> Result<()> {
+    if owed.len() > 1 && conn.backend() == Backend::Postgres {
+        with_rows!(
+            (TenantId,);
+            conn,
+            owed,
+            [("tenant_id", "uuid", |row| row.0)],
+            "SELECT tenant_id FROM given JOIN balances USING (tenant_id) ORDER BY tenant_id FOR UPDATE OF balances",
+        );
+    }
+    Ok(())
 }
 
 async fn insert_lines(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> Result<()> {
@@ -384,24 +385,27 @@ async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Resul
 #[derive(Default)]
 struct Used {
     analyses: i64,
+    unbilled: i64,
     spend_micros: i64,
     input_tokens: i64,
     output_tokens: i64,
 }
 
-async fn count_usage(
-    conn: &mut Conn,
+/// Counts usage with the round; `metered` is false where nothing is billed.
+pub fn count_usage(
+    round: &mut Round,
     charges: &[AnalysisCharge<'_>],
     metered: bool,
     day: Date,
     shard: i64,
-) -> Result<()> {
+) {
     let mut used: BTreeMap<(TenantId, &str, &str), Used> = BTreeMap::new();
     let mut answered: BTreeMap<(TenantId, &str), i64> = BTreeMap::new();
     for charge in charges {
         let source = if charge.is_sync { "sync" } else { "async" };
         let used = used.entry((charge.tenant, source, charge.model)).or_default();
         used.analyses += 1;
+        used.unbilled += i64::from(!metered);
         used.spend_micros += if metered { charge.micros } else { 0 };
         used.input_tokens += charge.input_tokens;
         used.output_tokens += charge.output_tokens;
@@ -410,9 +414,8 @@ async fn count_usage(
         }
     }
     let used: Vec<((TenantId, &str, &str), Used)> = used.into_iter().collect();
-    insert_many!(
-        (i64,);
-        conn,
+    insert_later!(
+        round,
         &used,
         "usage_days",
         [
@@ -422,20 +425,21 @@ async fn count_usage(
             ("model", "text", |row| row.0.2),
             ("shard", "bigint", |_row| shard),
             ("analyses", "bigint", |row| row.1.analyses),
+            ("unbilled", "bigint", |row| row.1.unbilled),
             ("spend_micros", "bigint", |row| row.1.spend_micros),
             ("input_tokens", "bigint", |row| row.1.input_tokens),
             ("output_tokens", "bigint", |row| row.1.output_tokens),
         ],
         "ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET
              analyses = usage_days.analyses + excluded.analyses,
+             unbilled = usage_days.unbilled + excluded.unbilled,
              spend_micros = usage_days.spend_micros + excluded.spend_micros,
              input_tokens = usage_days.input_tokens + excluded.input_tokens,
              output_tokens = usage_days.output_tokens + excluded.output_tokens",
     );
     let answered: Vec<((TenantId, &str), i64)> = answered.into_iter().collect();
-    insert_many!(
-        (i64,);
-        conn,
+    insert_later!(
+        round,
         &answered,
         "usage_signal_days",
         [
@@ -448,5 +452,4 @@ async fn count_usage(
         "ON CONFLICT (tenant_id, day, signal_key, shard) DO UPDATE SET
              analyses = usage_signal_days.analyses + excluded.analyses",
     );
-    Ok(())
 }

@@ -20,7 +20,7 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 8] = migrations! {
+const MIGRATIONS: [Migration; 10] = migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
@@ -29,6 +29,8 @@ const MIGRATIONS: [Migration; 8] = migrations! {
     6 "0006_cluster";
     7 "0007_traces";
     8 "0008_delivery_queue";
+    9 "0009_hot_tables";
+    10 "0010_unbilled";
 };
 
 /// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.

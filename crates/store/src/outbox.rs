@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::bulk::insert_many;
 use crate::database::{execute, fetch_all, fetch_optional};
+use crate::leasing::Queue;
 use crate::{Conn, Result};
 
 /// The way a message goes.
@@ -102,6 +103,8 @@ pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
     Ok(())
 }
 
+const QUEUE: Queue = Queue { table: "outbox", line: "channel", row: "message_id" };
+
 /// The next tenant after one that has a due message.
 pub async fn next_tenant(
     conn: &mut Conn,
@@ -109,24 +112,8 @@ pub async fn next_tenant(
     after: TenantId,
     now: Timestamp,
 ) -> Result<Option<TenantId>> {
-    // From tenant to tenant by the index, however many messages each has.
-    let next: Option<(TenantId,)> = fetch_optional!(
-        conn,
-        "WITH RECURSIVE turns (tenant_id) AS (
-             SELECT tenant_id FROM (SELECT tenant_id FROM outbox WHERE channel = $1 AND tenant_id > $2
-                                    ORDER BY tenant_id LIMIT 1) AS first
-             UNION ALL
-             SELECT (SELECT outbox.tenant_id FROM outbox WHERE channel = $1 AND outbox.tenant_id > turns.tenant_id
-                     ORDER BY outbox.tenant_id LIMIT 1)
-             FROM turns WHERE turns.tenant_id IS NOT NULL
-         )
-         SELECT tenant_id FROM turns
-         WHERE EXISTS (SELECT 1 FROM outbox WHERE channel = $1 AND outbox.tenant_id = turns.tenant_id AND due_at <= $3)
-         LIMIT 1",
-        channel.name(),
-        after,
-        now
-    )?;
+    let next: Option<(TenantId,)> =
+        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), channel.name(), after, now)?;
     Ok(next.map(|(tenant,)| tenant))
 }
 
@@ -166,26 +153,17 @@ pub async fn claim(
     lease: Lease,
     limit: i64,
 ) -> Result<Vec<Claimed>> {
-    // Materialized: run again for each row, the inner query would lock and claim more than its limit.
-    let statement = format!(
-        "WITH due AS MATERIALIZED (
-             SELECT tenant_id AS due_tenant, message_id AS due_message FROM outbox
-             WHERE channel = $1 AND tenant_id = $6 AND lane = $7 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}
-         )
-         UPDATE outbox SET lease_token = $4, lease_until = $5, attempts = attempts + 1
-         FROM due WHERE tenant_id = due_tenant AND message_id = due_message
-         RETURNING tenant_id, message_id, lane, message, firing_id, attempts, created_at",
-        conn.backend().skip_locked()
-    );
+    let returning = "tenant_id, message_id, lane, message, firing_id, attempts, created_at";
+    let statement = QUEUE.claim(conn.backend(), " AND lane = $7", "", returning);
     fetch_all!(
         conn,
         AssertSqlSafe(statement),
         channel.name(),
+        tenant,
         now,
         limit,
         lease.token,
         lease.until,
-        tenant,
         lane
     )
 }

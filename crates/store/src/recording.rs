@@ -8,6 +8,8 @@ use crate::bulk::insert_many;
 use crate::database::{execute, fetch_one, fetch_optional};
 use crate::grams::{self, Text};
 use crate::jobs::Due;
+use crate::round::{Round, insert_later};
+use crate::sync_leases::{self, Place};
 use crate::{Conn, Result, jobs, wakeups};
 
 /// The type of an object whose request names none.
@@ -32,6 +34,8 @@ pub struct Entry {
     pub idempotency: Option<Idempotency>,
     /// When to analyze; none when the caller waits for a verdict.
     pub schedule: Option<Schedule>,
+    /// The place in flight that a caller who waits needs.
+    pub place: Option<Place>,
     /// When it was received.
     pub received_at: Timestamp,
     /// The trace that its analysis belongs to.
@@ -74,6 +78,8 @@ pub enum Recorded {
     New {
         /// The sequence number of the last event of the request.
         last_seq: i64,
+        /// Whether it has the place in flight that it asked for.
+        has_place: bool,
     },
     /// The key was seen before, for the same object and kind: nothing was recorded again.
     Replayed {
@@ -118,13 +124,18 @@ pub async fn record(
     }
     settle_keys(conn, entries, &mut outcomes).await?;
     let fresh: Vec<usize> = (0..entries.len()).filter(|index| outcomes[*index].is_none()).collect();
-    let counts = upsert_objects(conn, entries, &fresh, shard).await?;
-    let last_seqs = insert_events(conn, entries, &fresh, counts).await?;
+    let mut round = conn.round();
+    let waiting: Vec<&Place> = fresh.iter().filter_map(|index| entries[*index].place.as_ref()).collect();
+    let placed = sync_leases::take(conn, &mut round, &waiting).await?;
+    let counts = upsert_objects(conn, &mut round, entries, &fresh, shard).await?;
+    let last_seqs = insert_events(&mut round, entries, &fresh, counts);
     for (index, last_seq) in fresh.iter().zip(last_seqs) {
-        outcomes[*index] = Some(Recorded::New { last_seq });
+        let has_place = entries[*index].place.as_ref().is_some_and(|place| placed.contains(&place.lease));
+        outcomes[*index] = Some(Recorded::New { last_seq, has_place });
     }
-    count_events(conn, entries, &fresh, shard).await?;
-    schedule(conn, entries, &fresh).await?;
+    count_events(&mut round, entries, &fresh, shard);
+    schedule(&mut round, entries, &fresh);
+    round.run(conn).await?;
     replay_within(entries, &mut outcomes);
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Recorded::Conflict)).collect())
 }
@@ -297,6 +308,7 @@ impl Written {
 /// Makes or updates the objects, and returns how many events each has now.
 async fn upsert_objects(
     conn: &mut Conn,
+    round: &mut Round,
     entries: &[Entry],
     fresh: &[usize],
     shard: i64,
@@ -359,17 +371,13 @@ async fn upsert_objects(
         }
     }
     let touched: HashMap<(TenantId, &str), &Touched<'_>> = rows.iter().map(|row| (row.key, row)).collect();
-    count_objects(conn, &touched, &written, shard).await?;
-    list_grams(conn, &touched, &written).await?;
+    count_objects(conn, round, &touched, &written, shard).await?;
+    list_grams(round, &touched, &written);
     Ok(written.into_iter().map(|object| ((object.tenant_id, object.object_id), object.event_count)).collect())
 }
 
 /// Has new objects found by their id and name, and renamed ones by their new name.
-async fn list_grams(
-    conn: &mut Conn,
-    touched: &HashMap<(TenantId, &str), &Touched<'_>>,
-    written: &[Written],
-) -> Result<()> {
+fn list_grams(round: &mut Round, touched: &HashMap<(TenantId, &str), &Touched<'_>>, written: &[Written]) {
     let texts: Vec<Text<'_>> = written
         .iter()
         .filter(|object| object.renamed)
@@ -381,12 +389,13 @@ async fn list_grams(
             is_new: object.is_new(touched),
         })
         .collect();
-    grams::put(conn, &texts).await
+    grams::put(round, &texts);
 }
 
 /// Counts new objects, and moves those whose type has changed, together with what else is counted of them.
 async fn count_objects(
     conn: &mut Conn,
+    round: &mut Round,
     touched: &HashMap<(TenantId, &str), &Touched<'_>>,
     written: &[Written],
     shard: i64,
@@ -411,19 +420,19 @@ async fn count_objects(
             *from = (from.0 - moved.0, from.1 - moved.1, from.2 - moved.2);
         }
     }
-    add_object_tallies(conn, &tallies, shard).await
+    add_object_tallies(round, &tallies, shard);
+    Ok(())
 }
 
 /// Adds to the counts of objects, of analyzed and of flagged ones, by tenant and type.
-pub(crate) async fn add_object_tallies(
-    conn: &mut Conn,
+pub(crate) fn add_object_tallies(
+    round: &mut Round,
     tallies: &BTreeMap<(TenantId, String), (i64, i64, i64)>,
     shard: i64,
-) -> Result<()> {
-    let rows: Vec<_> = tallies.iter().collect();
-    insert_many!(
-        (i64,);
-        conn,
+) {
+    let rows: Vec<_> = tallies.iter().filter(|(_, change)| **change != (0, 0, 0)).collect();
+    insert_later!(
+        round,
         &rows,
         "object_tallies",
         [
@@ -437,16 +446,15 @@ pub(crate) async fn add_object_tallies(
         "ON CONFLICT (tenant_id, object_type, shard) DO UPDATE SET objects = object_tallies.objects + excluded.objects,
              analyzed = object_tallies.analyzed + excluded.analyzed, flagged = object_tallies.flagged + excluded.flagged",
     );
-    Ok(())
 }
 
 /// Writes the events down, and returns the sequence number of each request's last one.
-async fn insert_events(
-    conn: &mut Conn,
+fn insert_events(
+    round: &mut Round,
     entries: &[Entry],
     fresh: &[usize],
     counts: HashMap<ObjectKey, i64>,
-) -> Result<Vec<i64>> {
+) -> Vec<i64> {
     // What an object had before this batch, from what it has now.
     let mut next = counts;
     for entry in fresh.iter().map(|index| &entries[*index]) {
@@ -464,9 +472,8 @@ async fn insert_events(
         }
         last_seqs.push(*seq);
     }
-    insert_many!(
-        (i64,);
-        conn,
+    insert_later!(
+        round,
         &rows,
         "events",
         [
@@ -482,10 +489,10 @@ async fn insert_events(
         ],
         "",
     );
-    Ok(last_seqs)
+    last_seqs
 }
 
-async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard: i64) -> Result<()> {
+fn count_events(round: &mut Round, entries: &[Entry], fresh: &[usize], shard: i64) {
     let sums = |span: fn(Timestamp) -> Timestamp| {
         let mut sums: BTreeMap<(TenantId, Timestamp), i64> = BTreeMap::new();
         for entry in fresh.iter().map(|index| &entries[*index]) {
@@ -493,9 +500,8 @@ async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard
         }
         sums.into_iter().collect::<Vec<_>>()
     };
-    insert_many!(
-        (i64,);
-        &mut *conn,
+    insert_later!(
+        round,
         &sums(minute_of),
         "event_tallies",
         [
@@ -506,9 +512,8 @@ async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard
         ],
         "ON CONFLICT (tenant_id, minute, shard) DO UPDATE SET events = event_tallies.events + excluded.events",
     );
-    insert_many!(
-        (i64,);
-        conn,
+    insert_later!(
+        round,
         &sums(hour_of),
         "hourly_event_tallies",
         [
@@ -519,7 +524,6 @@ async fn count_events(conn: &mut Conn, entries: &[Entry], fresh: &[usize], shard
         ],
         "ON CONFLICT (tenant_id, hour, shard) DO UPDATE SET events = hourly_event_tallies.events + excluded.events",
     );
-    Ok(())
 }
 
 /// The minute that an instant falls into.
@@ -536,7 +540,7 @@ fn start_of(instant: Timestamp, seconds: i64) -> Timestamp {
     Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(seconds))
 }
 
-async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result<()> {
+fn schedule(round: &mut Round, entries: &[Entry], fresh: &[usize]) {
     let mut due: BTreeMap<(TenantId, &str), Due<'_>> = BTreeMap::new();
     for entry in fresh.iter().map(|index| &entries[*index]) {
         if let Some(schedule) = entry.schedule {
@@ -548,12 +552,11 @@ async fn schedule(conn: &mut Conn, entries: &[Entry], fresh: &[usize]) -> Result
             merged.trace(entry.traceparent.as_deref());
         }
     }
-    if due.is_empty() {
-        return Ok(());
+    if !due.is_empty() {
+        let rows: Vec<_> = due.into_values().collect();
+        jobs::schedule_live(round, &rows);
+        round.say(wakeups::JOBS);
     }
-    let rows: Vec<_> = due.into_values().collect();
-    jobs::schedule_live(conn, &rows).await?;
-    wakeups::announce(conn).await
 }
 
 impl IngestKind {

@@ -1,10 +1,7 @@
 //! Tenants and their settings.
 
-use std::collections::{BTreeSet, HashMap};
-
 use model::{TenantId, Timestamp};
 
-use crate::bulk::with_rows;
 use crate::database::{execute, fetch_all, fetch_optional};
 use crate::transaction::expect_one;
 use crate::{Conn, Result};
@@ -74,17 +71,4 @@ pub async fn set_settings(conn: &mut Conn, tenant: &Tenant) -> Result<()> {
         &tenant.event_retention,
         tenant.event_retention_days
     )?)
-}
-
-/// How long each of these tenants keeps its events: `forever`, `days` or `after_analysis`.
-pub async fn retentions(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<HashMap<TenantId, String>> {
-    let tenants: Vec<&TenantId> = tenants.iter().collect();
-    let rows = with_rows!(
-        (TenantId, String);
-        conn,
-        &tenants,
-        [("tenant_id", "uuid", |row| **row)],
-        "SELECT tenant_id, event_retention FROM given JOIN tenants USING (tenant_id)",
-    );
-    Ok(rows.into_iter().collect())
 }

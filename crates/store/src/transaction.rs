@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Postgres, Sqlite, Transaction};
+use sqlx::{Postgres, SqlSafeStr as _, Sqlite};
+use sqlx_core::transaction::TransactionManager as _;
 use tracing::debug;
 
 use crate::{Database, Error, Result, Store};
@@ -16,27 +17,56 @@ pub enum Conn {
     Postgres(Held<Postgres>),
 }
 
-/// How a connection is held: inside a transaction, or only for the statements at hand.
-pub enum Held<DB: sqlx::Database> {
-    /// Inside a transaction; dropping it rolls back.
-    Transaction(Transaction<'static, DB>),
-    /// Outside of one: each statement stands alone.
-    Plain(PoolConnection<DB>),
+/// A connection out of the pool, inside a transaction or only for the statements at hand.
+pub struct Held<DB: sqlx::Database> {
+    connection: PoolConnection<DB>,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Outside of a transaction: each statement stands alone.
+    Plain,
+    /// Between the word that begins a transaction and its answer.
+    Beginning,
+    /// Inside a transaction.
+    Open,
 }
 
 impl<DB: sqlx::Database> Held<DB> {
     /// The driver's own connection, to run a statement on.
     pub fn native(&mut self) -> &mut DB::Connection {
-        match self {
-            Self::Transaction(transaction) => transaction,
-            Self::Plain(connection) => connection,
-        }
+        &mut self.connection
     }
 
-    async fn commit(self) -> Result<()> {
-        match self {
-            Self::Transaction(transaction) => Ok(transaction.commit().await?),
-            Self::Plain(_) => Ok(()),
+    fn plain(connection: PoolConnection<DB>) -> Self {
+        Self { connection, state: State::Plain }
+    }
+
+    async fn begin(connection: PoolConnection<DB>, statement: &'static str) -> Result<Self> {
+        let mut held = Self { connection, state: State::Beginning };
+        DB::TransactionManager::begin(&mut held.connection, Some(statement.into_sql_str())).await?;
+        held.state = State::Open;
+        Ok(held)
+    }
+
+    async fn commit(mut self) -> Result<()> {
+        if matches!(self.state, State::Open) {
+            DB::TransactionManager::commit(&mut self.connection).await?;
+            self.state = State::Plain;
+        }
+        Ok(())
+    }
+}
+
+impl<DB: sqlx::Database> Drop for Held<DB> {
+    fn drop(&mut self) {
+        match self.state {
+            State::Plain => {}
+            // Whether it began is not known, where whoever waited went away. The driver for PostgreSQL would give such a
+            // connection to the next with the transaction still open.
+            State::Beginning => self.connection.close_on_drop(),
+            State::Open => DB::TransactionManager::start_rollback(&mut self.connection),
         }
     }
 }
@@ -128,10 +158,12 @@ impl Store {
     async fn begin_snapshot(&self) -> Result<Conn> {
         Ok(match &self.database {
             // A reader in WAL mode keeps the state that its first statement saw.
-            Database::Sqlite { readers, .. } => Conn::Sqlite(Held::Transaction(readers.begin().await?)),
+            Database::Sqlite { readers, .. } => {
+                Conn::Sqlite(Held::begin(readers.acquire().await?, "BEGIN").await?)
+            }
             Database::Postgres(pool) => {
                 let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-                Conn::Postgres(Held::Transaction(pool.begin_with(begin).await?))
+                Conn::Postgres(Held::begin(pool.acquire().await?, begin).await?)
             }
         })
     }
@@ -140,16 +172,16 @@ impl Store {
         Ok(match &self.database {
             // Taking the write lock at once: a read lock that must grow can fail halfway.
             Database::Sqlite { writer, .. } => {
-                Conn::Sqlite(Held::Transaction(writer.begin_with("BEGIN IMMEDIATE").await?))
+                Conn::Sqlite(Held::begin(writer.acquire().await?, "BEGIN IMMEDIATE").await?)
             }
-            Database::Postgres(pool) => Conn::Postgres(Held::Transaction(pool.begin().await?)),
+            Database::Postgres(pool) => Conn::Postgres(Held::begin(pool.acquire().await?, "BEGIN").await?),
         })
     }
 
     async fn lend(&self) -> Result<Conn> {
         Ok(match &self.database {
-            Database::Sqlite { readers, .. } => Conn::Sqlite(Held::Plain(readers.acquire().await?)),
-            Database::Postgres(pool) => Conn::Postgres(Held::Plain(pool.acquire().await?)),
+            Database::Sqlite { readers, .. } => Conn::Sqlite(Held::plain(readers.acquire().await?)),
+            Database::Postgres(pool) => Conn::Postgres(Held::plain(pool.acquire().await?)),
         })
     }
 }

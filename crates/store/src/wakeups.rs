@@ -6,7 +6,7 @@ use sqlx::postgres::PgListener;
 use crate::database::execute;
 use crate::{Conn, Database, Result, Store};
 
-const JOBS: &str = "auspex_jobs";
+pub(crate) const JOBS: &str = "auspex_jobs";
 const DELIVERIES: &str = "auspex_deliveries";
 
 /// Hears when another process has scheduled something.

@@ -98,13 +98,41 @@ struct Account<'a> {
     random: Random,
     tenant: TenantId,
     checkouts: Vec<(Uuid, i64)>,
+    expected: Expected,
+}
+
+/// What the books must come to, worked out from the steps alone.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Expected {
+    balance_micros: i64,
+    spent_micros: i64,
+    analyses: i64,
+}
+
+impl Expected {
+    /// An analysis with seven tokens out, at the prices of [`charge`]: rounded half up to a micro-dollar.
+    fn analysis(&mut self, input_tokens: u32, metered: bool) {
+        self.analyses += 1;
+        if metered {
+            let millionths = i128::from(input_tokens) * 123_457 + 7 * 400_000;
+            let micros = (millionths * 1_250_000 + 500_000_000_000) / 1_000_000_000_000;
+            let micros = i64::try_from(micros).unwrap();
+            self.balance_micros -= micros;
+            self.spent_micros += micros;
+        }
+    }
+
+    fn credit(&mut self, cents: i64) {
+        self.balance_micros += cents * 10_000;
+    }
 }
 
 impl<'a> Account<'a> {
     async fn open(app: &'a App) -> Self {
         let service = app.service();
         let tenant = service.create_tenant("Acme").await.unwrap().tenant_id;
-        Self { app, service, random: Random::system().unwrap(), tenant, checkouts: Vec::new() }
+        let expected = Expected { balance_micros: 5_000_000, ..Expected::default() };
+        Self { app, service, random: Random::system().unwrap(), tenant, checkouts: Vec::new(), expected }
     }
 
     async fn happens(&mut self, step: Step) {
@@ -115,6 +143,7 @@ impl<'a> Account<'a> {
                 let batch = batch.map(|number| Uuid::from_u128(u128::from(number)));
                 let line = charge((&self.random, self.tenant), now, input_tokens, model, batch, is_sync);
                 self.charge(&line, metered, true).await;
+                self.expected.analysis(input_tokens, metered);
             }
             Step::LostCharge { input_tokens } => {
                 let line = charge((&self.random, self.tenant), now, input_tokens, "small", None, false);
@@ -123,6 +152,7 @@ impl<'a> Account<'a> {
             Step::Adjust { cents: 0 } => {}
             Step::Adjust { cents } => {
                 self.service.adjust_balance(self.tenant, cents, None).await.unwrap();
+                self.expected.credit(cents);
             }
             Step::Checkout { cents } => {
                 let (id, tenant) = (self.random.id(now), self.tenant);
@@ -151,10 +181,26 @@ impl<'a> Account<'a> {
     async fn charge(&self, line: &AnalysisCharge<'_>, metered: bool, commit: bool) {
         let now = self.app.now();
         let written = self.service.store().write("charge", async |conn: &mut Conn| {
-            ledger::charge(conn, std::slice::from_ref(line), metered, now, 0).await?;
+            let lines = std::slice::from_ref(line);
+            let mut round = conn.round();
+            ledger::count_usage(&mut round, lines, metered, now.date(), 0);
+            round.run(conn).await?;
+            if metered {
+                ledger::charge(conn, lines, now).await?;
+            }
             if commit { Ok(()) } else { Err(store::Error::Address("the process dies here".to_owned())) }
         });
         assert_eq!(written.await.is_ok(), commit);
+    }
+
+    /// What the books come to.
+    async fn found(&self) -> Expected {
+        let read = self.service.store().read("books", async |conn: &mut Conn| {
+            let balance_micros = ledger::balance(conn, self.tenant).await?;
+            let (spent_micros, analyses) = ledger::spent(conn, self.tenant).await?;
+            Ok::<_, store::Error>(Expected { balance_micros, spent_micros, analyses })
+        });
+        read.await.unwrap()
     }
 
     /// The event that a checkout was paid, and its signature.
@@ -210,6 +256,7 @@ async fn any_sequence_leaves_the_books_in_order(stage: &Books) {
                 }
                 // What was cut short may still be on its way back; what is told again is credited once in any case.
                 for (id, cents) in account.checkouts.clone() {
+                    account.expected.credit(cents);
                     for _ in 0..2 {
                         let (body, signature) = payment(id, cents, app.now());
                         account.service.take_payment_event(Some(&signature), body.as_bytes()).await.unwrap();
@@ -220,6 +267,7 @@ async fn any_sequence_leaves_the_books_in_order(stage: &Books) {
                 let paid = account.service.ledger(account.tenant, &topups()).await.unwrap().entries;
                 let credited = paid.iter().filter(|line| line.reason == "topup").count();
                 prop_assert_eq!(credited, account.checkouts.len(), "each was credited, and none twice");
+                prop_assert_eq!(account.found().await, account.expected);
                 Ok(())
             })
         })
@@ -332,6 +380,11 @@ async fn the_audit_finds_what_does_not_agree(app: &App) {
         (
             "UPDATE usage_days SET analyses = analyses - 1 WHERE source = 'sync'",
             "UPDATE usage_days SET analyses = analyses + 1 WHERE source = 'sync'",
+            "analyses of 2026-01-01",
+        ),
+        (
+            "UPDATE usage_days SET analyses = analyses + 1 WHERE source = 'sync'",
+            "UPDATE usage_days SET analyses = analyses - 1 WHERE source = 'sync'",
             "analyses of 2026-01-01",
         ),
         (

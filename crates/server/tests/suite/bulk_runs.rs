@@ -79,6 +79,7 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
         }],
         idempotency: None,
         schedule: None,
+        place: None,
         received_at: now,
         traceparent: None,
     };

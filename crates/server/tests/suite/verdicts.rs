@@ -6,7 +6,8 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::{Backend, Conn, sync_leases};
+use store::sync_leases::{self, Place};
+use store::{Backend, Conn};
 use testkit::Stage as _;
 
 use crate::app::{App, Reply};
@@ -281,7 +282,8 @@ async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtO
         let tenant = store::tenants::all(conn).await?.remove(0).tenant_id;
         let random = Random::seeded(9);
         for _ in 0..2 {
-            assert!(sync_leases::take(conn, tenant, random.id(now), now, until, 2).await?);
+            let place = Place { tenant, lease: random.id(now), now, until, limit: 2 };
+            assert!(sync_leases::take_one(conn, &place).await?);
         }
         Ok::<_, store::Error>(())
     });

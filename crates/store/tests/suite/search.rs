@@ -50,6 +50,7 @@ fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i6
         events: vec![event],
         idempotency: None,
         schedule: None,
+        place: None,
         received_at,
         traceparent: None,
     }

@@ -326,6 +326,33 @@ async fn a_write_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
     panic!("never came to its end");
 }
 
+/// Whoever gets the connection next must not find a transaction on it that nobody began.
+#[test]
+fn a_beginning_cut_short_leaves_no_transaction_open_on_postgres() {
+    play(Backend::Postgres, async |database: &TestDatabase| {
+        let store = accounts(database).await;
+        let mut watcher = PgConnection::connect(database.url()).await.unwrap();
+        for polls in 1..100 {
+            let pay = store.write("cut short", async |conn: &mut Conn| pay_in(conn, FIRST).await);
+            let ended = cut_short(pay, polls).await;
+            balances(&store).await;
+            let closed = async {
+                let open = "SELECT count(*) FROM pg_stat_activity
+                            WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+                while sqlx::query_scalar::<_, i64>(open).fetch_one(&mut watcher).await.unwrap() > 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let closed = tokio::time::timeout(Duration::from_secs(10), closed).await;
+            closed.unwrap_or_else(|_| panic!("cut short after {polls} polls, a transaction stays open"));
+            if ended {
+                return;
+            }
+        }
+        panic!("never came to its end");
+    });
+}
+
 /// The writer's one connection must neither be lost with a caller that left, nor hold a lock for it.
 #[test]
 fn a_write_dropped_while_it_waits_for_the_lock_is_forgotten_on_sqlite() {

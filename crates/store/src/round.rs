@@ -1,0 +1,179 @@
+//! Rounds: statements whose answer nobody needs go to the database together.
+//!
+//! A transaction for one caller costs less by what its statements do than by their number: each is a way to the database
+//! and back. PostgreSQL takes those of a round as parts of one statement, SQLite as one text of several. So the
+//! statements of a round must not see what others of it change.
+
+use sqlx::{Postgres, QueryBuilder, Sqlite};
+
+use crate::{Conn, Result};
+
+/// Rows of a statement that goes with others on SQLite. Texts are prepared as they are, so the sizes of all chunks in a
+/// text multiply: larger chunks go alone, where the way counts for little.
+const FEW: usize = 6;
+
+/// Statements on their way.
+pub enum Round {
+    /// Texts, each of one statement or of several with few rows.
+    Sqlite(SqliteTexts),
+    /// The parts of one statement.
+    Postgres(PostgresParts),
+}
+
+/// Texts for SQLite.
+#[derive(Default)]
+pub struct SqliteTexts {
+    texts: Vec<QueryBuilder<Sqlite>>,
+    /// Whether the last text takes more.
+    is_open: bool,
+}
+
+/// Parts of a statement for PostgreSQL.
+#[derive(Default)]
+pub struct PostgresParts {
+    query: Option<QueryBuilder<Postgres>>,
+    parts: usize,
+    /// What the statement itself does.
+    word: Option<&'static str>,
+}
+
+impl Conn {
+    /// A round for this connection.
+    pub fn round(&self) -> Round {
+        match self {
+            Self::Sqlite(_) => Round::Sqlite(SqliteTexts::default()),
+            Self::Postgres(_) => Round::Postgres(PostgresParts::default()),
+        }
+    }
+}
+
+impl Round {
+    /// Says a word on a channel once the transaction is committed; on SQLite there is nobody to hear it.
+    pub(crate) fn say(&mut self, channel: &'static str) {
+        if let Self::Postgres(parts) = self {
+            parts.word = Some(channel);
+        }
+    }
+
+    /// Sends everything.
+    pub async fn run(self, conn: &mut Conn) -> Result<()> {
+        match (self, conn) {
+            (Self::Sqlite(statements), Conn::Sqlite(held)) => {
+                for mut text in statements.texts {
+                    text.build().execute(held.native()).await?;
+                }
+            }
+            (Self::Postgres(mut parts), Conn::Postgres(held)) => {
+                if let Some(channel) = parts.word {
+                    let query = parts.query.get_or_insert_default();
+                    query.push(" SELECT pg_notify(").push_bind(channel).push(", '')");
+                } else if let Some(query) = &mut parts.query {
+                    query.push(" SELECT 1");
+                }
+                if let Some(mut query) = parts.query {
+                    query.build().execute(held.native()).await?;
+                }
+            }
+            (Self::Sqlite(_), Conn::Postgres(_)) | (Self::Postgres(_), Conn::Sqlite(_)) => {
+                unreachable!("a round is made for the connection that it runs on")
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SqliteTexts {
+    /// Where a statement over so many rows is to be written.
+    pub(crate) fn next(&mut self, rows: usize) -> &mut QueryBuilder<Sqlite> {
+        let joins = self.is_open && rows <= FEW;
+        self.is_open = rows <= FEW;
+        if !joins {
+            self.texts.push(QueryBuilder::default());
+        }
+        let last = self.texts.len() - 1;
+        let text = &mut self.texts[last];
+        if joins {
+            text.push("; ");
+        }
+        text
+    }
+}
+
+impl PostgresParts {
+    /// Where a part is to be written; whoever writes it closes its bracket.
+    pub(crate) fn next(&mut self) -> &mut QueryBuilder<Postgres> {
+        let start = if self.parts == 0 { "WITH " } else { ", " };
+        self.parts += 1;
+        let query = self.query.get_or_insert_default();
+        query.push(start).push(format_args!("part_{} AS (", self.parts));
+        query
+    }
+}
+
+/// Inserts rows with the round:
+/// `insert_later!(round, &rows, "table", [("column", "type on PostgreSQL", |row| row.value), …], "ON CONFLICT …")`.
+macro_rules! insert_later {
+    ($round:expr, $rows:expr, $table:literal, [$(($column:literal, $kind:literal, |$row:ident| $value:expr)),+ $(,)?], $tail:literal $(,)?) => {{
+        const COLUMNS: &[(&str, &str)] = &[$(($column, $kind)),+];
+        let rows = $rows;
+        match &mut *$round {
+            $crate::round::Round::Sqlite(statements) => {
+                for chunk in $crate::bulk::chunks(rows) {
+                    let query = statements.next(chunk.len());
+                    query.push($crate::bulk::columns_text($table, COLUMNS)).push(" ");
+                    query.push_values(chunk, |mut values, row| {
+                        $({ let $row = row; values.push_bind($value); })+
+                    });
+                    query.push(concat!(" ", $tail));
+                }
+            }
+            $crate::round::Round::Postgres(parts) => {
+                if !rows.is_empty() {
+                    let query = parts.next();
+                    query.push($crate::bulk::columns_text($table, COLUMNS)).push(" SELECT * FROM UNNEST(");
+                    let mut arrays = query.separated(", ");
+                    $(
+                        arrays.push_bind(rows.iter().map(|$row| $value).collect::<Vec<_>>());
+                        arrays.push_unseparated(concat!("::", $kind, "[]"));
+                    )+
+                    query.push(concat!(") ", $tail, ")"));
+                }
+            }
+        }
+    }};
+}
+
+/// Runs a statement with the round over rows that it sees as a table called `given`:
+/// `change_later!(round, &rows, [("column", "type on PostgreSQL", |row| row.value), …], "UPDATE … FROM given …")`.
+macro_rules! change_later {
+    ($round:expr, $rows:expr, [$(($column:literal, $kind:literal, |$row:ident| $value:expr)),+ $(,)?], $statement:expr $(,)?) => {{
+        const COLUMNS: &[(&str, &str)] = &[$(($column, $kind)),+];
+        let rows = $rows;
+        match &mut *$round {
+            $crate::round::Round::Sqlite(statements) => {
+                for chunk in $crate::bulk::chunks(rows) {
+                    let query = statements.next(chunk.len());
+                    query.push($crate::bulk::given_text(COLUMNS));
+                    query.push_values(chunk, |mut values, row| {
+                        $({ let $row = row; values.push_bind($value); })+
+                    });
+                    query.push(") ").push($crate::bulk::after_given(&$statement));
+                }
+            }
+            $crate::round::Round::Postgres(parts) => {
+                if !rows.is_empty() {
+                    let query = parts.next();
+                    query.push($crate::bulk::given_text(COLUMNS)).push("SELECT * FROM UNNEST(");
+                    let mut arrays = query.separated(", ");
+                    $(
+                        arrays.push_bind(rows.iter().map(|$row| $value).collect::<Vec<_>>());
+                        arrays.push_unseparated(concat!("::", $kind, "[]"));
+                    )+
+                    query.push(")) ").push(&$statement).push(")");
+                }
+            }
+        }
+    }};
+}
+
+pub(crate) use {change_later, insert_later};
