@@ -28,7 +28,12 @@ pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
     }
     Ok(vec![
         Figure::at_most("start to first answer, existing SQLite database (median)", median(starts), "s", 0.5),
-        Figure::at_most("resident memory when idle, without the model (median)", median(resident), "Mi", 40.0),
+        Figure::at_most(
+            "resident memory when idle, without the model (median)",
+            median(resident),
+            "Mi",
+            40.0,
+        ),
     ])
 }
 

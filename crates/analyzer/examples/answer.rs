@@ -54,7 +54,8 @@ async fn answered(analyzer: Arc<dyn Analyzer>, mut row: Value) -> Result<Value, 
     let criteria = (!row["criteria"].is_null()).then(|| row["criteria"].to_string());
     let question = [Question::parse("question", kind, &row["ask"].to_string(), criteria.as_deref())?];
     let state = row["state"].as_str().unwrap_or_default().to_owned();
-    let findings = analyzer.analyze(Inquiry { is_urgent: false, state: &state, questions: &question }).await?;
+    let findings =
+        analyzer.analyze(Inquiry { is_urgent: false, state: &state, questions: &question }).await?;
     let answer = findings.answers.into_iter().next().ok_or("no answer")??;
     row["probabilities"] = json!(answer.probabilities());
     Ok(row)

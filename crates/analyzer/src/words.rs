@@ -109,7 +109,8 @@ mod tests {
     }
 
     fn shares(state: &str, question: &Question) -> Vec<f64> {
-        let findings = findings(Inquiry { is_urgent: false, state, questions: std::slice::from_ref(question) });
+        let findings =
+            findings(Inquiry { is_urgent: false, state, questions: std::slice::from_ref(question) });
         findings.answers[0].as_ref().unwrap().probabilities().to_vec()
     }
 
@@ -149,9 +150,17 @@ mod tests {
     #[tokio::test]
     async fn says_what_it_is() {
         let questions = [question(SignalType::Noul, "Is it?", None)];
-        let findings = Words.analyze(Inquiry { is_urgent: false, state: "", questions: &questions }).await.unwrap();
+        let findings =
+            Words.analyze(Inquiry { is_urgent: false, state: "", questions: &questions }).await.unwrap();
         assert_eq!((findings.model.as_str(), Words.model()), ("auspex-words", "auspex-words"));
-        assert!(Words.analyze(Inquiry { is_urgent: false, state: "", questions: &[] }).await.unwrap().answers.is_empty());
+        assert!(
+            Words
+                .analyze(Inquiry { is_urgent: false, state: "", questions: &[] })
+                .await
+                .unwrap()
+                .answers
+                .is_empty()
+        );
     }
 
     proptest! {

@@ -53,8 +53,7 @@ impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> Beliefs<K, 
         K: std::borrow::Borrow<Q>,
     {
         let belief = self.known.get(key)?;
-        let holds =
-            belief.asked.era == self.era.load(Ordering::SeqCst) && belief.asked.at.elapsed() < BELIEF;
+        let holds = belief.asked.era == self.era.load(Ordering::SeqCst) && belief.asked.at.elapsed() < BELIEF;
         holds.then_some(belief.value)
     }
 

@@ -210,8 +210,10 @@ impl Service {
         let covered: Vec<Covered<'_>> =
             conclusions().filter_map(|conclusion| covered_job(conclusion, locked, &standings)).collect();
         jobs::clear_covered(round, &covered);
-        let done: Vec<(Held<'_>, i64)> =
-            written.iter().filter_map(|written| Some((held_job(written.conclusion)?, written.version?))).collect();
+        let done: Vec<(Held<'_>, i64)> = written
+            .iter()
+            .filter_map(|written| Some((held_job(written.conclusion)?, written.version?)))
+            .collect();
         jobs::finish(round, &done);
         let new: Vec<NewAnswers<'_>> =
             conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();

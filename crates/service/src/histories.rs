@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use model::compaction::Folded;
 use model::{CompactedState, Dossier, DossierEvent, Question, TenantId, Timestamp, dossier};
+use store::Conn;
 use store::histories::{self, Stretch, Summary, Told};
 use store::signals::{self, Signal};
-use store::Conn;
 use uuid::Uuid;
 
 use crate::{Result, Service, internal};

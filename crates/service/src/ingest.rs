@@ -77,7 +77,9 @@ impl Service {
                 Ok(Ingested::Verdict(Box::new(self.verdict(place, asking).await?)))
             }
             (Recorded::New { .. }, None) => Ok(Ingested::Accepted(self.accepted(object_id, accepted))),
-            (Recorded::Replayed { accepted }, _) => Ok(Ingested::Replayed(self.accepted(object_id, accepted))),
+            (Recorded::Replayed { accepted }, _) => {
+                Ok(Ingested::Replayed(self.accepted(object_id, accepted)))
+            }
             (Recorded::Conflict, _) => Err(Error::new(
                 Kind::Conflict,
                 "a request with this Idempotency-Key that waits for a verdict was made before",

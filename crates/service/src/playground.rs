@@ -80,7 +80,10 @@ impl Service {
             self.store
                 .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
                 .await?;
-            let found = self.inquire(Inquiry { state: &state, questions: &questions, is_urgent: true }).await.map_err(refusal)?;
+            let found = self
+                .inquire(Inquiry { state: &state, questions: &questions, is_urgent: true })
+                .await
+                .map_err(refusal)?;
             let charged = self.conclude_for(place, found, None, None, false).await?;
             let found = &charged.found;
             let answers = found.answers.iter().map(|answer| {

@@ -316,8 +316,15 @@ impl Service {
             bulk_run_id: job.bulk_run_id,
         };
         let about = Some(About { object_id: object_id.to_owned(), read: *read });
-        let conclusion =
-            Conclusion { tenant, found, about, job: Some(held), covers: None, asks_signals: true, place: None };
+        let conclusion = Conclusion {
+            tenant,
+            found,
+            about,
+            job: Some(held),
+            covers: None,
+            asks_signals: true,
+            place: None,
+        };
         let written = self.concluder.hand_over(Arc::new(conclusion)).await?;
         // The place is the analyzer's: the next analysis begins while this one is written with others.
         drop(place);

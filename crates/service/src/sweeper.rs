@@ -7,8 +7,8 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use store::histories::Stretch;
 use store::{
-    Conn, Store, analyses, deliveries, firings, histories, rate_budgets, retention, rules, sessions, sync_leases,
-    tenants, webhooks,
+    Conn, Store, analyses, deliveries, firings, histories, rate_budgets, retention, rules, sessions,
+    sync_leases, tenants, webhooks,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::warn;

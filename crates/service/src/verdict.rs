@@ -228,11 +228,7 @@ impl Placed {
     /// A place that was asked for, if it was given; else the refusal.
     pub(crate) fn of(place: &Place, is_given: bool) -> Result<Self> {
         if is_given {
-            return Ok(Self {
-                tenant: place.tenant,
-                lease: place.lease,
-                given_back: AtomicBool::new(false),
-            });
+            return Ok(Self { tenant: place.tenant, lease: place.lease, given_back: AtomicBool::new(false) });
         }
         count("refused");
         Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))

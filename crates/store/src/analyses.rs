@@ -192,7 +192,12 @@ impl Standings {
     }
 
     /// Whether all that is asked about an object is among these questions.
-    pub fn asks_only(&self, tenant: TenantId, object_id: &str, mut is_among: impl FnMut(Uuid) -> bool) -> bool {
+    pub fn asks_only(
+        &self,
+        tenant: TenantId,
+        object_id: &str,
+        mut is_among: impl FnMut(Uuid) -> bool,
+    ) -> bool {
         let asked = self.0.get(&(tenant, object_id.to_owned()));
         asked.is_none_or(|asked| asked.values().all(|kept| !kept.enabled || is_among(kept.signal_id)))
     }

@@ -57,7 +57,8 @@ const POSTGRES_CONNECTIONS: u32 = 20;
 /// How PostgreSQL plans: by the indexes that every statement was written for. What it knows of a table's size is old after a
 /// bulk load, and a plan that was made while a table was empty is kept: it would read whole tables for a row
 /// (`docs/adr/0010-plans-by-index.md`). Compiling plans takes longer than running any of ours.
-const POSTGRES_PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
+const POSTGRES_PLANS: &str =
+    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 /// How long after its last use a connection to PostgreSQL is believed to be there without asking: to ask costs as much as a
 /// statement.
 const POSTGRES_TRUST: Duration = Duration::from_secs(1);
@@ -92,14 +93,9 @@ impl Database {
             .row_buffer_size(SQLITE_ROWS);
         // A file does not hang up: there is no need to ask whether it is still there.
         let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
-        let writer = pool
-            .clone()
-            .max_connections(1)
-            .connect_with(options.clone())
-            .await?;
-        let readers = pool
-            .max_connections(SQLITE_READERS)
-            .connect_lazy_with(options.pragma("query_only", "true"));
+        let writer = pool.clone().max_connections(1).connect_with(options.clone()).await?;
+        let readers =
+            pool.max_connections(SQLITE_READERS).connect_lazy_with(options.pragma("query_only", "true"));
         Ok(Self::Sqlite { writer, readers })
     }
 

@@ -93,11 +93,7 @@ struct Row {
 
 /// Those of the objects that exist, with the events that are not in their summaries: of each at most `most`. One
 /// statement, so all of it is of one moment.
-pub async fn read(
-    conn: &mut Conn,
-    wanted: &[Wanted<'_>],
-    most: i64,
-) -> Result<HashMap<ObjectKey, Told>> {
+pub async fn read(conn: &mut Conn, wanted: &[Wanted<'_>], most: i64) -> Result<HashMap<ObjectKey, Told>> {
     let rows = with_rows!(
         Row;
         conn,

@@ -281,10 +281,11 @@ pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<Option
              ORDER BY jobs.tenant_id, jobs.object_id {lock}"
         ),
     );
-    let held: HashMap<(TenantId, String, Uuid), i64> =
-        held.into_iter().map(|(tenant, object_id, token, version)| ((tenant, object_id, token), version)).collect();
-    let version =
-        |job: &Held<'_>| held.get(&(job.tenant, job.object_id.to_owned(), job.token)).copied();
+    let held: HashMap<(TenantId, String, Uuid), i64> = held
+        .into_iter()
+        .map(|(tenant, object_id, token, version)| ((tenant, object_id, token), version))
+        .collect();
+    let version = |job: &Held<'_>| held.get(&(job.tenant, job.object_id.to_owned(), job.token)).copied();
     Ok(jobs.iter().map(version).collect())
 }
 

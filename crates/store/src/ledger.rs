@@ -178,11 +178,7 @@ struct Line<'a> {
 }
 
 /// Takes charges out of the balances and writes their lines. Returns the balances that changed.
-pub async fn charge(
-    conn: &mut Conn,
-    charges: &[AnalysisCharge<'_>],
-    now: Timestamp,
-) -> Result<Vec<Charged>> {
+pub async fn charge(conn: &mut Conn, charges: &[AnalysisCharge<'_>], now: Timestamp) -> Result<Vec<Charged>> {
     // The balances come last and are held until the commit: whoever else pays for this tenant waits no longer than that.
     let charged = take_from_balances(conn, charges).await?;
     let mut accounts: BTreeMap<TenantId, Account> = charged
@@ -392,13 +388,7 @@ struct Used {
 }
 
 /// Counts usage with the round; `metered` is false where nothing is billed.
-pub fn count_usage(
-    round: &mut Round,
-    charges: &[AnalysisCharge<'_>],
-    metered: bool,
-    day: Date,
-    shard: i64,
-) {
+pub fn count_usage(round: &mut Round, charges: &[AnalysisCharge<'_>], metered: bool, day: Date, shard: i64) {
     let mut used: BTreeMap<(TenantId, &str, &str), Used> = BTreeMap::new();
     let mut answered: BTreeMap<(TenantId, &str), i64> = BTreeMap::new();
     for charge in charges {

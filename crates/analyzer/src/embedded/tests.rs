@@ -238,8 +238,16 @@ fn cost() {
 async fn answers_under_its_name() {
     let embedded = Embedded::new().unwrap();
     let questions = [question(SignalType::Noul, &serde_json::json!("Is it?"), &Value::Null)];
-    let findings = embedded.analyze(Inquiry { is_urgent: false, state: "It is.", questions: &questions }).await.unwrap();
+    let findings =
+        embedded.analyze(Inquiry { is_urgent: false, state: "It is.", questions: &questions }).await.unwrap();
     assert_eq!((findings.model.as_str(), embedded.model()), ("auspex-1.0", "auspex-1.0"));
     assert!(findings.input_tokens > 4 && findings.output_tokens == 0);
-    assert!(embedded.analyze(Inquiry { is_urgent: false, state: "", questions: &[] }).await.unwrap().answers.is_empty());
+    assert!(
+        embedded
+            .analyze(Inquiry { is_urgent: false, state: "", questions: &[] })
+            .await
+            .unwrap()
+            .answers
+            .is_empty()
+    );
 }

@@ -163,7 +163,8 @@ async fn a_path_and_a_query_of_the_address_are_kept() {
 async fn nothing_asked_is_nothing_sent() {
     let server = Scripted::start(|_| Reply::Silence).await;
     for analyzer in analyzers(&endpoint(&server.url)) {
-        let findings = analyzer.analyze(Inquiry { is_urgent: false, state: STATE, questions: &[] }).await.unwrap();
+        let findings =
+            analyzer.analyze(Inquiry { is_urgent: false, state: STATE, questions: &[] }).await.unwrap();
         assert_eq!((findings.answers.len(), findings.input_tokens, findings.model.as_str()), (0, 0, MODEL));
     }
     assert_eq!(server.count(), 0);

@@ -194,7 +194,8 @@ async fn a_real_server_says_what_is_wrong() {
     assert!(cause.contains("501") && cause.contains("not a decision model"), "{cause}");
     let openai = OpenAi::new(endpoint(&llama.url)).unwrap();
     let state = STATE.repeat(1000);
-    let cause = cause_of(openai.analyze(Inquiry { is_urgent: false, state: &state, questions: &questions() }).await);
+    let cause =
+        cause_of(openai.analyze(Inquiry { is_urgent: false, state: &state, questions: &questions() }).await);
     assert!(cause.contains("400 Bad Request") && cause.contains("context"), "{cause}");
     ask(&openai, &questions()).await.unwrap();
 }
