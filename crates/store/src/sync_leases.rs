@@ -31,15 +31,25 @@ pub(crate) async fn take(conn: &mut Conn, round: &mut Round, wanted: &[&Place]) 
         wanted.iter().map(|place| (place.tenant, place.now)).collect();
     let moments: Vec<(TenantId, Timestamp)> = moments.into_iter().collect();
     lock(conn, &moments).await?;
-    let taken = with_rows!(
-        (TenantId, i64);
+    let found = with_rows!(
+        (TenantId, i64, i64);
         conn,
         &moments,
         [("tenant_id", "uuid", |row| row.0), ("moment", "timestamptz", |row| row.1)],
-        "SELECT tenant_id, count(*) FROM given JOIN sync_leases USING (tenant_id) WHERE expires_at > moment
-         GROUP BY tenant_id",
+        "SELECT tenant_id, count(*), sum(CASE WHEN expires_at > moment THEN 0 ELSE 1 END)
+         FROM given JOIN sync_leases USING (tenant_id) GROUP BY tenant_id",
     );
-    let mut taken: BTreeMap<TenantId, i64> = taken.into_iter().collect();
+    if found.iter().any(|(_, _, expired)| *expired > 0) {
+        change_later!(
+            round,
+            &moments,
+            [("tenant_id", "uuid", |row| row.0), ("moment", "timestamptz", |row| row.1)],
+            "DELETE FROM sync_leases WHERE (tenant_id, lease_id) IN
+                 (SELECT tenant_id, lease_id FROM given JOIN sync_leases USING (tenant_id) WHERE expires_at <= moment)",
+        );
+    }
+    let mut taken: BTreeMap<TenantId, i64> =
+        found.into_iter().map(|(tenant, all, expired)| (tenant, all - expired)).collect();
     let mut placed: Vec<&Place> = Vec::new();
     for place in wanted {
         let taken = taken.entry(place.tenant).or_default();
