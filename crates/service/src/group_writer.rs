@@ -180,15 +180,15 @@ mod tests {
         }
         let stop = CancellationToken::new();
         let running = tokio::spawn(queue.run(Numbers { groups: Arc::clone(&groups) }, stop.clone()));
+        let mut outcomes = Vec::new();
+        for answer in answers {
+            outcomes.push(answer.await.map_err(|error| error.kind()));
+        }
         // Whatever they were, the writer is still there for the next.
         assert_eq!(writer.write(1).await.unwrap(), 2);
         stop.cancel();
         running.await.unwrap();
         assert_eq!(writer.write(1).await.unwrap_err().kind(), Kind::NotReady, "it has stopped");
-        let mut outcomes = Vec::new();
-        for answer in answers {
-            outcomes.push(answer.await.map_err(|error| error.kind()));
-        }
         let mut groups = Arc::into_inner(groups).unwrap().into_inner().unwrap();
         assert_eq!(groups.pop(), Some(vec![1]));
         (outcomes, groups)
