@@ -33,26 +33,11 @@ def squeeze(x, levels=255):
     return x + (rounded - x).detach()
 
 
-APART = 8
-
-
 class Linear(nn.Linear):
-    """A product whose inputs are rounded to bytes once `squeezed` is set.
-
-    The norm before a product makes a few columns far larger than the others; they would take up the bytes of all. So these
-    columns, which its weights tell, are left as they are.
-    """
-
     squeezed = False
 
-    def forward(self, x, norm=None):
-        if not Linear.squeezed:
-            return super().forward(x)
-        exact = torch.zeros_like(x)
-        if norm is not None:
-            apart = (3 * norm.weight.detach().abs() + norm.bias.detach().abs()).topk(APART).indices
-            exact[..., apart] = x[..., apart]
-        return super().forward((squeeze((x - exact).float()) + exact).to(x.dtype))
+    def forward(self, x):
+        return super().forward(squeeze(x.float()).to(x.dtype) if Linear.squeezed else x)
 
 
 class Layer(nn.Module):
@@ -63,16 +48,14 @@ class Layer(nn.Module):
         self.up, self.down = Linear(width, inner), Linear(inner, width)
         self.norm_attention, self.norm_output = (nn.LayerNorm(width, epsilon) for _ in range(2))
 
-    def forward(self, x, bias, norm):
-        """`norm` is the one that x comes from."""
+    def forward(self, x, bias):
         batch, length, width = x.shape
         split = lambda y: y.view(batch, length, self.heads, -1).transpose(1, 2)
         drop = self.dropout if self.training else 0.0
-        query, key, value = (split(part(x, norm)) for part in (self.query, self.key, self.value))
-        mixed = F.scaled_dot_product_attention(query, key, value, bias, drop)
+        mixed = F.scaled_dot_product_attention(split(self.query(x)), split(self.key(x)), split(self.value(x)), bias, drop)
         mixed = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         x = self.norm_attention(x + F.dropout(mixed, drop))
-        return self.norm_output(x + F.dropout(self.down(F.gelu(self.up(x, self.norm_attention))), drop))
+        return self.norm_output(x + F.dropout(self.down(F.gelu(self.up(x))), drop))
 
 
 class Decider(nn.Module):
@@ -109,27 +92,25 @@ class Decider(nn.Module):
         bias = torch.stack([column.to(dtype)[near] for column in self.relative.weight.t()], 1)
         return torch.where(seen[:, None], bias, torch.finfo(dtype).min / 2)
 
-    def read(self, x, bias):
-        norm = self.norm
-        for layer in self.layers:
-            x, norm = layer(x, bias, norm), layer.norm_output
-        return x
-
     def forward(self, ids, position, node, family, sees, of, places):
         """A row of logits for each question: `of` says whose tree it is in, `places` where its options start, -1 for none."""
         dtype = torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else torch.float32
         with torch.no_grad():
             bias = self.bias(position, node, family, sees, dtype)
         x = self.norm(self.word(ids) + self.position(position))
-        x = self.read(F.dropout(x, self.dropout if self.training else 0.0), bias)
+        x = F.dropout(x, self.dropout if self.training else 0.0)
+        for layer in self.layers:
+            x = layer(x, bias)
         picked = x[of[:, None], places.clamp(min=0)]
-        logits = self.logit(torch.tanh(self.head(picked, self.layers[-1].norm_output))).squeeze(-1).float()
+        logits = self.logit(torch.tanh(self.head(picked))).squeeze(-1).float()
         return logits.masked_fill(places < 0, -1e4)
 
     def embedded(self, ids, position, node, family, sees):
         """The mean of the first node's tokens, as the base model embeds a sentence."""
         bias = self.bias(position, node, family, sees, torch.float32)
-        x = self.read(self.norm(self.word(ids) + self.position(position)), bias)
+        x = self.norm(self.word(ids) + self.position(position))
+        for layer in self.layers:
+            x = layer(x, bias)
         first = (node == 0).float()[:, :, None]
         return F.normalize((x * first).sum(1) / first.sum(1), dim=-1)
 

@@ -1,6 +1,7 @@
 //! Answers the questions of a file with an analyzer: `answer QUESTIONS [openai|anthropic|systemone URL MODEL [KEY]]`.
 //!
 //! A question is a line of JSON with kind, state, ask and criteria; the answer is the same line with its probabilities.
+//! Questions about one state that follow each other are asked together, as the service does.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use futures_util::{StreamExt as _, stream};
 use model::Question;
 use serde_json::{Value, json};
 
-/// Questions under way at once.
+/// States that are asked about at once.
 const CONCURRENCY: usize = 8;
 
 #[tokio::main]
@@ -21,12 +22,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let analyzer = analyzer(&arguments[1..])?;
     let text = std::fs::read_to_string(path)?;
     let rows = text.lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>()?;
+    let states = rows.chunk_by(|one, next| one["state"] == next["state"]).map(<[Value]>::to_vec);
     let mut answers =
-        stream::iter(rows).map(|row| answered(Arc::clone(&analyzer), row)).buffered(CONCURRENCY);
-    while let Some(row) = answers.next().await {
-        #[expect(clippy::print_stdout, reason = "this is what it is for")]
-        {
-            println!("{}", row?);
+        stream::iter(states).map(|rows| answered(Arc::clone(&analyzer), rows)).buffered(CONCURRENCY);
+    while let Some(rows) = answers.next().await {
+        for row in rows? {
+            #[expect(clippy::print_stdout, reason = "this is what it is for")]
+            {
+                println!("{row}");
+            }
         }
     }
     Ok(())
@@ -49,14 +53,19 @@ fn analyzer(arguments: &[String]) -> Result<Arc<dyn Analyzer>, Box<dyn Error>> {
     })
 }
 
-async fn answered(analyzer: Arc<dyn Analyzer>, mut row: Value) -> Result<Value, Box<dyn Error>> {
+async fn answered(analyzer: Arc<dyn Analyzer>, mut rows: Vec<Value>) -> Result<Vec<Value>, Box<dyn Error>> {
+    let questions = rows.iter().map(question).collect::<Result<Vec<_>, _>>()?;
+    let state = rows[0]["state"].as_str().unwrap_or_default().to_owned();
+    let findings =
+        analyzer.analyze(Inquiry { is_urgent: false, state: &state, questions: &questions }).await?;
+    for (row, answer) in rows.iter_mut().zip(findings.answers) {
+        row["probabilities"] = json!(answer?.probabilities());
+    }
+    Ok(rows)
+}
+
+fn question(row: &Value) -> Result<Question, Box<dyn Error>> {
     let kind = row["kind"].as_str().unwrap_or_default().parse()?;
     let criteria = (!row["criteria"].is_null()).then(|| row["criteria"].to_string());
-    let question = [Question::parse("question", kind, &row["ask"].to_string(), criteria.as_deref())?];
-    let state = row["state"].as_str().unwrap_or_default().to_owned();
-    let findings =
-        analyzer.analyze(Inquiry { is_urgent: false, state: &state, questions: &question }).await?;
-    let answer = findings.answers.into_iter().next().ok_or("no answer")??;
-    row["probabilities"] = json!(answer.probabilities());
-    Ok(row)
+    Ok(Question::parse("question", kind, &row["ask"].to_string(), criteria.as_deref())?)
 }
