@@ -179,15 +179,18 @@ mod tests {
             answers.push(writer.hand_over(*piece).await.unwrap());
         }
         let stop = CancellationToken::new();
-        let running = tokio::spawn(queue.run(Numbers { groups: Arc::clone(&groups) }, stop.clone()));
-        let mut outcomes = Vec::new();
-        for answer in answers {
-            outcomes.push(answer.await.map_err(|error| error.kind()));
-        }
-        // Whatever they were, the writer is still there for the next.
-        assert_eq!(writer.write(1).await.unwrap(), 2);
-        stop.cancel();
-        running.await.unwrap();
+        let running = queue.run(Numbers { groups: Arc::clone(&groups) }, stop.clone());
+        let calling = async {
+            let mut outcomes = Vec::new();
+            for answer in answers {
+                outcomes.push(answer.await.map_err(|error| error.kind()));
+            }
+            // Whatever they were, the writer is still there for the next.
+            assert_eq!(writer.write(1).await.unwrap(), 2);
+            stop.cancel();
+            outcomes
+        };
+        let ((), outcomes) = tokio::join!(running, calling);
         assert_eq!(writer.write(1).await.unwrap_err().kind(), Kind::NotReady, "it has stopped");
         let mut groups = Arc::into_inner(groups).unwrap().into_inner().unwrap();
         assert_eq!(groups.pop(), Some(vec![1]));

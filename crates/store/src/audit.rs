@@ -126,13 +126,13 @@ pub struct DayTotals {
     pub output_tokens: i64,
 }
 
-type DayRow = (i64, String, i64, Option<i64>, i64, i64, i64);
+type DayRow<D> = (D, String, i64, Option<i64>, i64, i64, i64);
 
-fn day_totals(rows: Vec<DayRow>) -> Vec<((Date, String), DayTotals)> {
+fn day_totals<D>(rows: Vec<DayRow<D>>, date: impl Fn(D) -> Date) -> Vec<((Date, String), DayTotals)> {
     let totals = rows.into_iter().map(|row| {
         let (day, model, analyses, unbilled, spend_micros, input_tokens, output_tokens) = row;
         let totals = DayTotals { analyses, unbilled, spend_micros, input_tokens, output_tokens };
-        ((Date::from_days(day), model), totals)
+        ((date(day), model), totals)
     });
     totals.collect()
 }
@@ -149,12 +149,12 @@ pub async fn days_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((D
              CAST(sum(output_tokens) AS bigint)
          FROM ledger_entries WHERE tenant_id = $1 AND reason = 'analysis' GROUP BY 1, 2"
     );
-    Ok(day_totals(fetch_all!(conn, AssertSqlSafe(statement), tenant)?))
+    Ok(day_totals(fetch_all!(conn, AssertSqlSafe(statement), tenant)?, Date::from_days))
 }
 
 /// What was used on each day with each model, as it is kept.
 pub async fn days_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((Date, String), DayTotals)>> {
-    let rows: Vec<(Date, String, i64, Option<i64>, i64, i64, i64)> = fetch_all!(
+    let rows: Vec<DayRow<Date>> = fetch_all!(
         conn,
         "SELECT day, model, CAST(sum(analyses) AS bigint),
              CASE WHEN count(*) = count(unbilled) THEN CAST(sum(unbilled) AS bigint) END,
@@ -163,10 +163,7 @@ pub async fn days_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((Date, 
          FROM usage_days WHERE tenant_id = $1 GROUP BY day, model",
         tenant
     )?;
-    let rows = rows.into_iter().map(|(day, model, analyses, unbilled, spend, input, output)| {
-        (day.days(), model, analyses, unbilled, spend, input, output)
-    });
-    Ok(day_totals(rows.collect()))
+    Ok(day_totals(rows, |day| day))
 }
 
 /// Days on which a signal was answered more often than anything was analyzed: day, signal, answered, analyzed.
