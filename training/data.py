@@ -82,9 +82,10 @@ class Batches(torch.utils.data.IterableDataset):
 
     def group(self, group):
         """A line with its variants: a few of its questions, the same for all of them, so that pairs stay pairs."""
-        every = list(dict.fromkeys(json.dumps([q["ask"], q.get("criteria")]) for _, _, asked in group for q, _ in asked))
+        named = [(kind, events, [(json.dumps([one[0]["ask"], one[0].get("criteria")]), one) for one in asked]) for kind, events, asked in group]
+        every = list(dict.fromkeys(name for _, _, asked in named for name, _ in asked))
         some = set(self.random.sample(every, min(len(every), self.random.randint(4, 6))))
-        chosen = [(kind, events, [one for one in asked if json.dumps([one[0]["ask"], one[0].get("criteria")]) in some]) for kind, events, asked in group]
+        chosen = [(kind, events, [one for name, one in asked if name in some]) for kind, events, asked in named]
         return [self.history(*one) for one in chosen if one[2]]
 
     def history(self, object_type, events, asked):

@@ -170,9 +170,8 @@ def questions(out, public_folder=None):
     """What is asked in an evaluation, as lines of task, kind, state, ask, criteria and shares, with the cosines that are known."""
     from text_rendering import render
 
-    known = HERE / "fixtures/cosines.jsonl"
-    cosines = {row["key"]: row["cosine"] for row in read(known)} if known.exists() else {}
-    rows = [row | ({"cosine": cosines[key(row)]} if key(row) in cosines else {}) for row in held_out()]
+    cosines = {row.pop("key"): row for row in read(HERE / "fixtures/cosines.jsonl")}
+    rows = [row | cosines.get(key(row), {}) for row in held_out()]
     if public_folder:
         import public
 
