@@ -12,6 +12,7 @@ from torch import nn
 MAGIC = b"AUSPEX1\n"
 FAR = 15  # The bucket of what stands far to the left: how a question sees the state.
 GROUP = 32
+HIGHEST = 63  # Of a weight as a byte: two products with inputs of eight bits then fit in sixteen, which is where processors add them.
 
 
 def bucket(distance, buckets=32, furthest=128):
@@ -33,11 +34,21 @@ def squeeze(x, levels=255):
     return x + (rounded - x).detach()
 
 
+def rounded_rows(weight):
+    """What `rows_of_bytes` makes of a matrix. The gradient passes."""
+    scale = weight.detach().abs().amax(-1, keepdim=True) / HIGHEST + 1e-12
+    return weight + (torch.round(weight / scale) * scale - weight).detach()
+
+
 class Linear(nn.Linear):
     squeezed = False
 
     def forward(self, x):
-        return super().forward(squeeze(x.float()).to(x.dtype) if Linear.squeezed else x)
+        if not Linear.squeezed:
+            return super().forward(x)
+        # Out of a file they are rounded already.
+        weight = rounded_rows(self.weight) if self.training else self.weight
+        return F.linear(squeeze(x.float()).to(x.dtype), weight, self.bias)
 
 
 class Layer(nn.Module):
@@ -116,8 +127,8 @@ class Decider(nn.Module):
 
 
 def rows_of_bytes(matrix):
-    scale = np.abs(matrix).max(1) / 127 + 1e-12
-    return scale.astype("<f4"), np.clip(np.round(matrix / scale[:, None]), -127, 127).astype(np.int8)
+    scale = np.abs(matrix).max(1) / HIGHEST + 1e-12
+    return scale.astype("<f4"), np.clip(np.round(matrix / scale[:, None]), -HIGHEST, HIGHEST).astype(np.int8)
 
 
 def groups_of_nibbles(matrix):

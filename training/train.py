@@ -35,6 +35,7 @@ def arguments():
     parser.add_argument("--squeeze-from", type=float, default=0.7, help="the share of the run after which inputs are rounded to bytes")
     parser.add_argument("--share", type=int, default=1, help="public batches for each batch of histories")
     parser.add_argument("--floor", type=float, default=0.0, help="the share of the rate that is left at the end")
+    parser.add_argument("--compile", action="store_true", help="compile the layers, and round inputs and weights from the start")
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=1500, help="rows of a held-out public set")
@@ -110,6 +111,11 @@ def main():
     model = Decider(config, options.dropout)
     model.load_state_dict(tensors)
     model.to(device).train()
+    if options.compile:
+        # One layer's code serves all of them. It is compiled once, so inputs are rounded from the start or never.
+        options.squeeze_from = 0
+        for layer in model.layers:
+            layer.compile(dynamic=True)
 
     folders, _ = data.folders(options.histories, options.held_out.split(","))
     groups = data.read_histories(folders)
@@ -131,7 +137,7 @@ def main():
             break
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
-        Linear.squeezed = progress > options.squeeze_from
+        Linear.squeezed = progress >= options.squeeze_from
         for turn in range(1 + options.share if sets else 1):
             asking = time.time()
             batch = next(loader)
@@ -151,7 +157,7 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         step += 1
-        if step % 200 == 0:
+        if step % 200 == 0 or step in (5, 25, 100):
             print(f"step {step} {progress:.2f} {time.time() - started:.0f}s waited {waited:.0f}s questions {seen} loss histories {sums[0] / max(sums[1], 1):.4f} public {sums[2] / max(sums[3], 1):.4f}", flush=True)
             sums = [0.0, 0, 0.0, 0]
     print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
@@ -160,7 +166,9 @@ def main():
     config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
     save(out / "weights.bin", config, {name: tensor for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8")
     # Judged as it is shipped: with the weights as bytes, and the inputs of every product as bytes.
+    model = Decider(config)
     model.load_state_dict(load(out / "weights.bin")[1])
+    model.to(device)
     Linear.squeezed = True
     found = answers(model, examples, batches, device)
     with open(out / "answers.jsonl", "w") as file:

@@ -24,6 +24,11 @@ const BUCKETS: usize = 32;
 /// The bucket of what stands far to the left: how an option sees the state.
 const FAR: usize = 15;
 const PLACES: usize = 512;
+/// The highest byte of an input.
+const HIGHEST_INPUT: f32 = 255.0;
+/// And of a weight. Some processors add two products in sixteen bits and would cut off what does not fit; with these it
+/// does, so that every processor gets the same sums.
+const HIGHEST_WEIGHT: u8 = 63;
 
 /// A product of eight bits: weights with a scale a column, inputs with a scale and a zero a row.
 struct Linear {
@@ -63,8 +68,6 @@ pub(super) struct Network {
     logit_bias: f32,
     width: usize,
     epsilon: f32,
-    /// The largest byte of an input. Older processors overflow with eight bits, so they get seven.
-    levels: f32,
 }
 
 /// Which rows are chunks of the state, and which are options.
@@ -118,7 +121,6 @@ impl Network {
             logit_bias: weights.floats("logit.bias")?.iter().sum(),
             width: weights.number("width")?,
             epsilon,
-            levels: if bytes.may_saturate() { 127.0 } else { 255.0 },
         })
     }
 
@@ -165,7 +167,7 @@ impl Network {
             .flat_map(|option| &x[option.start * self.width..][..self.width])
             .copied()
             .collect();
-        let hidden = self.product(&self.head, &first);
+        let hidden = self.head.product(&first);
         let logit = |hidden: &[f32]| {
             hidden.iter().zip(&self.logit).map(|(value, weight)| value.tanh() * weight).sum::<f32>()
                 + self.logit_bias
@@ -177,7 +179,7 @@ impl Network {
         let block = BLOCK_ROWS * self.width;
         let mut mixed = vec![0.0; x.len() * 3];
         mixed.par_chunks_mut(block * 3).zip(x.par_chunks(block)).for_each(|(mixed, x)| {
-            mixed.copy_from_slice(&self.product(&layer.attention, x));
+            mixed.copy_from_slice(&layer.attention.product(x));
         });
         let heads: Vec<Vec<f32>> =
             (0..self.distances.len()).into_par_iter().map(|head| self.attend(head, &mixed, layout)).collect();
@@ -191,11 +193,11 @@ impl Network {
                     seen.copy_from_slice(&head[row * size..][..size]);
                 }
             }
-            add(x, &self.product(&layer.output, &seen));
+            add(x, &layer.output.product(&seen));
             layer.norm_attention.apply(x, self.epsilon);
-            let mut inner = self.product(&layer.up, x);
+            let mut inner = layer.up.product(x);
             Gelu {}.map_mut(&mut inner);
-            add(x, &self.product(&layer.down, &inner));
+            add(x, &layer.down.product(&inner));
             layer.norm_output.apply(x, self.epsilon);
         });
     }
@@ -248,43 +250,6 @@ impl Network {
         }
         seen
     }
-
-    fn product(&self, linear: &Linear, x: &[f32]) -> Vec<f32> {
-        let rows = x.len() / linear.inputs;
-        let mut bytes: Vec<u8> = Vec::with_capacity(x.len());
-        let (mut scales, mut zeros) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-        for row in x.chunks_exact(linear.inputs) {
-            let (low, high) = MinMax::new(row).dispatch();
-            let (low, high) = (low.min(0.0), high.max(0.0));
-            let scale = ((high - low) / self.levels).max(1e-8);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
-            let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0) as u8;
-            bytes.extend_init(|spare| {
-                Quantize::new(row, &mut spare[..row.len()], 1.0 / scale, zero).dispatch()
-            });
-            scales.push(scale);
-            zeros.push(i32::from(zero));
-        }
-        let outputs = linear.scales.len();
-        let mut sums = vec![0_i32; rows * outputs];
-        let a = GemmInputA::Unpacked(NdTensorView::from_data([rows, linear.inputs], &bytes[..]));
-        let b = GemmInputB::Packed(&linear.packed);
-        let done = GemmExecutor::<u8, i8, i32>::new().gemm(&mut sums, a, b, GemmOptions::default());
-        done.unwrap_or_else(|error| unreachable!("shapes fit: {error}"));
-        let mut y = Vec::with_capacity(sums.len());
-        for ((sums, scale), zero) in sums.chunks_exact(outputs).zip(scales).zip(zeros) {
-            let columns = sums.iter().zip(&linear.ones).zip(&linear.scales).zip(&linear.bias);
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "the sums are below 2^28, and eight bits went in"
-            )]
-            y.extend(
-                columns
-                    .map(|(((sum, one), column), bias)| (sum - zero * one) as f32 * (scale * column) + bias),
-            );
-        }
-        y
-    }
 }
 
 impl Linear {
@@ -302,10 +267,51 @@ impl Linear {
         if values.len() != inputs * scales.len() || bias.len() != scales.len() {
             return Err(Broken(format!("the shape of {names:?}")));
         }
+        if values.iter().any(|value| value.unsigned_abs() > HIGHEST_WEIGHT) {
+            return Err(Broken(format!("a weight of {names:?} is too large")));
+        }
         let ones =
             values.chunks_exact(inputs).map(|row| row.iter().map(|value| i32::from(*value)).sum()).collect();
         let matrix = NdTensorView::from_data([scales.len(), inputs], &values[..]);
         Ok(Self { packed: bytes.prepack_b(matrix.transposed()), scales, ones, bias, inputs })
+    }
+
+    /// What it makes of the rows of `x`, bias included.
+    fn product(&self, x: &[f32]) -> Vec<f32> {
+        let rows = x.len() / self.inputs;
+        let mut bytes: Vec<u8> = Vec::with_capacity(x.len());
+        let (mut scales, mut zeros) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for row in x.chunks_exact(self.inputs) {
+            let (low, high) = MinMax::new(row).dispatch();
+            let (low, high) = (low.min(0.0), high.max(0.0));
+            let scale = ((high - low) / HIGHEST_INPUT).max(1e-8);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
+            let zero = (-low / scale).round_ties_even().clamp(0.0, HIGHEST_INPUT) as u8;
+            bytes.extend_init(|spare| {
+                Quantize::new(row, &mut spare[..row.len()], 1.0 / scale, zero).dispatch()
+            });
+            scales.push(scale);
+            zeros.push(i32::from(zero));
+        }
+        let outputs = self.scales.len();
+        let mut sums = vec![0_i32; rows * outputs];
+        let a = GemmInputA::Unpacked(NdTensorView::from_data([rows, self.inputs], &bytes[..]));
+        let b = GemmInputB::Packed(&self.packed);
+        let done = GemmExecutor::<u8, i8, i32>::new().gemm(&mut sums, a, b, GemmOptions::default());
+        done.unwrap_or_else(|error| unreachable!("shapes fit: {error}"));
+        let mut y = Vec::with_capacity(sums.len());
+        for ((sums, scale), zero) in sums.chunks_exact(outputs).zip(scales).zip(zeros) {
+            let columns = sums.iter().zip(&self.ones).zip(&self.scales).zip(&self.bias);
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "the sums are below 2^28, and eight bits went in"
+            )]
+            y.extend(
+                columns
+                    .map(|(((sum, one), column), bias)| (sum - zero * one) as f32 * (scale * column) + bias),
+            );
+        }
+        y
     }
 }
 
