@@ -93,7 +93,9 @@ impl Database {
             .row_buffer_size(SQLITE_ROWS);
         // A file does not hang up: there is no need to ask whether it is still there.
         let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
-        let writer = pool.clone().max_connections(1).connect_with(options.clone()).await?;
+        // What a statement that writes must be able to take back is a few hundred pages, of which SQLite would make a file.
+        let writing = options.clone().pragma("temp_store", "MEMORY");
+        let writer = pool.clone().max_connections(1).connect_with(writing).await?;
         let readers =
             pool.max_connections(SQLITE_READERS).connect_lazy_with(options.pragma("query_only", "true"));
         Ok(Self::Sqlite { writer, readers })
