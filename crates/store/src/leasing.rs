@@ -14,7 +14,9 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// The tenant with rows due in a line ($1) whose turn comes after another's ($2), at an instant ($3). From tenant to
-    /// tenant by the index: those whose rows all wait are passed over in one step each, however many those are.
+    /// tenant by the index: those whose rows all wait are passed over in one step each, however many those are. What is due
+    /// is asked for as a value, not by EXISTS: PostgreSQL makes a join of that, which may leave the order of turns, so that one
+    /// tenant comes first every time.
     pub(crate) fn next_tenant(&self) -> String {
         let Self { table, line, .. } = self;
         format!(
@@ -27,7 +29,7 @@ impl Queue {
                  FROM turns WHERE turns.tenant_id IS NOT NULL
              )
              SELECT tenant_id FROM turns
-             WHERE EXISTS (SELECT 1 FROM {table} WHERE {line} = $1 AND {table}.tenant_id = turns.tenant_id AND due_at <= $3)
+             WHERE (SELECT 1 FROM {table} WHERE {line} = $1 AND {table}.tenant_id = turns.tenant_id AND due_at <= $3 LIMIT 1) = 1
              LIMIT 1"
         )
     }

@@ -43,6 +43,7 @@ mod catalogue;
 mod conditions;
 mod deliveries;
 mod hot_paths;
+mod jobs;
 mod migrations;
 mod search;
 mod transactions;
