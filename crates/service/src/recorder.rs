@@ -19,7 +19,7 @@ pub(crate) struct Recorder {
     pub(crate) store: Store,
     pub(crate) random: Random,
     pub(crate) enforcement: Enforcement,
-    /// Rung when analyses were scheduled.
+    /// Rung when analyses were scheduled that would be missed.
     pub(crate) bell: Bell,
     pub(crate) cache: Arc<ObjectCache>,
 }
@@ -60,7 +60,10 @@ impl Group for Recorder {
         for entry in entries {
             self.cache.forget(entry.tenant, &entry.object_id);
         }
-        self.bell.ring();
+        let soonest = entries.iter().filter_map(|entry| Some(entry.schedule?.run_at)).min();
+        if let Some(soonest) = soonest {
+            self.bell.ring_for(soonest);
+        }
         Ok(outcomes)
     }
 }

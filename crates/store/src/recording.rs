@@ -555,7 +555,8 @@ fn schedule(round: &mut Round, entries: &[Entry], fresh: &[usize]) {
     if !due.is_empty() {
         let rows: Vec<_> = due.into_values().collect();
         jobs::schedule_live(round, &rows);
-        round.say(wakeups::JOBS);
+        let soonest = rows.iter().map(|row| row.schedule.run_at.micros()).min();
+        round.say(wakeups::JOBS, soonest.map(|due| due.to_string()).unwrap_or_default());
     }
 }
 

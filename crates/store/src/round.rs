@@ -34,7 +34,7 @@ pub struct PostgresParts {
     query: Option<QueryBuilder<Postgres>>,
     parts: usize,
     /// What the statement itself does.
-    word: Option<&'static str>,
+    word: Option<(&'static str, String)>,
 }
 
 impl Conn {
@@ -49,9 +49,9 @@ impl Conn {
 
 impl Round {
     /// Says a word on a channel once the transaction is committed; on SQLite there is nobody to hear it.
-    pub(crate) fn say(&mut self, channel: &'static str) {
+    pub(crate) fn say(&mut self, channel: &'static str, word: String) {
         if let Self::Postgres(parts) = self {
-            parts.word = Some(channel);
+            parts.word = Some((channel, word));
         }
     }
 
@@ -64,9 +64,9 @@ impl Round {
                 }
             }
             (Self::Postgres(mut parts), Conn::Postgres(held)) => {
-                if let Some(channel) = parts.word {
+                if let Some((channel, word)) = parts.word {
                     let query = parts.query.get_or_insert_default();
-                    query.push(" SELECT pg_notify(").push_bind(channel).push(", '')");
+                    query.push(" SELECT pg_notify(").push_bind(channel).push(", ").push_bind(word).push(")");
                 } else if let Some(query) = &mut parts.query {
                     query.push(" SELECT 1");
                 }
