@@ -18,6 +18,8 @@ const READ_AT_ONCE: i64 = 1_000;
 /// Unread events of an object that is read together with others: those that its dossier shows again, and as many new ones.
 /// One that has more is read on its own.
 const READ_TOGETHER: i64 = 400;
+/// Objects that are read with one statement: what is left of them is small, but their events are in memory until then.
+const OBJECTS_TOGETHER: usize = 16;
 
 /// The questions of a tenant that are asked, ready to be.
 pub(crate) struct Asked {
@@ -189,27 +191,32 @@ impl Service {
     }
 }
 
-/// Reads the histories of objects, folding what does not fit a dossier. One statement: all of it is of one moment.
+/// Reads the histories of objects, folding what does not fit a dossier. That of each is of one moment; those of all are on a
+/// connection whose statements see one.
 pub(crate) async fn read_histories(
     conn: &mut Conn,
     wanted: &[Wanted<'_>],
     asked: Vec<Arc<Asked>>,
 ) -> Result<Vec<Read>> {
-    let keys: Vec<histories::Wanted<'_>> = wanted.iter().map(Wanted::key).collect();
-    let mut told = histories::read(conn, &keys, READ_TOGETHER).await?;
-    let reads = wanted.iter().zip(asked).map(|(wanted, asked)| {
-        let Some(mut told) = told.remove(&(wanted.tenant, wanted.object_id.to_owned())) else {
-            return Read::Gone;
-        };
-        if asked.is_empty() {
-            return Read::NothingAsked;
-        }
-        let Some(mut recent) = told.events.take() else { return Read::Long };
-        let mut folded = told.summary.clone();
-        fold_what_does_not_fit(&mut folded, &mut recent);
-        Read::Ready(Box::new(History::of(told, folded, recent, asked)))
-    });
-    Ok(reads.collect())
+    let mut reads = Vec::with_capacity(wanted.len());
+    let mut asked = asked.into_iter();
+    for wanted in wanted.chunks(OBJECTS_TOGETHER) {
+        let keys: Vec<histories::Wanted<'_>> = wanted.iter().map(Wanted::key).collect();
+        let mut told = histories::read(conn, &keys, READ_TOGETHER).await?;
+        reads.extend(wanted.iter().zip(asked.by_ref()).map(|(wanted, asked)| {
+            let Some(mut told) = told.remove(&(wanted.tenant, wanted.object_id.to_owned())) else {
+                return Read::Gone;
+            };
+            if asked.is_empty() {
+                return Read::NothingAsked;
+            }
+            let Some(mut recent) = told.events.take() else { return Read::Long };
+            let mut folded = told.summary.clone();
+            fold_what_does_not_fit(&mut folded, &mut recent);
+            Read::Ready(Box::new(History::of(told, folded, recent, asked)))
+        }));
+    }
+    Ok(reads)
 }
 
 /// Reads the history of an object that may be long, piece by piece, so that only what fits the dossier is in memory. On a

@@ -21,6 +21,7 @@ mod error;
 mod firings;
 mod gauges;
 mod group_writer;
+mod hands;
 mod histories;
 mod identities;
 mod ingest;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use analyzer::Failure;
 use futures_util::FutureExt as _;
@@ -11,18 +11,20 @@ use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::jobs::{self, Claimed, Held, Lease, Priority};
 use store::{Backend, Conn, Heard, ledger};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 use crate::concluder::{About, Conclusion, HeldJob, Outcome};
+use crate::hands::{Hand, Hands};
 use crate::histories::{History, Read, Wanted, Which, all_asked, read_histories, read_long_history};
 use crate::turns::Turns;
 use crate::{Result, Service};
 
 /// How often the queue is looked at when nothing rings: what other nodes schedule is found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
+/// The same when something is due that others are taking, or adding to.
+const SOON: Duration = Duration::from_millis(50);
 /// How much longer than the analyzer's deadline a job is held.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
 /// Tries of an analysis that fails upstream.
@@ -46,15 +48,17 @@ enum Prospect {
 
 pub(crate) struct Scheduler {
     service: Arc<Service>,
-    places: Arc<Semaphore>,
+    hands: Arc<Hands>,
     /// The tenant that was served last, for each priority.
     turns: HashMap<&'static str, TenantId>,
+    /// Whether more was due than could be taken when it last looked.
+    is_behind: bool,
 }
 
 impl Scheduler {
     pub(crate) fn new(service: Arc<Service>) -> Self {
-        let places = Arc::new(Semaphore::new(usize::from(service.options.workers)));
-        Self { service, places, turns: HashMap::new() }
+        let hands = Hands::new(usize::from(service.options.workers));
+        Self { service, hands, turns: HashMap::new(), is_behind: false }
     }
 
     /// Works until it is told to stop, and then finishes what is in hand.
@@ -72,6 +76,7 @@ impl Scheduler {
         }
         let tasks = TaskTracker::new();
         while !stop.is_cancelled() {
+            self.service.bell.looks();
             let wait = match self.claim_and_start(&tasks).await {
                 Ok(wait) => wait,
                 Err(error) => {
@@ -79,6 +84,7 @@ impl Scheduler {
                     self.service.clock.now() + POLL
                 }
             };
+            self.service.bell.looks_again_at(wait);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.service.bell.rung() => {}
@@ -89,43 +95,56 @@ impl Scheduler {
         tasks.wait().await;
     }
 
-    /// Starts as many due analyses as there are free places; returns when to look again.
+    /// Starts as many due analyses as can be taken in hand; returns when to look again.
     async fn claim_and_start(&mut self, tasks: &TaskTracker) -> Result<Timestamp> {
+        self.hands.gather().await;
         let now = self.service.clock.now();
-        let places = self.places.available_permits();
-        let running = usize::from(self.service.options.workers) - places;
         let (allowed, resume_at) = self.service.allowed(now);
-        let free = places.min(allowed.saturating_sub(running));
+        let free = self.hands.free(allowed);
         if free == 0 {
-            // A place that gets free rings the bell.
+            // What is handed over rings the bell.
             return Ok(resume_at.unwrap_or(now + POLL).min(now + POLL));
         }
-        let due = self.service.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
-        if due.is_none_or(|due| due > now) {
-            return Ok(due.unwrap_or(now + POLL).min(now + POLL));
+        if !self.is_behind {
+            let due =
+                self.service.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
+            if due.is_none_or(|due| due > now) {
+                return Ok(due.unwrap_or(now + POLL).min(now + POLL));
+            }
         }
         let until = now + self.service.options.analyzer_timeout + LEASE_MARGIN;
         let lease = Lease { token: self.service.random.id(now), until };
+        let was_behind = std::mem::replace(&mut self.is_behind, false);
         let claimed = self.claim(now, lease, free).await?;
-        // Some but not all places taken: there may be more. None although some are due: another node is taking them.
-        let look_again = if claimed.is_empty() || claimed.len() == free { now + POLL } else { now };
+        let taken = claimed.len();
+        self.is_behind = taken == free;
         let reads = self.service.read_together(&claimed).await;
         for (job, read) in claimed.into_iter().zip(reads) {
-            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { break };
+            let Some(hand) = self.hands.take() else { break };
             let service = Arc::clone(&self.service);
             tasks.spawn(async move {
-                service.work(&job, lease, read, place).await;
+                service.work(&job, lease, read, hand).await;
                 service.bell.ring();
                 if job.bulk_run_id.is_some() {
                     service.feeder_bell.ring();
                 }
             });
         }
-        Ok(look_again)
+        Ok(match taken {
+            // Nothing although some was due: others are taking it. Without having looked, it is time to look.
+            0 if was_behind => now,
+            0 => now + SOON,
+            // What is handed over rings.
+            _ if self.is_behind => now + POLL,
+            // There may be more.
+            _ => now,
+        })
     }
 
     /// Takes due jobs: live ones first; of each tenant its share, beginning after the one that was served last.
     async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<Claimed>> {
+        // A claim is one transaction, and each tenant is two statements of it.
+        let tenants = usize::from(self.service.options.workers);
         let mut claimed = Vec::new();
         for (name, priority) in [("live", Priority::Live), ("bulk", Priority::Bulk)] {
             let left = free - claimed.len();
@@ -137,9 +156,19 @@ impl Scheduler {
                 .service
                 .store
                 .write("claim_jobs", async |conn: &mut Conn| {
-                    claim_in_turn(conn, priority, after, now, lease, left).await
+                    let turns = Turns::after(after, left.min(tenants));
+                    claim_in_turn(conn, priority, turns, now, lease, left).await
                 })
-                .await?;
+                .await;
+            let taken = match taken {
+                Ok(taken) => taken,
+                // Those that were claimed before are in hand.
+                Err(error) if !claimed.is_empty() => {
+                    error!(%error, name, "cannot claim analyses");
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            };
             if let Some(job) = taken.last() {
                 self.turns.insert(name, job.tenant_id);
             }
@@ -154,12 +183,14 @@ pub(crate) async fn listen(service: Arc<Service>, stop: CancellationToken) {
     let hear = async || -> store::Result<()> {
         let Some(mut listener) = service.store.listen().await? else { return Ok(()) };
         loop {
-            let heard = listener.heard().await?;
-            if heard != Heard::Deliveries {
-                service.bell.ring();
-            }
-            if heard != Heard::Jobs {
-                service.courier_bell.ring();
+            match listener.heard().await? {
+                Heard::Jobs(Some(due)) => service.bell.ring_for(due),
+                Heard::Jobs(None) => service.bell.ring(),
+                Heard::Deliveries => service.courier_bell.ring(),
+                Heard::Perhaps => {
+                    service.bell.ring();
+                    service.courier_bell.ring();
+                }
             }
         }
     };
@@ -175,12 +206,11 @@ pub(crate) async fn listen(service: Arc<Service>, stop: CancellationToken) {
 async fn claim_in_turn(
     conn: &mut Conn,
     priority: Priority,
-    after: Option<TenantId>,
+    mut turns: Turns,
     now: Timestamp,
     lease: Lease,
     free: usize,
 ) -> store::Result<Vec<Claimed>> {
-    let mut turns = Turns::after(after, free);
     while let Some(cursor) = turns.next_after() {
         turns.take(jobs::next_tenant(conn, priority, Some(cursor), now).await?);
     }
@@ -243,12 +273,12 @@ impl Service {
     }
 
     /// Runs one claimed analysis to its end, whatever that is.
-    async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, place: OwnedSemaphorePermit) {
+    async fn work(&self, job: &Claimed, lease: Lease, read: Prospect, hand: Hand) {
         let step = self.traces.resume("analyze", SpanKind::Consumer, job.traceparents.as_deref());
         step.note("auspex.tenant.id", job.tenant_id.0.to_string());
         step.note("auspex.bulk", job.bulk_run_id.is_some());
         step.note("auspex.attempt", job.attempts);
-        let outcome = step.around(self.work_to_the_end(job, lease, read, place)).await;
+        let outcome = step.around(self.work_to_the_end(job, lease, read, hand)).await;
         step.note("auspex.outcome", outcome);
         if matches!(outcome, "failed" | "given_up" | "throttled" | "down" | "error") {
             step.fail(outcome);
@@ -256,15 +286,8 @@ impl Service {
         metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
     }
 
-    async fn work_to_the_end(
-        &self,
-        job: &Claimed,
-        lease: Lease,
-        read: Prospect,
-        place: OwnedSemaphorePermit,
-    ) -> &'static str {
-        let _under_way = self.running.begin(job.tenant_id);
-        let done = AssertUnwindSafe(self.analyze_job(job, lease, read, place)).catch_unwind().await;
+    async fn work_to_the_end(&self, job: &Claimed, lease: Lease, read: Prospect, hand: Hand) -> &'static str {
+        let done = AssertUnwindSafe(self.analyze_job(job, lease, read, hand)).catch_unwind().await;
         let done = match done {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(error)) => {
@@ -285,9 +308,15 @@ impl Service {
         job: &Claimed,
         lease: Lease,
         read: Prospect,
-        place: OwnedSemaphorePermit,
+        hand: Hand,
     ) -> Result<&'static str> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
+        let (place, waited) = hand.place().await;
+        if let Some(outcome) = self.reconsider(job, lease, waited).await? {
+            return Ok(outcome);
+        }
+        let _under_way = self.running.begin(tenant);
+        let begun = Instant::now();
         let read = match read {
             Prospect::Unread => {
                 let mut reads = self.read_claimed(std::slice::from_ref(job)).await?;
@@ -297,16 +326,25 @@ impl Service {
         };
         let mut read = match read {
             Prospect::Ready(read) => read,
-            Prospect::Nothing | Prospect::Unread => return self.put_away(job, lease).await,
+            Prospect::Nothing | Prospect::Unread => {
+                let outcome = self.put_away(job, lease).await;
+                hand.took(begun.elapsed());
+                return outcome;
+            }
             Prospect::Unpaid => {
                 self.set_aside(job, lease).await?;
+                hand.took(begun.elapsed());
                 return Ok("unpaid");
             }
         };
         let found = match self.ask(&read, false).await {
             Ok(found) => found,
-            Err(failure) => return self.postpone(job, lease, failure).await,
+            Err(failure) => {
+                hand.failed();
+                return self.postpone(job, lease, failure).await;
+            }
         };
+        hand.took(begun.elapsed());
         // It has been read: what waits to be written need not hold it.
         read.state = String::new();
         let held = HeldJob {
@@ -328,12 +366,30 @@ impl Service {
         let written = self.concluder.hand_over(Arc::new(conclusion)).await?;
         // The place is the analyzer's: the next analysis begins while this one is written with others.
         drop(place);
+        drop(hand);
         self.bell.ring();
         Ok(match written.await? {
             Outcome::Written => "ok",
             Outcome::Gone => "gone",
             Outcome::Late => "late",
         })
+    }
+
+    /// Puts a job back where the analyzer has asked for patience since it was claimed, or, if it was taken ahead and has waited
+    /// for its place, where another could take it before the analyzer has answered. Returns what came of that.
+    async fn reconsider(&self, job: &Claimed, lease: Lease, waited: bool) -> Result<Option<&'static str>> {
+        let now = self.clock.now();
+        let (allowed, resume_at) = self.allowed(now);
+        let is_cut = waited && allowed < usize::from(self.options.workers);
+        let outcome = if allowed == 0 || is_cut {
+            "throttled"
+        } else if waited && lease.until < now + self.options.analyzer_timeout {
+            "late"
+        } else {
+            return Ok(None);
+        };
+        self.put_back(job, lease, resume_at.unwrap_or(now), false).await?;
+        Ok(Some(outcome))
     }
 
     /// Removes a job for which there is nothing to ask.

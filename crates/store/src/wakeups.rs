@@ -1,6 +1,7 @@
 //! Waking the workers of other processes: a word on one of PostgreSQL's channels, for each commit that schedules
 //! something.
 
+use model::Timestamp;
 use sqlx::postgres::PgListener;
 
 use crate::database::execute;
@@ -15,8 +16,8 @@ pub struct Listener(PgListener);
 /// What was scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Analyses.
-    Jobs,
+    /// Analyses, and when the first of them is due; none: now.
+    Jobs(Option<Timestamp>),
     /// Webhook deliveries.
     Deliveries,
     /// Anything: the connection was lost for a while.
@@ -44,7 +45,7 @@ impl Listener {
         Ok(match self.0.try_recv().await? {
             None => Heard::Perhaps,
             Some(word) if word.channel() == DELIVERIES => Heard::Deliveries,
-            Some(_) => Heard::Jobs,
+            Some(word) => Heard::Jobs(word.payload().parse().ok().map(Timestamp::from_micros)),
         })
     }
 }

@@ -278,6 +278,12 @@ async fn start_server(
     clock: &Clock,
 ) -> Server {
     log_watch::start();
+    let config = config(database, url, settings);
+    Server::start(config, clock.clone(), Random::system().unwrap()).await.expect("the service starts")
+}
+
+/// The usual settings of a service on this database, reached by `url`, and these beside them.
+pub(crate) fn config(database: &TestDatabase, url: &str, settings: &[(&str, &str)]) -> Config {
     let data_dir = database.directory().join("data").display().to_string();
     let usual = [
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
@@ -289,8 +295,7 @@ async fn start_server(
     ];
     let variables =
         usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let config = Config::from_environment(variables).expect("the settings of a test are valid");
-    Server::start(config, clock.clone(), Random::system().unwrap()).await.expect("the service starts")
+    Config::from_environment(variables).expect("the settings of a test are valid")
 }
 
 impl Stage for App {

@@ -7,6 +7,7 @@
 )]
 
 mod admin;
+mod ahead;
 mod app;
 mod billing;
 mod body;

@@ -1,0 +1,114 @@
+//! Analyses that are taken ahead of a quick analyzer, which asks for patience in the middle of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
+use auspex_server::{Server, assemble};
+use model::api::EventType;
+use model::{Distribution, NewEvent, TenantId, Timestamp};
+use service::{Clock, Random};
+use store::recording::{self, Enforcement, Entry, Schedule};
+use store::{Conn, Store};
+use testkit::TestDatabase;
+
+use crate::app::{self, START};
+use crate::scripted_analyzer::{number, until};
+
+testkit::on_both!(patience_holds_for_what_was_taken_ahead);
+
+const OBJECTS: usize = 400;
+/// Inquiries that are answered before it asks for patience.
+const ANSWERED: usize = 200;
+const WORKERS: usize = 4;
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Answers at once, so many times, and then asks for patience until it is calm.
+#[derive(Default)]
+struct Moody {
+    asked: AtomicUsize,
+    is_calm: AtomicBool,
+}
+
+impl Analyzer for Moody {
+    fn model(&self) -> &'static str {
+        "moody"
+    }
+
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+        if asked >= ANSWERED && !self.is_calm.load(Ordering::SeqCst) {
+            return Box::pin(std::future::ready(Err(Failure::Throttled { retry_after: Some(PATIENCE) })));
+        }
+        let even = |candidates: usize| {
+            Distribution::from_weights(&vec![1.0; candidates]).map_err(|_| AnswerError::Incomplete)
+        };
+        let findings = Findings {
+            model: self.model().to_owned(),
+            answers: inquiry.questions.iter().map(|question| even(question.candidates.len())).collect(),
+            input_tokens: 100,
+            output_tokens: 3,
+        };
+        Box::pin(std::future::ready(Ok(findings)))
+    }
+}
+
+async fn patience_holds_for_what_was_taken_ahead(database: &TestDatabase) {
+    let settings = [("AUSPEX_ENFORCEMENT", "grace"), ("AUSPEX_WORKERS", &WORKERS.to_string())];
+    let config = app::config(database, database.url(), &settings);
+    let (clock, hands) = Clock::manual(START);
+    let random = Random::system().unwrap();
+    let service = assemble(&config, clock.clone(), random.clone()).await.unwrap();
+    let tenant = service.create_tenant("Moody").await.unwrap().tenant_id;
+    let store = service.store();
+    queue(store, tenant, START).await;
+    let analyzer = Arc::new(Moody::default());
+    let server = Server::start_with(config, clock, random, Arc::<Moody>::clone(&analyzer)).await.unwrap();
+
+    let in_hand = "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL";
+    until("all that was in hand is put back", async || {
+        analyzer.asked.load(Ordering::SeqCst) > ANSWERED && number(store, in_hand).await == 0
+    })
+    .await;
+    let asked = analyzer.asked.load(Ordering::SeqCst);
+    assert!(asked <= ANSWERED + WORKERS, "it was asked {asked} times");
+
+    analyzer.is_calm.store(true, Ordering::SeqCst);
+    hands.advance(PATIENCE);
+    until("all are analyzed", async || number(store, "SELECT count(*) FROM jobs").await == 0).await;
+    let charges = number(store, "SELECT count(*) FROM ledger_entries WHERE reason = 'analysis'").await;
+    assert_eq!(usize::try_from(charges).unwrap(), OBJECTS, "each once");
+    let again = analyzer.asked.load(Ordering::SeqCst);
+    assert_eq!(again - asked, OBJECTS - ANSWERED, "none is asked in vain");
+    assert!(server.stop().await);
+}
+
+/// Objects with an event each, whose analyses are due.
+async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
+    let entry = |number: usize| Entry {
+        tenant,
+        object_id: format!("user_{number}"),
+        object_type: None,
+        display_name: None,
+        events: vec![NewEvent {
+            kind: EventType::Message,
+            name: None,
+            content: Some("Is it still for sale?".to_owned()),
+            metadata: None,
+            occurred_at: now,
+        }],
+        idempotency: None,
+        schedule: Some(Schedule { run_at: now, deadline_at: now }),
+        place: None,
+        received_at: now,
+        traceparent: None,
+    };
+    let entries: Vec<Entry> = (0..OBJECTS).map(entry).collect();
+    store
+        .write("queue", async |conn: &mut Conn| {
+            recording::record(conn, &entries, Enforcement::Grace, 0).await
+        })
+        .await
+        .unwrap();
+}
