@@ -1,4 +1,4 @@
-//! The concluder: one writer that commits finished analyses whenever it is free, taking all that wait. Everything that
+//! The concluder: writers that commit finished analyses whenever they are free, taking what waits. Everything that
 //! follows from an analysis is written in that one transaction: answers, counts, summary, job, what rules and webhooks
 //! make of it, and the charge.
 
@@ -72,6 +72,8 @@ pub(crate) enum Outcome {
 /// Hands finished analyses to the writers.
 pub(crate) struct Concluder {
     lanes: Vec<GroupWriter<Conclusions>>,
+    /// Those whose callers wait have writers of their own: they do not queue up behind the others.
+    urgent_lanes: Vec<GroupWriter<Conclusions>>,
     traces: Traces,
     hasher: RandomState,
 }
@@ -82,8 +84,10 @@ pub(crate) struct Lanes(Vec<Queue<Conclusions>>);
 impl Concluder {
     pub(crate) fn new(backend: Backend, traces: Traces) -> (Self, Lanes) {
         let lanes = if backend == Backend::Sqlite { 1 } else { POSTGRES_LANES };
-        let (lanes, queues) = (0..lanes).map(|_| GroupWriter::new(QUEUE)).unzip();
-        (Self { lanes, traces, hasher: RandomState::new() }, Lanes(queues))
+        let (lanes, mut queues): (Vec<_>, Vec<_>) = (0..lanes).map(|_| GroupWriter::new(QUEUE)).unzip();
+        let (urgent_lanes, urgent): (Vec<_>, Vec<_>) = lanes.iter().map(|_| GroupWriter::new(QUEUE)).unzip();
+        queues.extend(urgent);
+        (Self { lanes, urgent_lanes, traces, hasher: RandomState::new() }, Lanes(queues))
     }
 
     /// Writes what follows from an analysis, and returns what became of it once that is durable.
@@ -91,14 +95,15 @@ impl Concluder {
         self.hand_over(conclusion).await?.await
     }
 
-    /// Hands an analysis over to its tenant's writer as soon as there is room, and returns what to wait for.
+    /// Hands an analysis over to a writer of its tenant as soon as there is room, and returns what to wait for.
     pub(crate) async fn hand_over(
         &self,
         conclusion: Arc<Conclusion>,
     ) -> Result<impl Future<Output = Result<Outcome>> + use<>> {
         let step = self.traces.part("conclude", SpanKind::Internal);
-        let hash = self.hasher.hash_one(conclusion.tenant) % self.lanes.len() as u64;
-        let lane = &self.lanes[usize::try_from(hash).unwrap_or(0)];
+        let lanes = if conclusion.job.is_none() { &self.urgent_lanes } else { &self.lanes };
+        let hash = self.hasher.hash_one(conclusion.tenant) % lanes.len() as u64;
+        let lane = &lanes[usize::try_from(hash).unwrap_or(0)];
         let written = lane.hand_over(conclusion).await?;
         Ok(async move {
             let written = written.await;
@@ -126,7 +131,8 @@ impl Group for Conclusions {
     type Outcome = Outcome;
     const PIECES: &'static str = "analyses";
     const METER: &'static str = "auspex_concluder_batch_analyses";
-    const MAX: usize = 256;
+    /// A caller who waits may wait for one group of others: this many take some milliseconds.
+    const MAX: usize = 64;
 
     /// An object is in a group once.
     fn fitting(pieces: &[Arc<Conclusion>]) -> usize {

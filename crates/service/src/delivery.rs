@@ -38,6 +38,8 @@ const MAX_FRUITLESS: u32 = 64;
 const MAX_SETTLED: usize = 1_024;
 /// How long outcomes are gathered before they are written down: a round has its price, whatever it writes.
 const GATHER: Duration = Duration::from_millis(10);
+/// Outcomes that are worth a round at once.
+const PLENTY: usize = 256;
 /// A delivery that was taken in hand this often, and each time nobody came to the end of an attempt, may be what ends them:
 /// it is taken alone among its kind, so that others do not fall under suspicion with it.
 const SUSPECT: i64 = 2;
@@ -118,11 +120,13 @@ impl Courier {
                 () = self.service.courier_bell.rung() => {}
                 Some(outcome) = self.outcomes.recv() => {
                     self.unsettled.push(outcome);
-                    // Real time again. The bell ends this: a new delivery does not wait, nor does an empty lane.
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = self.service.courier_bell.rung() => {}
-                        () = tokio::time::sleep(GATHER) => {}
+                    if self.outcomes.len() < PLENTY {
+                        // Real time again. The bell ends this: a new delivery does not wait, nor does an empty lane.
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            () = self.service.courier_bell.rung() => {}
+                            () = tokio::time::sleep(GATHER) => {}
+                        }
                     }
                 }
                 () = wait => {}

@@ -27,18 +27,27 @@ const SLOW_PLACES: usize = PLACES / 4;
 const SICK_PLACES: usize = PLACES / 8;
 /// Requests under way at a time to one receiver that is well.
 const WELL: usize = 8;
+/// To one that is quick and has done well for long, up to this.
+const MOST: usize = 32;
+/// Deliveries in a row that earn it one more of these.
+const EARNS_ONE: usize = 32;
 /// To one that is new.
 const NEW: usize = 2;
 /// To one that fails.
 const SICK: usize = 1;
+/// How many places receivers may take beyond [`WELL`], so that few quick ones with much to do leave enough to others.
+const EXTRA_PLACES: usize = PLACES / 4;
 /// Failures in a row after which a receiver is not well.
 const TOLERATED: i64 = 1;
 /// Deliveries are claimed ahead for about this long. Receivers that take longer for one of them are slow.
 const AHEAD: Duration = Duration::from_millis(250);
 /// The most that one lane holds.
-const MAX_DEPTH: usize = 1_024;
+const MAX_DEPTH: usize = 2_048;
+/// The most that one lane gets at a time. A claim is a transaction for which other writers wait: this many take some tens of
+/// milliseconds, in which a quick receiver takes what is left of its lane.
+const MAX_CLAIM: usize = 512;
 /// The most that all lanes hold.
-const MAX_HELD: usize = 4_096;
+const MAX_HELD: usize = 8_192;
 /// And the most in bytes: what is sent may be small or large.
 const MAX_HELD_BYTES: usize = 64 * 1_024 * 1_024;
 /// How much of that receivers may hold that are not well, and so hold it for long.
@@ -57,8 +66,8 @@ pub(crate) struct Board {
 #[derive(Default)]
 struct Lanes {
     by_endpoint: HashMap<Uuid, Lane>,
-    /// Tasks that still wait for an answer from where an endpoint led before an edit.
-    strays: usize,
+    /// Tasks that send, those included that still wait for an answer from where an endpoint led before an edit.
+    busy: usize,
     /// Lanes made so far.
     made: u64,
 }
@@ -131,7 +140,8 @@ impl Lane {
 
     fn max_senders(&self) -> usize {
         match self.health() {
-            Health::Well | Health::Slow => WELL,
+            Health::Well => (self.earned / EARNS_ONE).clamp(WELL, MOST),
+            Health::Slow => WELL,
             Health::New => NEW,
             Health::Sick => SICK,
         }
@@ -140,10 +150,11 @@ impl Lane {
     /// How much more to claim while its receiver is well.
     fn wanted(&self) -> usize {
         let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
-        let depth =
-            usize::try_from(rounds).unwrap_or(MAX_DEPTH).saturating_mul(WELL).min(self.earned).max(WELL);
+        let rounds = usize::try_from(rounds).unwrap_or(MAX_DEPTH);
+        let depth = rounds.saturating_mul(self.max_senders()).min(self.earned).max(WELL);
+        let missing = depth.saturating_sub(self.held());
         // Half-full is full enough: few large claims cost less than many small ones.
-        if self.held() * 2 > depth { 0 } else { depth - self.held() }
+        if missing < depth.div_ceil(2).min(MAX_CLAIM) { 0 } else { missing.min(MAX_CLAIM) }
     }
 
     fn held(&self) -> usize {
@@ -181,10 +192,9 @@ impl Lanes {
         (lane, back)
     }
 
-    /// Ends a lane; those who send on it are strays.
+    /// Ends a lane; those who send on it are left to it.
     fn close(&mut self, endpoint: Uuid) -> Vec<Parcel> {
         let Some(mut lane) = self.by_endpoint.remove(&endpoint) else { return Vec::new() };
-        self.strays += lane.senders;
         lane.drain()
     }
 
@@ -198,6 +208,8 @@ impl Lanes {
 #[derive(Default)]
 struct Load {
     busy: usize,
+    /// By receivers that have more than the usual number.
+    extra: usize,
     /// By receivers that are slow.
     slow: usize,
     /// By receivers that are new.
@@ -212,15 +224,22 @@ struct Load {
 
 impl Load {
     fn of(lanes: &Lanes) -> Self {
-        let mut load = Self { busy: lanes.strays, ..Self::default() };
+        let mut load = Self { busy: lanes.busy, ..Self::default() };
         for lane in lanes.by_endpoint.values() {
+            load.extra += lane.senders.saturating_sub(WELL);
             load.add(lane, lane.senders, Room { deliveries: lane.held(), bytes: lane.bytes });
         }
         load
     }
 
-    fn add(&mut self, lane: &Lane, senders: usize, room: Room) {
+    /// Counts senders that a lane gets beside those that it has.
+    fn add_to(&mut self, lane: &Lane, senders: usize, room: Room) {
         self.busy += senders;
+        self.extra += (lane.senders + senders).saturating_sub(lane.senders.max(WELL));
+        self.add(lane, senders, room);
+    }
+
+    fn add(&mut self, lane: &Lane, senders: usize, room: Room) {
         self.held += room.deliveries;
         self.bytes += room.bytes;
         match lane.health() {
@@ -254,7 +273,10 @@ impl Load {
 
     /// The tasks that may be started for a lane.
     fn starts(&self, lane: &Lane) -> usize {
-        self.free(lane).min(lane.max_senders().saturating_sub(lane.senders))
+        let most = lane.max_senders();
+        let usual = most.min(WELL).saturating_sub(lane.senders);
+        let extra = most.saturating_sub(lane.senders.max(WELL));
+        self.free(lane).min(usual + extra.min(EXTRA_PLACES.saturating_sub(self.extra)))
     }
 }
 
@@ -280,7 +302,7 @@ impl Board {
             let bytes = load.free_bytes(lane).div_ceil(left);
             let deliveries = wanted.min(MAX_HELD.saturating_sub(load.held).div_ceil(left));
             let room = if bytes == 0 { Room { deliveries: 0, bytes } } else { Room { deliveries, bytes } };
-            load.add(lane, senders.min(room.deliveries), room);
+            load.add_to(lane, senders.min(room.deliveries), room);
             rooms.push(room);
         }
         if lanes.by_endpoint.len() > REMEMBERED {
@@ -306,21 +328,23 @@ impl Board {
         let least = usize::from(lane.senders == 0);
         let starts = load.starts(lane).max(least).min(lane.waiting.len());
         lane.senders += starts;
-        vec![lane.id; starts]
+        let id = lane.id;
+        lanes.busy += starts;
+        vec![id; starts]
     }
 
     /// The next parcel for a task that sends and has just sent so many bytes; none tells it to end.
     pub(super) fn next(&self, id: LaneId, sent: usize) -> Option<Parcel> {
         let mut lanes = self.lanes();
-        let Some(lane) = lanes.get(id) else {
-            lanes.strays = lanes.strays.saturating_sub(1);
-            return None;
-        };
-        lane.bytes = lane.bytes.saturating_sub(sent);
-        let next = if lane.senders > lane.max_senders() { None } else { lane.waiting.pop_front() };
-        if next.is_none() {
-            lane.senders -= 1;
-        }
+        let is_full = lanes.busy >= PLACES;
+        let next = lanes.get(id).and_then(|lane| {
+            lane.bytes = lane.bytes.saturating_sub(sent);
+            let most = if is_full { lane.max_senders().min(WELL) } else { lane.max_senders() };
+            let next = if lane.senders > most { None } else { lane.waiting.pop_front() };
+            lane.senders = lane.senders.saturating_sub(usize::from(next.is_none()));
+            next
+        });
+        lanes.busy = lanes.busy.saturating_sub(usize::from(next.is_none()));
         next
     }
 
@@ -347,10 +371,8 @@ impl Board {
     /// Forgets a task that did not end by itself. Returns what nobody is left to send.
     pub(super) fn abandon(&self, id: LaneId, sent: usize) -> Vec<Parcel> {
         let mut lanes = self.lanes();
-        let Some(lane) = lanes.get(id) else {
-            lanes.strays = lanes.strays.saturating_sub(1);
-            return Vec::new();
-        };
+        lanes.busy = lanes.busy.saturating_sub(1);
+        let Some(lane) = lanes.get(id) else { return Vec::new() };
         lane.senders = lane.senders.saturating_sub(1);
         lane.bytes = lane.bytes.saturating_sub(sent);
         if lane.senders == 0 { lane.drain() } else { Vec::new() }
