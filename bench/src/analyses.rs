@@ -76,12 +76,7 @@ struct Drained {
 /// Makes a backlog, starts a service on it, and follows it for a while; a small one is made again and again.
 async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
-    let url = if target.name == "SQLite" {
-        format!("sqlite:{}", directory.path().join("analyses.db").display())
-    } else {
-        target.url.clone()
-    };
-    let settings = config(&url, directory.path(), &[("AUSPEX_ENFORCEMENT", "grace")])?;
+    let settings = config(&target.url, directory.path(), &[("AUSPEX_ENFORCEMENT", "grace")])?;
     let (clock, random) = (Clock::system(), Random::system()?);
     let service = server::assemble(&settings, clock.clone(), random.clone()).await?;
     let tenant = service.create_tenant("Bench").await?.tenant_id;

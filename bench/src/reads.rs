@@ -11,14 +11,13 @@ use model::Timestamp;
 use model::api::APIKeySecret;
 use server::Server;
 use service::{Clock, Random};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::net::TcpStream;
 
-use crate::Figure;
 use crate::ingest::config;
 use crate::load::read_answer;
 use crate::seed::{Seeded, seed as fill};
 use crate::signing::unbound_token;
+use crate::{Figure, new_database};
 
 /// Objects of the small database.
 const FEW: u64 = 10_000;
@@ -139,7 +138,7 @@ impl Running {
     async fn start(url: Option<&str>, objects: u64) -> Result<Self, Box<dyn Error>> {
         let directory = tempfile::tempdir()?;
         let url = match url {
-            Some(cluster) => new_database(cluster, objects).await?,
+            Some(cluster) => new_database(cluster, &format!("reads_{objects}")).await?,
             None => format!("sqlite:{}", directory.path().join("reads.db").display()),
         };
         let config = config(&url, directory.path(), &[("AUSPEX_ROLE", "api")])?;
@@ -173,14 +172,6 @@ impl Running {
         }
         Ok(took)
     }
-}
-
-async fn new_database(cluster: &str, objects: u64) -> Result<String, Box<dyn Error>> {
-    let mut connection = PgConnection::connect(cluster).await?;
-    let name = format!("reads_{objects}_{}", std::process::id());
-    sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await?;
-    let (base, _) = cluster.rsplit_once('/').ok_or("postgres://host/database")?;
-    Ok(format!("{base}/{name}"))
 }
 
 /// Fills a database and leaves it.
