@@ -15,6 +15,7 @@ mod keys;
 mod metrics;
 mod objects;
 mod openapi;
+mod request_body;
 mod rules;
 mod sign_in;
 mod signals;

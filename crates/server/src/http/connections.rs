@@ -15,6 +15,8 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
+use super::request_body::RequestBody;
+
 /// Connections at a time: far above what a busy service has, far below what would exhaust memory.
 const MAX_CONNECTIONS: usize = 10_000;
 /// How long a client may take to send a request's head, or stay silent between two requests.
@@ -94,7 +96,7 @@ fn serve(
 ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + use<> {
     let handle = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(Peer(peer));
-        router.clone().oneshot(request)
+        router.clone().oneshot(RequestBody::of(request))
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);

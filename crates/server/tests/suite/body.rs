@@ -1,13 +1,16 @@
 //! Bodies that are malformed, too large, or never arrive.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 
 use crate::app::App;
 
 testkit::on_both!(
     malformed_bodies_name_what_is_wrong,
     a_body_over_the_limit_is_refused,
+    a_body_that_nobody_reads_is_taken_to_its_end,
     long_answers_are_compressed
 );
 
@@ -41,6 +44,38 @@ async fn a_body_over_the_limit_is_refused(app: &App) {
     let fitting =
         json!({"tenant_name": "x".repeat(4 * 1024 * 1024 - 100), "email": "a@b.c", "password": "x"});
     app.post("/auth/console/register", &fitting).await.refused(400, "bad_request");
+}
+
+/// A client that reads nothing before it has sent everything still gets its answer, and may ask on.
+async fn a_body_that_nobody_reads_is_taken_to_its_end(app: &App) {
+    let address = app.url("/").replace("http://", "");
+    let address = address.trim_end_matches('/');
+    let mut client = BufReader::new(TcpStream::connect(address).await.unwrap());
+    // The first is refused for its path, the second for its length, which is not read to the end either.
+    for (path, length, status) in [("/nowhere", 3 << 20, 404), ("/auth/console/login", 6 << 20, 413)] {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..length >> 16 {
+            client.write_all(&[b' '; 1 << 16]).await.unwrap();
+        }
+        let mut first = String::new();
+        client.read_line(&mut first).await.unwrap();
+        assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{first}");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            client.read_line(&mut line).await.unwrap();
+            if line == "\r\n" {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut answer = vec![0; length];
+        client.read_exact(&mut answer).await.unwrap();
+        assert!(serde_json::from_slice::<Value>(&answer).unwrap()["error"].is_object(), "{answer:?}");
+    }
 }
 
 async fn long_answers_are_compressed(app: &App) {

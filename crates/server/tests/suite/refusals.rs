@@ -442,11 +442,6 @@ async fn no_body_breaks_anything(app: &App) {
             (Method::POST, &format!("{path}/rotate")),
             (Method::POST, "/auth/token"),
         ] {
-            // It takes no body and answers without reading one. Where that is too long to be on its way already, the
-            // connection ends while it is sent, and the answer may be lost with it.
-            if path.ends_with("/rotate") && body.len() > 1 << 16 {
-                continue;
-            }
             for kind in ["application/json", "text/plain", "\u{e9}"] {
                 let value = HeaderValue::from_str(kind).unwrap();
                 let request =
