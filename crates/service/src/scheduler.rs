@@ -81,7 +81,9 @@ impl Scheduler {
                 Ok(wait) => wait,
                 Err(error) => {
                     error!(cause = error.cause(), "cannot claim analyses: {error}");
-                    self.service.clock.now() + POLL
+                    // Bells that ring meanwhile bring the database no nearer.
+                    stop.run_until_cancelled(tokio::time::sleep(POLL)).await;
+                    continue;
                 }
             };
             self.service.bell.looks_again_at(wait);

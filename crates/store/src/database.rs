@@ -50,8 +50,9 @@ const SQLITE_ROWS: usize = 1_024;
 /// Pages that each connection to SQLite remembers, in KiB as SQLite writes it: the upper levels of every index of a million
 /// objects. Taken as they are read, so an idle process has none.
 const SQLITE_CACHE: &str = "-16384";
-/// How long SQLite waits for another process's lock, such as an `auspex admin` command's.
-const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a caller waits for SQLite: for its one writer, which is there and busy with those who came before, or for another
+/// process's lock, such as an `auspex admin` command's.
+const SQLITE_PATIENCE: Duration = Duration::from_secs(30);
 /// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.
 const POSTGRES_CONNECTIONS: u32 = 20;
 /// How PostgreSQL plans: by the indexes that every statement was written for. What it knows of a table's size is old after a
@@ -62,8 +63,8 @@ const POSTGRES_PLANS: &str =
 /// How long after its last use a connection to PostgreSQL is believed to be there without asking: to ask costs as much as a
 /// statement.
 const POSTGRES_TRUST: Duration = Duration::from_secs(1);
-/// How long a caller waits for a connection before the database counts as unreachable.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a caller waits for a connection to PostgreSQL before it counts as unreachable.
+const POSTGRES_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Database {
     /// Opens the database at `url`; a SQLite file that does not exist is made.
@@ -87,12 +88,12 @@ impl Database {
             // What was answered as recorded is on the disk: a power cut loses nothing.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(SQLITE_BUSY_TIMEOUT)
+            .busy_timeout(SQLITE_PATIENCE)
             .pragma("cache_size", SQLITE_CACHE)
             .statement_cache_capacity(SQLITE_STATEMENTS)
             .row_buffer_size(SQLITE_ROWS);
         // A file does not hang up: there is no need to ask whether it is still there.
-        let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
+        let pool = SqlitePoolOptions::new().acquire_timeout(SQLITE_PATIENCE).test_before_acquire(false);
         // What a statement that writes must be able to take back is a few hundred pages, of which SQLite would make a file.
         let writing = options.clone().pragma("temp_store", "MEMORY");
         let writer = pool.clone().max_connections(1).connect_with(writing).await?;
@@ -107,7 +108,7 @@ impl Database {
             .application_name("auspex");
         let pool = PgPoolOptions::new()
             .max_connections(POSTGRES_CONNECTIONS)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .acquire_timeout(POSTGRES_PATIENCE)
             .test_before_acquire(false)
             .before_acquire(|connection, metadata| {
                 Box::pin(async move {

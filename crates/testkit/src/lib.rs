@@ -6,10 +6,16 @@ mod database;
 mod peers;
 mod proxy;
 
+use std::time::Duration;
+
 pub use database::TestDatabase;
 pub use peers::{GithubPeer, GooglePeer, StripePeer, agree, openapi_complaints, verify_webhooks};
 pub use proxy::Proxy;
 pub use store::Backend;
+
+/// How long a test waits for what must come. Only a failure takes so long; a machine that is shared with others may stand
+/// still for many seconds.
+pub const PATIENCE: Duration = Duration::from_secs(100);
 
 /// What a story plays on: set up on one database, and struck down with checks of its own when the story is over.
 pub trait Stage: Sized {

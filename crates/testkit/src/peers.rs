@@ -4,7 +4,6 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use url::Url;
@@ -223,7 +222,7 @@ fn browser() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
-        .timeout(Duration::from_secs(30))
+        .timeout(crate::PATIENCE)
         .build()
         .unwrap()
 }

@@ -12,7 +12,7 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use service::{Clock, ClockHands, Random, Service};
 use store::{Backend, Pending};
-use testkit::{Stage, TestDatabase};
+use testkit::{PATIENCE, Stage, TestDatabase};
 
 use crate::log_watch;
 use crate::signer::Signer;
@@ -21,8 +21,6 @@ use crate::signer::Signer;
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_767_225_600);
 /// A password that nobody guesses.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
-/// How long the service may take to work off what a story left in its queues.
-const QUEUES_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running service with its database, its clock's hands and a client.
 pub(crate) struct App {
@@ -79,7 +77,7 @@ impl App {
         let (clock, hands) = Clock::manual(start);
         let server = start_server(&database, url, settings, &clock).await;
         let base = format!("http://{}", server.address());
-        let client = Client::builder().timeout(Duration::from_secs(30)).no_proxy().build().unwrap();
+        let client = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
         Self { database, server: Mutex::new(Some(server)), base, clock, hands, client }
     }
 
@@ -261,7 +259,7 @@ impl App {
     /// Waits until no work is left in any queue.
     pub(crate) async fn settle(&self) {
         let store = self.server.lock().unwrap().as_ref().expect("the service runs").store().clone();
-        let settled = tokio::time::timeout(QUEUES_LIMIT, async {
+        let settled = tokio::time::timeout(PATIENCE, async {
             while store.pending().await.expect("the queues can be counted") != Pending::default() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use service::{Random, Service};
 use store::ledger::AnalysisCharge;
 use store::{Conn, Store, checkouts, ledger};
-use testkit::{Backend, Stage};
+use testkit::{Backend, PATIENCE, Stage};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use uuid::Uuid;
@@ -41,7 +41,7 @@ impl Stage for Books {
             ("AUSPEX_STRIPE_SECRET_KEY", "sk_test_0123456789abcdef"),
             ("AUSPEX_STRIPE_WEBHOOK_SECRET", SECRET),
             ("AUSPEX_STRIPE_API_URL", "http://127.0.0.1:9"),
-            ("AUSPEX_SYNC_LIMIT", "64"),
+            ("AUSPEX_SYNC_LIMIT", "32"),
         ];
         Self(App::start(backend, &settings).await)
     }
@@ -288,6 +288,7 @@ fn topups() -> service::LedgerQuery<'static> {
 }
 
 async fn concurrent_charges_and_duplicate_payments_all_count_once(stage: &Books) {
+    const CALLERS: usize = 32;
     let app = &stage.0;
     let token = app.register("ann@example.com").await;
     let tenant = TenantId(tenant_of(app, &token).await.parse().unwrap());
@@ -300,8 +301,8 @@ async fn concurrent_charges_and_duplicate_payments_all_count_once(stage: &Books)
     written.await.unwrap();
     let (body, signature) = payment(checkout, 2_000, now);
     let asked = json!({"events": [{"type": "event", "name": "signup"}]});
-    let charges = (0..64).map(|_| key.call(app, Method::POST, "/v1/playground", &asked));
-    let payments = (0..64).map(|_| {
+    let charges = (0..CALLERS).map(|_| key.call(app, Method::POST, "/v1/playground", &asked));
+    let payments = (0..CALLERS).map(|_| {
         let request = app.request(Method::POST, "/webhooks/stripe");
         app.send(request.header("Stripe-Signature", &signature).body(body.clone()))
     });
@@ -316,10 +317,13 @@ async fn concurrent_charges_and_duplicate_payments_all_count_once(stage: &Books)
     }
     let ledger = key.call(app, Method::GET, "/v1/billing/ledger?limit=200", &Value::Null).await.json();
     let lines = ledger["entries"].as_array().unwrap();
-    assert_eq!(lines.len(), 1 + 64 + 1);
+    assert_eq!(lines.len(), 1 + CALLERS + 1);
     assert_eq!(lines[0]["balance_after_micros"], 5_000_000 + 20_000_000 - cost);
     let usage = key.call(app, Method::GET, "/v1/usage", &Value::Null).await.json();
-    assert_eq!((&usage["totals"]["analyses"], &usage["totals"]["spend_micros"]), (&json!(64), &json!(cost)));
+    assert_eq!(
+        (&usage["totals"]["analyses"], &usage["totals"]["spend_micros"]),
+        (&json!(CALLERS), &json!(cost))
+    );
 }
 
 /// Books that were tampered with, one way after the other: the command names what does not agree, and fails.
@@ -467,7 +471,7 @@ async fn a_hot_account_does_not_hold_up_the_others() {
             let mut waiting: FuturesUnordered<_> = others.iter().map(|key| judge(key, 0)).collect();
             // A quarter of them shares the hot one's writer, on average: the chance of less than three is one in 20,000.
             for _ in 0..3 {
-                let answered = tokio::time::timeout(Duration::from_secs(10), waiting.next()).await;
+                let answered = tokio::time::timeout(PATIENCE, waiting.next()).await;
                 answered.expect("others are answered while the hot one waits");
             }
             freed.send(()).unwrap();

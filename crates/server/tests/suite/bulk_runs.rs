@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use store::recording::{self, Enforcement, Entry};
 use store::{Backend, Conn, Store};
-use testkit::Stage as _;
+use testkit::{PATIENCE, Stage as _};
 use uuid::Uuid;
 
 use crate::admin::tenant_of;
@@ -53,8 +53,6 @@ const NO_WORKER: &[(&str, &str)] = &[("AUSPEX_ROLE", "api")];
 const FEW_WORKERS: &[(&str, &str)] = &[("AUSPEX_WORKERS", "2")];
 /// More bulk jobs than this are never queued: one step on top of what calls for the next.
 const MOST_QUEUED: i64 = 384;
-/// How long a story waits for something to come about.
-const LIMIT: Duration = Duration::from_mins(1);
 
 /// Opens an account and returns its console token.
 async fn account(app: &App, email: &str) -> String {
@@ -123,7 +121,9 @@ async fn until(app: &App, query: &'static str, least: i64) {
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
     };
-    tokio::time::timeout(LIMIT, reached).await.unwrap_or_else(|_| panic!("{least} is not reached: {query}"));
+    tokio::time::timeout(PATIENCE, reached)
+        .await
+        .unwrap_or_else(|_| panic!("{least} is not reached: {query}"));
 }
 
 const CHARGES: &str = "SELECT CAST(count(*) AS text) FROM ledger_entries WHERE reason = 'analysis'";
@@ -156,7 +156,7 @@ async fn everything_is_analyzed_again_in_steps_and_behind_live_work(backend: Bac
             most_queued = most_queued.max(number(&app, QUEUED).await);
         }
     };
-    tokio::time::timeout(LIMIT, done).await.expect("the run comes to its end");
+    tokio::time::timeout(PATIENCE, done).await.expect("the run comes to its end");
     assert!(most_queued > 1 && most_queued <= MOST_QUEUED, "{most_queued} were queued");
     until(&app, CHARGES, 701).await;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use testkit::{Backend, Proxy, Stage as _, TestDatabase};
+use testkit::{Backend, PATIENCE, Proxy, Stage as _, TestDatabase};
 
 use crate::app::App;
 
@@ -28,9 +28,7 @@ async fn readiness_follows_the_way_to_postgres() {
     assert_eq!(app.get("/healthz").await.status, 200, "the process lives all the same");
 
     proxy.mend();
-    let mended = tokio::time::timeout(Duration::from_secs(10), async {
-        while app.get("/readyz").await.status != 200 {}
-    });
+    let mended = tokio::time::timeout(PATIENCE, async { while app.get("/readyz").await.status != 200 {} });
     mended.await.expect("the service finds its database again by itself");
     app.strike().await;
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use testkit::{Backend, Stage as _};
+use testkit::{Backend, PATIENCE, Stage as _};
 use uuid::Uuid;
 
 use crate::admin::{admin, tenant_of};
@@ -335,7 +335,7 @@ async fn who_turned_the_mails_off_gets_none(app: &App) {
 
 /// The key's `last_used_at` as soon as it is not `before`.
 async fn last_used_other_than(app: &App, token: &str, before: &Value) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let shown = list(app, token).await[0]["last_used_at"].clone();
         if shown != *before {

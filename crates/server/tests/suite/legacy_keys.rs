@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use reqwest::header::RETRY_AFTER;
 use serde_json::{Value, json};
-use testkit::{Backend, Stage as _, TestDatabase};
+use testkit::{Backend, PATIENCE, Stage as _, TestDatabase};
 
 use crate::admin::{admin, auspex, finish, tenant_of};
 use crate::app::{App, PASSWORD, Reply};
@@ -216,7 +216,7 @@ async fn uses_are_dated(app: &App) {
             _ => scene.exchange(OLD_KEY).await,
         };
         assert_eq!(reply.status, 200, "{}", reply.text);
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        let deadline = tokio::time::Instant::now() + PATIENCE;
         while only_key(app, &scene.console).await["legacy_used_at"] != now {
             assert!(tokio::time::Instant::now() < deadline, "way {way} is not written");
             tokio::time::sleep(Duration::from_millis(5)).await;

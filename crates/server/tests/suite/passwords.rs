@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::Backend;
+use testkit::PATIENCE;
 
 use crate::app::{App, PASSWORD, Reply, SentMail};
 use crate::login::{
@@ -377,7 +378,7 @@ pub(crate) async fn mails_once(app: &App, count: usize) -> Vec<SentMail> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), arrival).await.expect("the mails come")
+    tokio::time::timeout(PATIENCE, arrival).await.expect("the mails come")
 }
 
 /// The token of the link in a mail, which leads to the console at this address.

@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use service::Clock;
 use sha2::{Digest as _, Sha256};
-use testkit::{Backend, GithubPeer, GooglePeer, Stage};
+use testkit::{Backend, GithubPeer, GooglePeer, PATIENCE, Stage};
 use url::Url;
 
 use crate::app::{App, Reply};
@@ -25,8 +25,6 @@ const CLIENT_SECRET: &str = "hush:a+b c/d%é";
 /// The issuer's clock runs while the service's stands still: a story may last this long before an ID token seems to
 /// come from the future, and has the rest of the token's hour before it seems expired.
 const AHEAD_SECONDS: i64 = 600;
-/// How long the service may take to send a mail.
-const MAIL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The service, and the providers that it is configured with.
 pub(crate) struct Providers {
@@ -141,7 +139,7 @@ impl Providers {
     pub(crate) async fn reset_password(&self, email: &str, password: &str) {
         let reply = self.app.post("/auth/console/password/forgot", &json!({"email": email})).await;
         assert_eq!(reply.status, 202, "{}", reply.text);
-        let link = tokio::time::timeout(MAIL_LIMIT, async {
+        let link = tokio::time::timeout(PATIENCE, async {
             // The service answers before it looks whether there is somebody to write to.
             loop {
                 let mails = self.app.mails().await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::PATIENCE;
 
 use crate::app::App;
 use crate::signer::Signer;
@@ -48,7 +49,7 @@ async fn events_go_after_some_days_and_their_counts_stay(app: &App) {
     assert_eq!(listed(app, &key).await, 3);
     app.advance(DAY + Duration::from_secs(1));
     // The sweep comes within ten minutes.
-    let swept = tokio::time::timeout(Duration::from_secs(10), async {
+    let swept = tokio::time::timeout(PATIENCE, async {
         while listed(app, &key).await != 1 {
             app.advance(Duration::from_mins(10));
         }
@@ -123,7 +124,7 @@ async fn a_limit_ends_what_summaries_quote(app: &App) {
         let reply = key.call(app, Method::PATCH, "/v1/settings", &limit).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         // Neither time passes nor an analysis runs.
-        let ended = tokio::time::timeout(Duration::from_secs(10), async {
+        let ended = tokio::time::timeout(PATIENCE, async {
             loop {
                 let state = get(app, &key, "/v1/objects/user_1/state").await;
                 if state["compacted_state"].get("sample_messages").is_none() {

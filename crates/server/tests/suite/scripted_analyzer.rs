@@ -18,7 +18,7 @@ use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use store::{Backend, Conn, Store, jobs};
-use testkit::Stage;
+use testkit::{PATIENCE, Stage};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +27,6 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, Reply};
 use crate::signer::Signer;
 
-/// How long a condition of a story may take to come true.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What the analyzer says that it read and wrote each time: 104 micro-dollars at the default prices.
 pub(crate) const TOKENS: (u64, u64) = (1_000, 10);
 /// The price of one analysis.

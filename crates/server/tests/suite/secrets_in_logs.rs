@@ -9,14 +9,13 @@ use model::totp;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use service::Clock;
-use testkit::{Backend, Stage as _, TestDatabase};
+use testkit::{Backend, PATIENCE, Stage as _, TestDatabase};
 
 use crate::admin::{MASTER_KEY, auspex, finish};
 use crate::app::Reply;
 use crate::signer::Signer;
 
 /// How long a process may take to do what it does on its own, such as to write a mail.
-const PROCESS_LIMIT: Duration = Duration::from_secs(20);
 
 /// Passwords that nobody guesses and nothing else in a log looks like.
 const FIRST_PASSWORD: &str = "first-violet-Kestrel-41-harbour";
@@ -62,13 +61,13 @@ impl Process {
         let base = base.to_owned();
         // Another test of this process may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().timeout(Duration::from_secs(30)).no_proxy().build().unwrap();
+        let client = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
         Self { child, stdout, told, log, base, client }
     }
 
     /// The same service, spoken to in HTTP/2.
     fn speak_http2(&mut self) {
-        let builder = Client::builder().timeout(Duration::from_secs(30)).no_proxy();
+        let builder = Client::builder().timeout(PATIENCE).no_proxy();
         self.client = builder.http2_prior_knowledge().build().unwrap();
     }
 
@@ -167,7 +166,7 @@ fn from_base32(text: &str) -> Vec<u8> {
 
 /// What follows `mark` in the first mail that has it, up to the end of the word.
 async fn word_in_mail(directory: &Path, mark: &str) -> String {
-    let deadline = Instant::now() + PROCESS_LIMIT;
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let mails = std::fs::read_dir(directory.join("data/mail")).into_iter().flatten();
         for path in mails.map(|entry| entry.unwrap().path()) {

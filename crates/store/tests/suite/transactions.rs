@@ -13,7 +13,7 @@ use model::TenantId;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
 use store::{Conn, Error, Result, Store, StoreError};
-use testkit::{Backend, TestDatabase, on_both, play};
+use testkit::{Backend, PATIENCE, TestDatabase, on_both, play};
 use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -343,7 +343,7 @@ fn a_beginning_cut_short_leaves_no_transaction_open_on_postgres() {
                     tokio::task::yield_now().await;
                 }
             };
-            let closed = tokio::time::timeout(Duration::from_secs(10), closed).await;
+            let closed = tokio::time::timeout(PATIENCE, closed).await;
             closed.unwrap_or_else(|_| panic!("cut short after {polls} polls, a transaction stays open"));
             if ended {
                 return;

@@ -7,14 +7,12 @@ use service::mail::{Body, Link, Mail, Mailer, Transport};
 use service::{Clock, ClockHands, MasterKey, Random, Sealer, Workers};
 use store::outbox::{self, Channel};
 use store::{Backend, Conn, Store};
-use testkit::{Stage, TestDatabase};
+use testkit::{PATIENCE, Stage, TestDatabase};
 use uuid::Uuid;
 
 /// Every story starts at this instant: 2026-01-01T00:00:00Z.
 pub(super) const START: Timestamp = Timestamp::from_seconds(1_767_225_600);
 pub(super) const TENANT: TenantId = TenantId(Uuid::from_u128(7));
-/// How long the queue may take to get where a story wants it.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// Mails are queued here. When the story is over, all must have gone.
 pub(super) struct Office {
@@ -89,7 +87,7 @@ impl Office {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        if let Ok(answer) = tokio::time::timeout(LIMIT, asking).await {
+        if let Ok(answer) = tokio::time::timeout(PATIENCE, asking).await {
             return answer;
         }
         panic!("the queue does not get there; the next mail is due at {:?}", self.next_due().await);

@@ -4,13 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use serde::Deserialize;
+use testkit::PATIENCE;
 use tokio::sync::watch;
-
-/// How long a mail may take to arrive before the test fails.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// The server `tests/peers/smtp.py`. It goes with this value.
 pub(super) struct Peer {
@@ -117,7 +114,7 @@ impl Peer {
     /// Waits until it has given this many answers.
     pub(super) async fn until(&self, count: usize) -> Vec<Answer> {
         let mut answers = self.answers.clone();
-        let enough = tokio::time::timeout(LIMIT, answers.wait_for(|answers| answers.len() >= count)).await;
+        let enough = tokio::time::timeout(PATIENCE, answers.wait_for(|answers| answers.len() >= count)).await;
         enough.unwrap_or_else(|_| panic!("not {count} in time: {:?}", self.answers())).unwrap().clone()
     }
 
