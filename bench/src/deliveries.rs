@@ -25,7 +25,7 @@ const FLATNESS: f64 = 1.3;
 const SHORT: usize = 1_000;
 const LONG: usize = 500_000;
 /// Deliveries out of the long backlog that are timed.
-const TIMED: usize = 20_000;
+const TIMED: usize = 100_000;
 /// Deliveries at the start of each backlog that are not: a receiver has to show first that it is well.
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 5;

@@ -14,8 +14,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a condition of a story may take to come true.
-
 /// What the receiver does with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {

@@ -15,8 +15,6 @@ use crate::admin::{MASTER_KEY, auspex, finish};
 use crate::app::Reply;
 use crate::signer::Signer;
 
-/// How long a process may take to do what it does on its own, such as to write a mail.
-
 /// Passwords that nobody guesses and nothing else in a log looks like.
 const FIRST_PASSWORD: &str = "first-violet-Kestrel-41-harbour";
 const SECOND_PASSWORD: &str = "second-amber-Heron-52-orchard";

@@ -15,8 +15,6 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long a message may take to arrive.
-
 /// The workspace.
 pub(super) struct Chat {
     address: SocketAddr,
