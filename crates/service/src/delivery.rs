@@ -114,13 +114,14 @@ impl Courier {
                     self.service.clock.now()
                 }
             };
+            let is_hurried = next <= self.service.clock.now();
             let wait = self.service.clock.sleep_until(next);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.service.courier_bell.rung() => {}
                 Some(outcome) = self.outcomes.recv() => {
                     self.unsettled.push(outcome);
-                    if self.outcomes.len() < PLENTY {
+                    if !is_hurried && self.outcomes.len() < PLENTY {
                         // Real time again. The bell ends this: a new delivery does not wait, nor does an empty lane.
                         tokio::select! {
                             () = stop.cancelled() => {}
@@ -193,15 +194,17 @@ impl Courier {
         self.suspect = claims.suspect;
         self.troubled.extend(claims.failing);
         self.fruitless = if claims.is_full && claims.parcels.is_empty() { self.fruitless + 1 } else { 0 };
-        let goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
+        let mut goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
         for parcel in claims.abandoned {
             warn!(delivery = %parcel.delivery_id, "a webhook delivery ends whoever sends it and is given up");
             self.unsettled.push(Outcome { parcel, attempt: Some(Attempt::abandoned(now)) });
         }
         for (destination, parcels) in claims.parcels {
+            let claimed = parcels.len();
             for lane in self.board.put(destination.endpoint_id, destination.updated_at, parcels) {
                 self.start_sender(lane);
             }
+            goes_on |= self.board.is_hungry(destination.endpoint_id, claimed);
         }
         Ok(if goes_on { now } else { claims.next })
     }
@@ -359,12 +362,12 @@ impl Claim<'_> {
             is_full: turns.len() == TURNS,
             next: if turns.is_empty() { next_look(conn, self.now).await? } else { self.now + POLL },
         };
-        self.take(conn, taken, &mut claims).await?;
+        self.read(conn, taken, &mut claims).await?;
         claims.suspect = self.suspect;
         Ok(claims)
     }
 
-    /// Chooses among what is due to an endpoint. None when it cannot be served now.
+    /// Takes what is due to an endpoint in hand. None when it cannot be served now.
     async fn of_endpoint(&mut self, conn: &mut Conn, turn: &Turn, mut room: Room) -> Result<Option<Taken>> {
         let destination = match destination(self.service, turn) {
             Ok(destination) => Arc::new(destination),
@@ -384,15 +387,17 @@ impl Claim<'_> {
             }
         }
         let most = i64::try_from(room.deliveries).unwrap_or(i64::MAX);
-        let mut deliveries = delivery_queue::due(conn, turn.endpoint_id, self.now, most).await?;
+        let taken = delivery_queue::take(conn, turn.endpoint_id, self.now, most, self.lease).await?;
         let mut bytes = 0;
-        deliveries.retain(|due| {
+        let (deliveries, others): (Vec<Due>, Vec<Due>) = taken.into_iter().partition(|due| {
             // The first one goes whatever its size.
             let fits = bytes < room.bytes;
             let may_go = fits && self.may_take(due);
             bytes += if may_go { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
             may_go
         });
+        let others = others.iter().map(|due| due.held(self.lease)).collect();
+        delivery_queue::release(conn, others).await?;
         Ok(Some(Taken { destination, is_probe, deliveries }))
     }
 
@@ -406,10 +411,9 @@ impl Claim<'_> {
         is_free
     }
 
-    /// Takes what was chosen in hand.
-    async fn take(&self, conn: &mut Conn, taken: Vec<Taken>, claims: &mut Claims) -> Result<()> {
+    /// Reads what was taken in hand.
+    async fn read(&self, conn: &mut Conn, taken: Vec<Taken>, claims: &mut Claims) -> Result<()> {
         let all: Vec<Due> = taken.iter().flat_map(|taken| taken.deliveries.iter().cloned()).collect();
-        delivery_queue::take(conn, &all, self.lease).await?;
         let contents = delivery_queue::contents(conn, &all).await?;
         let mut contents: HashMap<Uuid, Content> =
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();

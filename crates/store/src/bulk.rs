@@ -6,7 +6,7 @@
 
 /// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough that most numbers of rows are
 /// one or two of them. The largest keeps fifteen columns far below the limit of 32,766 values.
-const CHUNKS: [usize; 17] = [256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, 2, 1];
+const CHUNKS: [usize; 18] = [512, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, 2, 1];
 
 /// Cuts rows into chunks of the fixed sizes.
 pub(crate) fn chunks<T>(mut rows: &[T]) -> Vec<&[T]> {
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn chunks_have_few_sizes_and_lose_nothing() {
-        let rows: Vec<usize> = (0..600).collect();
+        let rows: Vec<usize> = (0..1_112).collect();
         let sizes: Vec<usize> = chunks(&rows).iter().map(|chunk| chunk.len()).collect();
-        assert_eq!(sizes, [256, 256, 64, 24]);
+        assert_eq!(sizes, [512, 512, 64, 24]);
         assert_eq!(chunks(&rows).concat(), rows);
         assert!(chunks::<u8>(&[]).is_empty());
     }

@@ -9,7 +9,7 @@ use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::bulk::{insert_many, with_rows};
+use crate::bulk::{after_given, insert_many, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::{Backend, Conn, Result, wakeups};
 
@@ -41,23 +41,23 @@ pub struct Turn {
     pub updated_at: Timestamp,
 }
 
-/// A delivery that is due, as little of it as decides whether it is taken.
+/// A delivery that was due, as little of it as decides whether it is kept in hand.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Due {
     /// Whose it is.
     pub tenant_id: TenantId,
     /// Where it goes.
     pub endpoint_id: Uuid,
-    /// `pending`, or `delivering` if the lease of whoever had it has ended.
-    pub status: String,
     /// The delivery.
     pub delivery_id: Uuid,
     /// The size of what is sent.
     pub payload_bytes: i64,
     /// Attempts that have ended.
     pub attempts: i64,
-    /// How often it was taken in hand since.
+    /// How often it was taken in hand since, not counting this time.
     pub begun: i64,
+    /// Since when it may be sent.
+    pub run_after: Timestamp,
 }
 
 /// What a delivery says.
@@ -86,6 +86,14 @@ pub struct Held {
     pub delivery_id: Uuid,
     /// The lease.
     pub token: Uuid,
+}
+
+impl Due {
+    /// The delivery under the lease that it was taken with.
+    pub fn held(&self, lease: Lease) -> Held {
+        let Self { tenant_id: tenant, endpoint_id, delivery_id, .. } = *self;
+        Held { tenant, endpoint_id, delivery_id, token: lease.token }
+    }
 }
 
 /// What became of an attempt.
@@ -182,41 +190,40 @@ pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
     Ok(due)
 }
 
-/// Up to `limit` due deliveries of an endpoint, longest due first. Nobody else takes them before the transaction ends.
-pub async fn due(conn: &mut Conn, endpoint: Uuid, now: Timestamp, limit: i64) -> Result<Vec<Due>> {
-    let statement = format!(
-        "SELECT tenant_id, endpoint_id, status, delivery_id, payload_bytes, attempts, begun FROM webhook_queue
-         WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {}",
-        conn.backend().skip_locked()
-    );
-    fetch_all!(conn, AssertSqlSafe(statement), endpoint, now, limit)
-}
-
-/// Takes deliveries out of [`due`] in hand, and counts that before anything can happen to whoever does.
-pub async fn take(conn: &mut Conn, taken: &[Due], lease: Lease) -> Result<()> {
-    with_rows!(
-        (i64,);
-        conn,
-        taken,
-        [
-            ("tenant", "uuid", |row| row.tenant_id),
-            ("endpoint", "uuid", |row| row.endpoint_id),
-            ("status", "text", |row| row.status.as_str()),
-            ("delivery", "uuid", |row| row.delivery_id),
-            ("token", "uuid", |_row| lease.token),
-            ("until", "timestamptz", |_row| lease.until),
-        ],
-        TAKE,
-    );
-    Ok(())
+/// Takes up to `limit` due deliveries of an endpoint in hand, longest due first, and counts that before anything can happen to
+/// whoever does. Those that another transaction is taking are passed over.
+pub async fn take(
+    conn: &mut Conn,
+    endpoint: Uuid,
+    now: Timestamp,
+    limit: i64,
+    lease: Lease,
+) -> Result<Vec<Due>> {
+    let text = take_text(conn.backend());
+    let mut taken: Vec<Due> =
+        fetch_all!(conn, AssertSqlSafe(text), endpoint, now, limit, lease.token, lease.until)?;
+    taken.sort_unstable_by_key(|due| (due.run_after, due.delivery_id));
+    Ok(taken)
 }
 
 /// See [`take`]. Public for the test that looks at its plan, like the texts below.
-pub const TAKE: &str = "UPDATE webhook_queue
-     SET status = 'delivering', lease_token = given.token, lease_until = given.until, begun = begun + 1
-     FROM given
-     WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
-       AND webhook_queue.status = given.status AND webhook_queue.delivery_id = given.delivery";
+pub fn take_text(backend: Backend) -> String {
+    let text = format!(
+        "WITH given AS MATERIALIZED (
+             SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue
+             WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {})
+         UPDATE webhook_queue
+         SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
+         FROM given
+         WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = $1
+           AND webhook_queue.status = given.status_before AND webhook_queue.delivery_id = given.delivery
+         RETURNING webhook_queue.tenant_id, webhook_queue.endpoint_id, webhook_queue.delivery_id,
+                   webhook_queue.payload_bytes, webhook_queue.attempts, webhook_queue.begun - 1 AS begun,
+                   webhook_queue.run_after",
+        backend.skip_locked()
+    );
+    if backend == Backend::Sqlite { after_given(&text) } else { text }
+}
 
 /// What deliveries say. Those whose object was deleted meanwhile are missing.
 pub async fn contents(conn: &mut Conn, taken: &[Due]) -> Result<Vec<Content>> {

@@ -311,6 +311,13 @@ impl Board {
         rooms
     }
 
+    /// Whether an endpoint's lane would take another full claim, after one of so many.
+    pub(super) fn is_hungry(&self, endpoint: Uuid, claimed: usize) -> bool {
+        let lanes = self.lanes();
+        let lane = lanes.by_endpoint.get(&endpoint);
+        claimed >= MAX_CLAIM && lane.is_some_and(|lane| lane.wanted() >= MAX_CLAIM)
+    }
+
     /// Takes parcels of an endpoint into its lane, and names the lane to each task that is to be started for them. Parcels
     /// that were claimed before an edit are given back.
     pub(super) fn put(&self, endpoint: Uuid, version: Timestamp, parcels: Vec<Parcel>) -> Vec<LaneId> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use store::deliveries::{self, NewDelivery};
-use store::delivery_queue::{self, Due, Held, Lease, Settled};
+use store::delivery_queue::{self, Held, Lease, Settled};
 use store::webhooks::{self, Circuit, Endpoint};
 use store::{Conn, Database, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
@@ -93,19 +93,6 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
     store.close().await;
 }
 
-/// Takes what is due of an endpoint; returns what was taken.
-async fn claim(
-    conn: &mut Conn,
-    endpoint: &Endpoint,
-    now: Timestamp,
-    lease: Lease,
-    limit: i64,
-) -> store::Result<Vec<Due>> {
-    let due = delivery_queue::due(conn, endpoint.endpoint_id, now, limit).await?;
-    delivery_queue::take(conn, &due, lease).await?;
-    Ok(due)
-}
-
 fn held(endpoint: &Endpoint, number: u128, token: Uuid) -> Held {
     let (tenant, endpoint_id) = (endpoint.tenant_id, endpoint.endpoint_id);
     Held { tenant, endpoint_id, delivery_id: Uuid::from_u128(number), token }
@@ -121,11 +108,15 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
             deliveries::queue(conn, &queued).await?;
             let token = Uuid::from_u128(7);
             let lease = Lease { token, until: NOW + SECOND };
-            let taken = claim(conn, &endpoint, NOW, lease, 299).await?;
+            let taken = delivery_queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?;
             assert_eq!(taken.len(), 299);
             assert_eq!(delivery_queue::contents(conn, &taken).await?.len(), 299);
-            assert_eq!(claim(conn, &endpoint, NOW, lease, 299).await?.len(), 1, "the rest");
-            assert!(claim(conn, &endpoint, NOW, lease, 299).await?.is_empty());
+            assert_eq!(
+                delivery_queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?.len(),
+                1,
+                "the rest"
+            );
+            assert!(delivery_queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?.is_empty());
             let row = |number: u128, token| Settled {
                 held: held(&endpoint, number, token),
                 status: ["delivered", "pending", "dead"][usize::try_from(number % 3).unwrap()],
@@ -194,7 +185,7 @@ async fn what_was_heard_last_stays_on_record(database: &TestDatabase) {
             for (settled, attempts) in
                 [(heard, 1), (silent.clone(), 2), (Settled { status: "dead", attempts: 3, ..silent }, 3)]
             {
-                assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?.len(), 1);
+                assert_eq!(delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?.len(), 1);
                 let (status, error) = (settled.status, settled.error.clone());
                 delivery_queue::settle(conn, vec![settled]).await?;
                 let kept = deliveries::find(conn, tenant, id).await?.unwrap();
@@ -227,13 +218,24 @@ async fn taking_is_counted_until_an_attempt_ends(database: &TestDatabase) {
             for begun in 0..3 {
                 // Nobody settles it: the lease ends, and it is due again.
                 let lease = Lease { token, until: NOW };
-                assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, begun);
+                assert_eq!(
+                    delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
+                    begun
+                );
             }
             delivery_queue::release(conn, vec![held(&endpoint, 1, token)]).await?;
             let lease = Lease { token, until: NOW };
-            assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, 2, "it was not sent");
+            assert_eq!(
+                delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
+                2,
+                "it was not sent"
+            );
             assert_eq!(delivery_queue::void_leases(conn).await?, 1);
-            assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, 3, "a restart forgets nothing");
+            assert_eq!(
+                delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
+                3,
+                "a restart forgets nothing"
+            );
             let settled = Settled {
                 held: held(&endpoint, 1, token),
                 status: "pending",
@@ -244,7 +246,7 @@ async fn taking_is_counted_until_an_attempt_ends(database: &TestDatabase) {
                 response: None,
             };
             delivery_queue::settle(conn, vec![settled]).await?;
-            assert_eq!(claim(conn, &endpoint, NOW, lease, 9).await?[0].begun, 0);
+            assert_eq!(delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun, 0);
             Ok::<_, store::Error>(())
         })
         .await
@@ -319,15 +321,15 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
                 assert_eq!(listed, [expected]);
             }
             // What waited is due, what was under way is held by the same lease, and both are sent.
-            let due = delivery_queue::due(conn, endpoint.endpoint_id, NOW, 10).await?;
+            let lease = Lease { token, until: NOW + SECOND };
+            let due = delivery_queue::take(conn, endpoint.endpoint_id, NOW, 10, lease).await?;
             assert_eq!(
                 due.iter().map(|due| (due.delivery_id.as_u128(), due.payload_bytes)).collect::<Vec<_>>(),
                 [(0, 9)]
             );
             assert!(delivery_queue::is_current(conn, held(&endpoint, 1, token), NOW).await?);
-            let due = delivery_queue::due(conn, endpoint.endpoint_id, NOW + SECOND, 10).await?;
+            let due = delivery_queue::take(conn, endpoint.endpoint_id, NOW + SECOND, 10, lease).await?;
             assert_eq!(due.len(), 2);
-            delivery_queue::take(conn, &due, Lease { token, until: NOW }).await?;
             assert_eq!(delivery_queue::contents(conn, &due).await?.len(), 2);
             Ok::<_, store::Error>(())
         })
@@ -338,11 +340,24 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
 
 /// SQLite is free to read all of the queue and look each row up among the values; with a long backlog that is fatal.
 #[test]
-fn settling_many_does_not_read_all() {
+fn taking_and_settling_many_does_not_read_all() {
+    const BY_KEY: &str = "SEARCH webhook_queue USING PRIMARY KEY (tenant_id=? AND endpoint_id=? AND status=? AND delivery_id=?)";
+    const BY_TIME: &str = "SEARCH webhook_queue USING INDEX webhook_queue_due (endpoint_id=? AND due_at<?)";
     play(Backend::Sqlite, async |database: &TestDatabase| {
         let Database::Sqlite { readers, .. } = migrated(database).await else { panic!("not SQLite") };
+        let steps = async |text: String| {
+            let plan: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}")))
+                    .fetch_all(&readers)
+                    .await
+                    .unwrap();
+            plan.into_iter().map(|step| step.3).collect::<Vec<_>>()
+        };
+        let taking = steps(delivery_queue::take_text(Backend::Sqlite)).await;
+        for searched in [BY_KEY, BY_TIME] {
+            assert!(taking.iter().any(|step| step.starts_with(searched)), "{taking:?}");
+        }
         let texts = [
-            ("tenant, endpoint, status, delivery, token, until", delivery_queue::TAKE),
             ("tenant, endpoint, delivery, token", delivery_queue::RELEASE),
             ("tenant, endpoint, delivery, token", delivery_queue::remove_text(Backend::Sqlite)),
             (
@@ -351,17 +366,12 @@ fn settling_many_does_not_read_all() {
             ),
         ];
         for (columns, text) in texts {
-            for rows in [1, 4, 16, 64, 256] {
+            for rows in [1, 4, 16, 64, 256, 512] {
                 let width = columns.split(',').count();
                 let values = vec![format!("({})", vec!["?"; width].join(", ")); rows].join(", ");
                 let text = text.replace(" = given.", " = +given.");
-                let explain =
-                    format!("EXPLAIN QUERY PLAN WITH given ({columns}) AS (VALUES {values}) {text}");
-                let plan: Vec<(i64, i64, i64, String)> =
-                    sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
-                let steps: Vec<&str> = plan.iter().map(|step| step.3.as_str()).collect();
-                let searched = "SEARCH webhook_queue USING PRIMARY KEY (tenant_id=? AND endpoint_id=? AND status=? AND delivery_id=?)";
-                assert!(steps.iter().any(|step| step.starts_with(searched)), "{rows}: {steps:?}");
+                let settling = steps(format!("WITH given ({columns}) AS (VALUES {values}) {text}")).await;
+                assert!(settling.iter().any(|step| step.starts_with(BY_KEY)), "{rows}: {settling:?}");
             }
         }
     });

@@ -27,9 +27,7 @@ async fn take_all(store: &Store, now: Timestamp) -> usize {
     let taken = store.write("take_all", async |conn: &mut Conn| {
         let mut taken = 0;
         for turn in delivery_queue::turns(conn, Uuid::nil(), now, 100).await? {
-            let due = delivery_queue::due(conn, turn.endpoint_id, now, 100).await?;
-            delivery_queue::take(conn, &due, lease).await?;
-            taken += due.len();
+            taken += delivery_queue::take(conn, turn.endpoint_id, now, 100, lease).await?.len();
         }
         Ok::<_, store::Error>(taken)
     });
