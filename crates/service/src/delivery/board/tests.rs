@@ -176,6 +176,22 @@ fn a_slow_receiver_is_not_claimed_ahead_for() {
 }
 
 #[test]
+fn a_lane_far_from_full_is_hungry_after_a_full_claim_alone() {
+    let board = Board::default();
+    let lane = proven(&board, 1, QUICK);
+    for _ in 0..MAX_DEPTH {
+        board.learn(lane, true, QUICK);
+    }
+    assert!(!board.is_hungry(id(1), MAX_CLAIM - 1), "there was no more");
+    for _ in 0..MAX_DEPTH / MAX_CLAIM - 1 {
+        assert!(board.is_hungry(id(1), MAX_CLAIM));
+        put(&board, 1, parcels(MAX_CLAIM));
+    }
+    assert!(!board.is_hungry(id(1), MAX_CLAIM), "its tasks count, so the last claim is not a full one");
+    assert!(!board.is_hungry(id(2), MAX_CLAIM), "nobody");
+}
+
+#[test]
 fn what_is_held_is_bounded_in_bytes_and_some_of_them_are_left_for_the_well() {
     const LARGE: usize = UNWELL_BYTES / 8;
     let board = Board::default();
