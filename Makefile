@@ -3,6 +3,9 @@
 # nextest where it is installed: it runs tests of all crates side by side. Plain cargo does the same, slower.
 TEST_RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo "nextest run" || echo "test")
 
+# Where cargo leaves what it builds.
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+
 .PHONY: help
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -32,12 +35,12 @@ lint: ## Check formatting and lints
 .PHONY: bench
 bench: ## Measure what the documentation claims, as ratios within one run
 	cargo build --release --quiet --package auspex-server --package auspex-bench
-	scripts/with-postgres --durable target/release/auspex-bench target/release/auspex
+	scripts/with-postgres --durable $(BUILT)/release/auspex-bench $(BUILT)/release/auspex
 
 .PHONY: bench-reads
 bench-reads: ## Measure reads among a million objects on both databases; seeding them takes some minutes
 	cargo build --release --quiet --package auspex-bench
-	scripts/with-postgres --durable target/release/auspex-bench reads 1000000
+	scripts/with-postgres --durable $(BUILT)/release/auspex-bench reads 1000000
 
 .PHONY: eval
 eval: ## Judge the embedded model on held-out histories (and on public sets where AUSPEX_EVAL_DATA names their folder)
