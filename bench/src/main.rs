@@ -18,13 +18,8 @@ mod verdicts;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use mimalloc::MiMalloc;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::runtime::Runtime;
-
-/// As in the binary: parts of it are measured in this process.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A database to measure, by its name and its address.
 struct Target {
