@@ -13,12 +13,12 @@ testkit::on_both!(what_happens_is_counted_by_route_and_outcome);
 const BACKENDS: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];
 
 /// The value of a series; 0 where it has not begun.
-fn value(page: &str, series: &str) -> f64 {
+pub(crate) fn value(page: &str, series: &str) -> f64 {
     let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.map_or(0.0, |number| number.parse().unwrap())
 }
 
-async fn scrape(app: &App) -> String {
+pub(crate) async fn scrape(app: &App) -> String {
     let reply = app.get("/metrics").await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     assert_eq!(reply.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
