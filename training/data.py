@@ -55,8 +55,9 @@ def read_public(folder, names):
 class Batches(torch.utils.data.IterableDataset):
     """Endless batches: histories and public rows in turns. Variants of one line stay in one batch."""
 
-    def __init__(self, groups, sets, seed, tokens=16384, share=1):
+    def __init__(self, groups, sets, seed, tokens=16384, share=1, public_tokens=None):
         self.groups, self.sets, self.seed, self.tokens = groups, sets, seed, tokens
+        self.public_tokens = public_tokens or tokens
         self.pool, self.share = facts.pooled(groups), share
 
     def __iter__(self):
@@ -111,7 +112,7 @@ class Batches(torch.utils.data.IterableDataset):
             for start in range(0, len(order), 96):
                 pool = [self.group(group) for group in order[start : start + 96]]
                 pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
-                yield from self.packed(pool)
+                yield from self.packed(pool, self.tokens)
 
     def taken(self):
         names = list(self.sets)
@@ -129,7 +130,7 @@ class Batches(torch.utils.data.IterableDataset):
                         asked.append(combine.as_noul(self.random, question, shares))
                     pool.append([self.example(self.wrapped(text), asked)])
             pool.sort(key=lambda group: len(group[0][0][0]))
-            yield from self.packed(pool)
+            yield from self.packed(pool, self.public_tokens)
 
     def wrapped(self, text):
         """A lone text as a history: the one message of an object, sometimes among events that mean nothing."""
@@ -140,12 +141,12 @@ class Batches(torch.utils.data.IterableDataset):
             events = combine.noisy(draw, events)
         return render(draw.choice(OBJECTS), events)
 
-    def packed(self, pool):
+    def packed(self, pool, tokens):
         """Batches of at most so many tokens, padding counted, in any order."""
         batches, batch, longest = [], [], 0
         for group in pool:
             now = max(longest, max(len(example[0][0]) for example in group))
-            if batch and now * (len(batch) + len(group)) > self.tokens:
+            if batch and now * (len(batch) + len(group)) > tokens:
                 batches.append(batch)
                 batch, now = [], max(len(example[0][0]) for example in group)
             batch, longest = batch + group, now

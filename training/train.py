@@ -29,7 +29,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--steps", type=int, default=100000)
     parser.add_argument("--rate", type=float, default=4e-5)
-    parser.add_argument("--tokens", type=int, default=16384)
+    parser.add_argument("--tokens", type=int, default=16384, help="of a batch, padding counted")
+    parser.add_argument("--public-tokens", type=int, help="of a batch of public rows, where it differs")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--decay", type=float, default=0.05)
     parser.add_argument("--squeeze-from", type=float, default=0.7, help="the share of the run after which inputs are rounded to bytes")
@@ -120,7 +121,7 @@ def main():
     folders, _ = data.folders(options.histories, options.held_out.split(","))
     groups = data.read_histories(folders)
     sets = data.read_public(options.data, [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz")) if path.name[: -len(".jsonl.xz")] not in public.HELD_OUT]) if options.data else {}
-    batches = data.Batches(groups, sets, options.seed, options.tokens, options.share)
+    batches = data.Batches(groups, sets, options.seed, options.tokens, options.share, options.public_tokens)
     batches.tokenizer = data.Tokenizer()
     examples = held_out(options, batches)
     print(f"{len(groups)} lines, {sum(map(len, groups))} histories of {[pathlib.Path(f).name for f in folders]}, {len(sets)} sets, {len(examples)} held out", flush=True)
