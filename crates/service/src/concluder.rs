@@ -191,7 +191,9 @@ impl Service {
         round.run(conn).await?;
         let mut consequences = Consequences::default();
         self.announce_analyses(conn, &concluded, &mut consequences).await?;
-        self.apply_rules(conn, &concluded, &mut consequences).await?;
+        let ruled: Vec<Concluded<'_>> =
+            concluded.into_iter().filter(|one| locked.has_rules(one.tenant, one.object_id)).collect();
+        self.apply_rules(conn, &ruled, &mut consequences).await?;
         if self.options.metering && !charges.is_empty() {
             for account in ledger::charge(conn, &charges, now).await? {
                 consequences.mails |=

@@ -125,6 +125,7 @@ struct Standing {
     first_seen: Timestamp,
     last_analyzed_at: Option<Timestamp>,
     event_count: i64,
+    has_rules: bool,
 }
 
 /// Objects whose rows are locked, as they stand.
@@ -141,6 +142,11 @@ impl Locked {
     /// The newest event of an object.
     pub fn newest_seq(&self, tenant: TenantId, object_id: &str) -> Option<i64> {
         self.standing(tenant, object_id).map(|standing| standing.event_count)
+    }
+
+    /// Whether its tenant has rules that may fire: where there are none, nobody has to look for them.
+    pub fn has_rules(&self, tenant: TenantId, object_id: &str) -> bool {
+        self.standing(tenant, object_id).is_some_and(|standing| standing.has_rules)
     }
 
     fn standing(&self, tenant: TenantId, object_id: &str) -> Option<&Standing> {
@@ -160,7 +166,8 @@ pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Locke
         &ordered,
         [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
         format!(
-            "SELECT tenant_id, object_id, counted_type, risk, first_seen, last_analyzed_at, event_count
+            "SELECT tenant_id, object_id, counted_type, risk, first_seen, last_analyzed_at, event_count,
+                    EXISTS (SELECT 1 FROM rules WHERE rules.tenant_id = objects.tenant_id AND enabled) AS has_rules
              FROM given JOIN objects USING (tenant_id, object_id) ORDER BY objects.tenant_id, objects.object_id {lock}"
         ),
     );
