@@ -20,7 +20,7 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 10] = migrations! {
+const MIGRATIONS: [Migration; 11] = migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
@@ -31,6 +31,7 @@ const MIGRATIONS: [Migration; 10] = migrations! {
     8 "0008_delivery_queue";
     9 "0009_hot_tables";
     10 "0010_unbilled";
+    11 "0011_ledger_of_batch";
 };
 
 /// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.
