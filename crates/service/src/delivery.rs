@@ -11,9 +11,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::Timestamp;
 use model::webhook::SigningKey;
-use store::delivery_queue::{self, Content, Due, Lease, Turn};
+use model::{TenantId, Timestamp};
+use store::delivery_queue::{self, Content, Due, Held, Lease, Turn};
 use store::{Backend, Conn, webhooks};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
@@ -387,7 +387,8 @@ impl Claim<'_> {
             }
         }
         let most = i64::try_from(room.deliveries).unwrap_or(i64::MAX);
-        let taken = delivery_queue::take(conn, turn.endpoint_id, self.now, most, self.lease).await?;
+        let (tenant, endpoint_id) = (turn.tenant_id, turn.endpoint_id);
+        let taken = delivery_queue::take(conn, endpoint_id, self.now, most, self.lease).await?;
         let mut bytes = 0;
         let (deliveries, others): (Vec<Due>, Vec<Due>) = taken.into_iter().partition(|due| {
             // The first one goes whatever its size.
@@ -396,7 +397,9 @@ impl Claim<'_> {
             bytes += if may_go { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
             may_go
         });
-        let others = others.iter().map(|due| due.held(self.lease)).collect();
+        let token = self.lease.token;
+        let held = |due: &Due| Held { tenant, endpoint_id, delivery_id: due.delivery_id, token };
+        let others = others.iter().map(held).collect();
         delivery_queue::release(conn, others).await?;
         Ok(Some(Taken { destination, is_probe, deliveries }))
     }
@@ -413,7 +416,11 @@ impl Claim<'_> {
 
     /// Reads what was taken in hand.
     async fn read(&self, conn: &mut Conn, taken: Vec<Taken>, claims: &mut Claims) -> Result<()> {
-        let all: Vec<Due> = taken.iter().flat_map(|taken| taken.deliveries.iter().cloned()).collect();
+        let of = |taken: &Taken| {
+            let tenant = taken.destination.tenant;
+            taken.deliveries.iter().map(|due| (tenant, due.delivery_id)).collect::<Vec<_>>()
+        };
+        let all: Vec<(TenantId, Uuid)> = taken.iter().flat_map(of).collect();
         let contents = delivery_queue::contents(conn, &all).await?;
         let mut contents: HashMap<Uuid, Content> =
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();

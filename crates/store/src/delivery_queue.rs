@@ -3,13 +3,13 @@
 //! A row is narrow and has two indexes, since taking a delivery in hand and settling it change all of them. What is sent
 //! lies elsewhere ([`crate::deliveries`]) and is only read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::bulk::{after_given, insert_many, with_rows};
+use crate::bulk::{after_given, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::{Backend, Conn, Result, wakeups};
 
@@ -44,10 +44,6 @@ pub struct Turn {
 /// A delivery that was due, as little of it as decides whether it is kept in hand.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Due {
-    /// Whose it is.
-    pub tenant_id: TenantId,
-    /// Where it goes.
-    pub endpoint_id: Uuid,
     /// The delivery.
     pub delivery_id: Uuid,
     /// The size of what is sent.
@@ -86,14 +82,6 @@ pub struct Held {
     pub delivery_id: Uuid,
     /// The lease.
     pub token: Uuid,
-}
-
-impl Due {
-    /// The delivery under the lease that it was taken with.
-    pub fn held(&self, lease: Lease) -> Held {
-        let Self { tenant_id: tenant, endpoint_id, delivery_id, .. } = *self;
-        Held { tenant, endpoint_id, delivery_id, token: lease.token }
-    }
 }
 
 /// What became of an attempt.
@@ -217,21 +205,20 @@ pub fn take_text(backend: Backend) -> String {
          FROM given
          WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = $1
            AND webhook_queue.status = given.status_before AND webhook_queue.delivery_id = given.delivery
-         RETURNING webhook_queue.tenant_id, webhook_queue.endpoint_id, webhook_queue.delivery_id,
-                   webhook_queue.payload_bytes, webhook_queue.attempts, webhook_queue.begun - 1 AS begun,
-                   webhook_queue.run_after",
+         RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
+                   webhook_queue.begun - 1 AS begun, webhook_queue.run_after",
         backend.skip_locked()
     );
     if backend == Backend::Sqlite { after_given(&text) } else { text }
 }
 
 /// What deliveries say. Those whose object was deleted meanwhile are missing.
-pub async fn contents(conn: &mut Conn, taken: &[Due]) -> Result<Vec<Content>> {
+pub async fn contents(conn: &mut Conn, taken: &[(TenantId, Uuid)]) -> Result<Vec<Content>> {
     Ok(with_rows!(
         Content;
         conn,
         taken,
-        [("tenant", "uuid", |row| row.tenant_id), ("delivery", "uuid", |row| row.delivery_id)],
+        [("tenant", "uuid", |row| row.0), ("delivery", "uuid", |row| row.1)],
         "SELECT sent.delivery_id, sent.event_type, sent.payload, sent.max_attempts, sent.traceparent
          FROM given JOIN webhook_deliveries AS sent
            ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery",
@@ -261,82 +248,86 @@ pub async fn is_current(conn: &mut Conn, held: Held, endpoint_updated_at: Timest
 /// everywhere, so that nobody waits for somebody who waits for him.
 pub async fn settle(conn: &mut Conn, mut settled: Vec<Settled>) -> Result<HashSet<Uuid>> {
     settled.sort_unstable_by_key(|row| row.held);
-    let (waiting, mut ended): (Vec<Settled>, Vec<Settled>) =
+    let (waiting, ended): (Vec<Settled>, Vec<Settled>) =
         settled.into_iter().partition(|row| row.status == "pending");
     let mut held = put_back(conn, &waiting).await?;
-    let removed = remove(conn, &ended).await?;
-    ended.retain_mut(|row| {
-        let Some(last) = removed.get(&row.held.delivery_id) else { return false };
-        // What was heard last stays on record, also where this time nothing was.
-        row.status_code = row.status_code.or(last.last_status_code);
-        row.response = row.response.take().or_else(|| last.last_response.clone());
-        true
-    });
-    insert_many!(
-        (i64,);
-        conn,
-        &ended,
-        "webhook_outcomes",
-        [
-            ("tenant_id", "uuid", |row| row.held.tenant),
-            ("endpoint_id", "uuid", |row| row.held.endpoint_id),
-            ("status", "text", |row| row.status),
-            ("delivery_id", "uuid", |row| row.held.delivery_id),
-            ("attempts", "bigint", |row| row.attempts),
-            ("ended_at", "timestamptz", |row| row.at),
-            ("last_status_code", "bigint", |row| row.status_code),
-            ("last_error", "text", |row| row.error.as_deref()),
-            ("last_response", "text", |row| row.response.as_deref()),
-        ],
-        "",
-    );
-    held.extend(removed.into_keys());
+    held.extend(end(conn, &ended).await?);
     Ok(held)
 }
 
-/// What was heard of a delivery before it ended.
-#[derive(sqlx::FromRow)]
-struct Heard {
-    delivery_id: Uuid,
-    last_status_code: Option<i64>,
-    last_response: Option<String>,
-}
-
-/// Takes deliveries that have ended out of the queue.
-async fn remove(conn: &mut Conn, ended: &[Settled]) -> Result<HashMap<Uuid, Heard>> {
-    let text = remove_text(conn.backend());
-    let removed = with_rows!(
-        Heard;
+/// Moves deliveries that have ended out of the queue.
+async fn end(conn: &mut Conn, ended: &[Settled]) -> Result<Vec<Uuid>> {
+    let text = end_text(conn.backend());
+    let held = with_rows!(
+        (Uuid,);
         conn,
         ended,
         [
             ("tenant", "uuid", |row| row.held.tenant),
             ("endpoint", "uuid", |row| row.held.endpoint_id),
+            ("outcome", "text", |row| row.status),
             ("delivery", "uuid", |row| row.held.delivery_id),
             ("token", "uuid", |row| row.held.token),
+            ("tried", "bigint", |row| row.attempts),
+            ("ended_at", "timestamptz", |row| row.at),
+            ("status_code", "bigint", |row| row.status_code),
+            ("error", "text", |row| row.error.as_deref()),
+            ("response", "text", |row| row.response.as_deref()),
         ],
         text,
     );
-    Ok(removed.into_iter().map(|last| (last.delivery_id, last)).collect())
+    if conn.backend() == Backend::Sqlite {
+        with_rows!(
+            (Uuid,);
+            conn,
+            ended,
+            [
+                ("tenant", "uuid", |row| row.held.tenant),
+                ("endpoint", "uuid", |row| row.held.endpoint_id),
+                ("delivery", "uuid", |row| row.held.delivery_id),
+                ("token", "uuid", |row| row.held.token),
+            ],
+            REMOVE,
+        );
+    }
+    Ok(held.into_iter().map(|(delivery,)| delivery).collect())
 }
 
-/// Removes held deliveries, each database in its own way to delete what a table of values names.
-pub fn remove_text(backend: Backend) -> &'static str {
+/// The outcomes of deliveries that are held, each database in its own way: PostgreSQL takes them out of the queue with the
+/// same statement. What was heard last stays on record, also where this time nothing was.
+pub fn end_text(backend: Backend) -> &'static str {
     match backend {
         Backend::Sqlite => {
-            "DELETE FROM webhook_queue
-             WHERE (tenant_id, endpoint_id, status, delivery_id, lease_token) IN
-                   (SELECT tenant, endpoint, 'delivering', delivery, token FROM given)
-             RETURNING delivery_id, last_status_code, last_response"
+            "INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
+                                           last_status_code, last_error, last_response)
+             SELECT tenant, endpoint, outcome, delivery, tried, ended_at,
+                    coalesce(status_code, last_status_code), error, coalesce(response, last_response)
+             FROM given JOIN webhook_queue
+               ON tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = 'delivering'
+              AND delivery_id = given.delivery AND lease_token = given.token
+             RETURNING delivery_id"
         }
+        // The rows of one part of a statement are handed to the next: joining them again would compare each with each.
         Backend::Postgres => {
-            "DELETE FROM webhook_queue USING given
-             WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = 'delivering'
-               AND delivery_id = given.delivery AND lease_token = given.token
-             RETURNING delivery_id, last_status_code, last_response"
+            ", removed AS (
+                 DELETE FROM webhook_queue USING given
+                 WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = 'delivering'
+                   AND delivery_id = given.delivery AND lease_token = given.token
+                 RETURNING given.tenant, given.endpoint, given.outcome, given.delivery, given.tried, given.ended_at,
+                           coalesce(given.status_code, last_status_code) AS status_code, given.error,
+                           coalesce(given.response, last_response) AS response)
+             INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
+                                           last_status_code, last_error, last_response)
+             SELECT tenant, endpoint, outcome, delivery, tried, ended_at, status_code, error, response FROM removed
+             RETURNING delivery_id"
         }
     }
 }
+
+/// Takes deliveries that have ended out of SQLite's queue.
+pub const REMOVE: &str = "DELETE FROM webhook_queue
+     WHERE (tenant_id, endpoint_id, status, delivery_id, lease_token) IN
+           (SELECT tenant, endpoint, 'delivering', delivery, token FROM given)";
 
 /// Puts deliveries back that are tried again later.
 async fn put_back(conn: &mut Conn, waiting: &[Settled]) -> Result<HashSet<Uuid>> {
