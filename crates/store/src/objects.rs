@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use model::api::EventType;
 use model::{TenantId, Timestamp};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::database::{execute, fetch_all, fetch_optional};
@@ -279,7 +280,7 @@ pub(crate) async fn with_ids(
     Ok(match conn {
         Conn::Sqlite(held) => {
             let text = select!("WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))");
-            let ids = sqlx::types::Json(object_ids);
+            let ids = Json(object_ids);
             sqlx::query_as(text).bind(tenant).bind(ids).fetch_all(held.native()).await?
         }
         Conn::Postgres(held) => {
@@ -298,14 +299,12 @@ pub async fn answers_of(
     // Each database has its own way to take a list.
     let rows: Vec<KeptAnswer> = match conn {
         Conn::Sqlite(held) => {
-            sqlx::query_as(
-                "SELECT object_id, signal_id, value, choice, probabilities, confidence, model, computed_at FROM answers
-                 WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))",
-            )
-            .bind(tenant)
-            .bind(sqlx::types::Json(object_ids))
-            .fetch_all(held.native())
-            .await?
+            let (Json(packed),): (Json<Vec<PackedAnswer>>,) = sqlx::query_as(PACKED_ANSWERS)
+                .bind(tenant)
+                .bind(Json(object_ids))
+                .fetch_one(held.native())
+                .await?;
+            packed.into_iter().filter_map(|answer| answer.unpack(object_ids)).collect()
         }
         Conn::Postgres(held) => {
             sqlx::query_as(
@@ -323,6 +322,35 @@ pub async fn answers_of(
         by_object.entry(row.object_id.clone()).or_default().push(row);
     }
     Ok(by_object)
+}
+
+/// Answers out of SQLite as one value: on their way from its thread every column of every row would be memory of its own,
+/// and a page has thousands. Numbers go as text of as many digits as tell any two of them apart: JSON as it is read here
+/// may miss the last bit.
+const PACKED_ANSWERS: &str =
+    "SELECT json_group_array(json_array(asked.key, hex(signal_id), iif(answers.value IS NULL, NULL, format('%!.17g', answers.value)),
+                                        choice, probabilities,
+                                        iif(confidence IS NULL, NULL, format('%!.17g', confidence)), model, computed_at))
+     FROM json_each($2) AS asked CROSS JOIN answers ON tenant_id = $1 AND object_id = asked.value";
+
+/// An answer in the order of [`PACKED_ANSWERS`].
+#[derive(serde::Deserialize)]
+struct PackedAnswer(usize, Uuid, Option<String>, Option<String>, Option<String>, Option<String>, String, i64);
+
+impl PackedAnswer {
+    fn unpack(self, object_ids: &[&str]) -> Option<KeptAnswer> {
+        let Self(asked, signal_id, value, choice, probabilities, confidence, model, computed_at) = self;
+        Some(KeptAnswer {
+            object_id: (*object_ids.get(asked)?).to_owned(),
+            signal_id,
+            value: value.and_then(|number| number.parse().ok()),
+            choice,
+            probabilities,
+            confidence: confidence.and_then(|number| number.parse().ok()),
+            model,
+            computed_at: Timestamp::from_micros(computed_at),
+        })
+    }
 }
 
 /// The newest events of an object.

@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use sqlx::types::Json;
+use store::objects::{self, KeptAnswer};
 use store::{Conn, Database, Result, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
 use tokio::runtime::Handle;
@@ -19,6 +20,7 @@ on_both!(
     any_instants_and_days_come_back_in_order,
     ids_come_back_in_order,
     json_comes_back,
+    answers_come_back_to_the_last_bit,
     text_sorts_by_bytes,
 );
 
@@ -178,6 +180,69 @@ async fn json_comes_back(database: &TestDatabase) {
             .await;
         assert_eq!(rows.unwrap(), [(Json(state),)]);
     }
+}
+
+/// Numbers of all sizes, and texts that need care on the way.
+async fn answers_come_back_to_the_last_bit(database: &TestDatabase) {
+    const NUMBERS: [f64; 9] = [
+        0.0,
+        1.0,
+        0.1 + 0.2,
+        1.0 / 3.0,
+        0.765_871,
+        1e-9,
+        2.000_000_000_000_000_4,
+        6.02e23,
+        f64::MIN_POSITIVE,
+    ];
+    const OBJECTS: [&str; 3] = ["plain", "it's a \"quoted\" \\ one", "naïve 你好 🎉"];
+    let store = Store::open(database.url()).await.unwrap();
+    let kept = |object: usize, number: usize| KeptAnswer {
+        object_id: OBJECTS[object].to_owned(),
+        signal_id: Uuid::from_u128(u128::MAX / (number as u128 + 1)),
+        value: (number != 4).then_some(NUMBERS[number]),
+        choice: (number % 2 == 0).then(|| format!("\"{}\"\n{{}}", OBJECTS[object])),
+        probabilities: (number % 3 == 0).then(|| json!({ OBJECTS[object]: NUMBERS[number] }).to_string()),
+        confidence: (number != 5).then_some(NUMBERS[number] / 7.0),
+        model: OBJECTS[2 - object].to_owned(),
+        computed_at: edges()[number],
+    };
+    let written: Result<_> = store
+        .write("answers", async |conn: &mut Conn| {
+            for answer in (0..OBJECTS.len()).flat_map(|object| (0..9).map(move |number| kept(object, number))) {
+                execute!(
+                    conn,
+                    "INSERT INTO answers (tenant_id, object_id, signal_id, value, choice, probabilities, confidence,
+                                          model, read_seq, computed_at)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9)",
+                    TENANT,
+                    answer.object_id,
+                    answer.signal_id,
+                    answer.value,
+                    answer.choice,
+                    answer.probabilities,
+                    answer.confidence,
+                    answer.model,
+                    answer.computed_at
+                )?;
+            }
+            let asked = ["nobody", OBJECTS[2], OBJECTS[1]];
+            Ok((
+                objects::answers_of(conn, TENANT, &asked).await?,
+                objects::answers_of(conn, TENANT, &["nobody"]).await?,
+                objects::answers_of(conn, TenantId(Uuid::from_u128(2)), &asked).await?,
+            ))
+        })
+        .await;
+    let (mut found, nothing, neighbours) = written.unwrap();
+    assert!(nothing.is_empty() && neighbours.is_empty());
+    assert_eq!(found.len(), 2);
+    for object in [1, 2] {
+        let mut answers = found.remove(OBJECTS[object]).unwrap();
+        answers.sort_by_key(|answer| std::cmp::Reverse(answer.signal_id));
+        assert_eq!(answers, (0..9).map(|number| kept(object, number)).collect::<Vec<_>>());
+    }
+    store.close().await;
 }
 
 async fn text_sorts_by_bytes(database: &TestDatabase) {
