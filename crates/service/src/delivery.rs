@@ -62,6 +62,8 @@ pub(crate) struct Courier {
     fruitless: u32,
     /// The delivery under suspicion that is in hand, and until when it is.
     suspect: Option<(Uuid, Timestamp)>,
+    /// Whether the last round left something to do for another one at once.
+    goes_on: bool,
 }
 
 /// What a round has claimed.
@@ -95,6 +97,7 @@ impl Courier {
             served: Uuid::nil(),
             fruitless: 0,
             suspect: None,
+            goes_on: false,
         }
     }
 
@@ -176,7 +179,7 @@ impl Courier {
         self.gather();
         let service = Arc::clone(&self.service);
         let now = service.clock.now();
-        if self.unsettled.is_empty() {
+        if self.unsettled.is_empty() && !self.goes_on {
             // An idle courier only reads: on SQLite a claim would wait for its turn to write.
             let waits = service
                 .store
@@ -194,7 +197,7 @@ impl Courier {
         self.suspect = claims.suspect;
         self.troubled.extend(claims.failing);
         self.fruitless = if claims.is_full && claims.parcels.is_empty() { self.fruitless + 1 } else { 0 };
-        let mut goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
+        self.goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
         for parcel in claims.abandoned {
             warn!(delivery = %parcel.delivery_id, "a webhook delivery ends whoever sends it and is given up");
             self.unsettled.push(Outcome { parcel, attempt: Some(Attempt::abandoned(now)) });
@@ -204,9 +207,9 @@ impl Courier {
             for lane in self.board.put(destination.endpoint_id, destination.updated_at, parcels) {
                 self.start_sender(lane);
             }
-            goes_on |= self.board.is_hungry(destination.endpoint_id, claimed);
+            self.goes_on |= self.board.is_hungry(destination.endpoint_id, claimed);
         }
-        Ok(if goes_on { now } else { claims.next })
+        Ok(if self.goes_on { now } else { claims.next })
     }
 
     /// One transaction for all that has happened and all that is to happen.
@@ -299,13 +302,16 @@ impl Drop for Sender<'_> {
 /// The endpoints to serve, beginning after the one that was served last.
 async fn in_turn(conn: &mut Conn, served: Uuid, now: Timestamp) -> store::Result<Vec<Turn>> {
     let most = i64::try_from(TURNS).unwrap_or(i64::MAX);
-    let mut turns = delivery_queue::turns(conn, served, now, most).await?;
-    if turns.len() < TURNS && served != Uuid::nil() {
-        // Past the end it goes on from the start, up to where it began.
-        let rest = delivery_queue::turns(conn, Uuid::nil(), now, most).await?;
-        let rest = rest.into_iter().take_while(|turn| turn.endpoint_id <= served);
-        turns.extend(rest.take(TURNS - turns.len()));
+    let mut first = delivery_queue::turns(conn, Uuid::nil(), now, most).await?;
+    let before = first.partition_point(|turn| turn.endpoint_id <= served);
+    if first.len() < TURNS {
+        // These are all of them, as a rule.
+        first.rotate_left(before);
+        return Ok(first);
     }
+    let mut turns = delivery_queue::turns(conn, served, now, most).await?;
+    // Past the end it goes on from the start, up to where it began.
+    turns.extend(first.into_iter().take(before.min(TURNS - turns.len())));
     Ok(turns)
 }
 
