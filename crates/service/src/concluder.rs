@@ -184,15 +184,18 @@ impl Service {
         let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
+        // Read while the objects are locked, like the rules that follow: whoever made one before sees it looked at.
+        let kept: Vec<&Arc<Conclusion>> = written.iter().map(|written| written.conclusion).collect();
+        let standings = Standings::of(conn, &objects(kept.into_iter())).await?;
+        let ruled: Vec<Concluded<'_>> =
+            concluded.iter().filter(|one| standings.may_fire(one.tenant, one.object_id)).copied().collect();
         let mut round = conn.round();
-        self.keep(conn, &mut round, &locked, &written, now, shard).await?;
+        self.keep(conn, &mut round, (&locked, standings), &written, now, shard).await?;
         sync_leases::release_all(&mut round, &places(batch));
         ledger::count_usage(&mut round, &charges, self.options.metering, now.date(), shard);
         round.run(conn).await?;
         let mut consequences = Consequences::default();
         self.announce_analyses(conn, &concluded, &mut consequences).await?;
-        let ruled: Vec<Concluded<'_>> =
-            concluded.into_iter().filter(|one| locked.has_rules(one.tenant, one.object_id)).collect();
         self.apply_rules(conn, &ruled, &mut consequences).await?;
         if self.options.metering && !charges.is_empty() {
             for account in ledger::charge(conn, &charges, now).await? {
@@ -208,13 +211,12 @@ impl Service {
         &self,
         conn: &mut Conn,
         round: &mut Round,
-        locked: &Locked,
+        (locked, standings): (&Locked, Standings),
         written: &[&Decided<'_>],
         now: Timestamp,
         shard: i64,
     ) -> Result<()> {
         let conclusions = || written.iter().map(|written| written.conclusion);
-        let standings = Standings::of(conn, &objects(conclusions())).await?;
         let covered: Vec<Covered<'_>> =
             conclusions().filter_map(|conclusion| covered_job(conclusion, locked, &standings)).collect();
         jobs::clear_covered(round, &covered);

@@ -304,8 +304,8 @@ async fn in_turn(conn: &mut Conn, served: Uuid, now: Timestamp) -> store::Result
     let most = i64::try_from(TURNS).unwrap_or(i64::MAX);
     let mut first = delivery_queue::turns(conn, Uuid::nil(), now, most).await?;
     let before = first.partition_point(|turn| turn.endpoint_id <= served);
-    if first.len() < TURNS {
-        // These are all of them, as a rule.
+    if first.len() < TURNS || served == Uuid::nil() {
+        // All that there are, which is the usual case, or where it begins anyway.
         first.rotate_left(before);
         return Ok(first);
     }

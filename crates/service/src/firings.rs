@@ -83,7 +83,7 @@ impl Service {
     }
 
     /// Looks at the rules of everybody whose objects were just analyzed, in the transaction that writes the answers and
-    /// holds the objects. Costs one query where nobody has a rule.
+    /// holds the objects. The caller leaves out objects for which none can fire.
     pub(crate) async fn apply_rules(
         &self,
         conn: &mut Conn,

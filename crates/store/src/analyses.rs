@@ -101,6 +101,9 @@ struct Kept {
     choice: Option<String>,
     /// None without an answer.
     read_seq: Option<i64>,
+    /// Whether its tenant has rules that are enabled.
+    #[sqlx(default)]
+    has_rules: bool,
 }
 
 /// The highest yes/no probability and the highest score among answers to enabled questions; -1 without one.
@@ -125,7 +128,6 @@ struct Standing {
     first_seen: Timestamp,
     last_analyzed_at: Option<Timestamp>,
     event_count: i64,
-    has_rules: bool,
 }
 
 /// Objects whose rows are locked, as they stand.
@@ -142,11 +144,6 @@ impl Locked {
     /// The newest event of an object.
     pub fn newest_seq(&self, tenant: TenantId, object_id: &str) -> Option<i64> {
         self.standing(tenant, object_id).map(|standing| standing.event_count)
-    }
-
-    /// Whether its tenant has rules that may fire: where there are none, nobody has to look for them.
-    pub fn has_rules(&self, tenant: TenantId, object_id: &str) -> bool {
-        self.standing(tenant, object_id).is_some_and(|standing| standing.has_rules)
     }
 
     fn standing(&self, tenant: TenantId, object_id: &str) -> Option<&Standing> {
@@ -166,8 +163,7 @@ pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Locke
         &ordered,
         [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
         format!(
-            "SELECT tenant_id, object_id, counted_type, risk, first_seen, last_analyzed_at, event_count,
-                    EXISTS (SELECT 1 FROM rules WHERE rules.tenant_id = objects.tenant_id AND enabled) AS has_rules
+            "SELECT tenant_id, object_id, counted_type, risk, first_seen, last_analyzed_at, event_count
              FROM given JOIN objects USING (tenant_id, object_id) ORDER BY objects.tenant_id, objects.object_id {lock}"
         ),
     );
@@ -186,7 +182,9 @@ impl Standings {
             conn,
             objects,
             [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-            "SELECT given.tenant_id, given.object_id, signals.signal_id, type, enabled, value, choice, read_seq
+            "SELECT given.tenant_id, given.object_id, signals.signal_id, type, enabled, value, choice, read_seq,
+                    coalesce((SELECT TRUE FROM rules WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
+                             FALSE) AS has_rules
              FROM given JOIN signals USING (tenant_id)
              LEFT JOIN answers ON answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
                               AND answers.signal_id = signals.signal_id",
@@ -196,6 +194,12 @@ impl Standings {
             kept.entry((row.tenant_id, row.object_id.clone())).or_default().insert(row.signal_id, row);
         }
         Ok(Self(kept))
+    }
+
+    /// Whether rules may fire for an object: where its tenant has none, or asks nothing, nobody has to look for them.
+    pub fn may_fire(&self, tenant: TenantId, object_id: &str) -> bool {
+        let asked = self.0.get(&(tenant, object_id.to_owned()));
+        asked.is_some_and(|asked| asked.values().any(|kept| kept.has_rules))
     }
 
     /// Whether all that is asked about an object is among these questions.

@@ -13,6 +13,10 @@ use crate::bulk::{after_given, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
 use crate::{Backend, Conn, Result, wakeups};
 
+/// The status of what a worker holds. Statements over many rows get it with each of them: PostgreSQL takes what it is told
+/// once for a reason to look at everything with this status, where the table was empty when it planned.
+const IN_HAND: &str = "delivering";
+
 /// What a worker holds deliveries by.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease {
@@ -266,6 +270,7 @@ async fn end(conn: &mut Conn, ended: &[Settled]) -> Result<Vec<Uuid>> {
             ("tenant", "uuid", |row| row.held.tenant),
             ("endpoint", "uuid", |row| row.held.endpoint_id),
             ("outcome", "text", |row| row.status),
+            ("in_hand", "text", |_row| IN_HAND),
             ("delivery", "uuid", |row| row.held.delivery_id),
             ("token", "uuid", |row| row.held.token),
             ("tried", "bigint", |row| row.attempts),
@@ -303,7 +308,7 @@ pub fn end_text(backend: Backend) -> &'static str {
              SELECT tenant, endpoint, outcome, delivery, tried, ended_at,
                     coalesce(status_code, last_status_code), error, coalesce(response, last_response)
              FROM given JOIN webhook_queue
-               ON tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = 'delivering'
+               ON tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = given.in_hand
               AND delivery_id = given.delivery AND lease_token = given.token
              RETURNING delivery_id"
         }
@@ -311,7 +316,7 @@ pub fn end_text(backend: Backend) -> &'static str {
         Backend::Postgres => {
             ", removed AS (
                  DELETE FROM webhook_queue USING given
-                 WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = 'delivering'
+                 WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = given.in_hand
                    AND delivery_id = given.delivery AND lease_token = given.token
                  RETURNING given.tenant, given.endpoint, given.outcome, given.delivery, given.tried, given.ended_at,
                            coalesce(given.status_code, last_status_code) AS status_code, given.error,
@@ -338,6 +343,7 @@ async fn put_back(conn: &mut Conn, waiting: &[Settled]) -> Result<HashSet<Uuid>>
         [
             ("tenant", "uuid", |row| row.held.tenant),
             ("endpoint", "uuid", |row| row.held.endpoint_id),
+            ("in_hand", "text", |_row| IN_HAND),
             ("delivery", "uuid", |row| row.held.delivery_id),
             ("token", "uuid", |row| row.held.token),
             ("attempts", "bigint", |row| row.attempts),
@@ -359,7 +365,7 @@ pub const PUT_BACK: &str = "UPDATE webhook_queue
          last_response = coalesce(given.response, last_response)
      FROM given
      WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
-       AND webhook_queue.status = 'delivering' AND webhook_queue.delivery_id = given.delivery
+       AND webhook_queue.status = given.in_hand AND webhook_queue.delivery_id = given.delivery
        AND webhook_queue.lease_token = given.token
      RETURNING webhook_queue.delivery_id";
 
@@ -373,6 +379,7 @@ pub async fn release(conn: &mut Conn, mut unsent: Vec<Held>) -> Result<()> {
         [
             ("tenant", "uuid", |row| row.tenant),
             ("endpoint", "uuid", |row| row.endpoint_id),
+            ("in_hand", "text", |_row| IN_HAND),
             ("delivery", "uuid", |row| row.delivery_id),
             ("token", "uuid", |row| row.token),
         ],
@@ -386,7 +393,7 @@ pub const RELEASE: &str = "UPDATE webhook_queue
      SET status = 'pending', begun = begun - 1, lease_token = NULL, lease_until = NULL
      FROM given
      WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
-       AND webhook_queue.status = 'delivering' AND webhook_queue.delivery_id = given.delivery
+       AND webhook_queue.status = given.in_hand AND webhook_queue.delivery_id = given.delivery
        AND webhook_queue.lease_token = given.token";
 
 /// Ends every lease: on SQLite those of an earlier process are void at the start.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::num::ParseFloatError;
 
 use model::api::EventType;
 use model::{TenantId, Timestamp};
@@ -290,7 +291,7 @@ pub(crate) async fn with_ids(
     })
 }
 
-/// The answers of some objects, by object.
+/// The answers of some objects, each named once, by object.
 pub async fn answers_of(
     conn: &mut Conn,
     tenant: TenantId,
@@ -304,7 +305,7 @@ pub async fn answers_of(
                 .bind(Json(object_ids))
                 .fetch_one(held.native())
                 .await?;
-            packed.into_iter().filter_map(|answer| answer.unpack(object_ids)).collect()
+            packed.into_iter().map(|answer| answer.unpack(object_ids)).collect::<Result<_>>()?
         }
         Conn::Postgres(held) => {
             sqlx::query_as(
@@ -338,15 +339,19 @@ const PACKED_ANSWERS: &str =
 struct PackedAnswer(usize, Uuid, Option<String>, Option<String>, Option<String>, Option<String>, String, i64);
 
 impl PackedAnswer {
-    fn unpack(self, object_ids: &[&str]) -> Option<KeptAnswer> {
+    fn unpack(self, object_ids: &[&str]) -> Result<KeptAnswer> {
         let Self(asked, signal_id, value, choice, probabilities, confidence, model, computed_at) = self;
-        Some(KeptAnswer {
-            object_id: (*object_ids.get(asked)?).to_owned(),
+        let number = |text: Option<String>| text.map(|text| text.parse()).transpose();
+        let (value, confidence) = number(value)
+            .and_then(|value| Ok((value, number(confidence)?)))
+            .map_err(|error: ParseFloatError| sqlx::Error::Decode(error.into()))?;
+        Ok(KeptAnswer {
+            object_id: object_ids[asked].to_owned(),
             signal_id,
-            value: value.and_then(|number| number.parse().ok()),
+            value,
             choice,
             probabilities,
-            confidence: confidence.and_then(|number| number.parse().ok()),
+            confidence,
             model,
             computed_at: Timestamp::from_micros(computed_at),
         })

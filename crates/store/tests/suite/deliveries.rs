@@ -362,14 +362,14 @@ fn taking_and_settling_many_does_not_read_all() {
             assert!(taking.iter().any(|step| step.starts_with(searched)), "{taking:?}");
         }
         let texts = [
-            ("tenant, endpoint, delivery, token", delivery_queue::RELEASE),
+            ("tenant, endpoint, in_hand, delivery, token", delivery_queue::RELEASE),
             ("tenant, endpoint, delivery, token", delivery_queue::REMOVE),
             (
-                "tenant, endpoint, outcome, delivery, token, tried, ended_at, status_code, error, response",
+                "tenant, endpoint, outcome, in_hand, delivery, token, tried, ended_at, status_code, error, response",
                 delivery_queue::end_text(Backend::Sqlite),
             ),
             (
-                "tenant, endpoint, delivery, token, attempts, run_after, status_code, error, response",
+                "tenant, endpoint, in_hand, delivery, token, attempts, run_after, status_code, error, response",
                 delivery_queue::PUT_BACK,
             ),
         ];
@@ -381,6 +381,43 @@ fn taking_and_settling_many_does_not_read_all() {
                 let settling = steps(format!("WITH given ({columns}) AS (VALUES {values}) {text}")).await;
                 assert!(settling.iter().any(|step| step.starts_with(BY_KEY)), "{rows}: {settling:?}");
             }
+        }
+    });
+}
+
+/// PostgreSQL keeps the plan that it made while the queue was empty; it must not be one that looks at all that is in hand.
+#[test]
+fn postgres_settles_many_by_their_keys_from_the_start() {
+    play(Backend::Postgres, async |database: &TestDatabase| {
+        let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
+        let key = "tenant, endpoint, in_hand, delivery, token";
+        let texts = [
+            (key.to_owned(), "uuid, uuid, text, uuid, uuid", delivery_queue::RELEASE),
+            (
+                format!("{key}, attempts, run_after, status_code, error, response"),
+                "uuid, uuid, text, uuid, uuid, bigint, timestamptz, bigint, text, text",
+                delivery_queue::PUT_BACK,
+            ),
+            (
+                format!("{key}, outcome, tried, ended_at, status_code, error, response"),
+                "uuid, uuid, text, uuid, uuid, text, bigint, timestamptz, bigint, text, text",
+                delivery_queue::end_text(Backend::Postgres),
+            ),
+        ];
+        for (columns, kinds, text) in texts {
+            let arrays: Vec<String> =
+                kinds.split(", ").map(|kind| format!("array_fill(NULL::{kind}, ARRAY[10])")).collect();
+            let given = format!("WITH given ({columns}) AS (SELECT * FROM UNNEST({}))", arrays.join(", "));
+            let plan: Vec<(String,)> = sqlx::query_as(sqlx::AssertSqlSafe(format!("EXPLAIN {given} {text}")))
+                .fetch_all(&pool)
+                .await
+                .unwrap();
+            let plan: Vec<String> = plan.into_iter().map(|line| line.0).collect();
+            let is_by_key = |line: &String| {
+                let columns = ["tenant_id", "endpoint_id", "status", "delivery_id"];
+                line.contains("Index Cond") && columns.iter().all(|column| line.contains(column))
+            };
+            assert!(plan.iter().any(is_by_key), "{plan:#?}");
         }
     });
 }

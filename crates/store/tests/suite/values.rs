@@ -201,8 +201,10 @@ async fn answers_come_back_to_the_last_bit(database: &TestDatabase) {
         object_id: OBJECTS[object].to_owned(),
         signal_id: Uuid::from_u128(u128::MAX / (number as u128 + 1)),
         value: (number != 4).then_some(NUMBERS[number]),
-        choice: (number % 2 == 0).then(|| format!("\"{}\"\n{{}}", OBJECTS[object])),
-        probabilities: (number % 3 == 0).then(|| json!({ OBJECTS[object]: NUMBERS[number] }).to_string()),
+        choice: number.is_multiple_of(2).then(|| format!("\"{}\"\n{{}}", OBJECTS[object])),
+        probabilities: number
+            .is_multiple_of(3)
+            .then(|| json!({ OBJECTS[object]: NUMBERS[number] }).to_string()),
         confidence: (number != 5).then_some(NUMBERS[number] / 7.0),
         model: OBJECTS[2 - object].to_owned(),
         computed_at: edges()[number],
