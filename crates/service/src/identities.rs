@@ -85,6 +85,11 @@ impl Service {
             }
             users::verify_email(conn, user.tenant_id, user.user_id, self.clock.now()).await?;
         }
+        // Another sign-in with the same account may have come first while this one waited.
+        let owner = identities::find(conn, provider.as_str(), &proven.subject).await?;
+        if owner.is_some_and(|owner| owner.user_id == user.user_id) {
+            return Ok(());
+        }
         self.link(conn, &user, provider, proven).await.map(drop)
     }
 
