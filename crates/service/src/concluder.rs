@@ -185,8 +185,8 @@ impl Service {
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
         // Read while the objects are locked, like the rules that follow: whoever made one before sees it looked at.
-        let kept: Vec<&Arc<Conclusion>> = written.iter().map(|written| written.conclusion).collect();
-        let standings = Standings::of(conn, &objects(kept.into_iter())).await?;
+        let standings =
+            Standings::of(conn, &objects(written.iter().map(|written| written.conclusion))).await?;
         let ruled: Vec<Concluded<'_>> =
             concluded.iter().filter(|one| standings.may_fire(one.tenant, one.object_id)).copied().collect();
         let mut round = conn.round();
