@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{Answer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
-use store::analyses::{self, Locked, NewAnswer, NewAnswers, Standings};
+use store::analyses::{self, NewAnswer, NewAnswers, Standings};
 use store::jobs::{self, Covered, Held};
 use store::ledger::{self, AnalysisCharge};
 use store::signals::Signal;
@@ -174,8 +174,9 @@ impl Service {
         let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, as recording does: the other way round the two could wait for each other.
-        let locked = analyses::lock(conn, &objects(batch.iter())).await?;
-        let decided = self.decide(conn, batch, &locked, now).await?;
+        // Read while they are locked, like the rules that follow: whoever made one before sees it looked at.
+        let standings = Standings::lock(conn, &objects(batch.iter())).await?;
+        let decided = self.decide(conn, batch, &standings, now).await?;
         let written: Vec<&Decided<'_>> =
             decided.iter().filter(|decided| decided.outcome == Outcome::Written).collect();
         let concluded: Vec<Concluded<'_>> =
@@ -184,13 +185,10 @@ impl Service {
         let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
-        // Read while the objects are locked, like the rules that follow: whoever made one before sees it looked at.
-        let standings =
-            Standings::of(conn, &objects(written.iter().map(|written| written.conclusion))).await?;
         let ruled: Vec<Concluded<'_>> =
             concluded.iter().filter(|one| standings.may_fire(one.tenant, one.object_id)).copied().collect();
         let mut round = conn.round();
-        self.keep(conn, &mut round, (&locked, standings), &written, now, shard).await?;
+        self.keep(conn, &mut round, standings, &written, now, shard).await?;
         sync_leases::release_all(&mut round, &places(batch));
         ledger::count_usage(&mut round, &charges, self.options.metering, now.date(), shard);
         round.run(conn).await?;
@@ -198,7 +196,8 @@ impl Service {
         self.announce_analyses(conn, &concluded, &mut consequences).await?;
         self.apply_rules(conn, &ruled, &mut consequences).await?;
         if self.options.metering && !charges.is_empty() {
-            for account in ledger::charge(conn, &charges, now).await? {
+            let charged = ledger::charge(conn, &charges, now).await?;
+            for account in charged.into_iter().filter(|account| !account.low_mailed) {
                 consequences.mails |=
                     self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
             }
@@ -211,14 +210,14 @@ impl Service {
         &self,
         conn: &mut Conn,
         round: &mut Round,
-        (locked, standings): (&Locked, Standings),
+        standings: Standings,
         written: &[&Decided<'_>],
         now: Timestamp,
         shard: i64,
     ) -> Result<()> {
         let conclusions = || written.iter().map(|written| written.conclusion);
         let covered: Vec<Covered<'_>> =
-            conclusions().filter_map(|conclusion| covered_job(conclusion, locked, &standings)).collect();
+            conclusions().filter_map(|conclusion| covered_job(conclusion, &standings)).collect();
         jobs::clear_covered(round, &covered);
         let done: Vec<(Held<'_>, i64)> = written
             .iter()
@@ -227,7 +226,7 @@ impl Service {
         jobs::finish(round, &done);
         let new: Vec<NewAnswers<'_>> =
             conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
-        analyses::put_answers(round, locked, standings, &new, shard);
+        analyses::put_answers(round, standings, &new, shard);
         for (tenant, about) in
             conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
         {
@@ -246,7 +245,7 @@ impl Service {
         &self,
         conn: &mut Conn,
         batch: &'a [Arc<Conclusion>],
-        locked: &Locked,
+        standings: &Standings,
         now: Timestamp,
     ) -> Result<Vec<Decided<'a>>> {
         let held: Vec<Held<'_>> = batch.iter().filter_map(|conclusion| held_job(conclusion)).collect();
@@ -254,7 +253,7 @@ impl Service {
         let decided = batch.iter().map(|conclusion| {
             let version = conclusion.job.and_then(|_| versions.next().flatten());
             let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, read }| {
-                locked.has(conclusion.tenant, object_id, read.since, read.read_seq)
+                standings.has(conclusion.tenant, object_id, read.since, read.read_seq)
             });
             let outcome = match (conclusion.job, version, is_there) {
                 (None, _, true) | (_, Some(_), true) => Outcome::Written,
@@ -314,14 +313,10 @@ fn held_job(conclusion: &Conclusion) -> Option<Held<'_>> {
 }
 
 /// The job that a verdict makes needless, unless events came since, or signals that it did not know of.
-fn covered_job<'a>(
-    conclusion: &'a Conclusion,
-    locked: &Locked,
-    standings: &Standings,
-) -> Option<Covered<'a>> {
+fn covered_job<'a>(conclusion: &'a Conclusion, standings: &Standings) -> Option<Covered<'a>> {
     let (version, About { object_id, read }) = (conclusion.covers?, conclusion.about.as_ref()?);
     let tenant = conclusion.tenant;
-    let is_newest = locked.newest_seq(tenant, object_id) == Some(read.read_seq);
+    let is_newest = standings.newest_seq(tenant, object_id) == Some(read.read_seq);
     let was_asked = |signal| read.asked.signals.iter().any(|asked| asked.signal_id == signal);
     let covers = is_newest && standings.asks_only(tenant, object_id, was_asked);
     covers.then_some(Covered { tenant, object_id, version })

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
+use store::analyses::Standings;
 use store::histories::Stretch;
 use store::{
     Conn, Store, analyses, deliveries, firings, histories, rate_budgets, retention, rules, sessions,
@@ -180,8 +181,8 @@ impl Sweeper {
                 self.store
                     .write("sweep_events", async |conn: &mut Conn| {
                         // Held, so that what is folded is not left to another object of the same name.
-                        let locked = analyses::lock(conn, &[(tenant, object_id.as_str())]).await?;
-                        if locked.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
+                        let held = Standings::lock(conn, &[(tenant, object_id.as_str())]).await?;
+                        if held.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
                             return Ok(());
                         }
                         let mut summary = histories::summary(conn, tenant, &object_id).await?;

@@ -12,7 +12,7 @@ use crate::database::{execute, fetch_all};
 use crate::histories::{ObjectKey, Summary};
 use crate::recording::add_object_tallies;
 use crate::round::{Round, change_later, insert_later};
-use crate::{Conn, Result};
+use crate::{Backend, Conn, Result};
 
 /// From which probability on an object counts as flagged, and an answer as high.
 pub const HIGH: f64 = 0.8;
@@ -91,7 +91,6 @@ pub struct NewAnswers<'a> {
 /// A question of an object's tenant as it is now, and the answer that the object has to it.
 #[derive(sqlx::FromRow)]
 struct Kept {
-    tenant_id: TenantId,
     object_id: String,
     signal_id: Uuid,
     #[sqlx(rename = "type")]
@@ -101,9 +100,6 @@ struct Kept {
     choice: Option<String>,
     /// None without an answer.
     read_seq: Option<i64>,
-    /// Whether its tenant has rules that are enabled.
-    #[sqlx(default)]
-    has_rules: bool,
 }
 
 /// The highest yes/no probability and the highest score among answers to enabled questions; -1 without one.
@@ -119,6 +115,7 @@ fn place<'a>(answers: impl Iterator<Item = &'a Kept>) -> (f64, f64) {
     (risk, trust)
 }
 
+/// An object whose row is locked.
 #[derive(sqlx::FromRow)]
 struct Standing {
     tenant_id: TenantId,
@@ -128,12 +125,78 @@ struct Standing {
     first_seen: Timestamp,
     last_analyzed_at: Option<Timestamp>,
     event_count: i64,
+    /// Whether its tenant has rules that are enabled.
+    has_rules: bool,
 }
 
-/// Objects whose rows are locked, as they stand.
-pub struct Locked(HashMap<ObjectKey, Standing>);
+/// A standing, and one of the questions; none where nothing is asked.
+#[derive(sqlx::FromRow)]
+struct Asked {
+    #[sqlx(flatten)]
+    standing: Standing,
+    signal_id: Option<Uuid>,
+    #[sqlx(rename = "type")]
+    kind: Option<String>,
+    enabled: Option<bool>,
+    value: Option<f64>,
+    choice: Option<String>,
+    read_seq: Option<i64>,
+}
 
-impl Locked {
+/// Locks objects in order of their key, so that analyses of one object are written one after the other, and nobody waits
+/// in a ring. On SQLite the write transaction is the lock.
+pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<()> {
+    if conn.backend() == Backend::Postgres {
+        let ordered: BTreeSet<(TenantId, &str)> = objects.iter().copied().collect();
+        let ordered: Vec<(TenantId, &str)> = ordered.into_iter().collect();
+        with_rows!(
+            (i32,);
+            conn,
+            &ordered,
+            [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
+            "SELECT 1 FROM given JOIN objects USING (tenant_id, object_id)
+             ORDER BY objects.tenant_id, objects.object_id FOR UPDATE OF objects",
+        );
+    }
+    Ok(())
+}
+
+/// Objects whose rows are locked, as they stand, with what is asked about them now and the answers that they have. A change
+/// of signals that comes later puts the objects in their place again.
+pub struct Standings(HashMap<ObjectKey, (Standing, HashMap<Uuid, Kept>)>);
+
+impl Standings {
+    /// Locks objects and reads how they stand.
+    pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Self> {
+        // A statement of its own: what the next one reads must be no older than the locks.
+        lock(conn, objects).await?;
+        let rows = with_rows!(
+            Asked;
+            conn,
+            objects,
+            [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
+            "SELECT given.tenant_id, given.object_id, counted_type, risk, first_seen, last_analyzed_at, event_count,
+                    coalesce((SELECT TRUE FROM rules WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
+                             FALSE) AS has_rules,
+                    signals.signal_id, type, enabled, value, choice, read_seq
+             FROM given JOIN objects ON objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
+             LEFT JOIN signals ON signals.tenant_id = given.tenant_id
+             LEFT JOIN answers ON answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
+                              AND answers.signal_id = signals.signal_id",
+        );
+        let mut standings: HashMap<ObjectKey, (Standing, HashMap<Uuid, Kept>)> = HashMap::new();
+        for row in rows {
+            let Asked { standing, value, choice, read_seq, .. } = row;
+            let object_id = standing.object_id.clone();
+            let key = (standing.tenant_id, object_id.clone());
+            let (_, kept) = standings.entry(key).or_insert_with(|| (standing, HashMap::new()));
+            if let (Some(signal_id), Some(kind), Some(enabled)) = (row.signal_id, row.kind, row.enabled) {
+                kept.insert(signal_id, Kept { object_id, signal_id, kind, enabled, value, choice, read_seq });
+            }
+        }
+        Ok(Self(standings))
+    }
+
     /// Whether the object that was read is still there: one that began later, or has fewer events than were read, is
     /// another of the same name.
     pub fn has(&self, tenant: TenantId, object_id: &str, since: Timestamp, read_seq: i64) -> bool {
@@ -146,60 +209,9 @@ impl Locked {
         self.standing(tenant, object_id).map(|standing| standing.event_count)
     }
 
-    fn standing(&self, tenant: TenantId, object_id: &str) -> Option<&Standing> {
-        self.0.get(&(tenant, object_id.to_owned()))
-    }
-}
-
-/// Locks objects in order of their key, so that analyses of one object are written one after the other, and nobody waits
-/// in a ring.
-pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Locked> {
-    let ordered: BTreeSet<(TenantId, &str)> = objects.iter().copied().collect();
-    let ordered: Vec<(TenantId, &str)> = ordered.into_iter().collect();
-    let lock = conn.backend().for_update();
-    let rows = with_rows!(
-        Standing;
-        conn,
-        &ordered,
-        [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-        format!(
-            "SELECT tenant_id, object_id, counted_type, risk, first_seen, last_analyzed_at, event_count
-             FROM given JOIN objects USING (tenant_id, object_id) ORDER BY objects.tenant_id, objects.object_id {lock}"
-        ),
-    );
-    Ok(Locked(rows.into_iter().map(|row| ((row.tenant_id, row.object_id.clone()), row)).collect()))
-}
-
-/// Objects whose rows are locked, with what is asked about them now and the answers that they have. A change of signals
-/// that comes later puts the objects in their place again.
-pub struct Standings(HashMap<ObjectKey, HashMap<Uuid, Kept>>);
-
-impl Standings {
-    /// Reads what is asked about objects, and answered.
-    pub async fn of(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Self> {
-        let rows = with_rows!(
-            Kept;
-            conn,
-            objects,
-            [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-            "SELECT given.tenant_id, given.object_id, signals.signal_id, type, enabled, value, choice, read_seq,
-                    coalesce((SELECT TRUE FROM rules WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
-                             FALSE) AS has_rules
-             FROM given JOIN signals USING (tenant_id)
-             LEFT JOIN answers ON answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
-                              AND answers.signal_id = signals.signal_id",
-        );
-        let mut kept: HashMap<ObjectKey, HashMap<Uuid, Kept>> = HashMap::new();
-        for row in rows {
-            kept.entry((row.tenant_id, row.object_id.clone())).or_default().insert(row.signal_id, row);
-        }
-        Ok(Self(kept))
-    }
-
-    /// Whether rules may fire for an object: where its tenant has none, or asks nothing, nobody has to look for them.
+    /// Whether rules may fire for an object: where its tenant has none, nobody has to look for them.
     pub fn may_fire(&self, tenant: TenantId, object_id: &str) -> bool {
-        let asked = self.0.get(&(tenant, object_id.to_owned()));
-        asked.is_some_and(|asked| asked.values().any(|kept| kept.has_rules))
+        self.standing(tenant, object_id).is_some_and(|standing| standing.has_rules)
     }
 
     /// Whether all that is asked about an object is among these questions.
@@ -210,24 +222,23 @@ impl Standings {
         mut is_among: impl FnMut(Uuid) -> bool,
     ) -> bool {
         let asked = self.0.get(&(tenant, object_id.to_owned()));
-        asked.is_none_or(|asked| asked.values().all(|kept| !kept.enabled || is_among(kept.signal_id)))
+        asked.is_none_or(|(_, asked)| asked.values().all(|kept| !kept.enabled || is_among(kept.signal_id)))
+    }
+
+    fn standing(&self, tenant: TenantId, object_id: &str) -> Option<&Standing> {
+        self.0.get(&(tenant, object_id.to_owned())).map(|(standing, _)| standing)
     }
 }
 
 /// Keeps the answers that are not older than what is there, with every count that follows. The objects are locked and
 /// each is there once. Answers to questions that were deleted meanwhile are not kept.
-pub fn put_answers(
-    round: &mut Round,
-    locked: &Locked,
-    mut standings: Standings,
-    analyses: &[NewAnswers<'_>],
-    shard: i64,
-) {
+pub fn put_answers(round: &mut Round, mut standings: Standings, analyses: &[NewAnswers<'_>], shard: i64) {
     let mut newer: Vec<(&NewAnswers<'_>, &NewAnswer)> = Vec::new();
     let mut tallies = Tallies::default();
     let mut places: Vec<Placed<'_>> = Vec::new();
     for new in analyses {
-        let mut current = standings.0.remove(&(new.tenant, new.object_id.to_owned())).unwrap_or_default();
+        let standing = standings.0.remove(&(new.tenant, new.object_id.to_owned()));
+        let Some((standing, mut current)) = standing else { continue };
         for answer in &new.answers {
             let Some(kept) = current.get_mut(&answer.signal_id) else { continue };
             if kept.read_seq.is_some_and(|read_seq| read_seq > new.read_seq) {
@@ -246,17 +257,19 @@ pub fn put_answers(
         // Without any answer, an object does not count as analyzed.
         if answered.peek().is_some() {
             let (risk, trust) = place(answered);
-            places.push(Placed { new, risk, trust });
+            places.push(Placed { new, standing, risk, trust });
         }
     }
     upsert(round, &newer);
     tallies.write(round, shard);
-    rank(round, locked, &places, shard);
+    rank(round, &places, shard);
 }
 
 /// An object's place in each sort.
 struct Placed<'a> {
     new: &'a NewAnswers<'a>,
+    /// How it stood before.
+    standing: Standing,
     risk: f64,
     trust: f64,
 }
@@ -280,7 +293,7 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
     )?;
     let kept: Vec<Kept> = fetch_all!(
         conn,
-        "SELECT answers.tenant_id, object_id, answers.signal_id, type, enabled, value, choice, read_seq
+        "SELECT object_id, answers.signal_id, type, enabled, value, choice, read_seq
          FROM answers JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
          WHERE answers.tenant_id = $1 AND object_id > $2 AND object_id <= $3",
         tenant,
@@ -328,21 +341,13 @@ struct Ranked {
 
 /// Takes an object that is about to go out of every count; false when there is none.
 pub(crate) async fn uncount(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
-    let locked = lock(conn, &[(tenant, object_id)]).await?;
-    let Some(standing) = locked.standing(tenant, object_id) else { return Ok(false) };
+    let standings = Standings::lock(conn, &[(tenant, object_id)]).await?;
+    let Some((standing, kept)) = standings.0.into_values().next() else { return Ok(false) };
     let change = (-1, -i64::from(standing.last_analyzed_at.is_some()), -i64::from(standing.risk >= HIGH));
     // Only of signals that still are: nobody reads the counts of others.
-    let kept: Vec<(Uuid, String, Option<f64>, Option<String>)> = fetch_all!(
-        conn,
-        "SELECT answers.signal_id, signals.type, answers.value, answers.choice FROM answers
-         JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
-         WHERE answers.tenant_id = $1 AND answers.object_id = $2",
-        tenant,
-        object_id
-    )?;
     let mut tallies = Tallies::default();
-    for (signal, kind, value, choice) in &kept {
-        tallies.add(tenant, *signal, *value, choice.as_deref(), kind == "noul", -1);
+    for Kept { signal_id, kind, value, choice, .. } in kept.values().filter(|kept| kept.read_seq.is_some()) {
+        tallies.add(tenant, *signal_id, *value, choice.as_deref(), kind == "noul", -1);
     }
     // Counters in the order in which analyses take them.
     let mut round = conn.round();
@@ -418,7 +423,7 @@ impl Tallies {
 }
 
 /// Puts objects in their place of each sort, and counts them as analyzed and flagged.
-fn rank(round: &mut Round, locked: &Locked, places: &[Placed<'_>], shard: i64) {
+fn rank(round: &mut Round, places: &[Placed<'_>], shard: i64) {
     change_later!(
         round,
         places,
@@ -433,8 +438,7 @@ fn rank(round: &mut Round, locked: &Locked, places: &[Placed<'_>], shard: i64) {
          FROM given WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id",
     );
     let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
-    for Placed { new, risk, .. } in places {
-        let Some(standing) = locked.standing(new.tenant, new.object_id) else { continue };
+    for Placed { new, standing, risk, .. } in places {
         let tally = tallies.entry((new.tenant, standing.counted_type.clone())).or_default();
         tally.1 += i64::from(standing.last_analyzed_at.is_none());
         tally.2 += i64::from(*risk >= HIGH) - i64::from(standing.risk >= HIGH);

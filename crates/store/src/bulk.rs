@@ -52,7 +52,7 @@ pub(crate) fn after_given(statement: &str) -> String {
 /// Inserts rows and returns what the statement's tail asks for:
 /// `insert_many!(RowType; conn, &rows, "table", [("column", "type on PostgreSQL", |row| row.value), …], "ON CONFLICT … RETURNING …")`.
 macro_rules! insert_many {
-    ($row_type:ty; $conn:expr, $rows:expr, $table:literal, [$(($column:literal, $kind:literal, |$row:ident| $value:expr)),+ $(,)?], $tail:literal $(,)?) => {{
+    ($row_type:ty; $conn:expr, $rows:expr, $table:literal, [$(($column:literal, $kind:literal, |$row:ident| $value:expr)),+ $(,)?], $tail:expr $(,)?) => {{
         const COLUMNS: &[(&str, &str)] = &[$(($column, $kind)),+];
         let rows = $rows;
         match $conn {
@@ -63,21 +63,18 @@ macro_rules! insert_many {
                     query.push(" ").push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
-                    query.push(concat!(" ", $tail));
+                    query.push(" ").push($tail);
                     returned.extend(query.build_query_as::<$row_type>().fetch_all(held.native()).await?);
                 }
                 returned
             }
             $crate::Conn::Postgres(held) => {
-                static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-                let text: &'static str = TEXT.get_or_init(|| {
-                    let (columns, arrays) = ($crate::bulk::columns_text($table, COLUMNS), $crate::bulk::arrays_text(COLUMNS));
-                    format!("{columns} {arrays} {}", $tail)
-                });
                 if rows.is_empty() {
                     Vec::<$row_type>::new()
                 } else {
-                    sqlx::query_as::<_, $row_type>(text)
+                    let (columns, arrays) = ($crate::bulk::columns_text($table, COLUMNS), $crate::bulk::arrays_text(COLUMNS));
+                    let text = format!("{columns} {arrays} {}", $tail);
+                    sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
                         $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
                         .fetch_all(held.native())
                         .await?

@@ -1,6 +1,6 @@
 //! Balances, the ledger whose sum they are, and the rollups of usage that are kept with it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::{Date, TenantId, Timestamp};
 use sqlx::types::Json;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::bulk::{insert_many, with_rows};
 use crate::database::{execute, fetch_one};
-use crate::round::{Round, insert_later};
+use crate::round::{Round, change_later, insert_later};
 use crate::transaction::expect_one;
 use crate::{Backend, Conn, Result};
 
@@ -159,83 +159,59 @@ pub struct AnalysisCharge<'a> {
 }
 
 /// What became of a tenant's balance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Charged {
     /// Whose it is.
+    #[sqlx(rename = "tenant_id")]
     pub tenant: TenantId,
     /// The balance after, in micro-dollars.
+    #[sqlx(rename = "balance_micros")]
     pub after_micros: i64,
-    before_micros: i64,
-    /// The place of the last line before.
-    before_seq: i64,
+    /// Whether its owner was told that it is low.
+    pub low_mailed: bool,
+    /// The place of the last line.
+    ledger_seq: i64,
 }
 
-/// A line with its place in the tenant's order.
+/// A line, seen from the tenant's last one of the same transaction.
 struct Line<'a> {
     charge: &'a AnalysisCharge<'a>,
-    seq: i64,
-    balance_after: i64,
+    /// How many lines follow it, and what they charge.
+    later: Owed,
+}
+
+/// What somebody has to pay.
+#[derive(Clone, Copy, Default)]
+struct Owed {
+    micros: i64,
+    lines: i64,
 }
 
 /// Takes charges out of the balances and writes their lines. Returns the balances that changed.
 pub async fn charge(conn: &mut Conn, charges: &[AnalysisCharge<'_>], now: Timestamp) -> Result<Vec<Charged>> {
-    // The balances come last and are held until the commit: whoever else pays for this tenant waits no longer than that.
-    let charged = take_from_balances(conn, charges).await?;
-    let mut accounts: BTreeMap<TenantId, Account> = charged
-        .iter()
-        .map(|charged| (charged.tenant, Account { balance: charged.before_micros, seq: charged.before_seq }))
-        .collect();
+    let mut owed: BTreeMap<TenantId, Owed> = BTreeMap::new();
     let mut lines = Vec::with_capacity(charges.len());
-    for charge in charges {
-        let Some(account) = accounts.get_mut(&charge.tenant) else {
-            return Err(sqlx::Error::RowNotFound.into());
-        };
-        account.balance -= charge.micros;
-        account.seq += 1;
-        lines.push(Line { charge, seq: account.seq, balance_after: account.balance });
+    for charge in charges.iter().rev() {
+        let owed = owed.entry(charge.tenant).or_default();
+        lines.push(Line { charge, later: *owed });
+        *owed = Owed { micros: owed.micros + charge.micros, lines: owed.lines + 1 };
     }
-    insert_lines(conn, &lines, now).await?;
-    add_to_batches(conn, &lines, now).await?;
+    lines.reverse();
+    let owed: Vec<(TenantId, Owed)> = owed.into_iter().collect();
+    // The balances come last and are held until the commit: whoever else pays for this tenant waits no longer than that.
+    lock_balances(conn, &owed).await?;
+    let charged = write_lines(conn, &owed, &lines, now).await?;
+    if charged.len() < owed.len() {
+        return Err(sqlx::Error::RowNotFound.into());
+    }
+    let last_seqs: HashMap<TenantId, i64> =
+        charged.iter().map(|charged| (charged.tenant, charged.ledger_seq)).collect();
+    add_to_batches(conn, &lines, &last_seqs, now).await?;
     Ok(charged)
 }
 
-/// A balance whose row is locked, while lines are put to it.
-struct Account {
-    balance: i64,
-    seq: i64,
-}
-
-/// Takes what is charged out of the balances of all who pay.
-async fn take_from_balances(conn: &mut Conn, charges: &[AnalysisCharge<'_>]) -> Result<Vec<Charged>> {
-    let mut owed: BTreeMap<TenantId, (i64, i64)> = BTreeMap::new();
-    for charge in charges {
-        let (micros, lines) = owed.entry(charge.tenant).or_default();
-        (*micros, *lines) = (*micros + charge.micros, *lines + 1);
-    }
-    let rows: Vec<(TenantId, (i64, i64))> = owed.iter().map(|(tenant, owed)| (*tenant, *owed)).collect();
-    lock_balances(conn, &rows).await?;
-    let changed = with_rows!(
-        (TenantId, i64, i64);
-        conn,
-        &rows,
-        [
-            ("tenant_id", "uuid", |row| row.0),
-            ("owed_micros", "bigint", |row| row.1.0),
-            ("lines", "bigint", |row| row.1.1),
-        ],
-        "UPDATE balances SET balance_micros = balance_micros - owed_micros, ledger_seq = ledger_seq + lines
-         FROM given WHERE balances.tenant_id = given.tenant_id
-         RETURNING balances.tenant_id, balance_micros, ledger_seq",
-    );
-    let charged = changed.into_iter().filter_map(|(tenant, after_micros, seq)| {
-        let (micros, lines) = owed.get(&tenant)?;
-        Some(Charged { tenant, after_micros, before_micros: after_micros + micros, before_seq: seq - lines })
-    });
-    Ok(charged.collect())
-}
-
 /// Locks the balances of several who pay, in order, so that nobody waits in a ring. One alone is locked as it changes.
-async fn lock_balances(conn: &mut Conn, owed: &[(TenantId, (i64, i64))]) -> Result<()> {
+async fn lock_balances(conn: &mut Conn, owed: &[(TenantId, Owed)]) -> Result<()> {
     if owed.len() > 1 && conn.backend() == Backend::Postgres {
         with_rows!(
             (TenantId,);
@@ -248,20 +224,36 @@ async fn lock_balances(conn: &mut Conn, owed: &[(TenantId, (i64, i64))]) -> Resu
     Ok(())
 }
 
-async fn insert_lines(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
-        lines,
-        "ledger_entries",
+/// Takes what is owed out of the balances and writes the lines, in the order that the balances' rows give.
+async fn write_lines(
+    conn: &mut Conn,
+    owed: &[(TenantId, Owed)],
+    lines: &[Line<'_>],
+    now: Timestamp,
+) -> Result<Vec<Charged>> {
+    let mut round = conn.round();
+    change_later!(
+        &mut round,
+        owed,
         [
-            ("tenant_id", "uuid", |row| row.charge.tenant),
-            ("seq", "bigint", |row| row.seq),
+            ("tenant_id", "uuid", |row| row.0),
+            ("owed_micros", "bigint", |row| row.1.micros),
+            ("lines", "bigint", |row| row.1.lines),
+        ],
+        "UPDATE balances SET balance_micros = balance_micros - owed_micros, ledger_seq = ledger_seq + lines
+         FROM given WHERE balances.tenant_id = given.tenant_id
+         RETURNING balances.tenant_id, balance_micros, low_mailed, ledger_seq",
+    );
+    let balances = round.changed("balances");
+    change_later!(
+        &mut round,
+        lines,
+        [
+            ("payer", "uuid", |row| row.charge.tenant),
+            ("later_lines", "bigint", |row| row.later.lines),
+            ("later_micros", "bigint", |row| row.later.micros),
             ("entry_id", "uuid", |row| row.charge.entry_id),
-            ("kind", "text", |_row| "charge"),
-            ("reason", "text", |_row| "analysis"),
             ("delta_micros", "bigint", |row| -row.charge.micros),
-            ("balance_after_micros", "bigint", |row| row.balance_after),
             ("model", "text", |row| row.charge.model),
             ("object_id", "text", |row| row.charge.object_id),
             ("cost_usd", "text", |row| row.charge.cost_usd.as_str()),
@@ -271,9 +263,17 @@ async fn insert_lines(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> Re
             ("batch_id", "uuid", |row| row.charge.batch_id),
             ("created_at", "timestamptz", |_row| now),
         ],
-        "",
+        format!(
+            "INSERT INTO ledger_entries
+                 (tenant_id, seq, balance_after_micros, kind, reason, entry_id, delta_micros, model, object_id, cost_usd,
+                  cost_margin, input_tokens, output_tokens, batch_id, created_at)
+             SELECT payer, changed.ledger_seq - later_lines, changed.balance_micros + later_micros, 'charge', 'analysis',
+                    entry_id, delta_micros, model, object_id, cost_usd, cost_margin, input_tokens, output_tokens, batch_id,
+                    created_at
+             FROM given JOIN {balances} AS changed ON changed.tenant_id = given.payer"
+        ),
     );
-    Ok(())
+    round.fetch(conn, &balances).await
 }
 
 /// What charges add to the line of their batch.
@@ -288,7 +288,12 @@ struct Addition {
 }
 
 /// Adds charges to the lines of their batches. The balances are locked, so nobody else of these tenants is here.
-async fn add_to_batches(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> Result<()> {
+async fn add_to_batches(
+    conn: &mut Conn,
+    lines: &[Line<'_>],
+    last_seqs: &HashMap<TenantId, i64>,
+    now: Timestamp,
+) -> Result<()> {
     let mut additions: BTreeMap<(TenantId, Uuid), Addition> = BTreeMap::new();
     for line in lines {
         let Some(batch) = line.charge.batch_id else { continue };
@@ -302,7 +307,8 @@ async fn add_to_batches(conn: &mut Conn, lines: &[Line<'_>], now: Timestamp) -> 
             output_tokens: 0,
             models: Vec::new(),
         });
-        addition.last_seq = line.seq;
+        let last_seq = last_seqs.get(&line.charge.tenant).copied().unwrap_or_default();
+        addition.last_seq = last_seq - line.later.lines;
         addition.entries += 1;
         addition.delta_micros -= line.charge.micros;
         addition.input_tokens += line.charge.input_tokens;

@@ -20,7 +20,7 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 11] = migrations! {
+const MIGRATIONS: [Migration; 12] = migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
@@ -32,6 +32,7 @@ const MIGRATIONS: [Migration; 11] = migrations! {
     9 "0009_hot_tables";
     10 "0010_unbilled";
     11 "0011_ledger_of_batch";
+    12 "0012_places_in_flight";
 };
 
 /// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.

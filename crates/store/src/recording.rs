@@ -103,8 +103,6 @@ pub enum Enforcement {
     Grace,
 }
 
-type ObjectKey = (TenantId, String);
-
 /// Records requests in order: all of them, or none if this fails. Says what became of each.
 pub async fn record(
     conn: &mut Conn,
@@ -126,9 +124,11 @@ pub async fn record(
     let fresh: Vec<usize> = (0..entries.len()).filter(|index| outcomes[*index].is_none()).collect();
     let mut round = conn.round();
     let waiting: Vec<&Place> = fresh.iter().filter_map(|index| entries[*index].place.as_ref()).collect();
-    let placed = sync_leases::take(conn, &mut round, &waiting).await?;
-    let counts = upsert_objects(conn, &mut round, entries, &fresh, shard).await?;
-    let last_seqs = insert_events(&mut round, entries, &fresh, counts);
+    sync_leases::lock(conn, &waiting).await?;
+    let written = upsert_objects(conn, &mut round, entries, &fresh, shard).await?;
+    let in_flight = written.iter().map(|object| (object.tenant_id, object.in_flight)).collect();
+    let placed = sync_leases::take(&mut round, &waiting, in_flight);
+    let last_seqs = insert_events(&mut round, entries, &fresh, &written);
     for (index, last_seq) in fresh.iter().zip(last_seqs) {
         let has_place = entries[*index].place.as_ref().is_some_and(|place| placed.contains(&place.lease));
         outcomes[*index] = Some(Recorded::New { last_seq, has_place });
@@ -292,6 +292,8 @@ struct Written {
     counted_type: String,
     event_count: i64,
     renamed: bool,
+    /// How many verdicts its tenant has in flight, where somebody wants to know.
+    in_flight: i64,
 }
 
 impl Written {
@@ -305,14 +307,37 @@ impl Written {
     }
 }
 
-/// Makes or updates the objects, and returns how many events each has now.
+/// What the objects of requests are like once they are made or updated. Events of verdicts know how many are in flight: asking
+/// for that by itself would cost another way to the database.
+macro_rules! upsert {
+    ($in_flight:literal) => {
+        concat!(
+            "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
+             event_count = objects.event_count + excluded.event_count,
+             last_seen = CASE WHEN excluded.last_seen > objects.last_seen THEN excluded.last_seen ELSE objects.last_seen END,
+             display_name = coalesce(excluded.display_name, objects.display_name),
+             renamed = excluded.display_name IS NOT NULL AND excluded.display_name IS DISTINCT FROM objects.display_name,
+             object_type = CASE WHEN excluded.object_type = 'object' THEN objects.object_type ELSE excluded.object_type END
+         RETURNING tenant_id, object_id, object_type, counted_type, event_count, renamed, ",
+            $in_flight,
+            " AS in_flight"
+        )
+    };
+}
+const UPSERT: &str = upsert!("CAST(0 AS bigint)");
+const UPSERT_IN_FLIGHT: &str = upsert!(
+    "(SELECT count(*) FROM sync_leases AS taken
+      WHERE taken.tenant_id = objects.tenant_id AND taken.expires_at > objects.last_seen)"
+);
+
+/// Makes or updates the objects, and returns what they are now.
 async fn upsert_objects(
     conn: &mut Conn,
     round: &mut Round,
     entries: &[Entry],
     fresh: &[usize],
     shard: i64,
-) -> Result<HashMap<ObjectKey, i64>> {
+) -> Result<Vec<Written>> {
     // In order of key, so that two nodes that record for the same objects never wait for each other in a ring.
     let mut touched: BTreeMap<(TenantId, &str), Touched<'_>> = BTreeMap::new();
     for entry in fresh.iter().map(|index| &entries[*index]) {
@@ -330,6 +355,8 @@ async fn upsert_objects(
         object.received_at = object.received_at.max(entry.received_at);
     }
     let rows: Vec<Touched<'_>> = touched.into_values().collect();
+    let awaits = fresh.iter().any(|index| entries[*index].place.is_some());
+    let text = if awaits { UPSERT_IN_FLIGHT } else { UPSERT };
     let mut written = insert_many!(
         Written;
         conn,
@@ -345,13 +372,7 @@ async fn upsert_objects(
             ("first_seen", "timestamptz", |row| row.received_at),
             ("last_seen", "timestamptz", |row| row.received_at),
         ],
-        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
-             event_count = objects.event_count + excluded.event_count,
-             last_seen = CASE WHEN excluded.last_seen > objects.last_seen THEN excluded.last_seen ELSE objects.last_seen END,
-             display_name = coalesce(excluded.display_name, objects.display_name),
-             renamed = excluded.display_name IS NOT NULL AND excluded.display_name IS DISTINCT FROM objects.display_name,
-             object_type = CASE WHEN excluded.object_type = 'object' THEN objects.object_type ELSE excluded.object_type END
-         RETURNING tenant_id, object_id, object_type, counted_type, event_count, renamed",
+        text,
     );
     for (row, given) in rows.iter().filter_map(|row| Some((row, row.object_type?))) {
         // The one type that the statement above cannot tell from a type that was left out.
@@ -373,7 +394,7 @@ async fn upsert_objects(
     let touched: HashMap<(TenantId, &str), &Touched<'_>> = rows.iter().map(|row| (row.key, row)).collect();
     count_objects(conn, round, &touched, &written, shard).await?;
     list_grams(round, &touched, &written);
-    Ok(written.into_iter().map(|object| ((object.tenant_id, object.object_id), object.event_count)).collect())
+    Ok(written)
 }
 
 /// Has new objects found by their id and name, and renamed ones by their new name.
@@ -449,23 +470,19 @@ pub(crate) fn add_object_tallies(
 }
 
 /// Writes the events down, and returns the sequence number of each request's last one.
-fn insert_events(
-    round: &mut Round,
-    entries: &[Entry],
-    fresh: &[usize],
-    counts: HashMap<ObjectKey, i64>,
-) -> Vec<i64> {
+fn insert_events(round: &mut Round, entries: &[Entry], fresh: &[usize], written: &[Written]) -> Vec<i64> {
     // What an object had before this batch, from what it has now.
-    let mut next = counts;
+    let mut next: HashMap<(TenantId, &str), i64> =
+        written.iter().map(|object| (object.key(), object.event_count)).collect();
     for entry in fresh.iter().map(|index| &entries[*index]) {
-        if let Some(seq) = next.get_mut(&(entry.tenant, entry.object_id.clone())) {
+        if let Some(seq) = next.get_mut(&(entry.tenant, entry.object_id.as_str())) {
             *seq -= count(entry.events.len());
         }
     }
     let mut rows: Vec<(&Entry, &NewEvent, i64)> = Vec::new();
     let mut last_seqs = Vec::with_capacity(fresh.len());
     for entry in fresh.iter().map(|index| &entries[*index]) {
-        let seq = next.entry((entry.tenant, entry.object_id.clone())).or_default();
+        let seq = next.entry((entry.tenant, entry.object_id.as_str())).or_default();
         for event in &entry.events {
             *seq += 1;
             rows.push((entry, event, *seq));

@@ -4,7 +4,9 @@
 //! and back. PostgreSQL takes those of a round as parts of one statement, SQLite as one text of several. So the
 //! statements of a round must not see what others of it change.
 
-use sqlx::{Postgres, QueryBuilder, Sqlite};
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 
 use crate::{Conn, Result};
 
@@ -74,13 +76,52 @@ impl Round {
                     query.build().execute(held.native()).await?;
                 }
             }
-            (Self::Sqlite(_), Conn::Postgres(_)) | (Self::Postgres(_), Conn::Sqlite(_)) => {
-                unreachable!("a round is made for the connection that it runs on")
-            }
+            (Self::Sqlite(_), Conn::Postgres(_)) | (Self::Postgres(_), Conn::Sqlite(_)) => wrong_connection(),
         }
         Ok(())
     }
+
+    /// Where the next statements find what the latest one has made of a table: in what it returns on PostgreSQL, where none
+    /// sees another's changes, and in the table itself on SQLite, where they run one after the other.
+    pub(crate) fn changed(&self, table: &str) -> String {
+        match self {
+            Self::Sqlite(_) => table.to_owned(),
+            Self::Postgres(parts) => format!("part_{}", parts.parts),
+        }
+    }
+
+    /// Sends everything, and returns the rows of the one statement that returns some, which is [`Self::changed`].
+    pub(crate) async fn fetch<T: RoundRow>(self, conn: &mut Conn, changed: &str) -> Result<Vec<T>> {
+        let mut rows = Vec::new();
+        match (self, conn) {
+            (Self::Sqlite(statements), Conn::Sqlite(held)) => {
+                for mut text in statements.texts {
+                    rows.extend(text.build_query_as().fetch_all(held.native()).await?);
+                }
+            }
+            (Self::Postgres(parts), Conn::Postgres(held)) => {
+                if let Some(mut query) = parts.query {
+                    query.push(format_args!(" SELECT * FROM {changed}"));
+                    rows = query.build_query_as().fetch_all(held.native()).await?;
+                }
+            }
+            (Self::Sqlite(_), Conn::Postgres(_)) | (Self::Postgres(_), Conn::Sqlite(_)) => wrong_connection(),
+        }
+        Ok(rows)
+    }
 }
+
+fn wrong_connection() {
+    unreachable!("a round is made for the connection that it runs on")
+}
+
+/// A row that either database can return.
+pub(crate) trait RoundRow:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl<T> RoundRow for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
 impl SqliteTexts {
     /// Where a statement over so many rows is to be written.

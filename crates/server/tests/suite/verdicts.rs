@@ -293,6 +293,9 @@ async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtO
     judge(stage, &key, "user_1", "x").await.refused(429, "rate_limited");
     stage.advance(SECOND);
     assert_eq!(judge(stage, &key, "user_1", "x").await.status, 200);
+    assert_eq!(stage.number("SELECT count(*) FROM sync_leases").await, 2, "they count no more");
+    // And the next sweep takes them away, which every story waits for at its end.
+    stage.advance(600 * SECOND);
 }
 
 async fn an_analyzer_that_throttles_is_a_refusal_to_try_later(stage: &Scripted) {
