@@ -91,7 +91,7 @@ fn assert_parity(every: usize) {
     println!("{near} of {} are within 0.01, {median:.5} at the median, {worst:.5} at most", furthest.len());
     // A sum that is rounded to a byte on the other side of a half moves all that follows by as much as rounding does.
     assert!(
-        median < 1e-2 && worst < 4e-2 && near * 10 >= furthest.len() * 6,
+        median < 1e-2 && worst < 5e-2 && near * 10 >= furthest.len() * 6,
         "{near} near, {median}, {worst}"
     );
 }
