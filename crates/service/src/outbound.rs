@@ -179,25 +179,24 @@ impl Guard {
     /// Refuses an address that is written out in the URL, in whatever form: those were made one by parsing.
     fn check_literal(&self, url: &Url) -> std::result::Result<(), Objection> {
         match url.host() {
-            Some(Host::Ipv4(address)) => self.check_address(&address.to_string(), address.into()),
-            Some(Host::Ipv6(address)) => self.check_address(&address.to_string(), address.into()),
+            Some(Host::Ipv4(address)) => self.check_address(None, address.into()),
+            Some(Host::Ipv6(address)) => self.check_address(None, address.into()),
             Some(Host::Domain(name)) if self.allow_private || !is_local_name(name) => Ok(()),
             Some(Host::Domain(name)) => Err(Objection(format!("{name} is loopback and is not called"))),
             None => Err(Objection("it must name a host".to_owned())),
         }
     }
 
-    fn check_address(&self, host: &str, address: IpAddr) -> std::result::Result<(), Objection> {
-        match objection(address) {
-            Some(why) if !self.allow_private => {
-                if host == address.to_string() {
-                    return Err(Objection(format!("{host} is {why} and is not called")));
-                }
+    /// Refuses an address that is none to be called: one that stands in the URL, or one that a name has led to.
+    fn check_address(&self, name: Option<&str>, address: IpAddr) -> std::result::Result<(), Objection> {
+        match (objection(address).filter(|_| !self.allow_private), name) {
+            (None, _) => Ok(()),
+            (Some(why), None) => Err(Objection(format!("{address} is {why} and is not called"))),
+            (Some(why), Some(name)) => {
                 // What names mean inside our network is not for strangers to know.
-                tracing::debug!(host, %address, why, "a name leads to an address that is not called");
-                Err(Objection(format!("{host} leads to a private address and is not called")))
+                tracing::debug!(name, %address, why, "a name leads to an address that is not called");
+                Err(Objection(format!("{name} leads to a private address and is not called")))
             }
-            _ => Ok(()),
         }
     }
 
@@ -208,7 +207,7 @@ impl Guard {
     ) -> std::result::Result<Vec<IpAddr>, Box<dyn StdError + Send + Sync>> {
         let addresses = self.lookups.find(name.to_owned()).await?;
         for address in &addresses {
-            self.check_address(name, *address)?;
+            self.check_address(Some(name), *address)?;
         }
         Ok(addresses)
     }

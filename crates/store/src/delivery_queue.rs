@@ -7,10 +7,12 @@ use std::collections::HashSet;
 
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::bulk::{after_given, with_rows};
 use crate::database::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::transaction::expect_rows;
 use crate::{Backend, Conn, Result, wakeups};
 
 /// The status of what a worker holds. Statements over many rows get it with each of them: PostgreSQL takes what it is told
@@ -45,8 +47,8 @@ pub struct Turn {
     pub updated_at: Timestamp,
 }
 
-/// A delivery that was due, as little of it as decides whether it is kept in hand.
-#[derive(Clone, Debug, sqlx::FromRow)]
+/// A delivery that was due, as little of it as decides whether it is kept in hand. In the order of [`PACKED_DUE`].
+#[derive(Clone, Debug, sqlx::FromRow, serde::Deserialize)]
 pub struct Due {
     /// The delivery.
     pub delivery_id: Uuid,
@@ -56,12 +58,18 @@ pub struct Due {
     pub attempts: i64,
     /// How often it was taken in hand since, not counting this time.
     pub begun: i64,
-    /// Since when it may be sent.
-    pub run_after: Timestamp,
 }
 
-/// What a delivery says.
-#[derive(Clone, Debug, sqlx::FromRow)]
+/// One of those out of PostgreSQL, which returns them in any order.
+#[derive(sqlx::FromRow)]
+struct DueRow {
+    #[sqlx(flatten)]
+    due: Due,
+    run_after: Timestamp,
+}
+
+/// What a delivery says. In the order of [`PACKED_CONTENTS`].
+#[derive(Clone, Debug, sqlx::FromRow, serde::Deserialize)]
 pub struct Content {
     /// The delivery.
     pub delivery_id: Uuid,
@@ -191,33 +199,78 @@ pub async fn take(
     limit: i64,
     lease: Lease,
 ) -> Result<Vec<Due>> {
-    let text = take_text(conn.backend());
-    let mut taken: Vec<Due> =
-        fetch_all!(conn, AssertSqlSafe(text), endpoint, now, limit, lease.token, lease.until)?;
-    taken.sort_unstable_by_key(|due| (due.run_after, due.delivery_id));
-    Ok(taken)
+    match conn {
+        Conn::Sqlite(held) => {
+            let packed = sqlx::query_as(PACKED_DUE).bind(endpoint).bind(now).bind(limit);
+            let (Json(due),): (Json<Vec<Due>>,) = packed.fetch_one(held.native()).await?;
+            let taken = execute!(
+                conn,
+                AssertSqlSafe(after_given(TAKE)),
+                endpoint,
+                now,
+                limit,
+                lease.token,
+                lease.until
+            )?;
+            expect_rows(due.len(), taken)?;
+            Ok(due)
+        }
+        Conn::Postgres(held) => {
+            let taking = sqlx::query_as(TAKE_UNLOCKED).bind(endpoint).bind(now).bind(limit);
+            let mut taken: Vec<DueRow> =
+                taking.bind(lease.token).bind(lease.until).fetch_all(held.native()).await?;
+            taken.sort_unstable_by_key(|row| (row.run_after, row.due.delivery_id));
+            Ok(taken.into_iter().map(|row| row.due).collect())
+        }
+    }
 }
 
-/// See [`take`]. Public for the test that looks at its plan, like the texts below.
-pub fn take_text(backend: Backend) -> String {
-    let text = format!(
-        "WITH given AS MATERIALIZED (
-             SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue
-             WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 {})
-         UPDATE webhook_queue
-         SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
-         FROM given
-         WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = $1
-           AND webhook_queue.status = given.status_before AND webhook_queue.delivery_id = given.delivery
-         RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
-                   webhook_queue.begun - 1 AS begun, webhook_queue.run_after",
-        backend.skip_locked()
-    );
-    if backend == Backend::Sqlite { after_given(&text) } else { text }
+/// What is due, out of SQLite as one value: on their way from its thread every column of every row would be memory of its own,
+/// which the two threads then contend for. Like [`TAKE`] it finds the first in the order of the index.
+const PACKED_DUE: &str =
+    "SELECT json_group_array(json_array(hex(delivery_id), payload_bytes, attempts, begun) ORDER BY run_after, delivery_id)
+     FROM (SELECT delivery_id, payload_bytes, attempts, begun, run_after FROM webhook_queue
+           WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3)";
+
+macro_rules! take {
+    ($lock:literal, $returning:literal) => {
+        concat!(
+            "WITH given AS MATERIALIZED ( \
+                 SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue \
+                 WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 ",
+            $lock,
+            ") \
+             UPDATE webhook_queue \
+             SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1 \
+             FROM given \
+             WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = $1 \
+               AND webhook_queue.status = given.status_before AND webhook_queue.delivery_id = given.delivery ",
+            $returning
+        )
+    };
 }
+
+/// Takes what is due in hand, on SQLite. Public for the test that looks at its plan, like the texts below.
+pub const TAKE: &str = take!("", "");
+/// And on PostgreSQL, where others may be doing the same.
+const TAKE_UNLOCKED: &str = take!(
+    "FOR UPDATE SKIP LOCKED",
+    "RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts, \
+               webhook_queue.begun - 1 AS begun, webhook_queue.run_after"
+);
 
 /// What deliveries say. Those whose object was deleted meanwhile are missing.
 pub async fn contents(conn: &mut Conn, taken: &[(TenantId, Uuid)]) -> Result<Vec<Content>> {
+    if conn.backend() == Backend::Sqlite {
+        let packed = with_rows!(
+            (Json<Vec<Content>>,);
+            conn,
+            taken,
+            [("tenant", "uuid", |row| row.0), ("delivery", "uuid", |row| row.1)],
+            PACKED_CONTENTS,
+        );
+        return Ok(packed.into_iter().flat_map(|(Json(contents),)| contents).collect());
+    }
     Ok(with_rows!(
         Content;
         conn,
@@ -228,6 +281,13 @@ pub async fn contents(conn: &mut Conn, taken: &[(TenantId, Uuid)]) -> Result<Vec
            ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery",
     ))
 }
+
+/// What deliveries say, out of SQLite as one value.
+const PACKED_CONTENTS: &str =
+    "SELECT json_group_array(json_array(hex(sent.delivery_id), sent.event_type, sent.payload, sent.max_attempts,
+                                        sent.traceparent))
+     FROM given JOIN webhook_deliveries AS sent
+       ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery";
 
 /// Whether a delivery is still to be sent as it was claimed: it is there and held by its lease, and its endpoint is
 /// enabled and was not edited since.

@@ -207,5 +207,11 @@ fn meter(name: &'static str, started: Instant, tries: u32, ok: bool) {
 
 /// Refuses a statement that changed another number of rows than the one it is about.
 pub(crate) fn expect_one(actual: u64) -> Result<()> {
-    if actual == 1 { Ok(()) } else { Err(Error::RowsAffected { expected: 1, actual }) }
+    expect_rows(1, actual)
+}
+
+/// Refuses a statement that changed another number of rows than those it is about.
+pub(crate) fn expect_rows(expected: usize, actual: u64) -> Result<()> {
+    let expected = expected as u64;
+    if actual == expected { Ok(()) } else { Err(Error::RowsAffected { expected, actual }) }
 }
