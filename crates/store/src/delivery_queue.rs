@@ -226,19 +226,19 @@ pub async fn take(
 }
 
 /// What is due, out of SQLite as one value: on their way from its thread every column of every row would be memory of its own,
-/// which the two threads then contend for. Like [`TAKE`] it finds the first in the order of the index.
-const PACKED_DUE: &str =
+/// which the two threads then contend for. Like [`TAKE`] it goes by the whole key of the index, so that both find the same.
+pub const PACKED_DUE: &str =
     "SELECT json_group_array(json_array(hex(delivery_id), payload_bytes, attempts, begun) ORDER BY run_after, delivery_id)
      FROM (SELECT delivery_id, payload_bytes, attempts, begun, run_after FROM webhook_queue
-           WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3)";
+           WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3)";
 
 macro_rules! take {
-    ($lock:literal, $returning:literal) => {
+    ($first:literal, $returning:literal) => {
         concat!(
             "WITH given AS MATERIALIZED ( \
                  SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue \
-                 WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 ",
-            $lock,
+                 WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY ",
+            $first,
             ") \
              UPDATE webhook_queue \
              SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1 \
@@ -250,11 +250,11 @@ macro_rules! take {
     };
 }
 
-/// Takes what is due in hand, on SQLite. Public for the test that looks at its plan, like the texts below.
-pub const TAKE: &str = take!("", "");
+/// Takes what is due in hand, on SQLite. Public for the test that looks at its plan, like the texts around it.
+pub const TAKE: &str = take!("due_at, tenant_id, status, delivery_id LIMIT $3", "");
 /// And on PostgreSQL, where others may be doing the same.
 const TAKE_UNLOCKED: &str = take!(
-    "FOR UPDATE SKIP LOCKED",
+    "due_at LIMIT $3 FOR UPDATE SKIP LOCKED",
     "RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts, \
                webhook_queue.begun - 1 AS begun, webhook_queue.run_after"
 );

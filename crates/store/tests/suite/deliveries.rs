@@ -361,6 +361,10 @@ fn taking_and_settling_many_does_not_read_all() {
         for searched in [BY_KEY, BY_TIME] {
             assert!(taking.iter().any(|step| step.starts_with(searched)), "{taking:?}");
         }
+        // What is due is found in the order of the index by both, and so it is the same.
+        let finding = steps(delivery_queue::PACKED_DUE.to_owned()).await;
+        assert!(finding.iter().any(|step| step.starts_with(BY_TIME)), "{finding:?}");
+        assert!(!taking.iter().any(|step| step.contains("TEMP B-TREE")), "{taking:?}");
         let texts = [
             ("tenant, endpoint, in_hand, delivery, token", delivery_queue::RELEASE),
             ("tenant, endpoint, delivery, token", delivery_queue::REMOVE),
