@@ -91,7 +91,6 @@ pub struct NewAnswers<'a> {
 /// A question of an object's tenant as it is now, and the answer that the object has to it.
 #[derive(sqlx::FromRow)]
 struct Kept {
-    object_id: String,
     signal_id: Uuid,
     #[sqlx(rename = "type")]
     kind: String,
@@ -145,7 +144,7 @@ struct Asked {
 
 /// Locks objects in order of their key, so that analyses of one object are written one after the other, and nobody waits
 /// in a ring. On SQLite the write transaction is the lock.
-pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<()> {
+async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<()> {
     if conn.backend() == Backend::Postgres {
         let ordered: BTreeSet<(TenantId, &str)> = objects.iter().copied().collect();
         let ordered: Vec<(TenantId, &str)> = ordered.into_iter().collect();
@@ -187,11 +186,10 @@ impl Standings {
         let mut standings: HashMap<ObjectKey, (Standing, HashMap<Uuid, Kept>)> = HashMap::new();
         for row in rows {
             let Asked { standing, value, choice, read_seq, .. } = row;
-            let object_id = standing.object_id.clone();
-            let key = (standing.tenant_id, object_id.clone());
+            let key = (standing.tenant_id, standing.object_id.clone());
             let (_, kept) = standings.entry(key).or_insert_with(|| (standing, HashMap::new()));
             if let (Some(signal_id), Some(kind), Some(enabled)) = (row.signal_id, row.kind, row.enabled) {
-                kept.insert(signal_id, Kept { object_id, signal_id, kind, enabled, value, choice, read_seq });
+                kept.insert(signal_id, Kept { signal_id, kind, enabled, value, choice, read_seq });
             }
         }
         Ok(Self(standings))
@@ -291,7 +289,7 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         after,
         through
     )?;
-    let kept: Vec<Kept> = fetch_all!(
+    let kept: Vec<KeptOf> = fetch_all!(
         conn,
         "SELECT object_id, answers.signal_id, type, enabled, value, choice, read_seq
          FROM answers JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
@@ -301,8 +299,8 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         through
     )?;
     let mut answers: HashMap<String, Vec<Kept>> = HashMap::new();
-    for kept in kept {
-        answers.entry(kept.object_id.clone()).or_default().push(kept);
+    for KeptOf { object_id, kept } in kept {
+        answers.entry(object_id).or_default().push(kept);
     }
     let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
     for object in objects {
@@ -328,6 +326,13 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
     let mut round = conn.round();
     add_object_tallies(&mut round, &tallies, shard);
     round.run(conn).await
+}
+
+#[derive(sqlx::FromRow)]
+struct KeptOf {
+    object_id: String,
+    #[sqlx(flatten)]
+    kept: Kept,
 }
 
 #[derive(sqlx::FromRow)]

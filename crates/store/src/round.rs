@@ -2,7 +2,7 @@
 //!
 //! A transaction for one caller costs less by what its statements do than by their number: each is a way to the database
 //! and back. PostgreSQL takes those of a round as parts of one statement, SQLite as one text of several. So the
-//! statements of a round must not see what others of it change.
+//! statements of a round must not see what others of it change, but where they name it by [`Round::changed`].
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
