@@ -105,6 +105,16 @@ def barer(random, question):
     return question
 
 
+def coded(random, question):
+    """Options under names that say nothing, where their descriptions say it all."""
+    criteria = question["criteria"]
+    if not all(isinstance(what, str) for what in criteria.values()):
+        return question
+    name = random.choice(["{}", "option {}", "C{}", "class_{}", "{})"]).format
+    codes = random.sample(range(1, 30), len(criteria)) if random.random() < 0.5 else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return question | {"criteria": {name(code): what for code, what in zip(codes, criteria.values())}}
+
+
 def noisy(random, events):
     """Events that mean nothing, somewhere. Never messages: «the last message» must stay the last."""
     events = copy.deepcopy(events)
@@ -126,6 +136,8 @@ def varied(random, question, shares):
         question, shares = as_noul(random, question, shares)
     elif kind != "noul" and turn < 0.24 and not question.get("signal"):
         question, shares = merged(random, question, shares)
+    elif kind == "choice" and turn < 0.32:
+        question = coded(random, question)
     elif turn > 0.88:
         question = barer(random, question)
     return paraphrased(random, question), shares

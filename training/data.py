@@ -95,14 +95,15 @@ class Batches(torch.utils.data.IterableDataset):
             events = combine.noisy(draw, events)
         called = draw.choice(combine.CALLED) if draw.random() < 0.2 else None
         asked = [combine.varied(draw, question, shares) for question, shares in asked]
-        if draw.random() < 0.5:
+        if draw.random() < 0.3:
             asked += filter(None, [facts.asked(draw, events, self.pool)])
         size = draw.randint(96, 300) if draw.random() < 0.15 else 480
         arrays, targets = self.example(render(object_type, events, called), asked, size)
-        if draw.random() < 0.3:
+        if draw.random() < 0.5:
             # Some words of the state go unread: what is asked is seldom in one word alone.
             ids, state = arrays[0], arrays[3] < 0
-            ids[state & (np.random.default_rng(draw.getrandbits(32)).random(len(ids)) < 0.04) & (ids > SEP)] = UNK
+            unread = np.random.default_rng(draw.getrandbits(32)).random(len(ids)) < draw.uniform(0.02, 0.1)
+            ids[state & unread & (ids > SEP)] = UNK
         return arrays, targets
 
     def written(self):

@@ -1,7 +1,7 @@
 """What the Rust side is held to: python3 training/fixtures.py WEIGHTS HISTORIES WRITER[,WRITER] [COUNT]
 
 `dossiers.jsonl` has histories with their rendered text, `tokens.jsonl` texts with their tokens, and `parity.jsonl` states
-with questions and what the training framework answers before calibration, with weights and inputs as bytes.
+with questions and what the training framework answers before calibration, with weights as bytes.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 
 import data
 import torch
-from model import Decider, Linear, load
+from model import Decider, load
 from text import Tokenizer, render
 
 HERE = pathlib.Path(__file__).parent / "fixtures"
@@ -25,7 +25,6 @@ def writes(name, rows):
 
 def parity(model, batches, groups, count, device):
     """Some histories with one question each, and the logits of its candidates."""
-    Linear.squeezed = True
     model.eval()
     draw = random.Random(3)
     asked = [(object_type, events, one) for group in groups for object_type, events, questions in group for one in questions]

@@ -25,15 +25,6 @@ def bucket(distance, buckets=32, furthest=128):
     return side + torch.where(distance < exact, distance, far.clamp(max=half - 1))
 
 
-def squeeze(x, levels=255):
-    """What a product of eight bits makes of its input: one scale and one zero a row. The gradient passes."""
-    low, high = x.amin(-1, keepdim=True).clamp(max=0), x.amax(-1, keepdim=True).clamp(min=0)
-    scale = ((high - low) / levels).clamp(min=1e-8)
-    zero = torch.round(-low / scale)
-    rounded = (torch.clamp(torch.round(x / scale) + zero, 0, levels) - zero) * scale
-    return x + (rounded - x).detach()
-
-
 def rounded_rows(weight):
     """What `rows_of_bytes` makes of a matrix. The gradient passes."""
     scale = weight.detach().abs().amax(-1, keepdim=True) / HIGHEST + 1e-12
@@ -41,14 +32,10 @@ def rounded_rows(weight):
 
 
 class Linear(nn.Linear):
-    squeezed = False
+    """A product with weights as bytes: so they are rounded in training, and out of a file they are already."""
 
     def forward(self, x):
-        if not Linear.squeezed:
-            return super().forward(x)
-        # Out of a file they are rounded already.
-        weight = rounded_rows(self.weight) if self.training else self.weight
-        return F.linear(squeeze(x.float()).to(x.dtype), weight, self.bias)
+        return F.linear(x, rounded_rows(self.weight) if self.training else self.weight, self.bias)
 
 
 class Layer(nn.Module):

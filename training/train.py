@@ -15,7 +15,7 @@ import evaluate
 import public
 import torch
 import torch.nn.functional as F
-from model import Decider, Linear, load, save
+from model import Decider, load, save
 from text import render
 
 
@@ -33,10 +33,10 @@ def arguments():
     parser.add_argument("--public-tokens", type=int, help="of a batch of public rows, where it differs")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--decay", type=float, default=0.05)
-    parser.add_argument("--squeeze-from", type=float, default=0.7, help="the share of the run after which inputs are rounded to bytes")
+    parser.add_argument("--agree", type=float, default=0.0, help="what it costs that two readings of a batch differ; 0 reads once")
     parser.add_argument("--share", type=int, default=1, help="public batches for each batch of histories")
     parser.add_argument("--floor", type=float, default=0.0, help="the share of the rate that is left at the end")
-    parser.add_argument("--compile", action="store_true", help="compile the layers, and round inputs and weights from the start")
+    parser.add_argument("--compile", action="store_true", help="compile the layers")
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=1500, help="rows of a held-out public set")
@@ -49,6 +49,12 @@ def loss_of(logits, goals, ordered):
     likely = F.log_softmax(logits, -1)
     away = (likely.exp() - goals).cumsum(-1).square().sum(-1)
     return -(goals * likely).sum(-1) + ordered * away
+
+
+def apart(one, other):
+    """How far two readings of the same questions are from each other, each with other parts of the network dropped."""
+    one, other = F.log_softmax(one, -1), F.log_softmax(other, -1)
+    return ((one.exp() - other.exp()) * (one - other)).sum(-1) / 2
 
 
 def held_out(options, batches):
@@ -113,8 +119,7 @@ def main():
     model.load_state_dict(tensors)
     model.to(device).train()
     if options.compile:
-        # One layer's code serves all of them. It is compiled once, so inputs are rounded from the start or never.
-        options.squeeze_from = 0
+        # One layer's code serves all of them.
         for layer in model.layers:
             layer.compile(dynamic=True)
 
@@ -138,7 +143,6 @@ def main():
             break
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
-        Linear.squeezed = progress >= options.squeeze_from
         for turn in range(1 + options.share if sets else 1):
             asking = time.time()
             batch = next(loader)
@@ -146,8 +150,10 @@ def main():
             batch = [tensor.to(device, non_blocking=True) for tensor in batch]
             fields = [tensor.long() for tensor in batch[:4]]
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                logits = model(*fields, *batch[4:7])
-            loss = loss_of(logits, *batch[7:9])
+                readings = [model(*fields, *batch[4:7]) for _ in range(2 if options.agree else 1)]
+            loss = sum(loss_of(logits, *batch[7:9]) for logits in readings) / len(readings)
+            if options.agree:
+                loss = loss + options.agree * apart(*readings)
             # The scale of a batch is its number of questions, so that long histories do not count more.
             loss.mean().backward()
             seen += len(batch[5])
@@ -166,11 +172,10 @@ def main():
     written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).glob("*.jsonl")))
     config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
     save(out / "weights.bin", config, {name: tensor for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8")
-    # Judged as it is shipped: with the weights as bytes, and the inputs of every product as bytes.
+    # Judged as it is shipped: with the weights as bytes.
     model = Decider(config)
     model.load_state_dict(load(out / "weights.bin")[1])
     model.to(device)
-    Linear.squeezed = True
     found = answers(model, examples, batches, device)
     with open(out / "answers.jsonl", "w") as file:
         file.writelines(json.dumps(answer) + "\n" for answer in found)

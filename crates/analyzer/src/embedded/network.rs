@@ -1,8 +1,8 @@
 //! The network: a transformer over the chunks of a state and the options of questions, one logit an option.
 //!
 //! A chunk sees itself. An option, which is read together with its question, sees itself and every chunk. So an answer does
-//! not depend on other questions nor on other options, and the state is read once for all of them. Products run in eight
-//! bits, exactly, so that their result does not depend on how they are split.
+//! not depend on other questions nor on other options, and the state is read once for all of them. Products run in bytes,
+//! exactly, so that their result does not depend on how they are split.
 
 use std::ops::Range;
 
@@ -24,13 +24,17 @@ const BUCKETS: usize = 32;
 /// The bucket of what stands far to the left: how an option sees the state.
 const FAR: usize = 15;
 const PLACES: usize = 512;
-/// The highest byte of an input.
+/// The highest first byte of an input.
 const HIGHEST_INPUT: f32 = 255.0;
-/// And of a weight. Some processors add two products in sixteen bits and would cut off what does not fit; with these it
+/// An input has a second byte for what the first one left over, so many times as fine, and this is its zero. With one byte
+/// a bit that is rounded differently somewhere would move all that follows by as much as rounding does.
+const FINER: f32 = 256.0;
+const MIDDLE: u8 = 128;
+/// The highest byte of a weight. Some processors add two products in sixteen bits and would cut off what does not fit; with these it
 /// does, so that every processor gets the same sums.
 const HIGHEST_WEIGHT: u8 = 63;
 
-/// A product of eight bits: weights with a scale a column, inputs with a scale and a zero a row.
+/// A product: weights of a byte with a scale a column, inputs of two with a scale and a zero a row.
 struct Linear {
     packed: PackedBMatrix<i8>,
     scales: Vec<f32>,
@@ -279,7 +283,7 @@ impl Linear {
     /// What it makes of the rows of `x`, bias included.
     fn product(&self, x: &[f32]) -> Vec<f32> {
         let rows = x.len() / self.inputs;
-        let mut bytes: Vec<u8> = Vec::with_capacity(x.len());
+        let mut bytes: Vec<u8> = Vec::with_capacity(2 * x.len());
         let (mut scales, mut zeros) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         for row in x.chunks_exact(self.inputs) {
             let (low, high) = MinMax::new(row).dispatch();
@@ -287,32 +291,45 @@ impl Linear {
             let scale = ((high - low) / HIGHEST_INPUT).max(1e-8);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
             let zero = (-low / scale).round_ties_even().clamp(0.0, HIGHEST_INPUT) as u8;
-            bytes.extend_init(|spare| {
-                Quantize::new(row, &mut spare[..row.len()], 1.0 / scale, zero).dispatch()
-            });
+            rounded(row, scale, zero, &mut bytes);
             scales.push(scale);
-            zeros.push(i32::from(zero));
+            zeros.push(zero);
+        }
+        // The first bytes of all rows, then the second ones.
+        let mut rest = vec![0.0; self.inputs];
+        for (number, row) in x.chunks_exact(self.inputs).enumerate() {
+            let (scale, zero) = (scales[number], f32::from(zeros[number]));
+            let first = &bytes[number * self.inputs..][..self.inputs];
+            for ((rest, value), byte) in rest.iter_mut().zip(row).zip(first) {
+                *rest = value - (f32::from(*byte) - zero) * scale;
+            }
+            rounded(&rest, scale / FINER, MIDDLE, &mut bytes);
         }
         let outputs = self.scales.len();
-        let mut sums = vec![0_i32; rows * outputs];
-        let a = GemmInputA::Unpacked(NdTensorView::from_data([rows, self.inputs], &bytes[..]));
+        let mut sums = vec![0_i32; 2 * rows * outputs];
+        let a = GemmInputA::Unpacked(NdTensorView::from_data([2 * rows, self.inputs], &bytes[..]));
         let b = GemmInputB::Packed(&self.packed);
         let done = GemmExecutor::<u8, i8, i32>::new().gemm(&mut sums, a, b, GemmOptions::default());
         done.unwrap_or_else(|error| unreachable!("shapes fit: {error}"));
-        let mut y = Vec::with_capacity(sums.len());
-        for ((sums, scale), zero) in sums.chunks_exact(outputs).zip(scales).zip(zeros) {
-            let columns = sums.iter().zip(&self.ones).zip(&self.scales).zip(&self.bias);
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "the sums are below 2^28, and eight bits went in"
-            )]
-            y.extend(
-                columns
-                    .map(|(((sum, one), column), bias)| (sum - zero * one) as f32 * (scale * column) + bias),
-            );
+        let mut y = Vec::with_capacity(rows * outputs);
+        let (first, second) = sums.split_at(rows * outputs);
+        let sums = first.chunks_exact(outputs).zip(second.chunks_exact(outputs));
+        for (((first, second), scale), zero) in sums.zip(scales).zip(zeros) {
+            let zero = i32::from(zero);
+            let columns = first.iter().zip(second).zip(&self.ones).zip(&self.scales).zip(&self.bias);
+            #[expect(clippy::cast_precision_loss, reason = "the sums are below 2^28")]
+            y.extend(columns.map(|((((first, second), one), column), bias)| {
+                let sum = (first - zero * one) as f32 + (second - i32::from(MIDDLE) * one) as f32 / FINER;
+                sum * (scale * column) + bias
+            }));
         }
         y
     }
+}
+
+/// Appends a row as bytes.
+fn rounded(row: &[f32], scale: f32, zero: u8, bytes: &mut Vec<u8>) {
+    bytes.extend_init(|spare| Quantize::new(row, &mut spare[..row.len()], 1.0 / scale, zero).dispatch());
 }
 
 impl Norm {
