@@ -52,6 +52,12 @@ impl Figure {
     }
 }
 
+/// The middle one of what was measured.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// What is measured by default, by the name that the command line has for it.
 const PARTS: [&str; 6] = ["process", "signing", "ingest", "analyses", "verdicts", "deliveries"];
 

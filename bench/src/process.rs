@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use crate::Figure;
+use crate::{Figure, median};
 
 /// Starts measured; the median counts, since a single one may meet a busy machine.
 const STARTS: usize = 9;
@@ -35,11 +35,6 @@ pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
             40.0,
         ),
     ])
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 struct Running {

@@ -17,7 +17,7 @@ use crate::ingest::config;
 use crate::load::read_answer;
 use crate::seed::{Seeded, seed as fill};
 use crate::signing::unbound_token;
-use crate::{Figure, new_database};
+use crate::{Figure, median, new_database};
 
 /// Objects of the small database.
 const FEW: u64 = 10_000;
@@ -221,9 +221,4 @@ pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figu
     few.server.stop().await;
     many.server.stop().await;
     Ok(figures)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use model::webhook::SigningKey;
 use model::{TenantId, Timestamp};
 use store::delivery_queue::{self, Content, Due, Held, Lease, Turn};
-use store::{Backend, Conn, webhooks};
+use store::{Backend, Conn, deliveries, webhooks};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -432,10 +432,12 @@ impl Claim<'_> {
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();
         let claimed = Instant::now();
         for Taken { destination, is_probe, deliveries } in taken {
-            let mut parcels = Vec::with_capacity(deliveries.len());
+            let (mut parcels, mut hollow) = (Vec::with_capacity(deliveries.len()), Vec::new());
             for due in deliveries {
-                // The object of a delivery may be deleted at this moment; the delivery goes with it.
-                let Some(content) = contents.remove(&due.delivery_id) else { continue };
+                let Some(content) = contents.remove(&due.delivery_id) else {
+                    hollow.push((due.delivery_id, destination.endpoint_id));
+                    continue;
+                };
                 let parcel = Parcel {
                     destination: Arc::clone(&destination),
                     delivery_id: due.delivery_id,
@@ -450,6 +452,8 @@ impl Claim<'_> {
                 };
                 if due.begun >= MAX_BEGUN { &mut claims.abandoned } else { &mut parcels }.push(parcel);
             }
+            // Their objects were deleted while these were put back into the queue.
+            deliveries::drop_all(conn, destination.tenant, &hollow).await?;
             if !parcels.is_empty() {
                 claims.parcels.push((destination, parcels));
             }

@@ -244,28 +244,20 @@ pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Time
 }
 
 /// A delivery and the endpoint that it goes to.
-type Place = (Uuid, Uuid);
+pub type Place = (Uuid, Uuid);
 
-/// Removes what is known of deliveries, in the order in which a settlement moves them: whoever waited for one finds its
-/// outcome.
-async fn drop_all(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result<()> {
-    for (table, statuses) in
-        [("webhook_queue", "'pending', 'delivering'"), ("webhook_outcomes", "'delivered', 'dead'")]
-    {
-        let matches = format!(
-            "{table}.tenant_id = given.tenant AND {table}.endpoint_id = given.endpoint
-             AND {table}.delivery_id = given.delivery"
-        );
-        let statement = match conn.backend() {
-            Backend::Postgres => {
-                format!("DELETE FROM {table} USING given WHERE {matches} AND status IN ({statuses})")
-            }
-            Backend::Sqlite => format!(
-                "DELETE FROM {table} WHERE (tenant_id, endpoint_id, status, delivery_id) IN
-                     (SELECT {table}.tenant_id, {table}.endpoint_id, {table}.status, {table}.delivery_id
-                      FROM given JOIN {table} ON {matches} AND {table}.status IN ({statuses}))"
-            ),
-        };
+/// Where a delivery may be, in the order in which it moves: whoever waited for one that was moved finds it in the next.
+const STANDS: [(&str, &str); 4] = [
+    ("webhook_queue", "pending"),
+    ("webhook_queue", "delivering"),
+    ("webhook_outcomes", "delivered"),
+    ("webhook_outcomes", "dead"),
+];
+
+/// Removes what is known of deliveries besides what they say.
+pub async fn drop_all(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result<()> {
+    for (table, status) in STANDS {
+        let statement = drop_text(conn.backend(), table);
         with_rows!(
             (i64,);
             conn,
@@ -273,12 +265,29 @@ async fn drop_all(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result
             [
                 ("tenant", "uuid", |_row| tenant),
                 ("endpoint", "uuid", |row| row.1),
+                ("status", "text", |_row| status),
                 ("delivery", "uuid", |row| row.0),
             ],
             statement,
         );
     }
     Ok(())
+}
+
+/// See [`drop_all`]. The whole key stands in each given row: without one of its middle columns PostgreSQL would look at all
+/// that an endpoint has for each of them.
+pub fn drop_text(backend: Backend, table: &str) -> String {
+    match backend {
+        Backend::Postgres => format!(
+            "DELETE FROM {table} USING given
+             WHERE {table}.tenant_id = given.tenant AND {table}.endpoint_id = given.endpoint
+               AND {table}.status = given.status AND {table}.delivery_id = given.delivery"
+        ),
+        Backend::Sqlite => format!(
+            "DELETE FROM {table} WHERE (tenant_id, endpoint_id, status, delivery_id) IN
+                 (SELECT tenant, endpoint, status, delivery FROM given)"
+        ),
+    }
 }
 
 /// Removes up to `most` deliveries of an endpoint that is gone. Those that somebody else holds at the moment stay for

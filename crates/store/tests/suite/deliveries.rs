@@ -365,7 +365,9 @@ fn taking_and_settling_many_does_not_read_all() {
         let finding = steps(delivery_queue::PACKED_DUE.to_owned()).await;
         assert!(finding.iter().any(|step| step.starts_with(BY_TIME)), "{finding:?}");
         assert!(!taking.iter().any(|step| step.contains("TEMP B-TREE")), "{taking:?}");
+        let dropping = deliveries::drop_text(Backend::Sqlite, "webhook_queue");
         let texts = [
+            ("tenant, endpoint, status, delivery", dropping.as_str()),
             ("tenant, endpoint, in_hand, delivery, token", delivery_queue::RELEASE),
             ("tenant, endpoint, delivery, token", delivery_queue::REMOVE),
             (
@@ -395,7 +397,9 @@ fn postgres_settles_many_by_their_keys_from_the_start() {
     play(Backend::Postgres, async |database: &TestDatabase| {
         let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
         let key = "tenant, endpoint, in_hand, delivery, token";
+        let dropping = deliveries::drop_text(Backend::Postgres, "webhook_queue");
         let texts = [
+            ("tenant, endpoint, status, delivery".to_owned(), "uuid, uuid, text, uuid", dropping.as_str()),
             (key.to_owned(), "uuid, uuid, text, uuid, uuid", delivery_queue::RELEASE),
             (
                 format!("{key}, attempts, run_after, status_code, error, response"),

@@ -14,6 +14,7 @@ testkit::on_both!(
     a_restart_sends_what_the_earlier_process_had_in_hand,
     a_delivery_that_ends_its_senders_is_given_up_and_others_are_not,
     a_deleted_object_s_deliveries_are_dropped,
+    a_delivery_that_says_nothing_any_more_is_dropped,
     a_removed_endpoint_s_deliveries_are_dropped,
     what_is_over_is_kept_for_a_while,
 );
@@ -160,6 +161,18 @@ async fn a_deleted_object_s_deliveries_are_dropped(stage: &Scripted<Impatient>) 
     stage.give_it_a_chance().await;
     receiver.got(3).await;
     assert_eq!(deliveries(stage, &key, "").await, left);
+}
+
+/// What is put back at the moment in which its object is deleted may stay in the queue.
+async fn a_delivery_that_says_nothing_any_more_is_dropped(stage: &Scripted<Impatient>) {
+    let key = stage.account("ann@example.com").await;
+    let receiver = Receiver::start().await;
+    queued(stage, &key, &receiver).await;
+    crate::books::execute(&stage.store, "DELETE FROM webhook_deliveries").await;
+    assert_eq!(stage.number("SELECT count(*) FROM webhook_queue").await, 1);
+    stage.advance(Duration::from_mins(1));
+    until("it is gone", async || stage.number("SELECT count(*) FROM webhook_queue").await == 0).await;
+    receiver.got(1).await;
 }
 
 async fn a_removed_endpoint_s_deliveries_are_dropped(stage: &Scripted<Impatient>) {
