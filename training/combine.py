@@ -108,7 +108,7 @@ def barer(random, question):
 def coded(random, question):
     """Options under names that say nothing, where their descriptions say it all."""
     criteria = question["criteria"]
-    if not all(isinstance(what, str) for what in criteria.values()):
+    if len(criteria) > 26 or not all(isinstance(what, str) for what in criteria.values()):
         return question
     name = random.choice(["{}", "option {}", "C{}", "class_{}", "{})"]).format
     codes = random.sample(range(1, 30), len(criteria)) if random.random() < 0.5 else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

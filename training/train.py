@@ -169,7 +169,7 @@ def main():
             sums = [0.0, 0, 0.0, 0]
     print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
 
-    written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).glob("*.jsonl")))
+    written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.jsonl")))
     config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
     save(out / "weights.bin", config, {name: tensor for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8")
     # Judged as it is shipped: with the weights as bytes.

@@ -5,9 +5,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::api::{
-    DeliveryStatus, EventInput, IngestRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
-};
+use model::api::{DeliveryStatus, EventInput, IngestRequest, WebhookEndpointCreate, WebhookEndpointUpdate};
 use model::{TenantId, Timestamp};
 use service::{Clock, DeliveryQuery, Random, Service};
 use store::Conn;
@@ -24,17 +22,18 @@ use crate::{Figure, Target, median};
 const OF_BARE: f64 = 33.3;
 /// How much dearer a delivery out of a long backlog may be than out of a short one.
 const FLATNESS: f64 = 1.3;
-const SHORT: usize = 1_000;
+const SHORT: usize = 25_000;
 const LONG: usize = 500_000;
-/// Deliveries out of the long backlog that are timed in each round.
+/// Deliveries that are timed in each round.
 const TIMED: usize = 20_000;
 /// Deliveries at the start of each round that are not: a receiver has to show first that it is well.
 const WARM_UP: usize = 2_200;
-const SHORT_WARM_UP: usize = 200;
 const ROUNDS: usize = 5;
 /// Requests at a time of the bare loop.
 const BARE_REQUESTS: usize = 64;
 const BARE_DURATION: Duration = Duration::from_secs(1);
+/// Before that its connections are made.
+const BARE_WARM_UP: Duration = Duration::from_millis(200);
 /// Analyses that a receiver that is well hears of while another never answers.
 const ANALYSES: usize = 1_000;
 const BETWEEN_ANALYSES: Duration = Duration::from_millis(10);
@@ -80,8 +79,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
 /// Posts by a client like the service's, and nothing else: requests a second.
 async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
-    let end = Instant::now() + BARE_DURATION;
-    let before = receiver.count();
+    let end = Instant::now() + BARE_WARM_UP + BARE_DURATION;
     let mut tasks = JoinSet::new();
     for _ in 0..BARE_REQUESTS {
         let (client, url) = (client.clone(), receiver.url.clone());
@@ -93,10 +91,12 @@ async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
             Ok::<_, reqwest::Error>(())
         });
     }
+    tokio::time::sleep(BARE_WARM_UP).await;
+    let (started, before) = (Instant::now(), receiver.count());
     while let Some(outcome) = tasks.join_next().await {
         outcome??;
     }
-    Ok(f64::from(u32::try_from(receiver.count() - before)?) / BARE_DURATION.as_secs_f64())
+    Ok(f64::from(u32::try_from(receiver.count() - before)?) / started.elapsed().as_secs_f64())
 }
 
 /// What a round found, a second: requests of a bare loop, and deliveries.
@@ -112,17 +112,13 @@ struct Backlog<'a> {
 }
 
 impl Backlog<'_> {
-    /// Deliveries a second out of a short backlog, until it is written down that they are over.
+    /// Deliveries a second out of a short backlog.
     async fn short(&self) -> Result<f64, Box<dyn Error>> {
         let endpoint = register(self.service, self.tenant, &self.receiver.url, false).await?;
         self.queue(endpoint, SHORT).await?;
-        self.receiver.arrivals().clear();
-        self.enable(endpoint, true).await?;
-        self.received(SHORT).await;
-        self.drained().await?;
-        let took = self.receiver.arrivals()[SHORT_WARM_UP].elapsed();
-        self.service.delete_webhook(self.tenant, endpoint).await?;
-        Ok(f64::from(u32::try_from(SHORT - SHORT_WARM_UP)?) / took.as_secs_f64())
+        let rate = self.round(endpoint).await?;
+        self.remove(endpoint).await?;
+        Ok(rate)
     }
 
     /// Deliveries a second out of a long backlog, in rounds, each right after a bare loop: what else the machine does
@@ -133,38 +129,41 @@ impl Backlog<'_> {
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
             let bare = bare_loop(self.receiver).await?;
-            self.receiver.arrivals().clear();
-            self.enable(endpoint, true).await?;
-            self.received(WARM_UP + TIMED).await;
-            let arrivals = self.receiver.arrivals().clone();
-            let took = arrivals[WARM_UP + TIMED - 1] - arrivals[WARM_UP];
-            rounds.push(Round { bare, rate: f64::from(u32::try_from(TIMED)?) / took.as_secs_f64() });
-            self.enable(endpoint, false).await?;
-            self.at_rest(endpoint).await?;
+            rounds.push(Round { bare, rate: self.round(endpoint).await? });
         }
-        self.service.delete_webhook(self.tenant, endpoint).await?;
-        // What is left of it goes in the background, and would take its share of what is measured next.
-        self.drained().await?;
+        self.remove(endpoint).await?;
         Ok(rounds)
+    }
+
+    /// Lets deliveries go for a while: so many a second.
+    async fn round(&self, endpoint: Uuid) -> Result<f64, Box<dyn Error>> {
+        self.receiver.arrivals().clear();
+        self.enable(endpoint, true).await?;
+        while self.receiver.count() <= WARM_UP + TIMED {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let took = {
+            let arrivals = self.receiver.arrivals();
+            arrivals[WARM_UP + TIMED] - arrivals[WARM_UP]
+        };
+        self.enable(endpoint, false).await?;
+        self.at_rest(endpoint).await?;
+        Ok(f64::from(u32::try_from(TIMED)?) / took.as_secs_f64())
+    }
+
+    /// Removes an endpoint, and waits until what is left of its backlog is gone, which would take its share of what is
+    /// measured next.
+    async fn remove(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
+        self.service.delete_webhook(self.tenant, endpoint).await?;
+        while self.service.store().pending().await?.deliveries > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
     }
 
     async fn enable(&self, endpoint: Uuid, enabled: bool) -> Result<(), service::Error> {
         let update = WebhookEndpointUpdate { enabled: Some(enabled), ..WebhookEndpointUpdate::default() };
         self.service.update_webhook(self.tenant, endpoint, &update).await?;
-        Ok(())
-    }
-
-    async fn received(&self, count: usize) {
-        while self.receiver.count() < count {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    }
-
-    /// Until nothing is left to send.
-    async fn drained(&self) -> Result<(), Box<dyn Error>> {
-        while self.service.store().pending().await?.deliveries > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
         Ok(())
     }
 

@@ -452,8 +452,10 @@ impl Claim<'_> {
                 };
                 if due.begun >= MAX_BEGUN { &mut claims.abandoned } else { &mut parcels }.push(parcel);
             }
-            // Their objects were deleted while these were put back into the queue.
-            deliveries::drop_all(conn, destination.tenant, &hollow).await?;
+            if !hollow.is_empty() {
+                // Their objects were deleted while these were put back into the queue.
+                deliveries::drop_all(conn, destination.tenant, &hollow).await?;
+            }
             if !parcels.is_empty() {
                 claims.parcels.push((destination, parcels));
             }

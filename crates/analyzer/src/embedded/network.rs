@@ -26,9 +26,10 @@ const FAR: usize = 15;
 const PLACES: usize = 512;
 /// The highest first byte of an input.
 const HIGHEST_INPUT: f32 = 255.0;
-/// An input has a second byte for what the first one left over, so many times as fine, and this is its zero. With one byte
-/// a bit that is rounded differently somewhere would move all that follows by as much as rounding does.
+/// An input has a second byte for what the first one left over, so many times as fine. With one byte a bit that is rounded
+/// differently somewhere would move all that follows by as much as rounding does.
 const FINER: f32 = 256.0;
+/// The zero of the second byte.
 const MIDDLE: u8 = 128;
 /// The highest byte of a weight. Some processors add two products in sixteen bits and would cut off what does not fit; with these it
 /// does, so that every processor gets the same sums.
