@@ -1,5 +1,7 @@
 //! Receivers that are down: they are left alone for a while, lose nothing, and delay nobody else.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::*;
@@ -98,7 +100,10 @@ async fn an_edit_tries_a_resting_receiver_at_once(stage: &Scripted<Impatient>) {
     // What waits for its next attempt waits for it.
     stage.advance(Duration::from_mins(20));
     counted(stage, &key, "delivered", TOLERATED as usize + 5).await;
-    assert_eq!(mended.count(), TOLERATED as usize + 5);
+    // The clock may jump over a lease while something is under way, which is then sent again.
+    let arrived = mended.arrived();
+    let sent: HashSet<&str> = arrived.iter().map(|one| one.header("x-webhook-delivery")).collect();
+    assert_eq!(sent.len(), TOLERATED as usize + 5);
 }
 
 async fn enabling_tries_a_resting_receiver_at_once(stage: &Scripted<Impatient>) {
