@@ -31,8 +31,8 @@ const HIGHEST_INPUT: f32 = 255.0;
 const FINER: f32 = 256.0;
 /// The zero of the second byte.
 const MIDDLE: u8 = 128;
-/// The highest byte of a weight. Some processors add two products in sixteen bits and would cut off what does not fit; with these it
-/// does, so that every processor gets the same sums.
+/// The highest byte of a weight. Some processors add two products in sixteen bits and would cut off what does not fit; with
+/// these it does, so that every processor gets the same sums.
 const HIGHEST_WEIGHT: u8 = 63;
 
 /// A product: weights of a byte with a scale a column, inputs of two with a scale and a zero a row.

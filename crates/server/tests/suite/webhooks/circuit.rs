@@ -1,8 +1,7 @@
 //! Receivers that are down: they are left alone for a while, lose nothing, and delay nobody else.
 
-use std::collections::HashSet;
-
 use serde_json::json;
+use store::{Conn, delivery_queue};
 
 use super::*;
 use crate::receiver::Answer;
@@ -46,6 +45,16 @@ async fn into_rest(stage: &Scripted<Impatient>, key: &Signer, receiver: &Receive
 /// Waits until nothing is being sent.
 async fn at_rest(stage: &Scripted<Impatient>, key: &Signer) {
     stage.at_rest().await;
+    counted(stage, key, "delivering", 0).await;
+}
+
+/// Waits until no delivery is due and none is in hand: the clock would jump over its lease, and it would be sent again.
+async fn nothing_under_way(stage: &Scripted<Impatient>, key: &Signer) {
+    until("nothing is due", async || {
+        let due = async |conn: &mut Conn| delivery_queue::next_due(conn).await;
+        stage.store.read("next_due", due).await.unwrap().is_none_or(|due| due > stage.now())
+    })
+    .await;
     counted(stage, key, "delivering", 0).await;
 }
 
@@ -97,13 +106,11 @@ async fn an_edit_tries_a_resting_receiver_at_once(stage: &Scripted<Impatient>) {
     // One that does.
     assert_eq!(patch(stage, &key, &endpoint, &json!({"url": mended.url()})).await.status, 200);
     until("somebody is there", async || mended.count() > 0).await;
+    nothing_under_way(stage, &key).await;
     // What waits for its next attempt waits for it.
     stage.advance(Duration::from_mins(20));
     counted(stage, &key, "delivered", TOLERATED as usize + 5).await;
-    // The clock may jump over a lease while something is under way, which is then sent again.
-    let arrived = mended.arrived();
-    let sent: HashSet<&str> = arrived.iter().map(|one| one.header("x-webhook-delivery")).collect();
-    assert_eq!(sent.len(), TOLERATED as usize + 5);
+    assert_eq!(mended.count(), TOLERATED as usize + 5);
 }
 
 async fn enabling_tries_a_resting_receiver_at_once(stage: &Scripted<Impatient>) {
