@@ -134,7 +134,7 @@ async fn fill(
         };
         let entries: Vec<Entry> = (0..BATCH).map(|_| entry()).collect::<Result<_, _>>()?;
         store
-            .write("bench", async |conn: &mut Conn| {
+            .write_group("bench", async |conn: &mut Conn| {
                 recording::record(conn, &entries, Enforcement::Grace, 0).await
             })
             .await?;

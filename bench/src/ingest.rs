@@ -96,7 +96,7 @@ async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Re
         let entries: Vec<Entry> =
             (0..BATCH).map(|_| entry(tenant, events, &clock, &random)).collect::<Result<_, _>>()?;
         let written = store
-            .write("bench", async |conn: &mut Conn| {
+            .write_group("bench", async |conn: &mut Conn| {
                 recording::record(conn, &entries, Enforcement::Block, 0).await
             })
             .await?;

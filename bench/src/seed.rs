@@ -120,11 +120,11 @@ macro_rules! on_either {
     ($conn:expr, |$native:ident| $body:expr) => {
         match $conn {
             Conn::Sqlite(held) => {
-                let $native = held.native();
+                let $native = held.native().await?;
                 $body
             }
             Conn::Postgres(held) => {
-                let $native = held.native();
+                let $native = held.native().await?;
                 $body
             }
         }

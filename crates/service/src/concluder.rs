@@ -19,7 +19,7 @@ use crate::analysis::Found;
 use crate::concluded::{Concluded, Consequences};
 use crate::group_writer::{Group, GroupWriter, Queue};
 use crate::histories::History;
-use crate::{Result, Service, Traces};
+use crate::{Error, Result, Service, Traces};
 
 /// Analyses that may wait for a writer; past that, workers wait to get in.
 const QUEUE: usize = 1_024;
@@ -153,8 +153,13 @@ impl Service {
     async fn write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
         // Before as well as after: whoever sees the commit must not be shown what was remembered before it.
         self.forget_objects(batch);
-        let (outcomes, consequences) =
-            self.store.write("conclude", async |conn: &mut Conn| self.write_batch(conn, batch).await).await?;
+        let (outcomes, consequences) = self
+            .store
+            .write_group("conclude", async |conn: &mut Conn| {
+                let written = self.write_batch(conn, batch).await?;
+                Ok::<_, Error>((written, conn.round()))
+            })
+            .await?;
         self.forget_objects(batch);
         self.follow_up(&consequences);
         Ok(outcomes)
@@ -191,16 +196,18 @@ impl Service {
         self.keep(conn, &mut round, standings, &written, now, shard).await?;
         sync_leases::release_all(&mut round, &places(batch));
         ledger::count_usage(&mut round, &charges, self.options.metering, now.date(), shard);
-        round.run(conn).await?;
+        let charged = if self.options.metering && !charges.is_empty() {
+            ledger::charge(conn, round, &charges, now).await?
+        } else {
+            round.run(conn).await?;
+            Vec::new()
+        };
         let mut consequences = Consequences::default();
         self.announce_analyses(conn, &concluded, &mut consequences).await?;
         self.apply_rules(conn, &ruled, &mut consequences).await?;
-        if self.options.metering && !charges.is_empty() {
-            let charged = ledger::charge(conn, &charges, now).await?;
-            for account in charged.into_iter().filter(|account| !account.low_mailed) {
-                consequences.mails |=
-                    self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
-            }
+        for account in charged.into_iter().filter(|account| !account.low_mailed) {
+            consequences.mails |=
+                self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
         }
         Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
     }

@@ -53,7 +53,7 @@ impl Group for Recorder {
         let shard = self.random.shard();
         let outcomes = self
             .store
-            .write("record", async |conn: &mut Conn| {
+            .write_group("record", async |conn: &mut Conn| {
                 recording::record(conn, entries, self.enforcement, shard).await
             })
             .await?;

@@ -1,8 +1,9 @@
 //! Many rows with one statement: the hot paths of recording and of concluding analyses.
 //!
 //! Each database has its own text here, because it is measured to matter. PostgreSQL takes one array a column, so its
-//! text is the same for any number of rows and stays prepared. SQLite takes a list of values, in chunks of a few fixed
-//! sizes, so that few texts are prepared and all of them stay so.
+//! text is the same for any number of rows and stays prepared; but a statement over an array is planned anew each time, so
+//! one row goes as plain values. SQLite takes a list of values, in chunks of a few fixed sizes, so that few texts are
+//! prepared and all of them stay so.
 
 /// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough that most numbers of rows are
 /// one or two of them. The largest keeps fifteen columns far below the limit of 32,766 values.
@@ -37,6 +38,19 @@ pub(crate) fn arrays_text(columns: &[(&str, &str)]) -> String {
     format!("SELECT * FROM UNNEST({})", arrays.join(", "))
 }
 
+/// A statement over one row for PostgreSQL, up to that row: the planner sees its values wherever it is named, and finds
+/// rows by their keys whatever it believes of a table's size. So the plan that it keeps is a good one.
+pub(crate) fn given_one_text(columns: &[(&str, &str)]) -> String {
+    format!("WITH given ({}) AS NOT MATERIALIZED (", names(columns))
+}
+
+/// One row for PostgreSQL: its values.
+pub(crate) fn values_text(columns: &[(&str, &str)]) -> String {
+    let values: Vec<String> =
+        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}")).collect();
+    format!("SELECT {}", values.join(", "))
+}
+
 fn names(columns: &[(&str, &str)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     names.join(", ")
@@ -59,12 +73,13 @@ macro_rules! insert_many {
             $crate::Conn::Sqlite(held) => {
                 let mut returned: Vec<$row_type> = Vec::new();
                 for chunk in $crate::bulk::chunks(rows) {
-                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::columns_text($table, COLUMNS));
-                    query.push(" ").push_values(chunk, |mut values, row| {
+                    let (start, native) = held.joined();
+                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(start);
+                    query.push($crate::bulk::columns_text($table, COLUMNS)).push(" ").push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
                     query.push(" ").push($tail);
-                    returned.extend(query.build_query_as::<$row_type>().fetch_all(held.native()).await?);
+                    returned.extend(query.build_query_as::<$row_type>().fetch_all(native).await?);
                 }
                 returned
             }
@@ -76,7 +91,7 @@ macro_rules! insert_many {
                     let text = format!("{columns} {arrays} {}", $tail);
                     sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
                         $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
-                        .fetch_all(held.native())
+                        .fetch_all(held.native().await?)
                         .await?
                 }
             }
@@ -95,25 +110,36 @@ macro_rules! with_rows {
             $crate::Conn::Sqlite(held) => {
                 let mut returned: Vec<$row_type> = Vec::new();
                 for chunk in $crate::bulk::chunks(rows) {
-                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new($crate::bulk::given_text(COLUMNS));
-                    query.push_values(chunk, |mut values, row| {
+                    let (start, native) = held.joined();
+                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(start);
+                    query.push($crate::bulk::given_text(COLUMNS)).push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
                     query.push(") ").push($crate::bulk::after_given(&$statement));
-                    returned.extend(query.build_query_as::<$row_type>().fetch_all(held.native()).await?);
+                    returned.extend(query.build_query_as::<$row_type>().fetch_all(native).await?);
                 }
                 returned
             }
             $crate::Conn::Postgres(held) => {
-                if rows.is_empty() {
-                    Vec::<$row_type>::new()
-                } else {
-                    let (given, arrays) = ($crate::bulk::given_text(COLUMNS), $crate::bulk::arrays_text(COLUMNS));
-                    let text = format!("{given}{arrays}) {}", &$statement);
-                    sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
-                        $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
-                        .fetch_all(held.native())
-                        .await?
+                let rows: &[_] = rows;
+                match rows {
+                    [] => Vec::<$row_type>::new(),
+                    [row] => {
+                        let (given, values) = ($crate::bulk::given_one_text(COLUMNS), $crate::bulk::values_text(COLUMNS));
+                        let text = format!("{given}{values}) {}", &$statement);
+                        sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
+                            $(.bind({ let $row = row; $value }))+
+                            .fetch_all(held.native().await?)
+                            .await?
+                    }
+                    rows => {
+                        let (given, arrays) = ($crate::bulk::given_text(COLUMNS), $crate::bulk::arrays_text(COLUMNS));
+                        let text = format!("{given}{arrays}) {}", &$statement);
+                        sqlx::query_as::<_, $row_type>(sqlx::AssertSqlSafe(text))
+                            $(.bind(rows.iter().map(|$row| $value).collect::<Vec<_>>()))+
+                            .fetch_all(held.native().await?)
+                            .await?
+                    }
                 }
             }
         }

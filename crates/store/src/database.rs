@@ -168,11 +168,11 @@ macro_rules! on_either {
     ($conn:expr, |$native:ident| $body:expr) => {
         match $conn {
             $crate::Conn::Sqlite(held) => {
-                let $native = held.native();
+                let $native = held.native().await?;
                 $body
             }
             $crate::Conn::Postgres(held) => {
-                let $native = held.native();
+                let $native = held.native().await?;
                 $body
             }
         }

@@ -202,7 +202,7 @@ pub async fn take(
     match conn {
         Conn::Sqlite(held) => {
             let packed = sqlx::query_as(PACKED_DUE).bind(endpoint).bind(now).bind(limit);
-            let (Json(due),): (Json<Vec<Due>>,) = packed.fetch_one(held.native()).await?;
+            let (Json(due),): (Json<Vec<Due>>,) = packed.fetch_one(held.native().await?).await?;
             let taken = execute!(
                 conn,
                 AssertSqlSafe(after_given(TAKE)),
@@ -218,7 +218,7 @@ pub async fn take(
         Conn::Postgres(held) => {
             let taking = sqlx::query_as(TAKE_UNLOCKED).bind(endpoint).bind(now).bind(limit);
             let mut taken: Vec<DueRow> =
-                taking.bind(lease.token).bind(lease.until).fetch_all(held.native()).await?;
+                taking.bind(lease.token).bind(lease.until).fetch_all(held.native().await?).await?;
             taken.sort_unstable_by_key(|row| (row.run_after, row.due.delivery_id));
             Ok(taken.into_iter().map(|row| row.due).collect())
         }

@@ -169,7 +169,7 @@ pub(crate) async fn listed(
                 .bind(tenant)
                 .bind(grams)
                 .bind(most)
-                .fetch_all(held.native())
+                .fetch_all(held.native().await?)
                 .await?
         }
     };

@@ -187,8 +187,13 @@ struct Owed {
     lines: i64,
 }
 
-/// Takes charges out of the balances and writes their lines. Returns the balances that changed.
-pub async fn charge(conn: &mut Conn, charges: &[AnalysisCharge<'_>], now: Timestamp) -> Result<Vec<Charged>> {
+/// Runs a round, and with it takes charges out of the balances and writes their lines. Returns the balances that changed.
+pub async fn charge(
+    conn: &mut Conn,
+    round: Round,
+    charges: &[AnalysisCharge<'_>],
+    now: Timestamp,
+) -> Result<Vec<Charged>> {
     let mut owed: BTreeMap<TenantId, Owed> = BTreeMap::new();
     let mut lines = Vec::with_capacity(charges.len());
     for charge in charges.iter().rev() {
@@ -198,9 +203,8 @@ pub async fn charge(conn: &mut Conn, charges: &[AnalysisCharge<'_>], now: Timest
     }
     lines.reverse();
     let owed: Vec<(TenantId, Owed)> = owed.into_iter().collect();
-    // The balances come last and are held until the commit: whoever else pays for this tenant waits no longer than that.
     lock_balances(conn, &owed).await?;
-    let charged = write_lines(conn, &owed, &lines, now).await?;
+    let charged = write_lines(conn, round, &owed, &lines, now).await?;
     if charged.len() < owed.len() {
         return Err(sqlx::Error::RowNotFound.into());
     }
@@ -227,11 +231,11 @@ async fn lock_balances(conn: &mut Conn, owed: &[(TenantId, Owed)]) -> Result<()>
 /// Takes what is owed out of the balances and writes the lines, in the order that the balances' rows give.
 async fn write_lines(
     conn: &mut Conn,
+    mut round: Round,
     owed: &[(TenantId, Owed)],
     lines: &[Line<'_>],
     now: Timestamp,
 ) -> Result<Vec<Charged>> {
-    let mut round = conn.round();
     change_later!(
         &mut round,
         owed,

@@ -282,11 +282,11 @@ pub(crate) async fn with_ids(
         Conn::Sqlite(held) => {
             let text = select!("WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))");
             let ids = Json(object_ids);
-            sqlx::query_as(text).bind(tenant).bind(ids).fetch_all(held.native()).await?
+            sqlx::query_as(text).bind(tenant).bind(ids).fetch_all(held.native().await?).await?
         }
         Conn::Postgres(held) => {
             let text = select!("WHERE tenant_id = $1 AND object_id = ANY($2)");
-            sqlx::query_as(text).bind(tenant).bind(object_ids).fetch_all(held.native()).await?
+            sqlx::query_as(text).bind(tenant).bind(object_ids).fetch_all(held.native().await?).await?
         }
     })
 }
@@ -303,7 +303,7 @@ pub async fn answers_of(
             let (Json(packed),): (Json<Vec<PackedAnswer>>,) = sqlx::query_as(PACKED_ANSWERS)
                 .bind(tenant)
                 .bind(Json(object_ids))
-                .fetch_one(held.native())
+                .fetch_one(held.native().await?)
                 .await?;
             packed.into_iter().map(|answer| answer.unpack(object_ids)).collect::<Result<_>>()?
         }
@@ -314,7 +314,7 @@ pub async fn answers_of(
             )
             .bind(tenant)
             .bind(object_ids)
-            .fetch_all(held.native())
+            .fetch_all(held.native().await?)
             .await?
         }
     };

@@ -1,6 +1,6 @@
 //! Recording: the events of many requests in one transaction, with their objects, jobs, keys and counts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::{NewEvent, TenantId, Timestamp};
 
@@ -10,7 +10,7 @@ use crate::grams::{self, Text};
 use crate::jobs::Due;
 use crate::round::{Round, insert_later};
 use crate::sync_leases::{self, Place};
-use crate::{Conn, Result, jobs, wakeups};
+use crate::{Conn, Result, jobs, ledger, wakeups};
 
 /// The type of an object whose request names none.
 pub const DEFAULT_OBJECT_TYPE: &str = "object";
@@ -103,13 +103,14 @@ pub enum Enforcement {
     Grace,
 }
 
-/// Records requests in order: all of them, or none if this fails. Says what became of each.
+/// Records requests in order: all of them, or none if this fails. Says what became of each, and leaves a round that the
+/// transaction ends with ([`Store::write_group`](crate::Store::write_group)).
 pub async fn record(
     conn: &mut Conn,
     entries: &[Entry],
     enforcement: Enforcement,
     shard: i64,
-) -> Result<Vec<Recorded>> {
+) -> Result<(Vec<Recorded>, Round)> {
     let broke = empty_balances(conn, entries, enforcement).await?;
     let mut outcomes: Vec<Option<Recorded>> = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -135,29 +136,19 @@ pub async fn record(
     }
     count_events(&mut round, entries, &fresh, shard);
     schedule(&mut round, entries, &fresh);
-    round.run(conn).await?;
     replay_within(entries, &mut outcomes);
-    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Recorded::Conflict)).collect())
+    Ok((outcomes.into_iter().map(|outcome| outcome.unwrap_or(Recorded::Conflict)).collect(), round))
 }
 
 async fn empty_balances(
     conn: &mut Conn,
     entries: &[Entry],
     enforcement: Enforcement,
-) -> Result<BTreeSet<TenantId>> {
-    let mut broke = BTreeSet::new();
+) -> Result<HashSet<TenantId>> {
     if enforcement == Enforcement::Grace {
-        return Ok(broke);
+        return Ok(HashSet::new());
     }
-    let tenants: BTreeSet<TenantId> = entries.iter().map(|entry| entry.tenant).collect();
-    for tenant in tenants {
-        let (balance,): (i64,) =
-            fetch_one!(conn, "SELECT balance_micros FROM balances WHERE tenant_id = $1", tenant)?;
-        if balance <= 0 {
-            broke.insert(tenant);
-        }
-    }
-    Ok(broke)
+    ledger::broke(conn, &entries.iter().map(|entry| entry.tenant).collect()).await
 }
 
 /// What a request gets whose key was used before, if it was.

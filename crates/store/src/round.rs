@@ -8,6 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 
+use crate::transaction::Held;
 use crate::{Conn, Result};
 
 /// Rows of a statement that goes with others on SQLite. Texts are prepared as they are, so the sizes of all chunks in a
@@ -60,11 +61,7 @@ impl Round {
     /// Sends everything.
     pub async fn run(self, conn: &mut Conn) -> Result<()> {
         match (self, conn) {
-            (Self::Sqlite(statements), Conn::Sqlite(held)) => {
-                for mut text in statements.texts {
-                    text.build().execute(held.native()).await?;
-                }
-            }
+            (Self::Sqlite(statements), Conn::Sqlite(held)) => statements.run(held).await?,
             (Self::Postgres(mut parts), Conn::Postgres(held)) => {
                 if let Some((channel, word)) = parts.word {
                     let query = parts.query.get_or_insert_default();
@@ -73,7 +70,7 @@ impl Round {
                     query.push(" SELECT 1");
                 }
                 if let Some(mut query) = parts.query {
-                    query.build().execute(held.native()).await?;
+                    query.build().execute(held.native().await?).await?;
                 }
             }
             (Self::Sqlite(_), Conn::Postgres(_)) | (Self::Postgres(_), Conn::Sqlite(_)) => wrong_connection(),
@@ -96,13 +93,13 @@ impl Round {
         match (self, conn) {
             (Self::Sqlite(statements), Conn::Sqlite(held)) => {
                 for mut text in statements.texts {
-                    rows.extend(text.build_query_as().fetch_all(held.native()).await?);
+                    rows.extend(text.build_query_as().fetch_all(held.native().await?).await?);
                 }
             }
             (Self::Postgres(parts), Conn::Postgres(held)) => {
                 if let Some(mut query) = parts.query {
                     query.push(format_args!(" SELECT * FROM {changed}"));
-                    rows = query.build_query_as().fetch_all(held.native()).await?;
+                    rows = query.build_query_as().fetch_all(held.native().await?).await?;
                 }
             }
             (Self::Sqlite(_), Conn::Postgres(_)) | (Self::Postgres(_), Conn::Sqlite(_)) => wrong_connection(),
@@ -124,6 +121,13 @@ pub(crate) trait RoundRow:
 impl<T> RoundRow for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
 impl SqliteTexts {
+    pub(crate) async fn run(self, held: &mut Held<Sqlite>) -> Result<()> {
+        for mut text in self.texts {
+            text.build().execute(held.native().await?).await?;
+        }
+        Ok(())
+    }
+
     /// Where a statement over so many rows is to be written.
     pub(crate) fn next(&mut self, rows: usize) -> &mut QueryBuilder<Sqlite> {
         let joins = self.is_open && rows <= FEW;
@@ -202,15 +206,29 @@ macro_rules! change_later {
                 }
             }
             $crate::round::Round::Postgres(parts) => {
-                if !rows.is_empty() {
-                    let query = parts.next();
-                    query.push($crate::bulk::given_text(COLUMNS)).push("SELECT * FROM UNNEST(");
-                    let mut arrays = query.separated(", ");
-                    $(
-                        arrays.push_bind(rows.iter().map(|$row| $value).collect::<Vec<_>>());
-                        arrays.push_unseparated(concat!("::", $kind, "[]"));
-                    )+
-                    query.push(")) ").push(&$statement).push(")");
+                let rows: &[_] = rows;
+                match rows {
+                    [] => {}
+                    [row] => {
+                        let query = parts.next();
+                        query.push($crate::bulk::given_one_text(COLUMNS)).push("SELECT ");
+                        let mut values = query.separated(", ");
+                        $(
+                            values.push_bind({ let $row = row; $value });
+                            values.push_unseparated(concat!("::", $kind));
+                        )+
+                        query.push(") ").push(&$statement).push(")");
+                    }
+                    rows => {
+                        let query = parts.next();
+                        query.push($crate::bulk::given_text(COLUMNS)).push("SELECT * FROM UNNEST(");
+                        let mut arrays = query.separated(", ");
+                        $(
+                            arrays.push_bind(rows.iter().map(|$row| $value).collect::<Vec<_>>());
+                            arrays.push_unseparated(concat!("::", $kind, "[]"));
+                        )+
+                        query.push(")) ").push(&$statement).push(")");
+                    }
                 }
             }
         }

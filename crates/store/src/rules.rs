@@ -99,11 +99,11 @@ pub async fn enabled_of(conn: &mut Conn, tenants: &[TenantId]) -> Result<Vec<Rul
                 list.push_bind(*tenant);
             }
             query.push(") ORDER BY rule_id");
-            Ok(query.build_query_as().fetch_all(held.native()).await?)
+            Ok(query.build_query_as().fetch_all(held.native().await?).await?)
         }
         Conn::Postgres(held) => {
             let text = select!("WHERE enabled AND tenant_id = ANY($1) ORDER BY rule_id");
-            Ok(sqlx::query_as(text).bind(tenants).fetch_all(held.native()).await?)
+            Ok(sqlx::query_as(text).bind(tenants).fetch_all(held.native().await?).await?)
         }
     }
 }
@@ -201,7 +201,7 @@ pub async fn states_of(conn: &mut Conn, tenant: TenantId, object_ids: &[&str]) -
             )
             .bind(tenant)
             .bind(Json(object_ids))
-            .fetch_all(held.native())
+            .fetch_all(held.native().await?)
             .await?
         }
         Conn::Postgres(held) => {
@@ -211,7 +211,7 @@ pub async fn states_of(conn: &mut Conn, tenant: TenantId, object_ids: &[&str]) -
             )
             .bind(tenant)
             .bind(object_ids)
-            .fetch_all(held.native())
+            .fetch_all(held.native().await?)
             .await?
         }
     };

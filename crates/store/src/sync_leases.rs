@@ -36,7 +36,7 @@ pub(crate) async fn lock(conn: &mut Conn, wanted: &[&Place]) -> Result<()> {
              FROM UNNEST($1::uuid[]) AS tenants (tenant_id)",
         )
         .bind(tenants.into_iter().collect::<Vec<_>>())
-        .execute(held.native())
+        .execute(held.native().await?)
         .await?;
     }
     Ok(())

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Postgres, SqlSafeStr as _, Sqlite};
+use sqlx::{Postgres, SqlSafeStr as _, Sqlite, SqliteConnection};
 use sqlx_core::transaction::TransactionManager as _;
 use tracing::debug;
 
-use crate::{Database, Error, Result, Store};
+use crate::{Database, Error, Result, Round, Store};
 
 /// A connection on loan for one use case, on either database.
 pub enum Conn {
@@ -27,30 +27,43 @@ pub struct Held<DB: sqlx::Database> {
 enum State {
     /// Outside of a transaction: each statement stands alone.
     Plain,
+    /// Before a transaction that begins with its first statement.
+    Due,
     /// Between the word that begins a transaction and its answer.
     Beginning,
     /// Inside a transaction.
     Open,
+    /// Inside a transaction that the driver does not know of, because it began with a statement.
+    Joined,
 }
 
 impl<DB: sqlx::Database> Held<DB> {
     /// The driver's own connection, to run a statement on.
-    pub fn native(&mut self) -> &mut DB::Connection {
-        &mut self.connection
+    pub async fn native(&mut self) -> Result<&mut DB::Connection> {
+        if matches!(self.state, State::Due) {
+            self.begin(SQLITE_BEGIN).await?;
+        }
+        Ok(&mut self.connection)
     }
 
     fn plain(connection: PoolConnection<DB>) -> Self {
         Self { connection, state: State::Plain }
     }
 
-    async fn begin(connection: PoolConnection<DB>, statement: &'static str) -> Result<Self> {
-        let mut held = Self { connection, state: State::Beginning };
-        DB::TransactionManager::begin(&mut held.connection, Some(statement.into_sql_str())).await?;
-        held.state = State::Open;
+    async fn begun(connection: PoolConnection<DB>, statement: &'static str) -> Result<Self> {
+        let mut held = Self::plain(connection);
+        held.begin(statement).await?;
         Ok(held)
     }
 
-    async fn commit(mut self) -> Result<()> {
+    async fn begin(&mut self, statement: &'static str) -> Result<()> {
+        self.state = State::Beginning;
+        DB::TransactionManager::begin(&mut self.connection, Some(statement.into_sql_str())).await?;
+        self.state = State::Open;
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<()> {
         if matches!(self.state, State::Open) {
             DB::TransactionManager::commit(&mut self.connection).await?;
             self.state = State::Plain;
@@ -59,13 +72,34 @@ impl<DB: sqlx::Database> Held<DB> {
     }
 }
 
+impl Held<Sqlite> {
+    /// The connection, and what the next text on it starts with: the word that begins its transaction, where that is due.
+    pub(crate) fn joined(&mut self) -> (&'static str, &mut SqliteConnection) {
+        let mut start = "";
+        if matches!(self.state, State::Due) {
+            (self.state, start) = (State::Joined, SQLITE_BEGIN_WITH);
+        }
+        (start, &mut self.connection)
+    }
+
+    /// Takes back what a transaction did that the driver does not know of.
+    async fn undo(&mut self) {
+        // Where that fails, the connection is closed.
+        if matches!(self.state, State::Joined)
+            && sqlx::query("ROLLBACK").execute(&mut *self.connection).await.is_ok()
+        {
+            self.state = State::Plain;
+        }
+    }
+}
+
 impl<DB: sqlx::Database> Drop for Held<DB> {
     fn drop(&mut self) {
         match self.state {
-            State::Plain => {}
+            State::Plain | State::Due => {}
             // Whether it began is not known, where whoever waited went away. The driver for PostgreSQL would give such a
-            // connection to the next with the transaction still open.
-            State::Beginning => self.connection.close_on_drop(),
+            // connection to the next with the transaction still open, and that for SQLite one that it does not know of.
+            State::Beginning | State::Joined => self.connection.close_on_drop(),
             State::Open => DB::TransactionManager::start_rollback(&mut self.connection),
         }
     }
@@ -83,6 +117,9 @@ impl StoreError for Error {
     }
 }
 
+/// Taking the write lock at once: a read lock that must grow can fail halfway.
+const SQLITE_BEGIN: &str = "BEGIN IMMEDIATE";
+const SQLITE_BEGIN_WITH: &str = "BEGIN IMMEDIATE; ";
 /// Tries of a transaction that keeps conflicting. Conflicts pass within milliseconds; more tries only hide a hot spot.
 const MAX_TRIES: u32 = 8;
 /// The wait before the second try; it doubles with each.
@@ -99,20 +136,29 @@ impl Store {
         name: &'static str,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
-        let started = Instant::now();
-        let mut tries = 1;
-        let outcome = loop {
+        let mut tries = Tries::of(name);
+        loop {
             let outcome = self.try_write(work.clone()).await;
-            let transient = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
-            if !transient || tries == MAX_TRIES {
-                break outcome;
+            if tries.were_enough(&outcome).await {
+                return outcome;
             }
-            debug!(transaction = name, tries, "transaction conflicts, trying again");
-            tokio::time::sleep(Duration::from_millis(FIRST_RETRY_MS << (tries - 1))).await;
-            tries += 1;
-        };
-        meter(name, started, tries, outcome.is_ok());
-        outcome
+        }
+    }
+
+    /// As [`Self::write`], for a writer that comes to its end whoever goes away: on SQLite the transaction begins with its first
+    /// statement and is committed with the round that `work` leaves for the end, which spares ways to the database.
+    pub async fn write_group<T, E: StoreError>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<(T, Round), E> + Clone,
+    ) -> Result<T, E> {
+        let mut tries = Tries::of(name);
+        loop {
+            let outcome = self.try_write_group(work.clone()).await;
+            if tries.were_enough(&outcome).await {
+                return outcome;
+            }
+        }
     }
 
     async fn try_write<T, E: StoreError>(
@@ -123,6 +169,27 @@ impl Store {
         let value = work(&mut conn).await?;
         conn.commit().await?;
         Ok(value)
+    }
+
+    async fn try_write_group<T, E: StoreError>(
+        &self,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<(T, Round), E>,
+    ) -> Result<T, E> {
+        let mut conn = match &self.database {
+            Database::Sqlite { writer, .. } => {
+                let connection = writer.acquire().await.map_err(Error::from)?;
+                Conn::Sqlite(Held { connection, state: State::Due })
+            }
+            Database::Postgres(_) => self.begin().await?,
+        };
+        let written = match work(&mut conn).await {
+            Ok((value, last)) => conn.commit_with(last).await.map(|()| value).map_err(E::from),
+            Err(error) => Err(error),
+        };
+        if let (Err(_), Conn::Sqlite(held)) = (&written, &mut conn) {
+            held.undo().await;
+        }
+        written
     }
 
     /// Lends `work` a connection outside of any transaction: each statement sees the newest committed state.
@@ -159,22 +226,21 @@ impl Store {
         Ok(match &self.database {
             // A reader in WAL mode keeps the state that its first statement saw.
             Database::Sqlite { readers, .. } => {
-                Conn::Sqlite(Held::begin(readers.acquire().await?, "BEGIN").await?)
+                Conn::Sqlite(Held::begun(readers.acquire().await?, "BEGIN").await?)
             }
             Database::Postgres(pool) => {
                 let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-                Conn::Postgres(Held::begin(pool.acquire().await?, begin).await?)
+                Conn::Postgres(Held::begun(pool.acquire().await?, begin).await?)
             }
         })
     }
 
     async fn begin(&self) -> Result<Conn> {
         Ok(match &self.database {
-            // Taking the write lock at once: a read lock that must grow can fail halfway.
             Database::Sqlite { writer, .. } => {
-                Conn::Sqlite(Held::begin(writer.acquire().await?, "BEGIN IMMEDIATE").await?)
+                Conn::Sqlite(Held::begun(writer.acquire().await?, SQLITE_BEGIN).await?)
             }
-            Database::Postgres(pool) => Conn::Postgres(Held::begin(pool.acquire().await?, "BEGIN").await?),
+            Database::Postgres(pool) => Conn::Postgres(Held::begun(pool.acquire().await?, "BEGIN").await?),
         })
     }
 
@@ -187,11 +253,53 @@ impl Store {
 }
 
 impl Conn {
-    async fn commit(self) -> Result<()> {
+    async fn commit(&mut self) -> Result<()> {
         match self {
             Self::Sqlite(held) => held.commit().await,
             Self::Postgres(held) => held.commit().await,
         }
+    }
+
+    /// Runs the last round of a transaction and commits it, on SQLite in one way.
+    async fn commit_with(&mut self, round: Round) -> Result<()> {
+        match (self, round) {
+            (Self::Sqlite(held), Round::Sqlite(mut texts)) if matches!(held.state, State::Joined) => {
+                texts.next(1).push("COMMIT");
+                texts.run(held).await?;
+                held.state = State::Plain;
+                Ok(())
+            }
+            (conn, round) => {
+                round.run(conn).await?;
+                conn.commit().await
+            }
+        }
+    }
+}
+
+/// The tries of a transaction.
+struct Tries {
+    name: &'static str,
+    started: Instant,
+    count: u32,
+}
+
+impl Tries {
+    fn of(name: &'static str) -> Self {
+        Self { name, started: Instant::now(), count: 1 }
+    }
+
+    /// Whether the outcome of the latest try stands. Else it conflicted, and by now the conflict may have passed.
+    async fn were_enough<T, E: StoreError>(&mut self, outcome: &Result<T, E>) -> bool {
+        let transient = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
+        if !transient || self.count == MAX_TRIES {
+            meter(self.name, self.started, self.count, outcome.is_ok());
+            return true;
+        }
+        debug!(transaction = self.name, tries = self.count, "transaction conflicts, trying again");
+        tokio::time::sleep(Duration::from_millis(FIRST_RETRY_MS << (self.count - 1))).await;
+        self.count += 1;
+        false
     }
 }
 

@@ -106,7 +106,7 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
     };
     let entries: Vec<Entry> = (0..OBJECTS).map(entry).collect();
     store
-        .write("queue", async |conn: &mut Conn| {
+        .write_group("queue", async |conn: &mut Conn| {
             recording::record(conn, &entries, Enforcement::Grace, 0).await
         })
         .await

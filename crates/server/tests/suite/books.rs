@@ -184,9 +184,10 @@ impl<'a> Account<'a> {
             let lines = std::slice::from_ref(line);
             let mut round = conn.round();
             ledger::count_usage(&mut round, lines, metered, now.date(), 0);
-            round.run(conn).await?;
             if metered {
-                ledger::charge(conn, lines, now).await?;
+                ledger::charge(conn, round, lines, now).await?;
+            } else {
+                round.run(conn).await?;
             }
             if commit { Ok(()) } else { Err(store::Error::Address("the process dies here".to_owned())) }
         });
@@ -421,8 +422,8 @@ async fn the_audit_finds_what_does_not_agree(app: &App) {
 pub(crate) async fn execute(store: &Store, statement: &'static str) {
     let done = store.write("execute", async |conn: &mut Conn| {
         match conn {
-            Conn::Sqlite(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
-            Conn::Postgres(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
+            Conn::Sqlite(held) => sqlx::query(statement).execute(held.native().await?).await.map(drop)?,
+            Conn::Postgres(held) => sqlx::query(statement).execute(held.native().await?).await.map(drop)?,
         }
         Ok::<_, store::Error>(())
     });

@@ -84,7 +84,9 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let entries: Vec<Entry> = (0..objects).map(entry).collect();
     let store = Store::open(app.database_url()).await.unwrap();
     store
-        .write("seed", async |conn: &mut Conn| recording::record(conn, &entries, Enforcement::Grace, 0).await)
+        .write_group("seed", async |conn: &mut Conn| {
+            recording::record(conn, &entries, Enforcement::Grace, 0).await
+        })
         .await
         .unwrap();
     store.close().await;

@@ -10,11 +10,11 @@ macro_rules! on_either {
     ($conn:expr, |$native:ident| $body:expr) => {
         match $conn {
             store::Conn::Sqlite(held) => {
-                let $native = held.native();
+                let $native = held.native().await?;
                 $body
             }
             store::Conn::Postgres(held) => {
-                let $native = held.native();
+                let $native = held.native().await?;
                 $body
             }
         }

@@ -59,7 +59,7 @@ fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i6
 async fn record(store: &Store, entries: &[Entry]) {
     for chunk in entries.chunks(1_000) {
         let recorded = store
-            .write("record", async |conn: &mut Conn| {
+            .write_group("record", async |conn: &mut Conn| {
                 recording::record(conn, chunk, Enforcement::Grace, 0).await
             })
             .await;

@@ -1,6 +1,6 @@
 //! What a named transaction promises: all or nothing, again after a conflict, and a reading on the meter for each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::str::FromStr;
@@ -12,7 +12,8 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use model::TenantId;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
-use store::{Conn, Error, Result, Store, StoreError};
+use store::ledger::{self, AnalysisCharge};
+use store::{Conn, Error, Result, Round, Store, StoreError};
 use testkit::{Backend, PATIENCE, TestDatabase, on_both, play};
 use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
@@ -28,6 +29,10 @@ on_both!(
     every_use_is_metered_by_name_and_outcome,
     a_write_dropped_in_the_middle_is_undone,
     a_write_cut_short_anywhere_is_all_or_nothing,
+    a_group_is_written_with_its_last_round,
+    a_group_that_fails_leaves_nothing_written,
+    a_group_whose_last_round_fails_leaves_nothing_written,
+    a_group_cut_short_anywhere_is_all_or_nothing,
 );
 
 const FIRST: TenantId = TenantId(Uuid::from_u128(1));
@@ -78,7 +83,7 @@ async fn collide(database: &TestDatabase, conn: &mut Conn) -> Result<()> {
         }
         // We see the past: whoever writes over what has changed since is refused.
         Conn::Postgres(held) => {
-            let ours = held.native();
+            let ours = held.native().await?;
             sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *ours).await?;
             sqlx::query("SELECT balance_micros FROM balances").execute(&mut *ours).await?;
             let mut other = PgConnection::connect(database.url()).await?;
@@ -319,6 +324,108 @@ async fn a_write_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
         store.write("whole", pay_both).await.unwrap();
         let [first, second] = balances(&store).await;
         assert_eq!(first, second, "cut short after {polls} polls");
+        if ended {
+            return;
+        }
+    }
+    panic!("never came to its end");
+}
+
+/// Pays both in, and leaves for the end what counts an analysis of the first.
+async fn pay_both_and_count(conn: &mut Conn) -> Result<((), Round)> {
+    // A statement over rows comes first: the transaction begins with it.
+    assert_eq!(ledger::broke(conn, &BTreeSet::from([FIRST])).await?.len(), usize::from(is_broke(conn).await?));
+    pay_in(conn, FIRST).await?;
+    pay_in(conn, SECOND).await?;
+    Ok(((), analysis(conn, 1)))
+}
+
+async fn is_broke(conn: &mut Conn) -> Result<bool> {
+    Ok(ledger::balance(conn, FIRST).await? == 0)
+}
+
+/// A round that counts an analysis of the first tenant.
+fn analysis(conn: &Conn, input_tokens: i64) -> Round {
+    let charge = AnalysisCharge {
+        tenant: FIRST,
+        entry_id: Uuid::nil(),
+        micros: 1,
+        cost_usd: String::new(),
+        cost_margin: String::new(),
+        model: "none",
+        object_id: None,
+        input_tokens,
+        output_tokens: 0,
+        batch_id: None,
+        is_sync: false,
+        signal_keys: Vec::new(),
+    };
+    let mut round = conn.round();
+    ledger::count_usage(&mut round, &[charge], true, "2026-01-02".parse().unwrap(), 0);
+    round
+}
+
+/// How many analyses of the first tenant were counted.
+async fn analyses(store: &Store) -> i64 {
+    store.read("analyses", async |conn: &mut Conn| ledger::spent(conn, FIRST).await).await.unwrap().1
+}
+
+async fn a_group_is_written_with_its_last_round(database: &TestDatabase) {
+    let store = accounts(database).await;
+    for times in 1..=3 {
+        store.write_group("group", pay_both_and_count).await.unwrap();
+        // Also where nothing but that round is written, or nothing at all.
+        let only_counted = async |conn: &mut Conn| Ok::<_, Error>(((), analysis(conn, 1)));
+        store.write_group("only counted", only_counted).await.unwrap();
+        store.write_group("nothing", async |conn: &mut Conn| Ok::<_, Error>(((), conn.round()))).await.unwrap();
+        assert_eq!((balances(&store).await, analyses(&store).await), ([times, times], 2 * times));
+    }
+}
+
+async fn a_group_that_fails_leaves_nothing_written(database: &TestDatabase) {
+    let store = accounts(database).await;
+    let tries = AtomicU32::new(0);
+    let refused = store.write_group("refuses", async |conn: &mut Conn| {
+        tries.fetch_add(1, Ordering::Relaxed);
+        pay_both_and_count(conn).await?;
+        Err::<((), Round), _>(Refusal::Frozen { reason: "under review" })
+    });
+    let refused = refused.await;
+    assert!(matches!(refused, Err(Refusal::Frozen { reason: "under review" })), "{refused:?}");
+    let failed = store.write_group("fails", async |conn: &mut Conn| {
+        let written = pay_both_and_count(conn).await?;
+        open_account(conn, FIRST).await?;
+        Ok::<_, Error>(written)
+    });
+    assert!(failed.await.unwrap_err().is_duplicate());
+    assert_eq!((balances(&store).await, analyses(&store).await), ([0, 0], 0));
+    assert_eq!(tries.into_inner(), 1);
+    store.write_group("next", pay_both_and_count).await.unwrap();
+    assert_eq!((balances(&store).await, analyses(&store).await), ([1, 1], 1));
+}
+
+async fn a_group_whose_last_round_fails_leaves_nothing_written(database: &TestDatabase) {
+    let store = accounts(database).await;
+    store.write_group("first", pay_both_and_count).await.unwrap();
+    let failed = store.write_group("fails", async |conn: &mut Conn| {
+        let _replaced = pay_both_and_count(conn).await?;
+        // More tokens than can be counted.
+        Ok::<_, Error>(((), analysis(conn, i64::MAX)))
+    });
+    let failed = failed.await;
+    assert!(matches!(failed, Err(Error::Database(sqlx::Error::Database(_)))), "{failed:?}");
+    assert_eq!((balances(&store).await, analyses(&store).await), ([1, 1], 1));
+    store.write_group("next", pay_both_and_count).await.unwrap();
+    assert_eq!((balances(&store).await, analyses(&store).await), ([2, 2], 2));
+}
+
+async fn a_group_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
+    let store = accounts(database).await;
+    for polls in 1..100 {
+        let ended = cut_short(store.write_group("cut short", pay_both_and_count), polls).await;
+        store.write_group("whole", pay_both_and_count).await.unwrap();
+        let [first, second] = balances(&store).await;
+        assert_eq!((first, second), (second, analyses(&store).await), "cut short after {polls} polls");
         if ended {
             return;
         }
