@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::api::EventType;
-use crate::{CompactedState, Timestamp};
+use crate::{CompactedState, NewEvent, Timestamp};
 
 /// Recent events in a dossier, at most.
 pub const MAX_RECENT_EVENTS: usize = 200;
@@ -33,6 +33,21 @@ pub struct DossierEvent {
     pub occurred_at: Timestamp,
     /// When it was received.
     pub received_at: Timestamp,
+}
+
+impl DossierEvent {
+    /// An event that has just been received.
+    pub fn of(event: &NewEvent, seq: i64, received_at: Timestamp) -> Self {
+        Self {
+            seq,
+            kind: event.kind,
+            name: event.name.clone(),
+            content: event.content.clone(),
+            metadata: event.metadata.clone(),
+            occurred_at: event.occurred_at,
+            received_at,
+        }
+    }
 }
 
 /// What there is to tell about an object.

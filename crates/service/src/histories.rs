@@ -73,6 +73,19 @@ pub(crate) enum Read {
     Long,
 }
 
+impl Read {
+    /// What reading a history came to that is told.
+    pub(crate) fn of(mut told: Told, asked: Arc<Asked>) -> Self {
+        if asked.is_empty() {
+            return Self::NothingAsked;
+        }
+        let Some(mut recent) = told.events.take() else { return Self::Long };
+        let mut folded = told.summary.clone();
+        fold_what_does_not_fit(&mut folded, &mut recent);
+        Self::Ready(Box::new(History::of(told, folded, recent, asked)))
+    }
+}
+
 impl<'a> Wanted<'a> {
     pub(crate) fn key(&self) -> histories::Wanted<'a> {
         histories::Wanted { tenant: self.tenant, object_id: self.object_id, through: self.through }
@@ -204,16 +217,10 @@ pub(crate) async fn read_histories(
         let keys: Vec<histories::Wanted<'_>> = wanted.iter().map(Wanted::key).collect();
         let mut told = histories::read(conn, &keys, READ_TOGETHER).await?;
         reads.extend(wanted.iter().zip(asked.by_ref()).map(|(wanted, asked)| {
-            let Some(mut told) = told.remove(&(wanted.tenant, wanted.object_id.to_owned())) else {
+            let Some(told) = told.remove(&(wanted.tenant, wanted.object_id.to_owned())) else {
                 return Read::Gone;
             };
-            if asked.is_empty() {
-                return Read::NothingAsked;
-            }
-            let Some(mut recent) = told.events.take() else { return Read::Long };
-            let mut folded = told.summary.clone();
-            fold_what_does_not_fit(&mut folded, &mut recent);
-            Read::Ready(Box::new(History::of(told, folded, recent, asked)))
+            Read::of(told, asked)
         }));
     }
     Ok(reads)

@@ -65,12 +65,13 @@ impl Service {
         let recorded = recording.around(self.recorder.write(entry)).await;
         drop(recording);
         match (recorded?, place) {
-            (Recorded::New { last_seq, has_place }, Some(place)) => {
+            (Recorded::New { last_seq, has_place, begun }, Some(place)) => {
                 let place = Placed::of(&place, has_place).map_err(Error::with_events_recorded)?;
                 let asking = Asking {
                     object_id,
                     last_seq,
                     events: &events,
+                    begun,
                     include_history: request.include_history.unwrap_or(true),
                     signals: request.signals.as_deref(),
                 };

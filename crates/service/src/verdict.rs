@@ -7,8 +7,9 @@ use std::time::Duration;
 use model::api::ModerationVerdict;
 use model::{DossierEvent, NewEvent, TenantId};
 use opentelemetry::trace::FutureExt as _;
+use store::Conn;
+use store::histories::{self, Told};
 use store::sync_leases::{self, Place};
-use store::{Conn, histories};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
@@ -35,6 +36,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) object_id: &'a str,
     pub(crate) last_seq: i64,
     pub(crate) events: &'a [NewEvent],
+    /// All of its history, where it began with them.
+    pub(crate) begun: Option<Box<Told>>,
     pub(crate) include_history: bool,
     pub(crate) signals: Option<&'a [String]>,
 }
@@ -42,15 +45,15 @@ pub(crate) struct Asking<'a> {
 impl Service {
     /// Scores an object. Whatever goes wrong from here on, its events stay recorded.
     pub(crate) async fn verdict(&self, place: Placed, asking: Asking<'_>) -> Result<ModerationVerdict> {
-        let Asking { object_id, events, include_history, signals, .. } = asking;
+        let Asking { object_id, last_seq, events, begun, include_history, signals } = asking;
         let tenant = place.tenant;
         let scored = self.in_flight(place, async |place| {
             let which = signals.map_or(Which::All, Which::Keys);
-            let wanted = Wanted { tenant, object_id, which, through: Some(asking.last_seq) };
-            let read = if include_history {
-                self.read_for_verdict(wanted).await?
-            } else {
-                self.read_these(wanted, events).await?
+            let wanted = Wanted { tenant, object_id, which, through: Some(last_seq) };
+            let read = match begun {
+                Some(told) if include_history => Read::of(*told, self.asked_of_callers(tenant, which).await?),
+                None if include_history => self.read_for_verdict(wanted).await?,
+                _ => self.read_these(wanted, events).await?,
             };
             let verdict = ModerationVerdict {
                 object_id: object_id.to_owned(),
@@ -151,16 +154,7 @@ impl Service {
     /// Events of a request as a dossier tells them.
     pub(crate) fn told(&self, events: &[NewEvent]) -> Vec<DossierEvent> {
         let now = self.clock.now();
-        let told = events.iter().zip(1..).map(|(event, seq)| DossierEvent {
-            seq,
-            kind: event.kind,
-            name: event.name.clone(),
-            content: event.content.clone(),
-            metadata: event.metadata.clone(),
-            occurred_at: event.occurred_at,
-            received_at: now,
-        });
-        told.collect()
+        events.iter().zip(1..).map(|(event, seq)| DossierEvent::of(event, seq, now)).collect()
     }
 
     /// Carries an analysis that somebody waits for to its end, also when they go away: what was asked is charged, its

@@ -25,7 +25,7 @@ pub struct Wanted<'a> {
 }
 
 /// An object as an analysis finds it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// What it is.
     pub object_type: String,

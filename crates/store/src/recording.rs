@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use model::{NewEvent, TenantId, Timestamp};
+use model::{DossierEvent, NewEvent, TenantId, Timestamp};
 
 use crate::bulk::insert_many;
 use crate::database::{execute, fetch_one, fetch_optional};
 use crate::grams::{self, Text};
+use crate::histories::Told;
 use crate::jobs::Due;
 use crate::round::{Round, insert_later};
 use crate::sync_leases::{self, Place};
@@ -80,6 +81,8 @@ pub enum Recorded {
         last_seq: i64,
         /// Whether it has the place in flight that it asked for.
         has_place: bool,
+        /// The object, where it began with this request and the caller waits: there is nothing else to be read of it.
+        begun: Option<Box<Told>>,
     },
     /// The key was seen before, for the same object and kind: nothing was recorded again.
     Replayed {
@@ -130,9 +133,14 @@ pub async fn record(
     let in_flight = written.iter().map(|object| (object.tenant_id, object.in_flight)).collect();
     let placed = sync_leases::take(&mut round, &waiting, in_flight);
     let last_seqs = insert_events(&mut round, entries, &fresh, &written);
+    let objects: HashMap<(TenantId, &str), &Written> =
+        written.iter().map(|object| (object.key(), object)).collect();
     for (index, last_seq) in fresh.iter().zip(last_seqs) {
-        let has_place = entries[*index].place.as_ref().is_some_and(|place| placed.contains(&place.lease));
-        outcomes[*index] = Some(Recorded::New { last_seq, has_place });
+        let entry = &entries[*index];
+        let has_place = entry.place.as_ref().is_some_and(|place| placed.contains(&place.lease));
+        let object = objects.get(&(entry.tenant, entry.object_id.as_str())).filter(|_| has_place);
+        let begun = object.and_then(|object| object.told(entry)).map(Box::new);
+        outcomes[*index] = Some(Recorded::New { last_seq, has_place, begun });
     }
     count_events(&mut round, entries, &fresh, shard);
     schedule(&mut round, entries, &fresh);
@@ -285,11 +293,30 @@ struct Written {
     renamed: bool,
     /// How many verdicts its tenant has in flight, where somebody wants to know.
     in_flight: i64,
+    /// How long its tenant keeps events, where somebody wants to know.
+    retention: Option<String>,
 }
 
 impl Written {
     fn key(&self) -> (TenantId, &str) {
         (self.tenant_id, &self.object_id)
+    }
+
+    /// All of its history, if it began with this request.
+    fn told(&self, entry: &Entry) -> Option<Told> {
+        let through = count(entry.events.len());
+        let retention = self.retention.clone().filter(|_| self.event_count == through)?;
+        let event = |(event, seq)| DossierEvent::of(event, seq, entry.received_at);
+        Some(Told {
+            object_type: self.object_type.clone(),
+            display_name: entry.display_name.clone(),
+            first_seen: entry.received_at,
+            retention,
+            queued: None,
+            summary: None,
+            through,
+            events: Some(entry.events.iter().zip(1..).map(event).collect()),
+        })
     }
 
     /// Whether it has no other events than those of this batch.
@@ -298,10 +325,10 @@ impl Written {
     }
 }
 
-/// What the objects of requests are like once they are made or updated. Events of verdicts know how many are in flight: asking
-/// for that by itself would cost another way to the database.
+/// What the objects of requests are like once they are made or updated. Verdicts need to know how many are in flight and how
+/// long events are kept: asking for that by itself would cost another way to the database.
 macro_rules! upsert {
-    ($in_flight:literal) => {
+    ($in_flight:literal, $retention:literal) => {
         concat!(
             "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
              event_count = objects.event_count + excluded.event_count,
@@ -311,14 +338,17 @@ macro_rules! upsert {
              object_type = CASE WHEN excluded.object_type = 'object' THEN objects.object_type ELSE excluded.object_type END
          RETURNING tenant_id, object_id, object_type, counted_type, event_count, renamed, ",
             $in_flight,
-            " AS in_flight"
+            " AS in_flight, ",
+            $retention,
+            " AS retention"
         )
     };
 }
-const UPSERT: &str = upsert!("CAST(0 AS bigint)");
-const UPSERT_IN_FLIGHT: &str = upsert!(
+const UPSERT: &str = upsert!("CAST(0 AS bigint)", "CAST(NULL AS text)");
+const UPSERT_AWAITED: &str = upsert!(
     "(SELECT count(*) FROM sync_leases AS taken
-      WHERE taken.tenant_id = objects.tenant_id AND taken.expires_at > objects.last_seen)"
+      WHERE taken.tenant_id = objects.tenant_id AND taken.expires_at > objects.last_seen)",
+    "(SELECT event_retention FROM tenants WHERE tenants.tenant_id = objects.tenant_id)"
 );
 
 /// Makes or updates the objects, and returns what they are now.
@@ -347,7 +377,7 @@ async fn upsert_objects(
     }
     let rows: Vec<Touched<'_>> = touched.into_values().collect();
     let awaits = fresh.iter().any(|index| entries[*index].place.is_some());
-    let text = if awaits { UPSERT_IN_FLIGHT } else { UPSERT };
+    let text = if awaits { UPSERT_AWAITED } else { UPSERT };
     let mut written = insert_many!(
         Written;
         conn,

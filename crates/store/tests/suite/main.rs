@@ -45,6 +45,7 @@ mod deliveries;
 mod hot_paths;
 mod jobs;
 mod migrations;
+mod recording;
 mod search;
 mod transactions;
 mod values;

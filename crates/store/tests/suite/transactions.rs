@@ -334,7 +334,10 @@ async fn a_write_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
 /// Pays both in, and leaves for the end what counts an analysis of the first.
 async fn pay_both_and_count(conn: &mut Conn) -> Result<((), Round)> {
     // A statement over rows comes first: the transaction begins with it.
-    assert_eq!(ledger::broke(conn, &BTreeSet::from([FIRST])).await?.len(), usize::from(is_broke(conn).await?));
+    assert_eq!(
+        ledger::broke(conn, &BTreeSet::from([FIRST])).await?.len(),
+        usize::from(is_broke(conn).await?)
+    );
     pay_in(conn, FIRST).await?;
     pay_in(conn, SECOND).await?;
     Ok(((), analysis(conn, 1)))
@@ -377,7 +380,10 @@ async fn a_group_is_written_with_its_last_round(database: &TestDatabase) {
         // Also where nothing but that round is written, or nothing at all.
         let only_counted = async |conn: &mut Conn| Ok::<_, Error>(((), analysis(conn, 1)));
         store.write_group("only counted", only_counted).await.unwrap();
-        store.write_group("nothing", async |conn: &mut Conn| Ok::<_, Error>(((), conn.round()))).await.unwrap();
+        store
+            .write_group("nothing", async |conn: &mut Conn| Ok::<_, Error>(((), conn.round())))
+            .await
+            .unwrap();
         assert_eq!((balances(&store).await, analyses(&store).await), ([times, times], 2 * times));
     }
 }

@@ -1,0 +1,139 @@
+//! What recording says of an object, and how the rows of a single object are found.
+
+use std::time::Duration;
+
+use model::api::EventType;
+use model::{NewEvent, TenantId, Timestamp};
+use store::analyses::Standings;
+use store::histories::{self, Told, Wanted};
+use store::recording::{self, Enforcement, Entry, Recorded};
+use store::sync_leases::Place;
+use store::{Conn, Database, Store};
+use testkit::{Backend, TestDatabase, on_both, play};
+use uuid::Uuid;
+
+use crate::migrated;
+
+on_both!(an_object_that_begins_is_told_as_it_is_read);
+
+const TENANT: TenantId = TenantId(Uuid::from_u128(1));
+const NOW: Timestamp = Timestamp::from_micros(1_784_000_000_123_456);
+
+fn event(kind: EventType, name: Option<&str>, content: Option<&str>, metadata: Option<&str>) -> NewEvent {
+    NewEvent {
+        kind,
+        name: name.map(str::to_owned),
+        content: content.map(str::to_owned),
+        metadata: metadata.map(str::to_owned),
+        occurred_at: NOW,
+    }
+}
+
+/// A request of a caller who waits.
+fn awaited(object_id: &str, lease: u128) -> Entry {
+    Entry {
+        tenant: TENANT,
+        object_id: object_id.to_owned(),
+        object_type: Some("listing".to_owned()),
+        display_name: Some("Blue bicycle".to_owned()),
+        events: vec![
+            event(EventType::Event, Some("made"), None, Some(r#"{"price": 7,  "a": [1]}"#)),
+            event(EventType::Message, None, Some("Is it still for sale? ü"), None),
+        ],
+        idempotency: None,
+        schedule: None,
+        place: Some(Place {
+            tenant: TENANT,
+            lease: Uuid::from_u128(lease),
+            now: NOW,
+            until: NOW + Duration::from_secs(30),
+            limit: 8,
+        }),
+        received_at: NOW,
+        traceparent: None,
+    }
+}
+
+/// What is known of the object after each of the requests, which are recorded together.
+async fn record(store: &Store, entries: &[Entry]) -> Vec<Option<Told>> {
+    let recorded = store.write_group("record", async |conn: &mut Conn| {
+        recording::record(conn, entries, Enforcement::Grace, 0).await
+    });
+    let told = recorded.await.unwrap().into_iter().map(|recorded| match recorded {
+        Recorded::New { begun, has_place: true, .. } => begun.map(|told| *told),
+        other => panic!("{other:?}"),
+    });
+    told.collect()
+}
+
+async fn read(store: &Store, object_id: &str) -> Told {
+    let wanted = [Wanted { tenant: TENANT, object_id, through: Some(2) }];
+    let read = store.read("history", async |conn: &mut Conn| histories::read(conn, &wanted, 100).await);
+    read.await.unwrap().remove(&(TENANT, object_id.to_owned())).unwrap()
+}
+
+async fn an_object_that_begins_is_told_as_it_is_read(database: &TestDatabase) {
+    let store = database.open().await;
+    for retention in ["forever", "after_analysis"] {
+        let (one, two) = (format!("one {retention}"), format!("two {retention}"));
+        let tenant = store.write("tenant", async |conn: &mut Conn| {
+            execute!(conn, "DELETE FROM tenants WHERE tenant_id = $1", TENANT)?;
+            execute!(
+                conn,
+                "INSERT INTO tenants (tenant_id, name, event_retention, created_at) VALUES ($1, 'Test', $2, $3)",
+                TENANT,
+                retention,
+                NOW
+            )
+        });
+        tenant.await.unwrap();
+        let lease = if retention == "forever" { 10 } else { 20 };
+        let begun = record(&store, &[awaited(&one, lease)]).await;
+        assert_eq!(begun, [Some(read(&store, &one).await)], "{retention}");
+        assert_eq!(begun[0].as_ref().unwrap().retention, retention);
+        // It has begun before, or with another request beside.
+        assert_eq!(record(&store, &[awaited(&one, lease + 1)]).await, [None]);
+        assert_eq!(record(&store, &[awaited(&two, lease + 2), awaited(&two, lease + 3)]).await, [None, None]);
+    }
+    store.close().await;
+}
+
+/// PostgreSQL keeps the plan that it made while tables were empty: that of a statement over one object must lead to its rows
+/// by their keys, however many come to lie beside them.
+#[test]
+fn postgres_finds_one_object_by_its_key_from_the_start() {
+    play(Backend::Postgres, async |database: &TestDatabase| {
+        let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
+        pool.close().await;
+        let store = database.open().await;
+        let plans = store.write("plans", async |conn: &mut Conn| {
+            histories::read(conn, &[Wanted { tenant: TENANT, object_id: "one", through: None }], 100).await?;
+            Standings::lock(conn, &[(TENANT, "one")]).await?;
+            let statements: Vec<(String, i32)> = fetch_all!(
+                conn,
+                "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements
+                 WHERE statement LIKE '%NOT MATERIALIZED%'"
+            )?;
+            execute!(conn, "SET LOCAL plan_cache_mode = force_generic_plan")?;
+            let mut plans = Vec::new();
+            for (name, parameters) in statements {
+                let values = vec!["NULL"; usize::try_from(parameters).unwrap()].join(", ");
+                let explain = sqlx::AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE {name} ({values})"));
+                let Conn::Postgres(held) = &mut *conn else { panic!("not PostgreSQL") };
+                let plan: Vec<(String,)> = sqlx::query_as(explain).fetch_all(held.native().await?).await?;
+                plans.push(plan.into_iter().map(|(line,)| line).collect::<Vec<_>>().join("\n"));
+            }
+            Ok::<_, store::Error>(plans)
+        });
+        let plans = plans.await.unwrap();
+        assert_eq!(plans.len(), 3, "{plans:?}");
+        for plan in plans {
+            assert!(plan.contains("Index Cond: ((tenant_id = $1) AND (object_id = "), "{plan}");
+            let is_read_and_thrown_away =
+                |line: &&str| line.contains("Filter:") && line.contains("object_id");
+            assert_eq!(plan.lines().find(is_read_and_thrown_away), None, "{plan}");
+            assert!(!plan.contains("Seq Scan"), "{plan}");
+        }
+        store.close().await;
+    });
+}
