@@ -12,7 +12,10 @@ use tokio::task::JoinSet;
 /// Never starts again, also in another run: a number that was sent before would only be a replay.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// What every connection sends over and over; `{n}` in it becomes a number that is never the same.
+/// How many numbers `{m}` stands for.
+const FEW: u64 = 500;
+
+/// What every connection sends over and over; `{n}` in it becomes a number that is never the same, `{m}` one of a few hundred.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) address: String,
@@ -104,8 +107,8 @@ async fn send_until(load: &Load, end: Instant, answered: &AtomicU64) -> Result<(
 
 /// Sends one request and reads its answer.
 async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Error>> {
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
-    let path = load.path.replace("{n}", &number);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = load.path.replace("{n}", &number.to_string()).replace("{m}", &(number % FEW).to_string());
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\nidempotency-key: {number}\r\ncontent-length: {}\r\n\r\n{}",
         load.token,

@@ -32,31 +32,41 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let made = service.create_key_for(tenant, None).await?;
     let token = unbound_token(&made, &clock)?;
     let server = Server::start_with(config, clock, random, Arc::new(Instantly)).await?;
-    let load = Load {
+    let load = |path: &str| Load {
         address: server.address().to_string(),
-        path: "/v1/objects/seller_{n}/events".to_owned(),
-        token,
+        path: path.to_owned(),
+        token: token.clone(),
         body:
             r#"{"wait":true,"events":[{"type":"message","content":"Is the blue bicycle still for sale?"}]}"#
                 .to_owned(),
         expected: 200,
     };
-    let took = load::steady(&load, CONNECTIONS, A_SECOND, DURATION).await?;
+    let new = load::steady(&load("/v1/objects/seller_{n}/events"), CONNECTIONS, A_SECOND, DURATION).await?;
+    // All but the first few hundred of them are about objects that have a history.
+    let known = load::steady(&load("/v1/objects/buyer_{m}/events"), CONNECTIONS, A_SECOND, DURATION).await?;
     server.stop().await;
     let bare = two_commits(&service, tenant).await?;
     println!(
-        "{}: a verdict takes {:.2} ms at p50 and {:.2} ms at p99; two commits of an event alone {:.2} ms and {:.2} ms",
+        "{}: a verdict takes {} about a new object, {} about one that has a history; two commits of an event alone {}",
         target.name,
-        millis(&took, 50),
-        millis(&took, 99),
-        millis(&bare, 50),
-        millis(&bare, 99)
+        both(&new),
+        both(&known),
+        both(&bare)
     );
-    let figure = |share: usize, most: f64| {
-        let what = format!("{}: verdict over the analyzer, 200/s, p{share}", target.name);
-        Figure::at_most(what, millis(&took, share), "ms", most)
+    let figure = |about: &str, took: &[Duration], share: usize, most: f64| {
+        let what = format!("{}: verdict about {about}, 200/s, p{share}", target.name);
+        Figure::at_most(what, millis(took, share), "ms", most)
     };
-    Ok(vec![figure(50, 2.0), figure(99, 10.0)])
+    Ok(vec![
+        figure("a new object", &new, 50, 2.0),
+        figure("a new object", &new, 99, 10.0),
+        figure("a known object", &known, 50, 2.0),
+        figure("a known object", &known, 99, 10.0),
+    ])
+}
+
+fn both(took: &[Duration]) -> String {
+    format!("{:.2} ms at p50 and {:.2} ms at p99", millis(took, 50), millis(took, 99))
 }
 
 fn millis(took: &[Duration], share: usize) -> f64 {

@@ -19,7 +19,7 @@ use crate::analysis::Found;
 use crate::concluded::{Concluded, Consequences};
 use crate::group_writer::{Group, GroupWriter, Queue};
 use crate::histories::History;
-use crate::{Error, Result, Service, Traces};
+use crate::{Result, Service, Traces};
 
 /// Analyses that may wait for a writer; past that, workers wait to get in.
 const QUEUE: usize = 1_024;
@@ -155,10 +155,7 @@ impl Service {
         self.forget_objects(batch);
         let (outcomes, consequences) = self
             .store
-            .write_group("conclude", async |conn: &mut Conn| {
-                let written = self.write_batch(conn, batch).await?;
-                Ok::<_, Error>((written, conn.round()))
-            })
+            .write_group("conclude", async |conn: &mut Conn| self.write_batch(conn, batch).await)
             .await?;
         self.forget_objects(batch);
         self.follow_up(&consequences);
@@ -171,11 +168,12 @@ impl Service {
         }
     }
 
+    /// Writes what follows, up to a round for the end.
     async fn write_batch(
         &self,
         conn: &mut Conn,
         batch: &[Arc<Conclusion>],
-    ) -> Result<(Vec<Outcome>, Consequences)> {
+    ) -> Result<((Vec<Outcome>, Consequences), Round)> {
         let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, as recording does: the other way round the two could wait for each other.
@@ -196,20 +194,24 @@ impl Service {
         self.keep(conn, &mut round, standings, &written, now, shard).await?;
         sync_leases::release_all(&mut round, &places(batch));
         ledger::count_usage(&mut round, &charges, self.options.metering, now.date(), shard);
-        let charged = if self.options.metering && !charges.is_empty() {
-            ledger::charge(conn, round, &charges, now).await?
-        } else {
+        // Rules go by what is written. And on PostgreSQL the balances come last and are held until the commit: whoever else
+        // pays for this tenant waits no longer than that.
+        if !ruled.is_empty() || self.store.backend() == Backend::Postgres {
             round.run(conn).await?;
-            Vec::new()
-        };
+            round = conn.round();
+        }
         let mut consequences = Consequences::default();
         self.announce_analyses(conn, &concluded, &mut consequences).await?;
         self.apply_rules(conn, &ruled, &mut consequences).await?;
-        for account in charged.into_iter().filter(|account| !account.low_mailed) {
-            consequences.mails |=
-                self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
+        if self.options.metering && !charges.is_empty() {
+            let charged = ledger::charge(conn, round, &charges, now).await?;
+            round = conn.round();
+            for account in charged.into_iter().filter(|account| !account.low_mailed) {
+                consequences.mails |=
+                    self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
+            }
         }
-        Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
+        Ok(((decided.iter().map(|decided| decided.outcome).collect(), consequences), round))
     }
 
     /// Keeps answers and summaries, and ends the jobs that are done with them.
