@@ -55,6 +55,9 @@ const SQLITE_CACHE: &str = "-16384";
 const SQLITE_PATIENCE: Duration = Duration::from_secs(30);
 /// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.
 const POSTGRES_CONNECTIONS: u32 = 20;
+/// Statements that stay prepared on a connection to PostgreSQL: a round has a text for each way in which its parts have one row
+/// or several.
+const POSTGRES_STATEMENTS: usize = 256;
 /// How PostgreSQL plans: by the indexes that every statement was written for. What it knows of a table's size is old after a
 /// bulk load, and a plan that was made while a table was empty is kept: it would read whole tables for a row
 /// (`docs/adr/0010-plans-by-index.md`). Compiling plans takes longer than running any of ours.
@@ -105,7 +108,8 @@ impl Database {
     async fn connect_postgres(url: &str) -> Result<Self> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|error| Error::Address(format!("not a PostgreSQL address: {error}")))?
-            .application_name("auspex");
+            .application_name("auspex")
+            .statement_cache_capacity(POSTGRES_STATEMENTS);
         let pool = PgPoolOptions::new()
             .max_connections(POSTGRES_CONNECTIONS)
             .acquire_timeout(POSTGRES_PATIENCE)

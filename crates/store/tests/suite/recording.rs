@@ -112,7 +112,7 @@ fn postgres_finds_one_object_by_its_key_from_the_start() {
             let statements: Vec<(String, i32)> = fetch_all!(
                 conn,
                 "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements
-                 WHERE statement LIKE '%NOT MATERIALIZED%'"
+                 WHERE statement LIKE 'WITH given % NOT MATERIALIZED%'"
             )?;
             execute!(conn, "SET LOCAL plan_cache_mode = force_generic_plan")?;
             let mut plans = Vec::new();
