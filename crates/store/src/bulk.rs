@@ -1,8 +1,8 @@
 //! Many rows with one statement: the hot paths of recording and of concluding analyses.
 //!
 //! Each database has its own text here, because it is measured to matter. PostgreSQL takes one array a column, so its
-//! text is the same for any number of rows and stays prepared; but a statement over an array is planned anew each time, so
-//! one row goes as plain values. SQLite takes a list of values, in chunks of a few fixed sizes, so that few texts are
+//! text is the same for any number of rows and stays prepared; but a statement that looks for given rows is planned anew
+//! each time if they are an array, so one row goes as plain values (an insertion has nothing to plan). SQLite takes a list of values, in chunks of a few fixed sizes, so that few texts are
 //! prepared and all of them stay so.
 
 /// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough that most numbers of rows are
@@ -73,8 +73,7 @@ macro_rules! insert_many {
             $crate::Conn::Sqlite(held) => {
                 let mut returned: Vec<$row_type> = Vec::new();
                 for chunk in $crate::bulk::chunks(rows) {
-                    let (start, native) = held.joined();
-                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(start);
+                    let (mut query, native) = held.begin_with_next();
                     query.push($crate::bulk::columns_text($table, COLUMNS)).push(" ").push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });
@@ -110,8 +109,7 @@ macro_rules! with_rows {
             $crate::Conn::Sqlite(held) => {
                 let mut returned: Vec<$row_type> = Vec::new();
                 for chunk in $crate::bulk::chunks(rows) {
-                    let (start, native) = held.joined();
-                    let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(start);
+                    let (mut query, native) = held.begin_with_next();
                     query.push($crate::bulk::given_text(COLUMNS)).push_values(chunk, |mut values, row| {
                         $({ let $row = row; values.push_bind($value); })+
                     });

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -53,6 +53,8 @@ const SQLITE_CACHE: &str = "-16384";
 /// How long a caller waits for SQLite: for its one writer, which is there and busy with those who came before, or for another
 /// process's lock, such as an `auspex admin` command's.
 const SQLITE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it takes to look again whether a file is still locked.
+const SQLITE_AGAIN: Duration = Duration::from_millis(5);
 /// Connections to PostgreSQL a process: enough for its workers and requests, few enough for many processes.
 const POSTGRES_CONNECTIONS: u32 = 20;
 /// Statements that stay prepared on a connection to PostgreSQL: a round has a text for each way in which its parts have one row
@@ -99,7 +101,7 @@ impl Database {
         let pool = SqlitePoolOptions::new().acquire_timeout(SQLITE_PATIENCE).test_before_acquire(false);
         // What a statement that writes must be able to take back is a few hundred pages, of which SQLite would make a file.
         let writing = options.clone().pragma("temp_store", "MEMORY");
-        let writer = pool.clone().max_connections(1).connect_with(writing).await?;
+        let writer = connect_patiently(&pool.clone().max_connections(1), &writing).await?;
         let readers =
             pool.max_connections(SQLITE_READERS).connect_lazy_with(options.pragma("query_only", "true"));
         Ok(Self::Sqlite { writer, readers })
@@ -145,6 +147,19 @@ impl Database {
             }
             Self::Postgres(pool) => pool.close().await,
         }
+    }
+}
+
+/// Connects to a SQLite file that another process may just be making: while that one gives the file its log, it is locked for all
+/// others, and SQLite lets nobody wait for that by itself.
+async fn connect_patiently(pool: &SqlitePoolOptions, options: &SqliteConnectOptions) -> Result<SqlitePool> {
+    let started = Instant::now();
+    loop {
+        let connected = pool.clone().connect_with(options.clone()).await.map_err(Error::from);
+        if !connected.as_ref().is_err_and(Error::is_transient) || started.elapsed() > SQLITE_PATIENCE {
+            return connected;
+        }
+        tokio::time::sleep(SQLITE_AGAIN).await;
     }
 }
 

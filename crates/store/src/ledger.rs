@@ -36,7 +36,7 @@ pub async fn broke(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<Hash
         conn,
         &tenants,
         [("tenant_id", "uuid", |row| **row)],
-        "SELECT tenant_id FROM given JOIN balances USING (tenant_id) WHERE balance_micros <= 0",
+        "SELECT tenant_id FROM given LEFT JOIN balances USING (tenant_id) WHERE coalesce(balance_micros, 0) <= 0",
     );
     Ok(rows.into_iter().map(|(tenant,)| tenant).collect())
 }

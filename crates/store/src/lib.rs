@@ -18,6 +18,7 @@ mod error;
 pub mod firings;
 pub mod grams;
 pub mod histories;
+mod idempotency;
 pub mod identities;
 pub mod jobs;
 pub mod keys;

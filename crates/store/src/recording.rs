@@ -1,13 +1,14 @@
 //! Recording: the events of many requests in one transaction, with their objects, jobs, keys and counts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::{DossierEvent, NewEvent, TenantId, Timestamp};
 
 use crate::bulk::insert_many;
-use crate::database::{execute, fetch_one, fetch_optional};
+use crate::database::{execute, fetch_one};
 use crate::grams::{self, Text};
 use crate::histories::Told;
+use crate::idempotency::{known_repeat, replay_within, settle_keys};
 use crate::jobs::Due;
 use crate::round::{Round, insert_later};
 use crate::sync_leases::{self, Place};
@@ -157,120 +158,6 @@ async fn empty_balances(
         return Ok(HashSet::new());
     }
     ledger::broke(conn, &entries.iter().map(|entry| entry.tenant).collect()).await
-}
-
-/// What a request gets whose key was used before, if it was.
-async fn known_repeat(conn: &mut Conn, entry: &Entry) -> Result<Option<Recorded>> {
-    let Some(idempotency) = &entry.idempotency else { return Ok(None) };
-    let known: Option<(String, String, i64)> = fetch_optional!(
-        conn,
-        "SELECT object_id, kind, accepted FROM idempotency_keys
-         WHERE tenant_id = $1 AND idempotency_key = $2 AND expires_at > $3",
-        entry.tenant,
-        &idempotency.key,
-        entry.received_at
-    )?;
-    Ok(known
-        .map(|(object_id, kind, accepted)| repeated(entry, idempotency.kind, &object_id, &kind, accepted)))
-}
-
-/// Writes the idempotency keys down, and settles the requests whose key was there before.
-async fn settle_keys(conn: &mut Conn, entries: &[Entry], outcomes: &mut [Option<Recorded>]) -> Result<()> {
-    // The first of several requests with one key in a batch takes it; the others are settled after it is recorded.
-    let mut firsts: BTreeMap<(TenantId, &str), &Entry> = BTreeMap::new();
-    for (entry, outcome) in entries.iter().zip(outcomes.iter()) {
-        if let (Some(idempotency), None) = (&entry.idempotency, outcome) {
-            firsts.entry((entry.tenant, &idempotency.key)).or_insert(entry);
-        }
-    }
-    let rows: Vec<(&Entry, &Idempotency)> =
-        firsts.values().filter_map(|entry| Some((*entry, entry.idempotency.as_ref()?))).collect();
-    let taken = insert_many!(
-        (TenantId, String);
-        conn,
-        &rows,
-        "idempotency_keys",
-        [
-            ("tenant_id", "uuid", |row| row.0.tenant),
-            ("idempotency_key", "text", |row| row.1.key.as_str()),
-            ("object_id", "text", |row| row.0.object_id.as_str()),
-            ("kind", "text", |row| row.1.kind.name()),
-            ("accepted", "bigint", |row| count(row.0.events.len())),
-            ("created_at", "timestamptz", |row| row.0.received_at),
-            ("expires_at", "timestamptz", |row| row.1.expires_at),
-        ],
-        "ON CONFLICT (tenant_id, idempotency_key) DO UPDATE SET object_id = excluded.object_id, kind = excluded.kind,
-             accepted = excluded.accepted, created_at = excluded.created_at, expires_at = excluded.expires_at
-         WHERE idempotency_keys.expires_at <= excluded.created_at
-         RETURNING tenant_id, idempotency_key",
-    );
-    let taken: BTreeSet<(TenantId, String)> = taken.into_iter().collect();
-    for ((tenant, key), _) in firsts {
-        if taken.contains(&(tenant, key.to_owned())) {
-            continue;
-        }
-        let known: Option<(String, String, i64)> = fetch_optional!(
-            conn,
-            "SELECT object_id, kind, accepted FROM idempotency_keys WHERE tenant_id = $1 AND idempotency_key = $2",
-            tenant,
-            key
-        )?;
-        let Some((object_id, kind, accepted)) = known else { continue };
-        for (entry, outcome) in entries.iter().zip(outcomes.iter_mut()) {
-            if let Some(idempotency) = &entry.idempotency
-                && (entry.tenant, idempotency.key.as_str()) == (tenant, key)
-                && outcome.is_none()
-            {
-                *outcome = Some(repeated(entry, idempotency.kind, &object_id, &kind, accepted));
-            }
-        }
-    }
-    // Later requests with a key that an earlier one of the batch has just taken wait for its outcome.
-    let mut seen: BTreeSet<(TenantId, &str)> = BTreeSet::new();
-    for (entry, outcome) in entries.iter().zip(outcomes.iter_mut()) {
-        if let Some(idempotency) = &entry.idempotency
-            && outcome.is_none()
-            && !seen.insert((entry.tenant, &idempotency.key))
-        {
-            *outcome = Some(Recorded::Conflict);
-        }
-    }
-    Ok(())
-}
-
-/// Settles the requests of a batch whose key an earlier request of the same batch took.
-fn replay_within(entries: &[Entry], outcomes: &mut [Option<Recorded>]) {
-    let mut firsts: HashMap<(TenantId, &str), &Entry> = HashMap::new();
-    for (entry, outcome) in entries.iter().zip(outcomes.iter_mut()) {
-        let Some(idempotency) = &entry.idempotency else { continue };
-        match (&outcome, firsts.get(&(entry.tenant, idempotency.key.as_str()))) {
-            (Some(Recorded::New { .. }), _) => {
-                firsts.insert((entry.tenant, &idempotency.key), entry);
-            }
-            (Some(Recorded::Conflict), Some(first)) => {
-                let kind = first.idempotency.as_ref().map_or(IngestKind::Async, |first| first.kind);
-                *outcome = Some(repeated(
-                    entry,
-                    idempotency.kind,
-                    &first.object_id,
-                    kind.name(),
-                    count(first.events.len()),
-                ));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// What a repeat of a request gets. Bodies are not compared.
-fn repeated(entry: &Entry, asked: IngestKind, object_id: &str, kind: &str, accepted: i64) -> Recorded {
-    if entry.object_id != object_id {
-        Recorded::KeyReused
-    } else if asked == IngestKind::Async && kind == IngestKind::Async.name() {
-        Recorded::Replayed { accepted }
-    } else {
-        Recorded::Conflict
-    }
 }
 
 /// An object of a batch, with all that its requests say of it.
@@ -599,7 +486,7 @@ fn schedule(round: &mut Round, entries: &[Entry], fresh: &[usize]) {
 }
 
 impl IngestKind {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Async => "async",
             Self::Sync => "sync",
@@ -607,6 +494,6 @@ impl IngestKind {
     }
 }
 
-fn count(length: usize) -> i64 {
+pub(crate) fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }

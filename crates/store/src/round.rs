@@ -97,6 +97,7 @@ impl Round {
                 }
             }
             (Self::Postgres(parts), Conn::Postgres(held)) => {
+                debug_assert!(parts.word.is_none(), "a round that returns rows says nothing");
                 if let Some(mut query) = parts.query {
                     query.push(format_args!(" SELECT * FROM {changed}"));
                     rows = query.build_query_as().fetch_all(held.native().await?).await?;
@@ -121,6 +122,18 @@ pub(crate) trait RoundRow:
 impl<T> RoundRow for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
 impl SqliteTexts {
+    /// Runs the texts, and commits with the last of them a transaction that began with a statement.
+    pub(crate) async fn commit(mut self, held: &mut Held<Sqlite>) -> Result<()> {
+        // A statement whose thread breaks off looks like one that has ended: only the row that follows tells of the commit.
+        self.next(1).push("COMMIT; SELECT 1");
+        let Some(mut last) = self.texts.pop() else { return Ok(()) };
+        self.run(held).await?;
+        if last.build().fetch_all(held.native().await?).await?.is_empty() {
+            return Err(sqlx::Error::WorkerCrashed.into());
+        }
+        Ok(())
+    }
+
     pub(crate) async fn run(self, held: &mut Held<Sqlite>) -> Result<()> {
         for mut text in self.texts {
             text.build().execute(held.native().await?).await?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Postgres, SqlSafeStr as _, Sqlite, SqliteConnection};
+use sqlx::{Postgres, QueryBuilder, SqlSafeStr as _, Sqlite, SqliteConnection};
 use sqlx_core::transaction::TransactionManager as _;
 use tracing::debug;
 
@@ -27,8 +27,8 @@ pub struct Held<DB: sqlx::Database> {
 enum State {
     /// Outside of a transaction: each statement stands alone.
     Plain,
-    /// Before a transaction that begins with its first statement.
-    Due,
+    /// Before a transaction that this word begins, with its first statement.
+    Due(&'static str),
     /// Between the word that begins a transaction and its answer.
     Beginning,
     /// Inside a transaction.
@@ -40,8 +40,8 @@ enum State {
 impl<DB: sqlx::Database> Held<DB> {
     /// The driver's own connection, to run a statement on.
     pub async fn native(&mut self) -> Result<&mut DB::Connection> {
-        if matches!(self.state, State::Due) {
-            self.begin(SQLITE_BEGIN).await?;
+        if let State::Due(word) = self.state {
+            self.begin(word).await?;
         }
         Ok(&mut self.connection)
     }
@@ -64,22 +64,26 @@ impl<DB: sqlx::Database> Held<DB> {
     }
 
     async fn commit(&mut self) -> Result<()> {
-        if matches!(self.state, State::Open) {
-            DB::TransactionManager::commit(&mut self.connection).await?;
-            self.state = State::Plain;
+        match self.state {
+            State::Plain | State::Due(_) => {}
+            State::Open => DB::TransactionManager::commit(&mut self.connection).await?,
+            State::Beginning | State::Joined => unreachable!("what began with a statement ends with one"),
         }
+        self.state = State::Plain;
         Ok(())
     }
 }
 
 impl Held<Sqlite> {
-    /// The connection, and what the next text on it starts with: the word that begins its transaction, where that is due.
-    pub(crate) fn joined(&mut self) -> (&'static str, &mut SqliteConnection) {
-        let mut start = "";
-        if matches!(self.state, State::Due) {
-            (self.state, start) = (State::Joined, SQLITE_BEGIN_WITH);
+    /// What the next text starts with, and the connection to run it on. Where a transaction is due, it begins with this text:
+    /// if it fails, nothing else may be run.
+    pub(crate) fn begin_with_next(&mut self) -> (QueryBuilder<Sqlite>, &mut SqliteConnection) {
+        let mut text = QueryBuilder::default();
+        if let State::Due(word) = self.state {
+            text.push(word).push("; ");
+            self.state = State::Joined;
         }
-        (start, &mut self.connection)
+        (text, &mut self.connection)
     }
 
     /// Takes back what a transaction did that the driver does not know of.
@@ -96,7 +100,7 @@ impl Held<Sqlite> {
 impl<DB: sqlx::Database> Drop for Held<DB> {
     fn drop(&mut self) {
         match self.state {
-            State::Plain | State::Due => {}
+            State::Plain | State::Due(_) => {}
             // Whether it began is not known, where whoever waited went away. The driver for PostgreSQL would give such a
             // connection to the next with the transaction still open, and that for SQLite one that it does not know of.
             State::Beginning | State::Joined => self.connection.close_on_drop(),
@@ -119,7 +123,6 @@ impl StoreError for Error {
 
 /// Taking the write lock at once: a read lock that must grow can fail halfway.
 const SQLITE_BEGIN: &str = "BEGIN IMMEDIATE";
-const SQLITE_BEGIN_WITH: &str = "BEGIN IMMEDIATE; ";
 /// Tries of a transaction that keeps conflicting. Conflicts pass within milliseconds; more tries only hide a hot spot.
 const MAX_TRIES: u32 = 8;
 /// The wait before the second try; it doubles with each.
@@ -146,7 +149,8 @@ impl Store {
     }
 
     /// As [`Self::write`], for a writer that comes to its end whoever goes away: on SQLite the transaction begins with its first
-    /// statement and is committed with the round that `work` leaves for the end, which spares ways to the database.
+    /// statement, if that is one over given rows, and is then committed with the round that `work` leaves for the end. This
+    /// spares ways to the database.
     pub async fn write_group<T, E: StoreError>(
         &self,
         name: &'static str,
@@ -178,7 +182,7 @@ impl Store {
         let mut conn = match &self.database {
             Database::Sqlite { writer, .. } => {
                 let connection = writer.acquire().await.map_err(Error::from)?;
-                Conn::Sqlite(Held { connection, state: State::Due })
+                Conn::Sqlite(Held { connection, state: State::Due(SQLITE_BEGIN) })
             }
             Database::Postgres(_) => self.begin().await?,
         };
@@ -263,9 +267,8 @@ impl Conn {
     /// Runs the last round of a transaction and commits it, on SQLite in one way.
     async fn commit_with(&mut self, round: Round) -> Result<()> {
         match (self, round) {
-            (Self::Sqlite(held), Round::Sqlite(mut texts)) if matches!(held.state, State::Joined) => {
-                texts.next(1).push("COMMIT");
-                texts.run(held).await?;
+            (Self::Sqlite(held), Round::Sqlite(texts)) if matches!(held.state, State::Joined) => {
+                texts.commit(held).await?;
                 held.state = State::Plain;
                 Ok(())
             }

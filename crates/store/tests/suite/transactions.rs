@@ -33,6 +33,7 @@ on_both!(
     a_group_that_fails_leaves_nothing_written,
     a_group_whose_last_round_fails_leaves_nothing_written,
     a_group_cut_short_anywhere_is_all_or_nothing,
+    a_group_that_panics_harms_no_other,
 );
 
 const FIRST: TenantId = TenantId(Uuid::from_u128(1));
@@ -437,6 +438,23 @@ async fn a_group_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
         }
     }
     panic!("never came to its end");
+}
+
+async fn a_group_that_panics_harms_no_other(database: &TestDatabase) {
+    let store = accounts(database).await;
+    let same = store.clone();
+    let mut panics = JoinSet::new();
+    panics.spawn(async move {
+        let panics = same.write_group("panics", async |conn: &mut Conn| {
+            let written = pay_both_and_count(conn).await?;
+            assert!(is_broke(conn).await?, "it was paid");
+            Ok::<_, Error>(written)
+        });
+        panics.await
+    });
+    assert!(panics.join_next().await.unwrap().unwrap_err().is_panic());
+    store.write_group("next", pay_both_and_count).await.unwrap();
+    assert_eq!((balances(&store).await, analyses(&store).await), ([1, 1], 1));
 }
 
 /// Whoever gets the connection next must not find a transaction on it that nobody began.
