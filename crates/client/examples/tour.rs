@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // Found by its answers.
-    let query = ObjectsQuery { q: Some("is_scammer > 0.1".to_owned()), ..ObjectsQuery::default() };
+    let query = ObjectsQuery { q: Some("is_scammer > 0.5".to_owned()), ..ObjectsQuery::default() };
     for object in client.objects(&query).await?.objects {
         println!("found {} with {} events", object.object_id, object.event_count);
     }
