@@ -33,9 +33,7 @@ pub(crate) fn given_text(columns: &[(&str, &str)]) -> String {
 
 /// Rows for PostgreSQL: one array a column.
 pub(crate) fn arrays_text(columns: &[(&str, &str)]) -> String {
-    let arrays: Vec<String> =
-        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}[]")).collect();
-    format!("SELECT * FROM UNNEST({})", arrays.join(", "))
+    format!("SELECT * FROM UNNEST({})", typed(columns, "[]"))
 }
 
 /// A statement over one row for PostgreSQL, up to that row: the planner sees its values wherever it is named, and finds
@@ -46,9 +44,14 @@ pub(crate) fn given_one_text(columns: &[(&str, &str)]) -> String {
 
 /// One row for PostgreSQL: its values.
 pub(crate) fn values_text(columns: &[(&str, &str)]) -> String {
-    let values: Vec<String> =
-        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}")).collect();
-    format!("SELECT {}", values.join(", "))
+    format!("SELECT {}", typed(columns, ""))
+}
+
+/// A place for each column, of its type or an array of it.
+fn typed(columns: &[(&str, &str)], suffix: &str) -> String {
+    let places: Vec<String> =
+        columns.iter().zip(1..).map(|((_, kind), at)| format!("${at}::{kind}{suffix}")).collect();
+    places.join(", ")
 }
 
 fn names(columns: &[(&str, &str)]) -> String {
