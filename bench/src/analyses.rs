@@ -9,8 +9,10 @@ use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
 use model::{Distribution, TenantId};
 use server::Server;
 use service::{Clock, Random};
-use store::recording::{self, Enforcement, Entry, Schedule};
-use store::{Conn, Store, ledger};
+use store::billing::balance;
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry, Schedule};
+use store::{Conn, Store};
 
 use crate::ingest::{self, config};
 use crate::{Figure, Target};
@@ -111,7 +113,7 @@ async fn until(store: &Store, tenant: TenantId, enough: f64) -> Result<f64, Box<
 
 async fn analyzed(store: &Store, tenant: TenantId) -> Result<f64, Box<dyn Error>> {
     let (_, analyses) =
-        store.read("bench", async |conn: &mut Conn| ledger::spent(conn, tenant).await).await?;
+        store.read("bench", async |conn: &mut Conn| balance::spent(conn, tenant).await).await?;
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     Ok(analyses as f64)
 }
@@ -135,7 +137,7 @@ async fn fill(
         let entries: Vec<Entry> = (0..BATCH).map(|_| entry()).collect::<Result<_, _>>()?;
         store
             .write_group("bench", async |conn: &mut Conn| {
-                recording::record(conn, &entries, Enforcement::Grace, 0).await
+                recorder::record(conn, &entries, Enforcement::Grace, 0).await
             })
             .await?;
     }

@@ -9,7 +9,8 @@ use model::api::{DeliveryStatus, EventInput, IngestRequest, WebhookEndpointCreat
 use model::{TenantId, Timestamp};
 use service::{Clock, DeliveryQuery, Random, Service};
 use store::Conn;
-use store::deliveries::{self, NewDelivery};
+use store::actions::webhooks::deliveries;
+use store::actions::webhooks::deliveries::NewDelivery;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

@@ -9,7 +9,8 @@ use model::event;
 use server::Server;
 use server::config::Config;
 use service::{Clock, Random, Service};
-use store::recording::{self, Enforcement, Entry, Idempotency, IngestKind, Schedule};
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry, Idempotency, IngestKind, Schedule};
 use store::{Conn, Store};
 
 use crate::load::{self, Load};
@@ -97,7 +98,7 @@ async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Re
             (0..BATCH).map(|_| entry(tenant, events, &clock, &random)).collect::<Result<_, _>>()?;
         let written = store
             .write_group("bench", async |conn: &mut Conn| {
-                recording::record(conn, &entries, Enforcement::Block, 0).await
+                recorder::record(conn, &entries, Enforcement::Block, 0).await
             })
             .await?;
         requests += f64::from(u32::try_from(written.len())?);

@@ -8,8 +8,9 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use service::Service;
 use sqlx::{AssertSqlSafe, QueryBuilder};
-use store::grams::{self, Text};
-use store::recording::{SHARDS, hour_of, minute_of};
+use store::objects::grams;
+use store::objects::grams::Text;
+use store::objects::recorder::{SHARDS, hour_of, minute_of};
 use store::{Backend, Conn};
 use uuid::Uuid;
 
@@ -139,7 +140,8 @@ pub(crate) async fn seed(
 ) -> Result<TenantId, Box<dyn Error>> {
     let tenant = service.create_tenant("Bench").await?.tenant_id;
     let store = service.store();
-    let signals = store.read("signals", async |conn| store::signals::of_tenant(conn, tenant).await).await?;
+    let signals =
+        store.read("signals", async |conn| store::analysis::signals::of_tenant(conn, tenant).await).await?;
     let id = |kind: &str| signals.iter().find(|signal| signal.kind == kind).map(|signal| signal.signal_id);
     let (Some(noul), Some(score), Some(choice)) = (id("noul"), id("score"), id("choice")) else {
         return Err("a new account has one signal of each type".into());

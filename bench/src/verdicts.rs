@@ -8,7 +8,8 @@ use model::TenantId;
 use server::Server;
 use service::{Clock, Random, Service};
 use store::Conn;
-use store::recording::{self, Enforcement};
+use store::objects::recorder;
+use store::objects::recorder::Enforcement;
 use tokio::task::JoinSet;
 
 use crate::analyses::Instantly;
@@ -86,7 +87,7 @@ async fn two_commits(service: &Arc<Service>, tenant: TenantId) -> Result<Vec<Dur
                     .map_err(|error| error.to_string())?;
                 let entries = std::slice::from_ref(&entry);
                 let recorded = service.store().write_group("bench", async |conn: &mut Conn| {
-                    recording::record(conn, entries, Enforcement::Grace, 0).await
+                    recorder::record(conn, entries, Enforcement::Grace, 0).await
                 });
                 recorded.await.map_err(|error| error.to_string())?;
             }

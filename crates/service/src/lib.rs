@@ -72,7 +72,7 @@ use std::time::Duration;
 use analyzer::{Analyzer, Pace};
 use model::{Tariff, TenantId};
 use store::Store;
-use store::recording::Enforcement;
+use store::objects::recorder::Enforcement;
 
 pub use address_budget::{AddressBudget, client_network};
 pub use audit::{Audit, Drift};
@@ -90,7 +90,7 @@ pub use rate::{Allowance, Decision, RateBudget};
 pub use rekeying::{MASTER_KEY_FACT, RekeyError, is_rekeying, rekey};
 pub use sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use signing::RequestLine;
-pub use store::objects::Sort;
+pub use store::objects::reads::Sort;
 pub use stripe::{API_VERSION as STRIPE_API_VERSION, Stripe, StripeOptions};
 pub use throttle::{Limit, Throttle};
 pub use traces::Traces;

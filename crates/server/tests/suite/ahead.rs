@@ -9,7 +9,8 @@ use auspex_server::{Server, assemble};
 use model::api::EventType;
 use model::{Distribution, NewEvent, TenantId, Timestamp};
 use service::{Clock, Random};
-use store::recording::{self, Enforcement, Entry, Schedule};
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry, Schedule};
 use store::{Conn, Store};
 use testkit::TestDatabase;
 
@@ -107,7 +108,7 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
     let entries: Vec<Entry> = (0..OBJECTS).map(entry).collect();
     store
         .write_group("queue", async |conn: &mut Conn| {
-            recording::record(conn, &entries, Enforcement::Grace, 0).await
+            recorder::record(conn, &entries, Enforcement::Grace, 0).await
         })
         .await
         .unwrap();

@@ -220,16 +220,16 @@ impl App {
         let now = self.now();
         store
             .write("empty_balances", async |conn: &mut store::Conn| {
-                for tenant in store::tenants::all(conn).await? {
-                    let balance = store::ledger::balance(conn, tenant.tenant_id).await?;
-                    let taken = store::ledger::Credit {
+                for tenant in store::accounts::tenants::all(conn).await? {
+                    let balance = store::billing::balance::balance(conn, tenant.tenant_id).await?;
+                    let taken = store::billing::balance::Credit {
                         entry_id: Random::seeded(7).id(now),
                         micros: -balance,
                         reason: "adjustment",
                         payment_ref: None,
                         note: None,
                     };
-                    store::ledger::credit(conn, tenant.tenant_id, &taken, now).await?;
+                    store::billing::balance::credit(conn, tenant.tenant_id, &taken, now).await?;
                 }
                 Ok::<_, store::Error>(())
             })

@@ -401,7 +401,7 @@ async fn many_unpaid_analyses_all_go_on(stage: &Scripted) {
     stage.empty_balances().await;
     let tenant = stage
         .store
-        .read("tenant", async |conn: &mut Conn| store::tenants::all(conn).await)
+        .read("tenant", async |conn: &mut Conn| store::accounts::tenants::all(conn).await)
         .await
         .unwrap()
         .remove(0)

@@ -13,8 +13,9 @@ use proptest::test_runner::{Config, TestRunner};
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::{Random, Service};
-use store::ledger::AnalysisCharge;
-use store::{Conn, Store, checkouts, ledger};
+use store::billing::balance::AnalysisCharge;
+use store::billing::{balance, checkouts};
+use store::{Conn, Store};
 use testkit::{Backend, PATIENCE, Stage};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -183,9 +184,9 @@ impl<'a> Account<'a> {
         let written = self.service.store().write("charge", async |conn: &mut Conn| {
             let lines = std::slice::from_ref(line);
             let mut round = conn.round();
-            ledger::count_usage(&mut round, lines, metered, now.date(), 0);
+            balance::count_usage(&mut round, lines, metered, now.date(), 0);
             if metered {
-                ledger::charge(conn, round, lines, now).await?;
+                balance::charge(conn, round, lines, now).await?;
             } else {
                 round.run(conn).await?;
             }
@@ -197,8 +198,8 @@ impl<'a> Account<'a> {
     /// What the books come to.
     async fn found(&self) -> Expected {
         let read = self.service.store().read("books", async |conn: &mut Conn| {
-            let balance_micros = ledger::balance(conn, self.tenant).await?;
-            let (spent_micros, analyses) = ledger::spent(conn, self.tenant).await?;
+            let balance_micros = balance::balance(conn, self.tenant).await?;
+            let (spent_micros, analyses) = balance::spent(conn, self.tenant).await?;
             Ok::<_, store::Error>(Expected { balance_micros, spent_micros, analyses })
         });
         read.await.unwrap()
@@ -457,7 +458,7 @@ async fn a_hot_account_does_not_hold_up_the_others() {
         let (taken, held) = (Mutex::new(Some(taken)), Mutex::new(Some(held)));
         let (taken, held) = (&taken, &held);
         let locked = store.write("hold", async move |conn: &mut Conn| {
-            ledger::lock_balance(conn, tenant).await?;
+            balance::lock_balance(conn, tenant).await?;
             let _ = taken.lock().unwrap().take().unwrap().send(());
             let held = held.lock().unwrap().take().unwrap();
             let _ = held.await;

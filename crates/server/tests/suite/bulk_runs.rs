@@ -6,7 +6,8 @@ use model::api::EventType;
 use model::{NewEvent, TenantId};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::recording::{self, Enforcement, Entry};
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry};
 use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage as _};
 use uuid::Uuid;
@@ -85,7 +86,7 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let store = Store::open(app.database_url()).await.unwrap();
     store
         .write_group("seed", async |conn: &mut Conn| {
-            recording::record(conn, &entries, Enforcement::Grace, 0).await
+            recorder::record(conn, &entries, Enforcement::Grace, 0).await
         })
         .await
         .unwrap();

@@ -3,7 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::{Clock, MasterKey, Random, Sealer};
-use store::{Conn, Store, deployment, sealed};
+use store::upkeep::{deployment, rekeying};
+use store::{Conn, Store};
 use testkit::TestDatabase;
 
 use crate::admin::{MASTER_KEY, OTHER_MASTER_KEY, auspex, finish, refused};
@@ -54,10 +55,11 @@ fn rekey(database: &TestDatabase, new: &str, previous: &str) -> std::process::Ou
 }
 
 /// How many values of each column are sealed, by the first bytes of what sealed them.
-async fn values(store: &Store) -> Vec<(&'static str, Vec<sealed::Value>)> {
+async fn values(store: &Store) -> Vec<(&'static str, Vec<rekeying::Value>)> {
     let mut all = Vec::new();
-    for column in sealed::COLUMNS {
-        let read = store.read("test", async |conn: &mut Conn| sealed::after(conn, column, None, 1_000).await);
+    for column in rekeying::COLUMNS {
+        let read =
+            store.read("test", async |conn: &mut Conn| rekeying::after(conn, column, None, 1_000).await);
         all.push((column.place, read.await.unwrap()));
     }
     all
@@ -120,14 +122,14 @@ async fn what_was_interrupted_goes_on(database: &TestDatabase) {
     let (old, new) = keys();
     let sealer = Sealer::new(new, Some(old));
     let (store, random) = (database.open().await, Random::seeded(3));
-    let column = sealed::COLUMNS[0];
+    let column = rekeying::COLUMNS[0];
     store
         .write("test", async |conn: &mut Conn| {
             deployment::set(conn, "master_key_next", &sealer.fingerprint()).await?;
-            let values = sealed::after(conn, column, None, 1).await?;
+            let values = rekeying::after(conn, column, None, 1).await?;
             let plain = sealer.open(column.place, values[0].row_id, &values[0].sealed).unwrap();
             let anew = sealer.seal(&random, column.place, values[0].row_id, &plain);
-            assert!(sealed::replace(conn, column, &values[0], &anew).await?);
+            assert!(rekeying::replace(conn, column, &values[0], &anew).await?);
             Ok::<_, store::Error>(())
         })
         .await

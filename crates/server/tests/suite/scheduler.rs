@@ -6,7 +6,8 @@ use model::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::jobs::{self, Lease, Priority};
+use store::analysis::jobs;
+use store::analysis::jobs::{Lease, Priority};
 use store::{Conn, Store};
 use testkit::{Backend, Stage as _};
 
@@ -334,7 +335,7 @@ async fn an_analysis_whose_object_is_deleted_meanwhile_is_paid(stage: &Scripted)
 /// Takes all jobs as a process would that then dies.
 async fn die_with_all_jobs(store: &Store, now: Timestamp, until: Timestamp) {
     let taken = store.write("claim", async |conn: &mut Conn| {
-        let tenant = store::tenants::all(conn).await?.remove(0).tenant_id;
+        let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
         let lease = Lease { token: Random::seeded(9).id(now), until };
         jobs::claim(conn, tenant, Priority::Live, now + QUIET, lease, 10).await
     });

@@ -6,7 +6,8 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::sync_leases::{self, Place};
+use store::analysis::verdict_slots;
+use store::analysis::verdict_slots::Place;
 use store::{Backend, Conn};
 use testkit::Stage as _;
 
@@ -279,11 +280,11 @@ async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtO
     // As a node takes them that then dies: the analyzer's deadline and five seconds.
     let (now, until) = (stage.now(), stage.now() + 35 * SECOND);
     let taken = stage.store.write("take", async |conn: &mut Conn| {
-        let tenant = store::tenants::all(conn).await?.remove(0).tenant_id;
+        let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
         let random = Random::seeded(9);
         for _ in 0..2 {
             let place = Place { tenant, lease: random.id(now), now, until, limit: 2 };
-            assert!(sync_leases::take_one(conn, &place).await?);
+            assert!(verdict_slots::take_one(conn, &place).await?);
         }
         Ok::<_, store::Error>(())
     });

@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use service::mail::{Firing, Letters, Mail, Mailer, Transport};
 use store::Conn;
-use store::firings::{self, Firing as Fired};
-use store::outbox::{self, Channel, Lease, NewMessage};
+use store::actions::firings;
+use store::actions::firings::Firing as Fired;
+use store::outbox::messages;
+use store::outbox::messages::{Channel, Lease, NewMessage};
 use testkit::{Proxy, on_both};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -337,36 +339,36 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
     };
     let lease = |number| Lease { token: Uuid::from_u128(number), until: START + LEASE };
     let work = async |conn: &mut Conn| {
-        outbox::enqueue(conn, &[message(first, Channel::Mail), message(second, Channel::Slack)]).await?;
+        messages::enqueue(conn, &[message(first, Channel::Mail), message(second, Channel::Slack)]).await?;
         assert!(
-            outbox::claim(conn, Channel::Mail, (TENANT, ""), START - FIRST_WAIT, lease(10), 9)
+            messages::claim(conn, Channel::Mail, (TENANT, ""), START - FIRST_WAIT, lease(10), 9)
                 .await?
                 .is_empty()
         );
-        assert!(outbox::claim(conn, Channel::Mail, (TENANT, ""), START, lease(10), 0).await?.is_empty());
-        let claimed = outbox::claim(conn, Channel::Mail, (TENANT, ""), START, lease(10), 9).await?;
+        assert!(messages::claim(conn, Channel::Mail, (TENANT, ""), START, lease(10), 0).await?.is_empty());
+        let claimed = messages::claim(conn, Channel::Mail, (TENANT, ""), START, lease(10), 9).await?;
         let facts: Vec<_> = claimed.iter().map(|claimed| (claimed.message_id, claimed.attempts)).collect();
         assert_eq!(facts, [(first, 1)]);
         assert_eq!((claimed[0].tenant_id, claimed[0].created_at), (TENANT, START));
         assert_eq!(claimed[0].message, b"sealed");
         assert!(
-            outbox::claim(conn, Channel::Mail, (TENANT, ""), START, lease(11), 9).await?.is_empty(),
+            messages::claim(conn, Channel::Mail, (TENANT, ""), START, lease(11), 9).await?.is_empty(),
             "it is taken"
         );
-        let again = outbox::claim(conn, Channel::Mail, (TENANT, ""), START + LEASE, lease(11), 9).await?;
+        let again = messages::claim(conn, Channel::Mail, (TENANT, ""), START + LEASE, lease(11), 9).await?;
         assert_eq!(again[0].attempts, 2, "its lease has ended");
         let (old, new) = (lease(10).token, lease(11).token);
-        assert!(!outbox::retry(conn, TENANT, first, old, START).await?);
-        assert!(!outbox::finish(conn, TENANT, first, old).await?);
-        assert!(outbox::retry(conn, TENANT, first, new, START + FIRST_WAIT).await?);
-        assert_eq!(outbox::next_due(conn, Channel::Mail).await?, Some(START + FIRST_WAIT));
-        assert!(!outbox::finish(conn, TENANT, first, new).await?, "putting it back gives up the lease");
+        assert!(!messages::retry(conn, TENANT, first, old, START).await?);
+        assert!(!messages::finish(conn, TENANT, first, old).await?);
+        assert!(messages::retry(conn, TENANT, first, new, START + FIRST_WAIT).await?);
+        assert_eq!(messages::next_due(conn, Channel::Mail).await?, Some(START + FIRST_WAIT));
+        assert!(!messages::finish(conn, TENANT, first, new).await?, "putting it back gives up the lease");
         for (channel, id) in [(Channel::Mail, first), (Channel::Slack, second)] {
             let claimed =
-                outbox::claim(conn, channel, (TENANT, ""), START + FIRST_WAIT, lease(12), 9).await?;
+                messages::claim(conn, channel, (TENANT, ""), START + FIRST_WAIT, lease(12), 9).await?;
             assert_eq!(claimed.len(), 1);
-            assert!(outbox::finish(conn, TENANT, id, lease(12).token).await?);
-            assert_eq!(outbox::next_due(conn, channel).await?, None);
+            assert!(messages::finish(conn, TENANT, id, lease(12).token).await?);
+            assert_eq!(messages::next_due(conn, channel).await?, None);
         }
         Ok::<(), store::Error>(())
     };

@@ -160,7 +160,7 @@ async fn old_attempts_are_swept_in_batches(database: &TestDatabase) {
     hands.advance(119 * MINUTE);
     let store = database.open().await;
     let sweep = async || {
-        let batch = async |conn: &mut Conn| store::throttles::sweep(conn, START, 2).await;
+        let batch = async |conn: &mut Conn| store::runtime::throttle::sweep(conn, START, 2).await;
         store.write("sweep", batch).await.unwrap()
     };
     assert_eq!([sweep().await, sweep().await, sweep().await], [2, 1, 0]);
@@ -173,7 +173,8 @@ async fn old_attempts_are_swept_in_batches(database: &TestDatabase) {
 
 /// How many nodes have a row, alive or not.
 async fn rows(store: &Store) -> i64 {
-    let all = async |conn: &mut Conn| store::nodes::seen_after(conn, Timestamp::from_seconds(0)).await;
+    let all =
+        async |conn: &mut Conn| store::runtime::nodes::seen_after(conn, Timestamp::from_seconds(0)).await;
     store.read::<_, store::Error>("rows", all).await.unwrap()
 }
 

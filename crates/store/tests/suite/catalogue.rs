@@ -268,7 +268,7 @@ fn every_column_of_bytes_is_a_hash_or_known_to_be_sealed() {
             .filter(|column| column.native_type == "bytea")
             .map(|column| format!("{}.{}", column.table_name, column.name))
             .collect();
-        let sealed = store::sealed::COLUMNS.iter().map(|column| {
+        let sealed = store::upkeep::rekeying::COLUMNS.iter().map(|column| {
             assert_eq!(column.place, format!("{}.{}", column.table, column.name));
             column.place
         });

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
-use store::deliveries::{self, NewDelivery};
-use store::delivery_queue::{self, Due, Held, Lease, Settled};
-use store::webhooks::{self, Circuit, Endpoint};
+use store::actions::webhooks::deliveries;
+use store::actions::webhooks::deliveries::NewDelivery;
+use store::actions::webhooks::endpoints;
+use store::actions::webhooks::endpoints::{Circuit, Endpoint};
+use store::actions::webhooks::queue;
+use store::actions::webhooks::queue::{Due, Held, Lease, Settled};
 use store::{Conn, Database, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
 use uuid::Uuid;
@@ -61,7 +64,7 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
             // Registered in an order of their own: 7, 14, 21, … modulo 101.
             for step in 1..=100 {
                 let endpoint = endpoint(step * 7 % 101, step * 7 % 101 % 10 != 3);
-                webhooks::insert(conn, &endpoint, b"sealed").await?;
+                endpoints::insert(conn, &endpoint, b"sealed").await?;
                 // Those that end in 5 have nothing due, and those that end in 7 rest.
                 let number = endpoint.endpoint_id.as_u128();
                 let due = if number % 10 == 5 { NOW + SECOND } else { NOW };
@@ -70,11 +73,11 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
                 if number % 10 == 7 {
                     let resting_until = Some(NOW + SECOND);
                     let circuit = Circuit { consecutive_failures: 10, rests: 1, resting_until };
-                    webhooks::set_circuit(conn, endpoint.tenant_id, endpoint.endpoint_id, circuit).await?;
+                    endpoints::set_circuit(conn, endpoint.tenant_id, endpoint.endpoint_id, circuit).await?;
                 }
             }
             let numbers = async |conn: &mut Conn, after: u128, now, limit| {
-                let turns = delivery_queue::turns(conn, Uuid::from_u128(after), now, limit).await?;
+                let turns = queue::turns(conn, Uuid::from_u128(after), now, limit).await?;
                 Ok::<_, store::Error>(turns.iter().map(|turn| turn.endpoint_id.as_u128()).collect::<Vec<_>>())
             };
             let ready: Vec<u128> = (1..=100).filter(|number| ![3, 5, 7].contains(&(number % 10))).collect();
@@ -82,7 +85,7 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
             assert_eq!(numbers(conn, 0, NOW, 5).await?, [1, 2, 4, 6, 8]);
             assert_eq!(numbers(conn, 42, NOW, 4).await?, [44, 46, 48, 49]);
             assert_eq!(numbers(conn, 100, NOW, 4).await?, [0_u128; 0]);
-            assert_eq!(delivery_queue::next_due(conn).await?, Some(NOW));
+            assert_eq!(queue::next_due(conn).await?, Some(NOW));
             // A second later rests are over and the others are due.
             let later: Vec<u128> = (1..=100).filter(|number| number % 10 != 3).collect();
             assert_eq!(numbers(conn, 0, NOW + SECOND, 1_000).await?, later);
@@ -107,20 +110,16 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
     store
         .write("settle", async |conn: &mut Conn| {
             let endpoint = endpoint(1, true);
-            webhooks::insert(conn, &endpoint, b"sealed").await?;
+            endpoints::insert(conn, &endpoint, b"sealed").await?;
             let queued: Vec<_> = (0..300).map(|number| delivery(&endpoint, number, NOW)).collect();
             deliveries::queue(conn, &queued).await?;
             let token = Uuid::from_u128(7);
             let lease = Lease { token, until: NOW + SECOND };
-            let taken = delivery_queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?;
+            let taken = queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?;
             assert_eq!(taken.len(), 299);
-            assert_eq!(delivery_queue::contents(conn, &ids(&endpoint, &taken)).await?.len(), 299);
-            assert_eq!(
-                delivery_queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?.len(),
-                1,
-                "the rest"
-            );
-            assert!(delivery_queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?.is_empty());
+            assert_eq!(queue::contents(conn, &ids(&endpoint, &taken)).await?.len(), 299);
+            assert_eq!(queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?.len(), 1, "the rest");
+            assert!(queue::take(conn, endpoint.endpoint_id, NOW, 299, lease).await?.is_empty());
             let row = |number: u128, token| Settled {
                 held: held(&endpoint, number, token),
                 status: ["delivered", "pending", "dead"][usize::try_from(number % 3).unwrap()],
@@ -133,11 +132,10 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
             let mut rows: Vec<_> = (0..290).map(|number| row(number, token)).collect();
             // Another's lease settles nothing.
             rows.extend((290..300).map(|number| row(number, Uuid::from_u128(8))));
-            let mut settled: Vec<Uuid> =
-                delivery_queue::settle(conn, rows.clone()).await?.into_iter().collect();
+            let mut settled: Vec<Uuid> = queue::settle(conn, rows.clone()).await?.into_iter().collect();
             settled.sort_unstable();
             assert_eq!(settled, (0..290).map(Uuid::from_u128).collect::<Vec<_>>());
-            assert!(delivery_queue::settle(conn, rows).await?.is_empty(), "the leases have ended");
+            assert!(queue::settle(conn, rows).await?.is_empty(), "the leases have ended");
             for number in [0, 1, 2, 288, 289, 290] {
                 let kept =
                     deliveries::find(conn, endpoint.tenant_id, Uuid::from_u128(number)).await?.unwrap();
@@ -165,7 +163,7 @@ async fn what_was_heard_last_stays_on_record(database: &TestDatabase) {
     store
         .write("settle", async |conn: &mut Conn| {
             let endpoint = endpoint(1, true);
-            webhooks::insert(conn, &endpoint, b"sealed").await?;
+            endpoints::insert(conn, &endpoint, b"sealed").await?;
             deliveries::queue(conn, &[delivery(&endpoint, 1, NOW)]).await?;
             let token = Uuid::from_u128(7);
             let lease = Lease { token, until: NOW + SECOND };
@@ -189,9 +187,9 @@ async fn what_was_heard_last_stays_on_record(database: &TestDatabase) {
             for (settled, attempts) in
                 [(heard, 1), (silent.clone(), 2), (Settled { status: "dead", attempts: 3, ..silent }, 3)]
             {
-                assert_eq!(delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?.len(), 1);
+                assert_eq!(queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?.len(), 1);
                 let (status, error) = (settled.status, settled.error.clone());
-                delivery_queue::settle(conn, vec![settled]).await?;
+                queue::settle(conn, vec![settled]).await?;
                 let kept = deliveries::find(conn, tenant, id).await?.unwrap();
                 assert_eq!((kept.status.as_str(), kept.attempts, kept.last_error), (status, attempts, error));
                 assert_eq!(
@@ -216,27 +214,24 @@ async fn taking_is_counted_until_an_attempt_ends(database: &TestDatabase) {
     store
         .write("begin", async |conn: &mut Conn| {
             let endpoint = endpoint(1, true);
-            webhooks::insert(conn, &endpoint, b"sealed").await?;
+            endpoints::insert(conn, &endpoint, b"sealed").await?;
             deliveries::queue(conn, &[delivery(&endpoint, 1, NOW)]).await?;
             let token = Uuid::from_u128(7);
             for begun in 0..3 {
                 // Nobody settles it: the lease ends, and it is due again.
                 let lease = Lease { token, until: NOW };
-                assert_eq!(
-                    delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
-                    begun
-                );
+                assert_eq!(queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun, begun);
             }
-            delivery_queue::release(conn, vec![held(&endpoint, 1, token)]).await?;
+            queue::release(conn, vec![held(&endpoint, 1, token)]).await?;
             let lease = Lease { token, until: NOW };
             assert_eq!(
-                delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
+                queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
                 2,
                 "it was not sent"
             );
-            assert_eq!(delivery_queue::void_leases(conn).await?, 1);
+            assert_eq!(queue::void_leases(conn).await?, 1);
             assert_eq!(
-                delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
+                queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun,
                 3,
                 "a restart forgets nothing"
             );
@@ -249,8 +244,8 @@ async fn taking_is_counted_until_an_attempt_ends(database: &TestDatabase) {
                 error: None,
                 response: None,
             };
-            delivery_queue::settle(conn, vec![settled]).await?;
-            assert_eq!(delivery_queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun, 0);
+            queue::settle(conn, vec![settled]).await?;
+            assert_eq!(queue::take(conn, endpoint.endpoint_id, NOW, 9, lease).await?[0].begun, 0);
             Ok::<_, store::Error>(())
         })
         .await
@@ -265,7 +260,7 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
     let token = Uuid::from_u128(7);
     let statuses = ["pending", "delivering", "delivered", "dead"];
     old.write("fill", async |conn: &mut Conn| {
-        webhooks::insert(conn, &endpoint, b"sealed").await?;
+        endpoints::insert(conn, &endpoint, b"sealed").await?;
         for (number, status) in (0_i64..).zip(statuses) {
             let lease = (status == "delivering").then_some((token, NOW + SECOND));
             execute!(
@@ -326,15 +321,15 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
             }
             // What waited is due, what was under way is held by the same lease, and both are sent.
             let lease = Lease { token, until: NOW + SECOND };
-            let due = delivery_queue::take(conn, endpoint.endpoint_id, NOW, 10, lease).await?;
+            let due = queue::take(conn, endpoint.endpoint_id, NOW, 10, lease).await?;
             assert_eq!(
                 due.iter().map(|due| (due.delivery_id.as_u128(), due.payload_bytes)).collect::<Vec<_>>(),
                 [(0, 9)]
             );
-            assert!(delivery_queue::is_current(conn, held(&endpoint, 1, token), NOW).await?);
-            let due = delivery_queue::take(conn, endpoint.endpoint_id, NOW + SECOND, 10, lease).await?;
+            assert!(queue::is_current(conn, held(&endpoint, 1, token), NOW).await?);
+            let due = queue::take(conn, endpoint.endpoint_id, NOW + SECOND, 10, lease).await?;
             assert_eq!(due.len(), 2);
-            assert_eq!(delivery_queue::contents(conn, &ids(&endpoint, &due)).await?.len(), 2);
+            assert_eq!(queue::contents(conn, &ids(&endpoint, &due)).await?.len(), 2);
             Ok::<_, store::Error>(())
         })
         .await
@@ -357,26 +352,26 @@ fn taking_and_settling_many_does_not_read_all() {
                     .unwrap();
             plan.into_iter().map(|step| step.3).collect::<Vec<_>>()
         };
-        let taking = steps(delivery_queue::TAKE.replace(" = given.", " = +given.")).await;
+        let taking = steps(queue::TAKE.replace(" = given.", " = +given.")).await;
         for searched in [BY_KEY, BY_TIME] {
             assert!(taking.iter().any(|step| step.starts_with(searched)), "{taking:?}");
         }
         // What is due is found in the order of the index by both, and so it is the same.
-        let finding = steps(delivery_queue::PACKED_DUE.to_owned()).await;
+        let finding = steps(queue::PACKED_DUE.to_owned()).await;
         assert!(finding.iter().any(|step| step.starts_with(BY_TIME)), "{finding:?}");
         assert!(!taking.iter().any(|step| step.contains("TEMP B-TREE")), "{taking:?}");
         let dropping = deliveries::drop_text(Backend::Sqlite, "webhook_queue");
         let texts = [
             ("tenant, endpoint, status, delivery", dropping.as_str()),
-            ("tenant, endpoint, in_hand, delivery, token", delivery_queue::RELEASE),
-            ("tenant, endpoint, delivery, token", delivery_queue::REMOVE),
+            ("tenant, endpoint, in_hand, delivery, token", queue::RELEASE),
+            ("tenant, endpoint, delivery, token", queue::REMOVE),
             (
                 "tenant, endpoint, outcome, in_hand, delivery, token, tried, ended_at, status_code, error, response",
-                delivery_queue::end_text(Backend::Sqlite),
+                queue::end_text(Backend::Sqlite),
             ),
             (
                 "tenant, endpoint, in_hand, delivery, token, attempts, run_after, status_code, error, response",
-                delivery_queue::PUT_BACK,
+                queue::PUT_BACK,
             ),
         ];
         for (columns, text) in texts {
@@ -400,16 +395,16 @@ fn postgres_settles_many_by_their_keys_from_the_start() {
         let dropping = deliveries::drop_text(Backend::Postgres, "webhook_queue");
         let texts = [
             ("tenant, endpoint, status, delivery".to_owned(), "uuid, uuid, text, uuid", dropping.as_str()),
-            (key.to_owned(), "uuid, uuid, text, uuid, uuid", delivery_queue::RELEASE),
+            (key.to_owned(), "uuid, uuid, text, uuid, uuid", queue::RELEASE),
             (
                 format!("{key}, attempts, run_after, status_code, error, response"),
                 "uuid, uuid, text, uuid, uuid, bigint, timestamptz, bigint, text, text",
-                delivery_queue::PUT_BACK,
+                queue::PUT_BACK,
             ),
             (
                 format!("{key}, outcome, tried, ended_at, status_code, error, response"),
                 "uuid, uuid, text, uuid, uuid, text, bigint, timestamptz, bigint, text, text",
-                delivery_queue::end_text(Backend::Postgres),
+                queue::end_text(Backend::Postgres),
             ),
         ];
         for (columns, kinds, text) in texts {

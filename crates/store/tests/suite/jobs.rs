@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
-use store::jobs::{self, Priority};
+use store::analysis::jobs;
+use store::analysis::jobs::Priority;
 use store::{Conn, Store};
 use testkit::{TestDatabase, on_both};
 use uuid::Uuid;

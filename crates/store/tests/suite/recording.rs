@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use model::api::EventType;
 use model::{NewEvent, TenantId, Timestamp};
-use store::analyses::Standings;
-use store::histories::{self, Told, Wanted};
-use store::recording::{self, Enforcement, Entry, Recorded};
-use store::sync_leases::{self, Place};
+use store::analysis::concluder::Standings;
+use store::analysis::history;
+use store::analysis::history::{Told, Wanted};
+use store::analysis::verdict_slots;
+use store::analysis::verdict_slots::Place;
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry, Recorded};
 use store::{Conn, Database, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
 use uuid::Uuid;
@@ -57,7 +60,7 @@ fn awaited(object_id: &str, lease: u128) -> Entry {
 /// What is known of the object after each of the requests, which are recorded together.
 async fn record(store: &Store, entries: &[Entry]) -> Vec<Option<Told>> {
     let recorded = store.write_group("record", async |conn: &mut Conn| {
-        recording::record(conn, entries, Enforcement::Grace, 0).await
+        recorder::record(conn, entries, Enforcement::Grace, 0).await
     });
     let told = recorded.await.unwrap().into_iter().map(|recorded| match recorded {
         Recorded::New { begun, has_place: true, .. } => begun.map(|told| *told),
@@ -68,7 +71,7 @@ async fn record(store: &Store, entries: &[Entry]) -> Vec<Option<Told>> {
 
 async fn read(store: &Store, object_id: &str) -> Told {
     let wanted = [Wanted { tenant: TENANT, object_id, through: Some(2) }];
-    let read = store.read("history", async |conn: &mut Conn| histories::read(conn, &wanted, 100).await);
+    let read = store.read("history", async |conn: &mut Conn| history::read(conn, &wanted, 100).await);
     read.await.unwrap().remove(&(TENANT, object_id.to_owned())).unwrap()
 }
 
@@ -107,10 +110,10 @@ fn postgres_finds_one_object_by_its_key_from_the_start() {
         pool.close().await;
         let store = database.open().await;
         let plans = store.write("plans", async |conn: &mut Conn| {
-            histories::read(conn, &[Wanted { tenant: TENANT, object_id: "one", through: None }], 100).await?;
+            history::read(conn, &[Wanted { tenant: TENANT, object_id: "one", through: None }], 100).await?;
             Standings::lock(conn, &[(TENANT, "one")]).await?;
             let mut round = conn.round();
-            sync_leases::release_all(&mut round, &[(TENANT, Uuid::nil())]);
+            verdict_slots::release_all(&mut round, &[(TENANT, Uuid::nil())]);
             round.run(conn).await?;
             let statements: Vec<(String, i32)> = fetch_all!(
                 conn,

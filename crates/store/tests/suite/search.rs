@@ -9,10 +9,12 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
-use store::grams::folded;
-use store::objects::{self, Place, Sort};
-use store::recording::{self, Enforcement, Entry};
-use store::search::{Page, TextSearch, Way};
+use store::objects::grams::folded;
+use store::objects::reads;
+use store::objects::reads::{Place, Sort};
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry};
+use store::objects::search::{Page, TextSearch, Way};
 use store::{Conn, Database, Result, Store};
 use testkit::{Backend, TestDatabase, on_both};
 use tokio::runtime::Handle;
@@ -60,7 +62,7 @@ async fn record(store: &Store, entries: &[Entry]) {
     for chunk in entries.chunks(1_000) {
         let recorded = store
             .write_group("record", async |conn: &mut Conn| {
-                recording::record(conn, chunk, Enforcement::Grace, 0).await
+                recorder::record(conn, chunk, Enforcement::Grace, 0).await
             })
             .await;
         recorded.unwrap();
@@ -68,9 +70,8 @@ async fn record(store: &Store, entries: &[Entry]) {
 }
 
 async fn delete(store: &Store, object_id: &str) {
-    let deleted = store
-        .write("delete", async |conn: &mut Conn| objects::delete(conn, TENANT, object_id, 0).await)
-        .await;
+    let deleted =
+        store.write("delete", async |conn: &mut Conn| reads::delete(conn, TENANT, object_id, 0).await).await;
     deleted.unwrap();
 }
 
@@ -248,14 +249,14 @@ async fn the_lists_are_followed_and_not_the_table(database: &TestDatabase) {
     many_objects(&store).await;
     let plan = match migrated(database).await {
         Database::Sqlite { readers, .. } => {
-            let explain = format!("EXPLAIN QUERY PLAN {}", store::grams::LISTED_ON_SQLITE);
+            let explain = format!("EXPLAIN QUERY PLAN {}", store::objects::grams::LISTED_ON_SQLITE);
             let rows: Vec<(i64, i64, i64, String)> =
                 sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
             rows.into_iter().map(|(_, _, _, line)| line).collect::<Vec<_>>().join("\n")
         }
         Database::Postgres(pool) => {
             sqlx::query("VACUUM ANALYZE object_grams").execute(&pool).await.unwrap();
-            let explain = format!("EXPLAIN (COSTS OFF) {}", store::grams::LISTED_ON_POSTGRES);
+            let explain = format!("EXPLAIN (COSTS OFF) {}", store::objects::grams::LISTED_ON_POSTGRES);
             let rows: Vec<(String,)> = sqlx::query_as(sqlx::AssertSqlSafe(explain))
                 .bind(TENANT)
                 .bind(vec![1_i64, 2])

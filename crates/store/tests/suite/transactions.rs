@@ -12,7 +12,8 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use model::TenantId;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
-use store::ledger::{self, AnalysisCharge};
+use store::billing::balance;
+use store::billing::balance::AnalysisCharge;
 use store::{Conn, Error, Result, Round, Store, StoreError};
 use testkit::{Backend, PATIENCE, TestDatabase, on_both, play};
 use tokio::sync::{Barrier, Notify};
@@ -336,7 +337,7 @@ async fn a_write_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
 async fn pay_both_and_count(conn: &mut Conn) -> Result<((), Round)> {
     // A statement over rows comes first: the transaction begins with it.
     assert_eq!(
-        ledger::broke(conn, &BTreeSet::from([FIRST])).await?.len(),
+        balance::broke(conn, &BTreeSet::from([FIRST])).await?.len(),
         usize::from(is_broke(conn).await?)
     );
     pay_in(conn, FIRST).await?;
@@ -345,7 +346,7 @@ async fn pay_both_and_count(conn: &mut Conn) -> Result<((), Round)> {
 }
 
 async fn is_broke(conn: &mut Conn) -> Result<bool> {
-    Ok(ledger::balance(conn, FIRST).await? == 0)
+    Ok(balance::balance(conn, FIRST).await? == 0)
 }
 
 /// A round that counts an analysis of the first tenant.
@@ -365,13 +366,13 @@ fn analysis(conn: &Conn, input_tokens: i64) -> Round {
         signal_keys: Vec::new(),
     };
     let mut round = conn.round();
-    ledger::count_usage(&mut round, &[charge], true, "2026-01-02".parse().unwrap(), 0);
+    balance::count_usage(&mut round, &[charge], true, "2026-01-02".parse().unwrap(), 0);
     round
 }
 
 /// How many analyses of the first tenant were counted.
 async fn analyses(store: &Store) -> i64 {
-    store.read("analyses", async |conn: &mut Conn| ledger::spent(conn, FIRST).await).await.unwrap().1
+    store.read("analyses", async |conn: &mut Conn| balance::spent(conn, FIRST).await).await.unwrap().1
 }
 
 async fn a_group_is_written_with_its_last_round(database: &TestDatabase) {

@@ -7,7 +7,8 @@ use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use sqlx::types::Json;
-use store::objects::{self, KeptAnswer};
+use store::objects::reads;
+use store::objects::reads::KeptAnswer;
 use store::{Conn, Database, Result, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
 use tokio::runtime::Handle;
@@ -230,9 +231,9 @@ async fn answers_come_back_to_the_last_bit(database: &TestDatabase) {
             }
             let asked = ["nobody", OBJECTS[2], OBJECTS[1]];
             Ok((
-                objects::answers_of(conn, TENANT, &asked).await?,
-                objects::answers_of(conn, TENANT, &["nobody"]).await?,
-                objects::answers_of(conn, TenantId(Uuid::from_u128(2)), &asked).await?,
+                reads::answers_of(conn, TENANT, &asked).await?,
+                reads::answers_of(conn, TENANT, &["nobody"]).await?,
+                reads::answers_of(conn, TenantId(Uuid::from_u128(2)), &asked).await?,
             ))
         })
         .await;

@@ -147,10 +147,10 @@ async fn wait_of_next(stage: &Scripted, attempts: i64) -> Duration {
             == attempts
     })
     .await;
-    let channel = store::outbox::Channel::Slack;
+    let channel = store::outbox::messages::Channel::Slack;
     let due = stage
         .store
-        .read("due", async |conn: &mut store::Conn| store::outbox::next_due(conn, channel).await)
+        .read("due", async |conn: &mut store::Conn| store::outbox::messages::next_due(conn, channel).await)
         .await;
     due.unwrap().unwrap().since(stage.now())
 }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::firings::{self as store_firings, Tally};
-use store::{Backend, Conn, rules as store_rules};
+use store::actions::firings;
+use store::actions::firings::Tally;
+use store::actions::rules;
+use store::{Backend, Conn};
 use testkit::Stage as _;
 
 use super::chat::Chat;
@@ -382,14 +384,14 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
     stage
         .store
         .write("many states", async |conn: &mut Conn| {
-            let known = store_rules::of_tenant(conn, tenant).await?.remove(0);
-            let state = |number: u32| store_rules::State {
+            let known = rules::of_tenant(conn, tenant).await?.remove(0);
+            let state = |number: u32| rules::State {
                 tenant,
                 object_id: format!("object_{number}"),
                 condition_id: known.condition_id,
                 standing: model::rule::Standing { matched: true, fired_at: None },
             };
-            store_rules::put_states(conn, &(0..1_200).map(state).collect::<Vec<_>>()).await
+            rules::put_states(conn, &(0..1_200).map(state).collect::<Vec<_>>()).await
         })
         .await
         .unwrap();
@@ -490,7 +492,7 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
             let tally = store.write("tally", async |conn: &mut Conn| {
-                store_firings::tally(conn, tenant, today, Tally { mails: 998, chats: 0 }).await
+                firings::tally(conn, tenant, today, Tally { mails: 998, chats: 0 }).await
             });
             assert_eq!(tally.await.unwrap(), Tally::default());
             analyzer.always(Turn::Answer(0.95));
@@ -539,7 +541,7 @@ fn a_day_s_chat_messages_are_counted_beside_its_mails() {
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
             let tally = store.write("tally", async |conn: &mut Conn| {
-                store_firings::tally(conn, tenant, today, Tally { mails: 0, chats: 998 }).await
+                firings::tally(conn, tenant, today, Tally { mails: 0, chats: 998 }).await
             });
             assert_eq!(tally.await.unwrap(), Tally::default());
             analyzer.always(Turn::Answer(0.95));

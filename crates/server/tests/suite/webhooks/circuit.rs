@@ -1,7 +1,8 @@
 //! Receivers that are down: they are left alone for a while, lose nothing, and delay nobody else.
 
 use serde_json::json;
-use store::{Conn, delivery_queue};
+use store::Conn;
+use store::actions::webhooks::queue;
 
 use super::*;
 use crate::receiver::Answer;
@@ -51,7 +52,7 @@ async fn at_rest(stage: &Scripted<Impatient>, key: &Signer) {
 /// Waits until no delivery is due and none is in hand: the clock would jump over its lease, and it would be sent again.
 async fn nothing_under_way(stage: &Scripted<Impatient>, key: &Signer) {
     until("nothing is due", async || {
-        let due = async |conn: &mut Conn| delivery_queue::next_due(conn).await;
+        let due = async |conn: &mut Conn| queue::next_due(conn).await;
         stage.store.read("next_due", due).await.unwrap().is_none_or(|due| due > stage.now())
     })
     .await;

@@ -2,7 +2,8 @@
 
 use model::Timestamp;
 use serde_json::{Value, json};
-use store::delivery_queue::{self, Lease};
+use store::actions::webhooks::queue;
+use store::actions::webhooks::queue::Lease;
 use store::{Conn, Store};
 use testkit::Stage as _;
 
@@ -27,8 +28,8 @@ async fn take_all(store: &Store, now: Timestamp) -> usize {
     let lease = Lease { token: Uuid::from_u128(13), until: now + LEASE };
     let taken = store.write("take_all", async |conn: &mut Conn| {
         let mut taken = 0;
-        for turn in delivery_queue::turns(conn, Uuid::nil(), now, 100).await? {
-            taken += delivery_queue::take(conn, turn.endpoint_id, now, 100, lease).await?.len();
+        for turn in queue::turns(conn, Uuid::nil(), now, 100).await? {
+            taken += queue::take(conn, turn.endpoint_id, now, 100, lease).await?.len();
         }
         Ok::<_, store::Error>(taken)
     });
@@ -128,16 +129,13 @@ async fn release_one(store: &Store, key: &Signer, app: &App) {
     let older = deliveries(app, key, "").await.pop().unwrap();
     let id = |field: &str| older[field].as_str().unwrap().parse::<Uuid>().unwrap();
     let tenant = get(app, key, "/v1/me").await.json()["tenant_id"].as_str().unwrap().parse().unwrap();
-    let held = delivery_queue::Held {
+    let held = queue::Held {
         tenant: model::TenantId(tenant),
         endpoint_id: id("endpoint_id"),
         delivery_id: id("id"),
         token: Uuid::from_u128(13),
     };
-    store
-        .write("release", async |conn: &mut Conn| delivery_queue::release(conn, vec![held]).await)
-        .await
-        .unwrap();
+    store.write("release", async |conn: &mut Conn| queue::release(conn, vec![held]).await).await.unwrap();
 }
 
 async fn a_deleted_object_s_deliveries_are_dropped(stage: &Scripted<Impatient>) {
@@ -237,8 +235,8 @@ async fn what_is_over_is_kept_for_a_while(stage: &Scripted<Impatient>) {
     stage
         .store
         .write("orphan", async |conn: &mut Conn| {
-            for tenant in store::tenants::all(conn).await? {
-                store::webhooks::delete(conn, tenant.tenant_id, endpoint).await?;
+            for tenant in store::accounts::tenants::all(conn).await? {
+                store::actions::webhooks::endpoints::delete(conn, tenant.tenant_id, endpoint).await?;
             }
             Ok::<_, store::Error>(())
         })

@@ -5,7 +5,8 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use service::mail::{Body, Link, Mail, Mailer, Transport};
 use service::{Clock, ClockHands, MasterKey, Random, Sealer, Workers};
-use store::outbox::{self, Channel};
+use store::outbox::messages;
+use store::outbox::messages::Channel;
 use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage, TestDatabase};
 use uuid::Uuid;
@@ -61,7 +62,7 @@ impl Office {
     /// When the next mail is due, or its lease ends.
     pub(super) async fn next_due(&self) -> Option<Timestamp> {
         self.store
-            .read("next", async |conn: &mut Conn| outbox::next_due(conn, Channel::Mail).await)
+            .read("next", async |conn: &mut Conn| messages::next_due(conn, Channel::Mail).await)
             .await
             .unwrap()
     }

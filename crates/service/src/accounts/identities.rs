@@ -1,0 +1,249 @@
+//! Signing in through a provider, and the accounts there that a person has linked.
+
+use model::api::{
+    AuthorizationURL, Identities, Identity, OAuthAuthorizeRequest, OAuthCodeRequest, OAuthProviders, Token,
+};
+use model::{EmailAddress, Provider, TenantId, UserId};
+use store::accounts::users::User;
+use store::Conn;
+use store::accounts::{identities, keys, sessions, users};
+
+use crate::accounts::tenants::FirstUser;
+use crate::accounts::providers::ProvenIdentity;
+use crate::{Caller, Error, Kind, Result, Service, internal};
+use crate::accounts::tenants;
+
+impl Service {
+    /// Which providers people can sign in with.
+    pub fn oauth_providers(&self) -> OAuthProviders {
+        OAuthProviders {
+            providers: self.providers.configured(),
+            allow_registration: self.options.allow_registration,
+        }
+    }
+
+    /// Where to send the browser.
+    pub async fn authorization_url(
+        &self,
+        provider: Provider,
+        request: &OAuthAuthorizeRequest,
+    ) -> Result<AuthorizationURL> {
+        let url = self.providers.authorization_url(provider, &request.state, &request.code_challenge).await?;
+        Ok(AuthorizationURL { url: url.into() })
+    }
+
+    /// Signs in with a provider's code: the linked user, the user with the same verified email, or a new account.
+    pub async fn sign_in_with(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<Token> {
+        let proven = self.prove(provider, request).await?;
+        let email = verified_email(&proven)?;
+        let enter = || {
+            self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
+                if let Some(known) = identities::find(conn, provider.as_str(), &proven.subject).await? {
+                    let token = self.open_session(conn, known.tenant_id, known.user_id).await?;
+                    return Ok(Token { new_user: Some(false), ..token });
+                }
+                if let Some(user) = users::by_email(conn, email.key()).await? {
+                    self.adopt(conn, &user, provider, &proven).await?;
+                    let token = self.open_session(conn, user.tenant_id, user.user_id).await?;
+                    return Ok(Token { new_user: Some(false), ..token });
+                }
+                self.sign_up_with(conn, provider, &proven, &email, request.tenant_name.as_deref()).await
+            })
+        };
+        let token = match enter().await {
+            // Another request may have made the account or the link meanwhile; now they are there to be found.
+            Err(error) if error.kind() == Kind::Conflict => enter().await?,
+            outcome => outcome?,
+        };
+        self.gate.forget();
+        self.mailer.wake();
+        Ok(token)
+    }
+
+    async fn prove(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<ProvenIdentity> {
+        self.providers.identify(provider, &request.code, &request.code_verifier).await
+    }
+
+    /// Links a provider's identity to the user with the same email. Until somebody had shown that the address is
+    /// theirs, anybody could have registered it: what that person set up ends first.
+    async fn adopt(
+        &self,
+        conn: &mut Conn,
+        user: &User,
+        provider: Provider,
+        proven: &ProvenIdentity,
+    ) -> Result<()> {
+        // Locked before it is looked at again, so that of two sign-ins the second does not end what the first began.
+        users::lock(conn, user.tenant_id, user.user_id).await?;
+        let user = self.signed_in_user(conn, user.tenant_id, user.user_id).await?;
+        if user.email_verified_at.is_none() {
+            users::set_password(conn, user.tenant_id, user.user_id, None).await?;
+            users::disable_totp(conn, user.tenant_id, user.user_id).await?;
+            sessions::delete_of_user(conn, user.user_id).await?;
+            keys::revoke_all(conn, user.tenant_id).await?;
+            // They may have linked an account of their own at a provider, which would let them in for good.
+            for linked in identities::of_user(conn, user.tenant_id, user.user_id).await? {
+                identities::delete(conn, user.tenant_id, user.user_id, &linked.provider).await?;
+            }
+            users::verify_email(conn, user.tenant_id, user.user_id, self.clock.now()).await?;
+        }
+        // Another sign-in with the same account may have come first while this one waited.
+        let owner = identities::find(conn, provider.as_str(), &proven.subject).await?;
+        if owner.is_some_and(|owner| owner.user_id == user.user_id) {
+            return Ok(());
+        }
+        self.link(conn, &user, provider, proven).await.map(drop)
+    }
+
+    async fn sign_up_with(
+        &self,
+        conn: &mut Conn,
+        provider: Provider,
+        proven: &ProvenIdentity,
+        email: &EmailAddress,
+        tenant_name: Option<&str>,
+    ) -> Result<Token> {
+        self.demand_registration()?;
+        let name = match tenant_name {
+            Some(name) => tenants::tenant_name(name)?,
+            None => proven
+                .name
+                .as_deref()
+                .and_then(|name| tenants::tenant_name(name).ok())
+                .unwrap_or(email.as_str()),
+        };
+        let now = self.clock.now();
+        let first = FirstUser { email, password_hash: None, email_verified_at: Some(now) };
+        let (tenant, user) = self.provision(conn, name, &first).await?;
+        let identity = new_identity(tenant, user, provider, proven, now);
+        if !identities::insert(conn, &identity, &proven.subject).await? {
+            return Err(Error::new(Kind::Conflict, "this account is linked to another user"));
+        }
+        let token = self.open_session(conn, tenant, user).await?;
+        Ok(Token { new_user: Some(true), ..token })
+    }
+
+    /// The ways a person can sign in.
+    pub async fn identities(&self, tenant: TenantId, user: UserId) -> Result<Identities> {
+        self.store
+            .read("identities", async |conn: &mut Conn| {
+                let user = self.signed_in_user(conn, tenant, user).await?;
+                let linked = identities::of_user(conn, tenant, user.user_id).await?;
+                Ok(Identities {
+                    has_password: user.password_hash.is_some(),
+                    identities: linked.iter().map(record).collect::<Result<_>>()?,
+                    providers: self.providers.configured(),
+                })
+            })
+            .await
+    }
+
+    /// Links an account at a provider to somebody who is signed in.
+    pub async fn link_identity(
+        &self,
+        caller: Caller,
+        provider: Provider,
+        request: &OAuthCodeRequest,
+    ) -> Result<Identity> {
+        let (tenant, user) = (caller.tenant, caller.person()?);
+        let proven = self.prove(provider, request).await?;
+        let email = verified_email(&proven)?;
+        let identity = self
+            .store
+            .write("link_identity", async |conn: &mut Conn| {
+                self.demand_alive(conn, caller).await?;
+                let user = self.signed_in_user(conn, tenant, user).await?;
+                // The provider has shown that the user's own address is theirs, if that is the one it knows.
+                if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {
+                    users::verify_email(conn, tenant, user.user_id, self.clock.now()).await?;
+                }
+                self.link(conn, &user, provider, &proven).await
+            })
+            .await?;
+        self.mailer.wake();
+        record(&identity)
+    }
+
+    async fn link(
+        &self,
+        conn: &mut Conn,
+        user: &User,
+        provider: Provider,
+        proven: &ProvenIdentity,
+    ) -> Result<identities::Identity> {
+        let now = self.clock.now();
+        let identity = new_identity(user.tenant_id, user.user_id, provider, proven, now);
+        if !identities::insert(conn, &identity, &proven.subject).await? {
+            let owner = identities::find(conn, provider.as_str(), &proven.subject).await?;
+            let message = match owner {
+                Some(owner) if owner.user_id == user.user_id => "this account is linked already",
+                Some(_) => "this account is linked to another user",
+                None => "another account of this provider is linked already",
+            };
+            return Err(Error::new(Kind::Conflict, message));
+        }
+        let letter = self.letters.identity_linked(&user.email, provider.label(), now);
+        self.mail_user(conn, user, &letter).await?;
+        Ok(identity)
+    }
+
+    /// Unlinks a provider, unless it is the last way to sign in.
+    pub async fn unlink_identity(&self, tenant: TenantId, user: UserId, provider: Provider) -> Result<()> {
+        self.store
+            .write("unlink_identity", async |conn: &mut Conn| {
+                // Locked, so that two requests cannot each unlink what the other counts on.
+                users::lock(conn, tenant, user).await?;
+                let user = self.signed_in_user(conn, tenant, user).await?;
+                let linked = identities::of_user(conn, tenant, user.user_id).await?;
+                if !linked.iter().any(|identity| identity.provider == provider.as_str()) {
+                    return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));
+                }
+                if user.password_hash.is_none() && linked.len() == 1 {
+                    return Err(Error::new(
+                        Kind::Conflict,
+                        "this is the last way to sign in: set a password first",
+                    ));
+                }
+                identities::delete(conn, tenant, user.user_id, provider.as_str()).await?;
+                let letter = self.letters.identity_unlinked(&user.email, provider.label(), self.clock.now());
+                self.mail_user(conn, &user, &letter).await
+            })
+            .await?;
+        self.mailer.wake();
+        Ok(())
+    }
+}
+
+fn verified_email(proven: &ProvenIdentity) -> Result<EmailAddress> {
+    if !proven.email_verified {
+        return Err(Error::new(Kind::Forbidden, "the provider has not verified the email address"));
+    }
+    proven
+        .email
+        .parse()
+        .map_err(|_| Error::new(Kind::Forbidden, "the provider shows no usable email address"))
+}
+
+fn new_identity(
+    tenant: TenantId,
+    user: UserId,
+    provider: Provider,
+    proven: &ProvenIdentity,
+    now: model::Timestamp,
+) -> identities::Identity {
+    identities::Identity {
+        provider: provider.as_str().to_owned(),
+        tenant_id: tenant,
+        user_id: user,
+        email: proven.email.clone(),
+        created_at: now,
+    }
+}
+
+fn record(identity: &identities::Identity) -> Result<Identity> {
+    Ok(Identity {
+        provider: identity.provider.parse().map_err(internal)?,
+        email: identity.email.clone(),
+        created_at: identity.created_at,
+    })
+}

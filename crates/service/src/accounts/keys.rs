@@ -1,0 +1,245 @@
+//! API keys: a public id, and a signing secret that is shown once.
+
+use model::api::{
+    APIKey, APIKeyActivity, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyStatus, APIKeyUpdate,
+};
+use model::{KeyId, TenantId};
+use store::accounts::keys::Key;
+use store::Conn;
+use store::accounts::{keys, sessions, tenants};
+
+use crate::outbox::mail::KeyFacts;
+use crate::outbox::notifications::Event;
+use crate::{Caller, Error, Kind, Result, Service, internal};
+use crate::accounts::tokens;
+
+/// The longest name of a key.
+const MAX_NAME: usize = 100;
+/// Keys of an account that are not revoked: one for each service that calls, with room; a list of them stays readable.
+const MAX_KEYS: i64 = 100;
+const DEFAULT_NAME: &str = "API key";
+const NOTE: &str = "Keep the secret: it is shown only now. Sign requests with it, and never send it.";
+/// How much of an old long key may be shown.
+const PREVIEW: usize = 8;
+/// An old long key shorter than this could be guessed.
+const MIN_LEGACY: usize = 16;
+
+impl Service {
+    /// The keys of an account that are not revoked.
+    pub async fn api_keys(&self, tenant: TenantId) -> Result<APIKeyList> {
+        let keys = self.store.read("api_keys", async |conn| keys::of_tenant(conn, tenant).await).await?;
+        Ok(APIKeyList { api_keys: keys.iter().map(record).collect::<Result<_>>()? })
+    }
+
+    /// Makes a key.
+    pub async fn create_api_key(&self, caller: Caller, request: &APIKeyCreate) -> Result<APIKeySecret> {
+        self.make_key(caller.tenant, request, Some(caller)).await
+    }
+
+    /// Makes a key for a caller, or for an operator.
+    pub(crate) async fn make_key(
+        &self,
+        tenant: TenantId,
+        request: &APIKeyCreate,
+        caller: Option<Caller>,
+    ) -> Result<APIKeySecret> {
+        let name = key_name(request.name.as_deref().unwrap_or(DEFAULT_NAME))?;
+        let now = self.clock.now();
+        let key_id = KeyId(self.random.id(now));
+        let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
+        let key = Key {
+            key_id,
+            public_id: tokens::public_id(&self.random, tokens::KEY_ID),
+            tenant_id: tenant,
+            name: name.to_owned(),
+            status: "active".to_owned(),
+            secret: Some(self.sealer.seal(&self.random, "api_keys.secret", key_id.0, secret.as_bytes())),
+            legacy_hash: None,
+            legacy_preview: None,
+            created_at: now,
+            last_used_at: None,
+            legacy_used_at: None,
+        };
+        self.store
+            .write("create_api_key", async |conn: &mut Conn| {
+                // Locked, so that two at once do not both take the last place.
+                tenants::lock(conn, tenant).await?;
+                if keys::count(conn, tenant).await? >= MAX_KEYS {
+                    let reason = format!("an account has at most {MAX_KEYS} API keys: revoke one first");
+                    return Err(Error::new(Kind::Conflict, reason));
+                }
+                if let Some(caller) = caller {
+                    self.demand_alive(conn, caller).await?;
+                }
+                if !keys::insert(conn, &key).await? {
+                    return Err(internal("a public key id came up twice"));
+                }
+                self.mail_tenant(conn, tenant, Event::ApiKeyCreated, |to| {
+                    self.letters.api_key_created(to, facts(&key), now)
+                })
+                .await
+            })
+            .await?;
+        self.mailer.wake();
+        with_secret(&key, secret)
+    }
+
+    /// Renames a key, or makes it active or inactive.
+    pub async fn update_api_key(
+        &self,
+        tenant: TenantId,
+        key: KeyId,
+        update: &APIKeyUpdate,
+    ) -> Result<APIKey> {
+        let name = update.name.as_deref().map(key_name).transpose()?;
+        let status = update.status.map(|status| match status {
+            APIKeyActivity::Active => "active",
+            APIKeyActivity::Inactive => "inactive",
+        });
+        let key = self
+            .store
+            .write("update_api_key", async |conn: &mut Conn| {
+                if !keys::update(conn, tenant, key, name, status).await? {
+                    return Err(no_such_key());
+                }
+                keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)
+            })
+            .await?;
+        self.gate.forget();
+        record(&key)
+    }
+
+    /// Gives a key a new secret; the old one stops working at once.
+    pub async fn rotate_api_key(&self, caller: Caller, key: KeyId) -> Result<APIKeySecret> {
+        let tenant = caller.tenant;
+        let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
+        let sealed = self.sealer.seal(&self.random, "api_keys.secret", key.0, secret.as_bytes());
+        let key = self
+            .store
+            .write("rotate_api_key", async |conn: &mut Conn| {
+                self.demand_alive(conn, caller).await?;
+                if !keys::rotate(conn, tenant, key, &sealed).await? {
+                    return Err(no_such_key());
+                }
+                sessions::delete_of_key(conn, key).await?;
+                let key = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                let now = self.clock.now();
+                self.mail_tenant(conn, tenant, Event::ApiKeyRotated, |to| {
+                    self.letters.api_key_rotated(to, facts(&key), now)
+                })
+                .await?;
+                Ok(key)
+            })
+            .await?;
+        self.gate.forget();
+        self.mailer.wake();
+        with_secret(&key, secret)
+    }
+
+    /// Ends a key for good.
+    pub async fn revoke_api_key(&self, tenant: TenantId, key: KeyId) -> Result<()> {
+        self.store
+            .write("revoke_api_key", async |conn: &mut Conn| {
+                let found = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                if !keys::revoke(conn, tenant, key).await? {
+                    return Err(no_such_key());
+                }
+                sessions::delete_of_key(conn, key).await?;
+                let now = self.clock.now();
+                self.mail_tenant(conn, tenant, Event::ApiKeyRevoked, |to| {
+                    self.letters.api_key_revoked(to, facts(&found), now)
+                })
+                .await
+            })
+            .await?;
+        self.gate.forget();
+        self.mailer.wake();
+        Ok(())
+    }
+
+    /// Takes over a key from before request signing: it has no secret until it is rotated.
+    pub async fn import_legacy_key(&self, tenant: TenantId, name: &str, long_key: &str) -> Result<APIKey> {
+        let name = key_name(name)?;
+        let looks_like_a_token =
+            [tokens::CONSOLE_TOKEN, tokens::TENANT_TOKEN].iter().any(|prefix| long_key.starts_with(prefix));
+        if long_key.len() < MIN_LEGACY
+            || looks_like_a_token
+            || !long_key.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(Error::bad_request(format!(
+                "the old key must have at least {MIN_LEGACY} visible ASCII characters and not start like a token of this service"
+            )));
+        }
+        if long_key.matches('.').count() == 2 {
+            return Err(Error::bad_request(
+                "the old key must not have exactly two dots: it would be taken for a signed token",
+            ));
+        }
+        let now = self.clock.now();
+        let key = Key {
+            key_id: KeyId(self.random.id(now)),
+            public_id: tokens::public_id(&self.random, tokens::KEY_ID),
+            tenant_id: tenant,
+            name: name.to_owned(),
+            status: "active".to_owned(),
+            secret: None,
+            legacy_hash: Some(tokens::hash(long_key).to_vec()),
+            legacy_preview: Some(format!("{}…", &long_key[..PREVIEW])),
+            created_at: now,
+            last_used_at: None,
+            legacy_used_at: None,
+        };
+        let added = self
+            .store
+            .write("import_legacy_key", async |conn: &mut Conn| keys::insert(conn, &key).await)
+            .await?;
+        if added {
+            record(&key)
+        } else {
+            Err(Error::new(Kind::Conflict, "this old key was imported already"))
+        }
+    }
+}
+
+fn key_name(name: &str) -> Result<&str> {
+    let name = name.trim();
+    let characters = name.chars().count();
+    if (1..=MAX_NAME).contains(&characters) && !name.chars().any(char::is_control) {
+        Ok(name)
+    } else {
+        Err(Error::bad_request(format!("name: it must have 1 to {MAX_NAME} characters")))
+    }
+}
+
+fn facts(key: &Key) -> KeyFacts<'_> {
+    KeyFacts { name: &key.name, public_id: &key.public_id }
+}
+
+fn no_such_key() -> Error {
+    Error::new(Kind::NotFound, "there is no such API key")
+}
+
+fn with_secret(key: &Key, secret: String) -> Result<APIKeySecret> {
+    Ok(APIKeySecret { api_key: record(key)?, key: key.public_id.clone(), secret, note: NOTE.to_owned() })
+}
+
+fn record(key: &Key) -> Result<APIKey> {
+    let status = match key.status.as_str() {
+        "active" => APIKeyStatus::Active,
+        "inactive" => APIKeyStatus::Inactive,
+        "revoked" => APIKeyStatus::Revoked,
+        _ => return Err(internal("a key status that nobody knows")),
+    };
+    Ok(APIKey {
+        id: key.key_id.0,
+        key: key.public_id.clone(),
+        name: key.name.clone(),
+        status,
+        has_secret: key.secret.is_some(),
+        legacy: key.legacy_hash.is_some().then_some(true),
+        legacy_preview: key.legacy_preview.clone(),
+        created_at: key.created_at,
+        last_used_at: key.last_used_at,
+        legacy_used_at: key.legacy_used_at,
+    })
+}

@@ -1,0 +1,77 @@
+//! What an operator does on the database: accounts, people and keys without the console.
+
+use model::api::APIKeySecret;
+use model::{EmailAddress, TenantId, UserId};
+use store::accounts::tenants::Tenant;
+use store::accounts::users::NewUser;
+use store::Conn;
+use store::accounts::{tenants, users};
+
+use crate::accounts::passwords::Passwords;
+use crate::{Error, Kind, Result, Service};
+use crate::accounts::tenants;
+
+impl Service {
+    /// Opens an account that nobody can sign in to yet.
+    pub async fn create_tenant(&self, name: &str) -> Result<Tenant> {
+        let name = tenants::tenant_name(name)?;
+        self.store
+            .write("create_tenant", async |conn: &mut Conn| {
+                let now = self.clock.now();
+                let tenant = TenantId(self.random.id(now));
+                tenants::insert(conn, tenant, name, now).await?;
+                self.provision_tenant(conn, tenant, now).await?;
+                tenants::find(conn, tenant).await?.ok_or_else(no_such_tenant)
+            })
+            .await
+    }
+
+    /// Every account, oldest first.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>> {
+        Ok(self.store.read("tenants", async |conn| tenants::all(conn).await).await?)
+    }
+
+    /// Adds a person to an account. The operator vouches for the address.
+    pub async fn create_user(&self, tenant: TenantId, email: &str, password: &str) -> Result<UserId> {
+        let email: EmailAddress =
+            email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
+        Passwords::demand_strength(password, &[email.as_str()])?;
+        let hash = self.passwords.hash(password).await?;
+        self.store
+            .write("create_user", async |conn: &mut Conn| {
+                let now = self.clock.now();
+                tenants::find(conn, tenant).await?.ok_or_else(no_such_tenant)?;
+                let user = NewUser {
+                    user_id: UserId(self.random.id(now)),
+                    tenant_id: tenant,
+                    email: email.as_str(),
+                    email_key: email.key(),
+                    email_verified_at: Some(now),
+                    password_hash: Some(&hash),
+                    role: tenants::ADMIN,
+                };
+                if users::insert(conn, &user, now).await? {
+                    Ok(user.user_id)
+                } else {
+                    Err(Error::new(Kind::Conflict, "the email address has an account already"))
+                }
+            })
+            .await
+    }
+
+    /// Refuses an account that does not exist, before anything is made for it.
+    pub async fn demand_tenant(&self, tenant: TenantId) -> Result<Tenant> {
+        let found = self.store.read("tenant", async |conn| tenants::find(conn, tenant).await).await?;
+        found.ok_or_else(no_such_tenant)
+    }
+
+    /// Makes a key for an account that exists.
+    pub async fn create_key_for(&self, tenant: TenantId, name: Option<String>) -> Result<APIKeySecret> {
+        self.demand_tenant(tenant).await?;
+        self.make_key(tenant, &model::api::APIKeyCreate { name }, None).await
+    }
+}
+
+fn no_such_tenant() -> Error {
+    Error::new(Kind::NotFound, "there is no such tenant")
+}

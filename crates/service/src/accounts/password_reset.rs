@@ -1,0 +1,134 @@
+//! Changing a password, and getting back in without one.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};
+use model::{EmailAddress, TenantId, UserId};
+use store::Conn;
+use store::accounts::{sessions, users};
+use tracing::error;
+
+use crate::accounts::passwords::Passwords;
+use crate::runtime::throttle::Limit;
+use crate::{Error, Kind, Result, Service, client_network};
+use crate::accounts::tokens;
+
+/// The life of a reset link.
+const RESET_LIFE: Duration = Duration::from_hours(1);
+
+impl Service {
+    /// Changes a password: every other session ends, and the caller gets a new one.
+    pub async fn change_password(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        request: &ChangePasswordRequest,
+    ) -> Result<Token> {
+        let token = self
+            .reauthenticating(user, async || {
+                let user = self
+                    .store
+                    .read("user", async |conn| self.signed_in_user(conn, tenant, user).await)
+                    .await?;
+                if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
+                    return Err(invalid_password());
+                }
+                Passwords::demand_strength(&request.new_password, &[&user.email])?;
+                let hash = self.passwords.hash(&request.new_password).await?;
+                self.store
+                    .write("change_password", async |conn: &mut Conn| {
+                        let user =
+                            self.with_same_password(conn, &user).await?.ok_or_else(invalid_password)?;
+                        users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
+                        sessions::delete_of_user(conn, user.user_id).await?;
+                        sessions::delete_resets_of_user(conn, user.user_id).await?;
+                        let letter = self.letters.password_changed(&user.email, self.clock.now());
+                        self.mail_user(conn, &user, &letter).await?;
+                        self.open_session(conn, tenant, user.user_id).await
+                    })
+                    .await
+            })
+            .await?;
+        self.gate.forget();
+        self.mailer.wake();
+        Ok(token)
+    }
+
+    /// Sends a reset link, if the address has an account. The caller learns nothing of that, by time either: looking
+    /// up and queueing happen after the answer.
+    pub async fn forgot_password(
+        self: &Arc<Self>,
+        request: &ForgotPasswordRequest,
+        address: IpAddr,
+    ) -> Result<()> {
+        let email: EmailAddress =
+            request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
+        self.throttle.attempt(&Limit::FORGOT_ADDRESS, &client_network(address).to_string()).await?;
+        self.throttle.attempt(&Limit::FORGOT_EMAIL, email.key()).await?;
+        let service = Arc::clone(self);
+        self.workers.start(|_stop| async move {
+            if let Err(error) = service.send_reset_link(&email).await {
+                error!(cause = error.cause(), "cannot queue a reset link: {error}");
+            }
+        });
+        Ok(())
+    }
+
+    async fn send_reset_link(&self, email: &EmailAddress) -> Result<()> {
+        let token = tokens::secret(&self.random, tokens::RESET_TOKEN);
+        let (hash, now) = (tokens::hash(&token), self.clock.now());
+        self.store
+            .write("send_reset_link", async |conn: &mut Conn| {
+                let Some(user) = users::by_email(conn, email.key()).await? else { return Ok(()) };
+                sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + RESET_LIFE).await?;
+                let letter = self.letters.password_reset(&user.email, &token);
+                self.mail_user(conn, &user, &letter).await
+            })
+            .await?;
+        self.mailer.wake();
+        Ok(())
+    }
+
+    /// Sets a new password with a reset link: the link is used up, the address is proved, and every session ends.
+    pub async fn reset_password(&self, request: &ResetPasswordRequest) -> Result<()> {
+        // Strength first: a refused password must not use up the link.
+        Passwords::demand_strength(&request.password, &[])?;
+        let token_hash = tokens::hash(&request.token);
+        let known = self
+            .store
+            .read("reset_link", async |conn: &mut Conn| {
+                sessions::find_reset(conn, &token_hash, self.clock.now()).await
+            })
+            .await?;
+        if !known {
+            return Err(invalid_token());
+        }
+        let hash = self.passwords.hash(&request.password).await?;
+        self.store
+            .write("reset_password", async |conn: &mut Conn| {
+                let now = self.clock.now();
+                let (tenant, user) =
+                    sessions::take_reset(conn, &token_hash, now).await?.ok_or_else(invalid_token)?;
+                let user = users::find(conn, tenant, user).await?.ok_or_else(invalid_token)?;
+                users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
+                users::verify_email(conn, tenant, user.user_id, now).await?;
+                sessions::delete_of_user(conn, user.user_id).await?;
+                let letter = self.letters.password_changed(&user.email, now);
+                self.mail_user(conn, &user, &letter).await
+            })
+            .await?;
+        self.gate.forget();
+        self.mailer.wake();
+        Ok(())
+    }
+}
+
+fn invalid_password() -> Error {
+    Error::new(Kind::InvalidPassword, "the current password is not right")
+}
+
+fn invalid_token() -> Error {
+    Error::new(Kind::InvalidToken, "the reset link is not valid, was used, or is too old")
+}

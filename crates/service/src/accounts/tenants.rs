@@ -1,0 +1,235 @@
+//! Accounts: how they begin, who is asking, and their settings.
+
+use model::api::{AuthType, EventRetention, Me, RegisterRequest, Settings, SettingsUpdate, Token};
+use model::money::MICROS_PER_CENT;
+use model::{EmailAddress, TenantId, Timestamp, UserId};
+use store::billing::balance::Credit;
+use store::analysis::signals::Signal;
+use store::accounts::tenants::Tenant;
+use store::accounts::users::{NewUser, User};
+use store::Conn;
+use store::billing::balance;
+use store::analysis::signals;
+use store::accounts::{tenants, users};
+
+use crate::accounts::authentication::{Caller, Credential, unauthorized};
+use crate::accounts::passwords::Passwords;
+use crate::{Error, Kind, Result, Service, internal};
+use crate::analysis::default_signals;
+
+/// The one role there is.
+pub(crate) const ADMIN: &str = "admin";
+/// The longest name of an account.
+const MAX_TENANT_NAME: usize = 100;
+/// Ten years.
+const MAX_RETENTION_DAYS: i64 = 3_650;
+
+/// The first person of a new account.
+pub(crate) struct FirstUser<'a> {
+    pub(crate) email: &'a EmailAddress,
+    pub(crate) password_hash: Option<&'a str>,
+    pub(crate) email_verified_at: Option<Timestamp>,
+}
+
+impl Service {
+    /// Opens an account with its first admin, signup credit and default signals, and signs the admin in.
+    pub async fn register(&self, request: &RegisterRequest) -> Result<Token> {
+        self.demand_registration()?;
+        let name = tenant_name(&request.tenant_name)?;
+        let email: EmailAddress =
+            request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
+        Passwords::demand_strength(&request.password, &[email.as_str(), name])?;
+        let hash = self.passwords.hash(&request.password).await?;
+        let first = FirstUser { email: &email, password_hash: Some(&hash), email_verified_at: None };
+        self.store
+            .write("register", async |conn: &mut Conn| {
+                let (tenant, user) = self.provision(conn, name, &first).await?;
+                self.open_session(conn, tenant, user).await
+            })
+            .await
+    }
+
+    pub(crate) fn demand_registration(&self) -> Result<()> {
+        if self.options.allow_registration {
+            Ok(())
+        } else {
+            Err(Error::new(Kind::Forbidden, "registration is disabled"))
+        }
+    }
+
+    /// Writes everything that a new account starts with.
+    pub(crate) async fn provision(
+        &self,
+        conn: &mut Conn,
+        name: &str,
+        first: &FirstUser<'_>,
+    ) -> Result<(TenantId, UserId)> {
+        let now = self.clock.now();
+        let tenant = TenantId(self.random.id(now));
+        let user = UserId(self.random.id(now));
+        tenants::insert(conn, tenant, name, now).await?;
+        let new_user = NewUser {
+            user_id: user,
+            tenant_id: tenant,
+            email: first.email.as_str(),
+            email_key: first.email.key(),
+            email_verified_at: first.email_verified_at,
+            password_hash: first.password_hash,
+            role: ADMIN,
+        };
+        if !users::insert(conn, &new_user, now).await? {
+            return Err(Error::new(Kind::Conflict, "the email address has an account already"));
+        }
+        self.provision_tenant(conn, tenant, now).await?;
+        Ok((tenant, user))
+    }
+
+    /// What an account has before it has users: a balance with its signup credit, and the default signals.
+    pub(crate) async fn provision_tenant(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        now: Timestamp,
+    ) -> Result<()> {
+        balance::open(conn, tenant).await?;
+        let credit = i64::from(self.options.signup_credit_cents) * MICROS_PER_CENT;
+        if credit > 0 {
+            let credit = Credit {
+                entry_id: self.random.id(now),
+                micros: credit,
+                reason: "signup_credit",
+                payment_ref: None,
+                note: None,
+            };
+            balance::credit(conn, tenant, &credit, now).await?;
+        }
+        for (key, signal) in default_signals::all()? {
+            let signal = Signal {
+                key,
+                signal_id: self.random.id(now),
+                kind: signal.kind.as_str().to_owned(),
+                instructions: signal.instructions.to_string(),
+                criteria: Some(signal.criteria.to_string()),
+                enabled: true,
+                created_at: now,
+                updated_at: now,
+            };
+            signals::put(conn, tenant, &signal).await?;
+        }
+        Ok(())
+    }
+
+    /// Who is asking.
+    pub async fn me(&self, caller: Caller) -> Result<Me> {
+        self.store
+            .read("me", async |conn: &mut Conn| {
+                let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(unauthorized)?;
+                let user = match caller.credential {
+                    Credential::Console { user, .. } => {
+                        Some(self.signed_in_user(conn, caller.tenant, user).await?)
+                    }
+                    Credential::Key(_) => None,
+                };
+                Ok(Me {
+                    auth_type: if user.is_some() { AuthType::Console } else { AuthType::Tenant },
+                    tenant_id: tenant.tenant_id.0,
+                    tenant_name: tenant.name,
+                    user_id: user.as_ref().map(|user| user.user_id.0),
+                    email: user.as_ref().map(|user| user.email.clone()),
+                    onboarded: user.as_ref().map(|user| user.onboarded),
+                    role: user.map(|user| user.role),
+                })
+            })
+            .await
+    }
+
+    /// Remembers that a person has finished the console's first steps.
+    pub async fn set_onboarded(&self, tenant: TenantId, user: UserId) -> Result<()> {
+        let found = self
+            .store
+            .write("set_onboarded", async |conn: &mut Conn| users::set_onboarded(conn, tenant, user).await)
+            .await?;
+        if found { Ok(()) } else { Err(Error::new(Kind::NotFound, "there is no such user")) }
+    }
+
+    /// The person behind a session, who may have gone since it was opened.
+    pub(crate) async fn signed_in_user(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<User> {
+        users::find(conn, tenant, user).await?.ok_or_else(unauthorized)
+    }
+
+    /// The settings of an account.
+    pub async fn settings(&self, tenant: TenantId) -> Result<Settings> {
+        let found = self.store.read("settings", async |conn| tenants::find(conn, tenant).await).await?;
+        settings_of(&found.ok_or_else(unauthorized)?)
+    }
+
+    /// Changes the settings of an account; what is left out stays.
+    pub async fn update_settings(&self, tenant: TenantId, update: &SettingsUpdate) -> Result<Settings> {
+        let settings = self
+            .store
+            .write("update_settings", async |conn: &mut Conn| {
+                let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(unauthorized)?;
+                apply(update, &mut tenant)?;
+                tenants::set_settings(conn, &tenant).await?;
+                settings_of(&tenant)
+            })
+            .await?;
+        if settings.event_retention != EventRetention::Forever {
+            self.sweeper_bell.ring();
+        }
+        Ok(settings)
+    }
+}
+
+/// A name for an account: trimmed, not empty, not endless.
+pub(crate) fn tenant_name(name: &str) -> Result<&str> {
+    let name = name.trim();
+    let characters = name.chars().count();
+    if (1..=MAX_TENANT_NAME).contains(&characters) && !name.chars().any(char::is_control) {
+        Ok(name)
+    } else {
+        Err(Error::bad_request(format!("tenant_name: it must have 1 to {MAX_TENANT_NAME} characters")))
+    }
+}
+
+fn apply(update: &SettingsUpdate, tenant: &mut Tenant) -> Result<()> {
+    if let Some(on) = update.auto_backfill_signals {
+        tenant.auto_backfill_signals = on;
+    }
+    if let Some(mode) = update.event_retention {
+        mode.as_str().clone_into(&mut tenant.event_retention);
+    }
+    let by_days = tenant.event_retention == EventRetention::Days.as_str();
+    // A mode without days ends the number that was there; a number that was sent must fit the mode.
+    let days = update.event_retention_days.unwrap_or(tenant.event_retention_days.filter(|_| by_days));
+    tenant.event_retention_days = match (days, by_days) {
+        (Some(1..=MAX_RETENTION_DAYS), true) | (None, false) => days,
+        (Some(_), true) => {
+            return Err(Error::bad_request(format!(
+                "event_retention_days: it must be from 1 to {MAX_RETENTION_DAYS}"
+            )));
+        }
+        (None, true) => {
+            return Err(Error::bad_request("event_retention_days: it is required with event_retention days"));
+        }
+        (Some(_), false) => {
+            return Err(Error::bad_request("event_retention_days: it only goes with event_retention days"));
+        }
+    };
+    Ok(())
+}
+
+fn settings_of(tenant: &Tenant) -> Result<Settings> {
+    let modes = [EventRetention::Forever, EventRetention::Days, EventRetention::AfterAnalysis];
+    let mode = modes.into_iter().find(|mode| mode.as_str() == tenant.event_retention);
+    Ok(Settings {
+        auto_backfill_signals: tenant.auto_backfill_signals,
+        event_retention: mode.ok_or_else(|| internal("an event retention that nobody knows"))?,
+        event_retention_days: tenant.event_retention_days,
+    })
+}

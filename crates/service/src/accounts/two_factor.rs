@@ -1,0 +1,185 @@
+//! Two-factor: an authenticator app's codes, and recovery codes for when it is lost. Each code works once.
+
+use model::api::{MfaDisableRequest, MfaEnableRequest, MfaRecoveryCodes, MfaSetup, MfaStatus};
+use model::{TenantId, UserId, totp};
+use store::accounts::users::User;
+use store::Conn;
+use store::accounts::users;
+
+use crate::runtime::throttle::Limit;
+use crate::{Caller, Error, Kind, Result, Service, internal};
+use crate::accounts::tokens;
+
+/// How many recovery codes are given out.
+const RECOVERY_CODES: usize = 8;
+/// Letters and digits that nobody mistakes for each other: 32, so that five bits choose one evenly.
+const RECOVERY_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Two groups of five: 50 bits, behind the lockout of sign-in.
+const RECOVERY_LETTERS: usize = 10;
+
+impl Service {
+    /// Where two-factor stands for a person.
+    pub async fn mfa_status(&self, tenant: TenantId, user: UserId) -> Result<MfaStatus> {
+        self.store
+            .read("mfa_status", async |conn: &mut Conn| {
+                let user = self.signed_in_user(conn, tenant, user).await?;
+                let enabled = user.totp_enabled_at.is_some();
+                let recovery_codes_remaining =
+                    if enabled { users::count_recovery_codes(conn, tenant, user.user_id).await? } else { 0 };
+                Ok(MfaStatus { enabled, recovery_codes_remaining })
+            })
+            .await
+    }
+
+    /// Issues a secret for an authenticator app; asking again replaces it.
+    pub async fn mfa_setup(&self, tenant: TenantId, user: UserId) -> Result<MfaSetup> {
+        let secret: [u8; totp::SECRET_BYTES] = self.random.bytes();
+        let sealed = self.sealer.seal(&self.random, "users.totp_secret", user.0, &secret);
+        self.store
+            .write("mfa_setup", async |conn: &mut Conn| {
+                let user = self.signed_in_user(conn, tenant, user).await?;
+                if !users::set_totp_secret(conn, tenant, user.user_id, &sealed).await? {
+                    return Err(already_on());
+                }
+                let secret = totp::base32(&secret);
+                let mut otpauth_uri = url::Url::parse("otpauth://totp/").map_err(internal)?;
+                otpauth_uri.set_path(&format!("Auspex:{}", user.email));
+                otpauth_uri.query_pairs_mut().extend_pairs([
+                    ("secret", secret.as_str()),
+                    ("issuer", "Auspex"),
+                    ("digits", "6"),
+                    ("period", "30"),
+                ]);
+                Ok(MfaSetup { secret, otpauth_uri: otpauth_uri.into() })
+            })
+            .await
+    }
+
+    /// Turns two-factor on, once a code shows that the app has the secret.
+    pub async fn mfa_enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
+        let (tenant, user) = (caller.tenant, caller.person()?);
+        let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
+        let hashes: Vec<_> = codes.iter().map(|code| recovery_hash(code)).collect();
+        self.reauthenticating(user, async || {
+            self.store
+                .write("mfa_enable", async |conn: &mut Conn| {
+                    self.demand_alive(conn, caller).await?;
+                    let now = self.clock.now();
+                    let user = self.signed_in_user(conn, tenant, user).await?;
+                    if user.totp_enabled_at.is_some() {
+                        return Err(already_on());
+                    }
+                    let Some(sealed) = &user.totp_secret else {
+                        return Err(Error::new(
+                            Kind::Conflict,
+                            "two-factor must be set up before it is turned on",
+                        ));
+                    };
+                    let secret =
+                        self.sealer.open("users.totp_secret", user.user_id.0, sealed).map_err(internal)?;
+                    let step =
+                        totp::matching_step(&secret, request.code.trim(), now).ok_or_else(invalid_code)?;
+                    if !users::enable_totp(conn, tenant, user.user_id, sealed, step, now).await? {
+                        return Err(already_on());
+                    }
+                    users::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
+                    self.mail_user(conn, &user, &self.letters.mfa_enabled(&user.email, now)).await
+                })
+                .await
+        })
+        .await?;
+        self.mailer.wake();
+        Ok(MfaRecoveryCodes { recovery_codes: codes })
+    }
+
+    /// Turns two-factor off with the password, where there is one, and a code.
+    pub async fn mfa_disable(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        request: &MfaDisableRequest,
+    ) -> Result<()> {
+        self.reauthenticating(user, async || {
+            let user =
+                self.store.read("user", async |conn| self.signed_in_user(conn, tenant, user).await).await?;
+            if user.totp_enabled_at.is_none() {
+                return Err(Error::new(Kind::Conflict, "two-factor is off"));
+            }
+            // The password comes first: a refused request must not use up the code.
+            if let Some(hash) = &user.password_hash {
+                let Some(password) = &request.password else {
+                    return Err(Error::bad_request("password: it is required"));
+                };
+                if !self.passwords.verify(password, Some(hash)).await? {
+                    return Err(Error::new(Kind::InvalidPassword, "the password is not right"));
+                }
+            }
+            self.store
+                .write("mfa_disable", async |conn: &mut Conn| {
+                    if !self.take_code(conn, &user, &request.code).await? {
+                        return Err(invalid_code());
+                    }
+                    users::disable_totp(conn, tenant, user.user_id).await?;
+                    let letter = self.letters.mfa_disabled(&user.email, self.clock.now());
+                    self.mail_user(conn, &user, &letter).await
+                })
+                .await
+        })
+        .await?;
+        self.mailer.wake();
+        Ok(())
+    }
+
+    /// Uses up a code of an authenticator or a recovery code: true for one caller only.
+    pub(crate) async fn take_code(&self, conn: &mut Conn, user: &User, code: &str) -> Result<bool> {
+        let (tenant, id, code) = (user.tenant_id, user.user_id, code.trim());
+        let is_totp = code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_totp {
+            return Ok(users::take_recovery_code(conn, tenant, id, &recovery_hash(code)).await?);
+        }
+        let Some(sealed) = &user.totp_secret else { return Ok(false) };
+        let secret = self.sealer.open("users.totp_secret", id.0, sealed).map_err(internal)?;
+        match totp::matching_step(&secret, code, self.clock.now()) {
+            Some(step) => Ok(users::take_totp_step(conn, tenant, id, step).await?),
+            None => Ok(false),
+        }
+    }
+
+    /// Counts wrong passwords and codes of somebody who is signed in, as a stolen session would guess them.
+    pub(crate) async fn reauthenticating<T>(
+        &self,
+        user: UserId,
+        work: impl AsyncFnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let subject = user.to_string();
+        self.throttle.attempt(&Limit::REAUTHENTICATE, &subject).await?;
+        let outcome = work().await;
+        match &outcome {
+            Ok(_) => self.throttle.clear(&Limit::REAUTHENTICATE, &subject).await?,
+            Err(error) if matches!(error.kind(), Kind::InvalidPassword | Kind::InvalidCode) => {}
+            Err(_) => self.throttle.forgive(&Limit::REAUTHENTICATE, &subject).await?,
+        }
+        outcome
+    }
+
+    fn new_recovery_code(&self) -> String {
+        let bytes: [u8; RECOVERY_LETTERS] = self.random.bytes();
+        let letters: String =
+            bytes.iter().map(|byte| char::from(RECOVERY_ALPHABET[usize::from(byte % 32)])).collect();
+        format!("{}-{}", &letters[..RECOVERY_LETTERS / 2], &letters[RECOVERY_LETTERS / 2..])
+    }
+}
+
+/// People may leave out the dash and use capitals.
+fn recovery_hash(code: &str) -> [u8; 32] {
+    let plain: String = code.chars().filter(char::is_ascii_alphanumeric).collect();
+    tokens::hash(&plain.to_ascii_lowercase())
+}
+
+fn invalid_code() -> Error {
+    Error::new(Kind::InvalidCode, "the code is not valid")
+}
+
+fn already_on() -> Error {
+    Error::new(Kind::Conflict, "two-factor is already on")
+}

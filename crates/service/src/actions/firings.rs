@@ -1,0 +1,375 @@
+//! Firings: what rules make of an analysis, in the transaction that writes it.
+//!
+//! Rules go by what stands after the analysis, not by what it found: an older analysis does not replace newer answers.
+//! A rule that cannot be read against the signals as they are now (one is off or gone, or an option of it) is at rest: it
+//! does not match and it forgets nothing, so that it fires neither now nor when the signal is turned on again. Where a
+//! signal is deleted or changes its type, its answers are gone, and the rules that name it start afresh.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use model::api::{ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringList, RuleTriggered};
+use model::condition::{AnswerValue, BoundCondition, Condition, SignalShape};
+use model::rule::Triggered;
+use model::webhook::RULE_TRIGGERED;
+use model::{Answer, TenantId};
+use serde_json::{Map, Value};
+use store::actions::webhooks::deliveries::NewDelivery;
+use store::actions::firings::{Firing, Tally};
+use store::objects::reads::KeptAnswer;
+use store::outbox::messages;
+use store::outbox::messages::NewMessage;
+use store::actions::rules::{Rule, State};
+use store::analysis::signals::Signal;
+use store::actions::webhooks::endpoints::Endpoint;
+use store::Conn;
+use store::actions::{firings, rules};
+use store::objects::reads;
+use store::actions::webhooks::endpoints;
+use uuid::Uuid;
+
+use crate::actions::consequences::{Concluded, Consequences};
+use crate::objects::reads::{enabled_signals, result, shape};
+use crate::outbox::chat::ChatMessage;
+use crate::{Error, Result, Service, internal};
+use crate::outbox::worker as ways;
+
+/// Mails that the rules of a tenant may send on a day: a rule gone wild must not use up everybody's sender.
+const MAILS_A_DAY: i64 = 1_000;
+/// And chat messages: nobody reads more, and Slack takes about one a second.
+const CHATS_A_DAY: i64 = 1_000;
+/// Firings in a list, by default and at the most.
+const FIRINGS_LISTED: i64 = 50;
+const MAX_FIRINGS_LISTED: i64 = 200;
+
+/// A rule that fires.
+struct Fired<'a> {
+    rule: &'a Rule,
+    concluded: &'a Concluded<'a>,
+    values: Vec<Answer>,
+}
+
+/// What is to be written.
+#[derive(Default)]
+struct Writings {
+    states: Vec<State>,
+    firings: Vec<Firing>,
+    messages: Vec<NewMessage>,
+    deliveries: Vec<NewDelivery>,
+}
+
+/// What the actions of a tenant's rules need.
+struct Means {
+    configs: HashMap<Uuid, Option<ActionConfig>>,
+    endpoints: Vec<Endpoint>,
+    mails_left: i64,
+    chats_left: i64,
+}
+
+impl Service {
+    /// The newest firings of an account.
+    pub async fn rule_firings(
+        &self,
+        tenant: TenantId,
+        rule: Option<Uuid>,
+        object_id: Option<&str>,
+        limit: Option<i64>,
+    ) -> Result<RuleFiringList> {
+        let limit = limit.unwrap_or(FIRINGS_LISTED);
+        if !(1..=MAX_FIRINGS_LISTED).contains(&limit) {
+            let message = format!("limit: it must be from 1 to {MAX_FIRINGS_LISTED}");
+            return Err(Error::bad_request(message));
+        }
+        let firings = self
+            .store
+            .read("rule_firings", async |conn| firings::newest(conn, tenant, rule, object_id, limit).await)
+            .await?;
+        Ok(RuleFiringList { firings: firings.into_iter().map(record).collect::<Result<_>>()? })
+    }
+
+    /// Looks at the rules of everybody whose objects were just analyzed, in the transaction that writes the answers and
+    /// holds the objects. The caller leaves out objects for which none can fire.
+    pub(crate) async fn apply_rules(
+        &self,
+        conn: &mut Conn,
+        concluded: &[Concluded<'_>],
+        consequences: &mut Consequences,
+    ) -> Result<()> {
+        if concluded.is_empty() {
+            return Ok(());
+        }
+        // Tenants in order, so that no two transactions wait for each other; of each object the last analysis, since
+        // what stands is the same for all of them.
+        let mut objects: BTreeMap<TenantId, BTreeMap<&str, &Concluded<'_>>> = BTreeMap::new();
+        for one in concluded {
+            objects.entry(one.tenant).or_default().insert(one.object_id, one);
+        }
+        let tenants: Vec<TenantId> = objects.keys().copied().collect();
+        let rules = rules::enabled_of(conn, &tenants).await?;
+        let mut writings = Writings::default();
+        for (tenant, objects) in &objects {
+            let ours: Vec<&Rule> = rules.iter().filter(|rule| rule.tenant_id == *tenant).collect();
+            if ours.is_empty() {
+                continue;
+            }
+            let fired = evaluate(conn, *tenant, &ours, objects, &mut writings.states).await?;
+            if !fired.is_empty() {
+                let mut means = self.means(conn, *tenant, &fired).await?;
+                for fired in &fired {
+                    self.fire(fired, &mut means, &mut writings)?;
+                }
+            }
+        }
+        rules::put_states(conn, &writings.states).await?;
+        firings::insert(conn, &writings.firings).await?;
+        messages::enqueue(conn, &writings.messages).await?;
+        self.queue_deliveries(conn, &writings.deliveries, consequences).await?;
+        writings.note(consequences)
+    }
+
+    /// Gathers what the actions need: one query for each kind of action at the most.
+    async fn means(&self, conn: &mut Conn, tenant: TenantId, fired: &[Fired<'_>]) -> Result<Means> {
+        let mut means =
+            Means { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0, chats_left: 0 };
+        for fired in fired {
+            let opened = means.configs.entry(fired.rule.rule_id);
+            opened.or_insert_with(|| self.open_config(fired.rule).ok());
+        }
+        let wants = |action: ActionType| {
+            let wanting = fired.iter().filter(|fired| fired.rule.action_type == action.as_str()).count();
+            i64::try_from(wanting).unwrap_or(i64::MAX)
+        };
+        if wants(ActionType::Webhook) > 0 {
+            means.endpoints = endpoints::of_tenant(conn, tenant).await?;
+        }
+        let wanted = Tally { mails: wants(ActionType::Email), chats: wants(ActionType::Slack) };
+        if wanted != Tally::default() {
+            let before = firings::tally(conn, tenant, self.clock.now().date(), wanted).await?;
+            means.mails_left = MAILS_A_DAY.saturating_sub(before.mails);
+            means.chats_left = CHATS_A_DAY.saturating_sub(before.chats);
+        }
+        Ok(means)
+    }
+
+    /// Queues what a firing has to send, and records how that went.
+    fn fire(&self, fired: &Fired<'_>, means: &mut Means, writings: &mut Writings) -> Result<()> {
+        let Fired { rule, concluded, values } = fired;
+        let firing_id = self.random.id(concluded.at);
+        let dispatched = self.dispatch(fired, firing_id, means, writings)?;
+        let (status, detail) = match dispatched {
+            Ok(note) => (FiringStatus::Dispatched, note),
+            Err(reason) => (FiringStatus::Error, Some(reason)),
+        };
+        writings.firings.push(Firing {
+            tenant_id: rule.tenant_id,
+            firing_id,
+            rule_id: rule.rule_id,
+            object_id: concluded.object_id.to_owned(),
+            matched_when: rule.condition.clone(),
+            signal_values: signal_values(values).to_string(),
+            action_type: rule.action_type.clone(),
+            status: status.as_str().to_owned(),
+            detail,
+            fired_at: concluded.at,
+        });
+        Ok(())
+    }
+
+    /// Queues what a firing has to send. Where that cannot be, says why; an analysis does not fail for it.
+    fn dispatch(
+        &self,
+        fired: &Fired<'_>,
+        firing_id: Uuid,
+        means: &mut Means,
+        writings: &mut Writings,
+    ) -> Result<std::result::Result<Option<String>, String>> {
+        let Fired { rule, concluded, values } = fired;
+        let tenant = rule.tenant_id;
+        let firing = ways::Firing { object_id: concluded.object_id, firing_id };
+        let Some(Some(config)) = means.configs.get(&rule.rule_id) else {
+            return Ok(Err("the settings of the action cannot be read".to_owned()));
+        };
+        let link = self.letters.object_page(concluded.object_id);
+        let told = Triggered {
+            rule_name: &rule.name,
+            when: &rule.condition,
+            object_id: concluded.object_id,
+            values,
+            at: concluded.at,
+            link: &link,
+        };
+        if let Some(to) = &config.to {
+            if means.mails_left <= 0 {
+                return Ok(Err(format!("the account's limit of {MAILS_A_DAY} rule mails a day is reached")));
+            }
+            means.mails_left -= 1;
+            let mail = self.letters.rule_triggered(to, config.subject.as_deref(), &told);
+            writings.messages.push(self.mailer.seal(tenant, &mail, Some(firing)));
+            return Ok(Ok(None));
+        }
+        if let Some(url) = &config.webhook_url {
+            if means.chats_left <= 0 {
+                return Ok(Err(format!(
+                    "the account's limit of {CHATS_A_DAY} chat messages a day is reached"
+                )));
+            }
+            means.chats_left -= 1;
+            let message = ChatMessage { url: url.clone(), body: told.slack_message() };
+            writings.messages.push(self.slack.seal(tenant, &message, Some(firing)));
+            return Ok(Ok(None));
+        }
+        let endpoint =
+            means.endpoints.iter().find(|endpoint| Some(endpoint.endpoint_id) == config.endpoint_id);
+        let endpoint = match endpoint {
+            None => return Ok(Err("the webhook endpoint is gone".to_owned())),
+            Some(endpoint) if !endpoint.enabled => {
+                return Ok(Err("the webhook endpoint is disabled".to_owned()));
+            }
+            Some(endpoint) if !endpoint.receives(RULE_TRIGGERED) => {
+                return Ok(Err("the webhook endpoint is not subscribed to rule.triggered".to_owned()));
+            }
+            Some(endpoint) => endpoint.endpoint_id,
+        };
+        let delivery = self.delivery_of(fired, endpoint)?;
+        let note = format!("queued as delivery {}", delivery.delivery_id);
+        writings.deliveries.push(delivery);
+        Ok(Ok(Some(note)))
+    }
+
+    fn delivery_of(&self, fired: &Fired<'_>, endpoint_id: Uuid) -> Result<NewDelivery> {
+        let Fired { rule, concluded, values } = fired;
+        let payload = RuleTriggered {
+            event: RULE_TRIGGERED.to_owned(),
+            rule_id: rule.rule_id,
+            rule_name: Some(rule.name.clone()),
+            tenant_id: rule.tenant_id,
+            object_id: concluded.object_id.to_owned(),
+            matched_when: rule.condition.clone(),
+            model: Some(concluded.model.to_owned()),
+            occurred_at: concluded.at,
+            values: values.clone(),
+        };
+        Ok(NewDelivery {
+            tenant: rule.tenant_id,
+            delivery_id: self.random.id(concluded.at),
+            endpoint_id,
+            event_type: RULE_TRIGGERED,
+            object_id: Some(concluded.object_id.to_owned()),
+            payload: serde_json::to_string(&payload).map_err(internal)?,
+            max_attempts: i64::from(self.options.webhook_max_attempts),
+            run_after: concluded.at,
+            created_at: concluded.at,
+            traceparent: concluded.traceparent.map(str::to_owned),
+        })
+    }
+}
+
+impl Writings {
+    fn note(&self, consequences: &mut Consequences) -> Result<()> {
+        for firing in &self.firings {
+            let action = firing.action_type.parse().map_err(internal)?;
+            let status = firing.status.parse().map_err(internal)?;
+            consequences.mails |= action == ActionType::Email;
+            consequences.chats |= action == ActionType::Slack;
+            consequences.firings.push((action, status));
+        }
+        Ok(())
+    }
+}
+
+/// Which of a tenant's rules fire for which objects; where conditions have come to stand elsewhere is added to `states`.
+async fn evaluate<'a>(
+    conn: &mut Conn,
+    tenant: TenantId,
+    rules: &[&'a Rule],
+    objects: &BTreeMap<&str, &'a Concluded<'a>>,
+    states: &mut Vec<State>,
+) -> Result<Vec<Fired<'a>>> {
+    let enabled = enabled_signals(conn, tenant).await?;
+    let bound = bind(rules, &enabled);
+    if bound.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<&str> = objects.keys().copied().collect();
+    let answers = reads::answers_of(conn, tenant, &ids).await?;
+    let known: HashMap<(String, Uuid), _> = rules::states_of(conn, tenant, &ids)
+        .await?
+        .into_iter()
+        .map(|state| ((state.object_id, state.condition_id), state.standing))
+        .collect();
+    let mut fired = Vec::new();
+    for (object_id, concluded) in objects {
+        let kept = answers.get(*object_id).map_or(&[][..], Vec::as_slice);
+        let standing = by_key(&enabled, kept);
+        for (rule, condition) in &bound {
+            let matches = condition.matches(|key| standing.get(key).and_then(|(_, kept)| comparable(kept)));
+            let known = known.get(&((*object_id).to_owned(), rule.condition_id));
+            let before = known.copied().unwrap_or_default();
+            let cooldown = Duration::from_secs(rule.cooldown_seconds.unsigned_abs());
+            let (after, fires) = before.after(matches, cooldown, concluded.at);
+            if after != before {
+                let object_id = (*object_id).to_owned();
+                states.push(State { tenant, object_id, condition_id: rule.condition_id, standing: after });
+            }
+            if fires {
+                let named = condition.keys().into_iter().filter_map(|key| standing.get(key));
+                let values =
+                    named.map(|(signal, kept)| Ok(result(signal, kept)?.into())).collect::<Result<_>>()?;
+                fired.push(Fired { rule, concluded, values });
+            }
+        }
+    }
+    Ok(fired)
+}
+
+/// The rules that can be read against the signals as they are now.
+fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondition)> {
+    let parsed: Vec<(&Rule, Condition)> =
+        rules.iter().filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?))).collect();
+    let named: BTreeSet<&str> = parsed.iter().flat_map(|(_, condition)| condition.keys()).collect();
+    let shapes: HashMap<&str, SignalShape> =
+        named.iter().filter_map(|key| Some((*key, shape(enabled, key)?))).collect();
+    let bound = parsed
+        .iter()
+        .filter_map(|(rule, condition)| Some((*rule, condition.bind(|key| shapes.get(key).cloned()).ok()?)));
+    bound.collect()
+}
+
+/// The answers to enabled signals, by key.
+fn by_key<'a>(
+    enabled: &'a [Signal],
+    kept: &'a [KeptAnswer],
+) -> HashMap<&'a str, (&'a Signal, &'a KeptAnswer)> {
+    let answered = enabled.iter().filter_map(|signal| {
+        let answer = kept.iter().find(|answer| answer.signal_id == signal.signal_id)?;
+        Some((signal.key.as_str(), (signal, answer)))
+    });
+    answered.collect()
+}
+
+fn comparable(kept: &KeptAnswer) -> Option<AnswerValue<'_>> {
+    kept.value.map(AnswerValue::Number).or_else(|| kept.choice.as_deref().map(AnswerValue::Choice))
+}
+
+/// The values by signal: numbers, and names of options.
+fn signal_values(values: &[Answer]) -> Value {
+    let value = |answer: &Answer| match (answer.judgement.value(), &answer.judgement.choice) {
+        (Some(number), _) => Value::from(number),
+        (None, choice) => Value::from(choice.clone()),
+    };
+    Value::Object(values.iter().map(|answer| (answer.signal.clone(), value(answer))).collect::<Map<_, _>>())
+}
+
+fn record(firing: Firing) -> Result<RuleFiring> {
+    Ok(RuleFiring {
+        id: firing.firing_id,
+        rule_id: firing.rule_id,
+        object_id: firing.object_id,
+        matched_when: firing.matched_when,
+        signal_values: Some(serde_json::from_str(&firing.signal_values).map_err(internal)?),
+        action_type: firing.action_type.parse().map_err(internal)?,
+        status: firing.status.parse().map_err(internal)?,
+        detail: firing.detail,
+        fired_at: firing.fired_at,
+    })
+}

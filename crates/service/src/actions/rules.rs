@@ -1,0 +1,299 @@
+//! Rules: conditions over answers and what follows from them, as their owner writes them.
+
+use model::api::{ActionConfig, ActionType, Rule, RuleCreate, RuleList, RuleUpdate};
+use model::condition::Condition;
+use model::webhook::RULE_TRIGGERED;
+use model::{EmailAddress, TenantId};
+use serde_json::{Map, Value};
+use store::Conn;
+use store::actions::rules;
+use store::analysis::signals;
+use store::accounts::tenants;
+use store::actions::webhooks::endpoints;
+use uuid::Uuid;
+
+use crate::objects::reads::shape;
+use crate::{Error, Kind, Result, Service, internal};
+
+/// Names the column that sealed settings of an action belong in.
+const PLACE: &str = "rules.action_config";
+/// Each rule is looked at after each analysis.
+const MAX_RULES: i64 = 200;
+const MAX_NAME: usize = 200;
+const MAX_WHEN: usize = 4_000;
+const MAX_SUBJECT: usize = 200;
+/// A year.
+const MAX_COOLDOWN_SECONDS: i64 = 31_536_000;
+
+/// A rule as its owner wants it, checked as far as it can be by itself.
+struct Draft {
+    name: String,
+    when: String,
+    action: ActionType,
+    config: ActionConfig,
+    enabled: bool,
+    cooldown_seconds: i64,
+}
+
+impl Service {
+    /// The rules of an account, oldest first.
+    pub async fn rules(&self, tenant: TenantId) -> Result<RuleList> {
+        let rules = self.store.read("rules", async |conn| rules::of_tenant(conn, tenant).await).await?;
+        Ok(RuleList { rules: rules.iter().map(|rule| self.rule_record(rule)).collect::<Result<_>>()? })
+    }
+
+    /// A rule.
+    pub async fn rule(&self, tenant: TenantId, rule: Uuid) -> Result<Rule> {
+        let rule = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
+        self.rule_record(&rule.ok_or_else(no_such_rule)?)
+    }
+
+    /// Makes a rule.
+    pub async fn create_rule(&self, tenant: TenantId, request: &RuleCreate) -> Result<Rule> {
+        let draft = Draft {
+            name: match &request.name {
+                Some(name) => checked_name(name)?,
+                None => one_line(&request.when),
+            },
+            when: checked_length(&request.when)?.to_owned(),
+            action: request.action_type,
+            config: checked_config(request.action_type, &request.action_config)?,
+            enabled: request.enabled.unwrap_or(true),
+            cooldown_seconds: checked_cooldown(request.cooldown_seconds.unwrap_or(0))?,
+        };
+        self.check_address(&draft.config).await?;
+        let now = self.clock.now();
+        let rule_id = self.random.id(now);
+        let rule = rules::Rule {
+            tenant_id: tenant,
+            rule_id,
+            condition_id: self.random.id(now),
+            action_config: self.seal_config(rule_id, &draft.config),
+            action_type: draft.action.as_str().to_owned(),
+            name: draft.name,
+            condition: draft.when,
+            enabled: draft.enabled,
+            cooldown_seconds: draft.cooldown_seconds,
+            created_at: now,
+            updated_at: now,
+        };
+        self.store
+            .write("create_rule", async |conn: &mut Conn| {
+                check_condition(conn, tenant, &rule.condition).await?;
+                check_endpoint(conn, tenant, &draft.config).await?;
+                // Two requests at once do not both take the last place.
+                tenants::lock(conn, tenant).await?;
+                if rules::count(conn, tenant).await? >= MAX_RULES {
+                    let message = format!("an account has at most {MAX_RULES} rules");
+                    return Err(Error::new(Kind::Conflict, message));
+                }
+                Ok(rules::insert(conn, &rule).await?)
+            })
+            .await?;
+        self.rule_record(&rule)
+    }
+
+    /// Changes a rule. The whole of what results is checked, also what was not changed.
+    pub async fn update_rule(&self, tenant: TenantId, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
+        let known = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
+        let draft = self.edited(&known.ok_or_else(no_such_rule)?, update)?;
+        // A name is looked up before the transaction, which must not wait for it.
+        self.check_address(&draft.config).await?;
+        let rule = self
+            .store
+            .write("update_rule", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                let known = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
+                // Once more: another edit may have come between.
+                let draft = self.edited(&known, update)?;
+                let condition = check_condition(conn, tenant, &draft.when).await?;
+                check_endpoint(conn, tenant, &draft.config).await?;
+                let now = self.clock.now();
+                let is_same = Condition::parse(&known.condition).is_ok_and(|known| known == condition);
+                if !is_same {
+                    rules::retire(conn, tenant, known.condition_id, now).await?;
+                }
+                let rule = rules::Rule {
+                    condition_id: if is_same { known.condition_id } else { self.random.id(now) },
+                    action_config: self.seal_config(known.rule_id, &draft.config),
+                    action_type: draft.action.as_str().to_owned(),
+                    name: draft.name,
+                    condition: draft.when,
+                    enabled: draft.enabled,
+                    cooldown_seconds: draft.cooldown_seconds,
+                    updated_at: now,
+                    ..known
+                };
+                rules::update(conn, &rule).await?;
+                Ok::<_, Error>(rule)
+            })
+            .await?;
+        self.rule_record(&rule)
+    }
+
+    /// Removes a rule; what it did stays on record.
+    pub async fn delete_rule(&self, tenant: TenantId, rule: Uuid) -> Result<()> {
+        self.store
+            .write("delete_rule", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                let known = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
+                rules::retire(conn, tenant, known.condition_id, self.clock.now()).await?;
+                Ok(rules::delete(conn, tenant, rule).await?)
+            })
+            .await
+    }
+
+    fn edited(&self, known: &rules::Rule, update: &RuleUpdate) -> Result<Draft> {
+        let action = match update.action_type {
+            Some(action) => action,
+            None => known.action_type.parse().map_err(internal)?,
+        };
+        let config = if let Some(config) = &update.action_config {
+            checked_config(action, config)?
+        } else {
+            let known = serde_json::to_value(self.open_config(known)?).map_err(internal)?;
+            checked_config(action, known.as_object().unwrap_or(&Map::new()))?
+        };
+        Ok(Draft {
+            name: update.name.as_deref().map(checked_name).transpose()?.unwrap_or_else(|| known.name.clone()),
+            when: checked_length(update.when.as_deref().unwrap_or(&known.condition))?.to_owned(),
+            action,
+            config,
+            enabled: update.enabled.unwrap_or(known.enabled),
+            cooldown_seconds: checked_cooldown(update.cooldown_seconds.unwrap_or(known.cooldown_seconds))?,
+        })
+    }
+
+    /// Refuses a chat webhook that we would not call.
+    async fn check_address(&self, config: &ActionConfig) -> Result<()> {
+        let Some(text) = &config.webhook_url else { return Ok(()) };
+        let refused = |reason: String| Error::bad_request(format!("action_config.webhook_url: {reason}"));
+        let url = self.outbound.check(text).await.map_err(refused)?;
+        if url.scheme() != "https" && !self.outbound.allows_private() {
+            return Err(refused("it must start with https://".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn seal_config(&self, rule: Uuid, config: &ActionConfig) -> Vec<u8> {
+        // Texts and an id: there is nothing that JSON cannot write.
+        let plain = serde_json::to_vec(config).unwrap_or_default();
+        self.sealer.seal(&self.random, PLACE, rule, &plain)
+    }
+
+    /// The settings of a rule's action.
+    pub(crate) fn open_config(&self, rule: &rules::Rule) -> Result<ActionConfig> {
+        let plain = self.sealer.open(PLACE, rule.rule_id, &rule.action_config).map_err(internal)?;
+        serde_json::from_slice(&plain).map_err(internal)
+    }
+
+    fn rule_record(&self, rule: &rules::Rule) -> Result<Rule> {
+        Ok(Rule {
+            id: rule.rule_id,
+            name: rule.name.clone(),
+            when: rule.condition.clone(),
+            action_type: rule.action_type.parse().map_err(internal)?,
+            action_config: self.open_config(rule)?,
+            enabled: rule.enabled,
+            cooldown_seconds: rule.cooldown_seconds,
+            created_at: rule.created_at,
+            updated_at: rule.updated_at,
+        })
+    }
+}
+
+/// Reads a condition against the account's signals, enabled or not: one that is off may come back.
+async fn check_condition(conn: &mut Conn, tenant: TenantId, when: &str) -> Result<Condition> {
+    let all = signals::of_tenant(conn, tenant).await?;
+    let condition = Condition::parse(when).and_then(|condition| {
+        condition.bind(|key| shape(&all, key))?;
+        Ok(condition)
+    });
+    condition.map_err(|error| Error::bad_request(format!("when: column {}: {}", error.column, error.message)))
+}
+
+/// Refuses an endpoint that would not get what the rule has to tell.
+async fn check_endpoint(conn: &mut Conn, tenant: TenantId, config: &ActionConfig) -> Result<()> {
+    let Some(endpoint) = config.endpoint_id else { return Ok(()) };
+    let refused = |reason| Err(Error::bad_request(format!("action_config.endpoint_id: {reason}")));
+    match endpoints::find(conn, tenant, endpoint).await? {
+        None => refused("there is no such webhook endpoint"),
+        // One that is disabled may come back.
+        Some(endpoint) if !endpoint.events.0.iter().any(|event| event == RULE_TRIGGERED) => {
+            refused("the webhook endpoint is not subscribed to rule.triggered")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn checked_name(name: &str) -> Result<String> {
+    let name = name.trim();
+    if (1..=MAX_NAME).contains(&name.chars().count()) && !name.contains(char::is_control) {
+        Ok(name.to_owned())
+    } else {
+        let rule = format!("it must have 1 to {MAX_NAME} characters, none of them a control character");
+        Err(Error::bad_request(format!("name: {rule}")))
+    }
+}
+
+fn checked_length(when: &str) -> Result<&str> {
+    if when.chars().count() > MAX_WHEN {
+        return Err(Error::bad_request(format!("when: it must have at most {MAX_WHEN} characters")));
+    }
+    Ok(when)
+}
+
+fn checked_cooldown(seconds: i64) -> Result<i64> {
+    if (0..=MAX_COOLDOWN_SECONDS).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(Error::bad_request(format!("cooldown_seconds: it must be 0 to {MAX_COOLDOWN_SECONDS}")))
+    }
+}
+
+/// The settings of an action: the fields of its type, and no other.
+fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<ActionConfig> {
+    let refused = |field: &str, reason: &str| Error::bad_request(format!("action_config.{field}: {reason}"));
+    let text = |field: &str| match config.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(refused(field, "it must be a text")),
+    };
+    let required = |field: &str| {
+        let wanted = format!("it is required for the action {}", action.as_str());
+        text(field)?.ok_or_else(|| refused(field, &wanted))
+    };
+    let mut checked = ActionConfig::default();
+    match action {
+        ActionType::Email => {
+            let to: EmailAddress =
+                required("to")?.parse().map_err(|_| refused("to", "it is not an email address"))?;
+            checked.to = Some(to.as_str().to_owned());
+            checked.subject = text("subject")?.map(str::to_owned);
+            let fits = |subject: &String| {
+                !subject.trim().is_empty()
+                    && subject.chars().count() <= MAX_SUBJECT
+                    && !subject.contains(char::is_control)
+            };
+            if checked.subject.as_ref().is_some_and(|subject| !fits(subject)) {
+                let rule = format!("it must be one line of 1 to {MAX_SUBJECT} characters");
+                return Err(refused("subject", &rule));
+            }
+        }
+        ActionType::Slack => checked.webhook_url = Some(required("webhook_url")?.to_owned()),
+        ActionType::Webhook => {
+            let id = required("endpoint_id")?.parse();
+            checked.endpoint_id = Some(id.map_err(|_| refused("endpoint_id", "it is not a UUID"))?);
+        }
+    }
+    Ok(checked)
+}
+
+/// A text that may stand in a subject.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, " ")
+}
+
+fn no_such_rule() -> Error {
+    Error::new(Kind::NotFound, "there is no such rule")
+}

@@ -1,0 +1,344 @@
+//! Bulk runs: walks over all objects of an account, for a new analysis of everything, for a backfill, and for putting
+//! objects in their place after a change of signals. A run is one row; the feeder turns it into work as work drains.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::TenantId;
+use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
+use store::analysis::bulk_runs;
+use store::analysis::bulk_runs::{BulkRun, Kind as RunKind, NewRun};
+use store::analysis::jobs;
+use store::analysis::jobs::BulkAsk;
+use store::analysis::signals::Signal;
+use store::Conn;
+use store::analysis::{concluder, signals};
+use store::billing::balance;
+use store::objects::overview;
+use store::accounts::tenants;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+use uuid::Uuid;
+
+use crate::{Error, Kind, Result, Service};
+
+/// Objects that a run takes at a time: enough that feeding costs little beside the analyses, few enough that its
+/// transaction is over within milliseconds.
+const STEP: i64 = 256;
+/// A tenant's bulk jobs at which more are fed: workers do not wait for the next step, and never more than this and one
+/// step are queued, however many objects there are.
+const REFILL_AT: i64 = 128;
+/// The wait between two rounds. One round serves all jobs that ended meanwhile, and other writers go first.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How often runs are looked at when nothing rings: those that other nodes start are found then at the latest.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Turns bulk runs into work.
+pub(crate) struct Feeder {
+    service: Arc<Service>,
+}
+
+impl Feeder {
+    pub(crate) fn new(service: Arc<Service>) -> Self {
+        Self { service }
+    }
+
+    /// Feeds until it is told to stop. Whatever it has not done is still in the rows, for the next process.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let moved = self.round().await.unwrap_or_else(|error| {
+                error!(cause = error.cause(), "cannot read the bulk runs: {error}");
+                false
+            });
+            if !moved {
+                let next = self.service.clock.now() + POLL;
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = self.service.feeder_bell.rung() => {}
+                    () = self.service.clock.sleep_until(next) => {}
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Moves every run on by one step, where it can be; says whether any was.
+    async fn round(&self) -> Result<bool> {
+        let runs = self.service.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
+        let mut moved = false;
+        let mut fed = None;
+        for run in &runs {
+            let step = if run.kind() == RunKind::Rerank {
+                self.service.rerank(run).await
+            } else if fed == Some(run.tenant_id) {
+                // Runs of a tenant feed one after the other: what the first has asked, the next need not pay again.
+                continue;
+            } else {
+                fed = Some(run.tenant_id);
+                self.service.feed(run, &wanted(&runs, run)).await
+            };
+            match step {
+                Ok(stepped) => moved |= stepped,
+                Err(error) => {
+                    error!(cause = error.cause(), run = %run.bulk_run_id, "a bulk run cannot move on: {error}");
+                }
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// The signals that the tenant's backfills ask for: one analysis of an object serves them all.
+fn wanted(runs: &[BulkRun], run: &BulkRun) -> Vec<Uuid> {
+    let of_tenant = runs.iter().filter(|other| other.tenant_id == run.tenant_id);
+    of_tenant.filter(|other| other.kind() == RunKind::Backfill).filter_map(|other| other.signal_id).collect()
+}
+
+/// What a run can do next.
+enum Next {
+    /// Ask about these objects and stand at the last one looked at.
+    Ask(Vec<BulkAsk>, String),
+    /// Wait for the work that is queued.
+    Wait,
+    /// Nothing is left.
+    End,
+}
+
+impl Service {
+    /// Schedules an analysis of every object at bulk priority. While one such run is under way no second is started:
+    /// the answer is that of the first.
+    pub async fn analyze_all(&self, tenant: TenantId) -> Result<AnalyzeAllScheduled> {
+        let scheduled = self
+            .store
+            .write("analyze_all", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                if let Some(run) = bulk_runs::running_of(conn, tenant, RunKind::Analyze).await? {
+                    return Ok(run.total);
+                }
+                let total = overview::objects(conn, tenant).await?;
+                if total > 0 {
+                    self.start_run(conn, tenant, RunKind::Analyze, None, total).await?;
+                }
+                Ok::<_, Error>(total)
+            })
+            .await?;
+        self.feeder_bell.ring();
+        Ok(AnalyzeAllScheduled { scheduled, analysis_status: "scheduled".to_owned() })
+    }
+
+    /// What a backfill of a signal would take, and how far the latest one is.
+    pub async fn backfill(&self, tenant: TenantId, key: &str) -> Result<BackfillStatus> {
+        self.store
+            .read("backfill", async |conn: &mut Conn| {
+                let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
+                let objects = overview::unanswered(conn, tenant, signal.signal_id).await?;
+                let (spent_micros, analyses) = balance::spent(conn, tenant).await?;
+                let latest = bulk_runs::latest_backfill(conn, tenant, key, signal.signal_id).await?;
+                Ok(BackfillStatus {
+                    estimate: BackfillEstimate {
+                        objects,
+                        estimated_cost_micros: estimated_cost(objects, spent_micros, analyses),
+                    },
+                    backfill: latest.map(|run| progress(key, &run, objects)),
+                })
+            })
+            .await
+    }
+
+    /// Starts a backfill of a signal, or finds the one that is under way.
+    pub async fn start_backfill(&self, tenant: TenantId, key: &str) -> Result<SignalBackfill> {
+        let started = self
+            .store
+            .write("start_backfill", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
+                if !signal.enabled {
+                    return Err(Error::new(Kind::Conflict, "the signal is disabled"));
+                }
+                self.backfill_signal(conn, tenant, &signal).await
+            })
+            .await?;
+        self.feeder_bell.ring();
+        Ok(started)
+    }
+
+    /// Starts a backfill, or finds the one that is under way, in the caller's transaction, which has locked the tenant.
+    pub(crate) async fn backfill_signal(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        signal: &Signal,
+    ) -> Result<SignalBackfill> {
+        let unanswered = overview::unanswered(conn, tenant, signal.signal_id).await?;
+        let latest = bulk_runs::latest_backfill(conn, tenant, &signal.key, signal.signal_id).await?;
+        let run = match latest.filter(BulkRun::is_running) {
+            Some(run) => run,
+            None => self.start_run(conn, tenant, RunKind::Backfill, Some(signal), unanswered).await?,
+        };
+        Ok(progress(&signal.key, &run, unanswered))
+    }
+
+    /// Has every object put in its place again, in the caller's transaction, because the signals have changed.
+    pub(crate) async fn rerank_all(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
+        if !bulk_runs::begin_anew(conn, tenant, RunKind::Rerank).await? {
+            let total = overview::objects(conn, tenant).await?;
+            self.start_run(conn, tenant, RunKind::Rerank, None, total).await?;
+        }
+        Ok(())
+    }
+
+    async fn start_run(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        kind: RunKind,
+        signal: Option<&Signal>,
+        total: i64,
+    ) -> Result<BulkRun> {
+        let now = self.clock.now();
+        let signal = signal.map(|signal| (signal.key.as_str(), signal.signal_id));
+        let new = NewRun { id: self.random.id(now), kind, signal, total, now };
+        Ok(bulk_runs::start(conn, tenant, &new).await?)
+    }
+
+    /// Queues the next objects of a run once few are queued, or ends it; says whether anything was done.
+    async fn feed(&self, run: &BulkRun, wanted: &[Uuid]) -> Result<bool> {
+        // Read outside of the transaction, so that it stays short; the cursor tells if another node came first.
+        let next = self.store.read("next_of_bulk_run", async |conn| next(conn, run, wanted).await).await?;
+        let moved = match next {
+            Next::Wait => return Ok(false),
+            Next::End => self.end(run).await?,
+            Next::Ask(asks, cursor) => {
+                self.store
+                    .write("feed_bulk_run", async |conn: &mut Conn| {
+                        let moved = bulk_runs::advance(conn, run, &cursor).await?;
+                        if moved {
+                            let now = self.clock.now();
+                            jobs::schedule_bulk(conn, run.tenant_id, run.bulk_run_id, &asks, now).await?;
+                        }
+                        Ok::<_, Error>(moved)
+                    })
+                    .await?
+            }
+        };
+        self.bell.ring();
+        Ok(moved)
+    }
+
+    async fn end(&self, run: &BulkRun) -> Result<bool> {
+        self.store
+            .write("end_bulk_run", async |conn: &mut Conn| {
+                let completed = match run.signal_id {
+                    Some(signal) => {
+                        Some(completed(run, overview::unanswered(conn, run.tenant_id, signal).await?))
+                    }
+                    None => None,
+                };
+                Ok(bulk_runs::finish(conn, run, completed, self.clock.now()).await?)
+            })
+            .await
+    }
+
+    /// Puts the next objects of a run in their place, or ends it.
+    async fn rerank(&self, run: &BulkRun) -> Result<bool> {
+        let (tenant, after) = (run.tenant_id, run.object_cursor.as_str());
+        let ids = self
+            .store
+            .read("next_of_rerank", async |conn| bulk_runs::objects_after(conn, tenant, after, STEP).await)
+            .await?;
+        let Some(last) = ids.last() else { return self.end(run).await };
+        let shard = self.random.shard();
+        self.store
+            .write("rerank", async |conn: &mut Conn| {
+                let moved = bulk_runs::advance(conn, run, last).await?;
+                if moved {
+                    concluder::rerank(conn, tenant, after, last, shard).await?;
+                }
+                Ok(moved)
+            })
+            .await
+    }
+}
+
+/// Looks at where a run stands and at what is queued.
+async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
+    let tenant = run.tenant_id;
+    let queued = jobs::queued_bulk(conn, tenant, REFILL_AT).await?;
+    if queued == REFILL_AT {
+        return Ok(Next::Wait);
+    }
+    let enabled: HashSet<Uuid> = signals::of_tenant(conn, tenant)
+        .await?
+        .into_iter()
+        .filter(|signal| signal.enabled)
+        .map(|signal| signal.signal_id)
+        .collect();
+    // A signal that was disabled or deleted has nothing to ask any more.
+    let is_asked = run.signal_id.is_none_or(|signal| enabled.contains(&signal));
+    let ids = if is_asked {
+        bulk_runs::objects_after(conn, tenant, &run.object_cursor, STEP).await?
+    } else {
+        Vec::new()
+    };
+    let Some(last) = ids.last().cloned() else {
+        return Ok(if queued == 0 { Next::End } else { Next::Wait });
+    };
+    if run.kind() == RunKind::Analyze {
+        let asks = ids.into_iter().map(|object_id| BulkAsk { object_id, signals: None });
+        return Ok(Next::Ask(asks.collect(), last));
+    }
+    let answered = bulk_runs::answered_between(conn, tenant, &run.object_cursor, &last).await?;
+    let ask = |object_id: String| {
+        let open =
+            |signal: &Uuid| enabled.contains(signal) && !answered.contains(&(object_id.clone(), *signal));
+        let signals: Vec<Uuid> = wanted.iter().copied().filter(open).collect();
+        let is_open = run.signal_id.is_some_and(|signal| signals.contains(&signal));
+        is_open.then_some(BulkAsk { object_id, signals: Some(signals) })
+    };
+    Ok(Next::Ask(ids.into_iter().filter_map(ask).collect(), last))
+}
+
+fn progress(key: &str, run: &BulkRun, unanswered: i64) -> SignalBackfill {
+    let completed = run.completed.unwrap_or_else(|| completed(run, unanswered));
+    SignalBackfill {
+        signal_key: key.to_owned(),
+        status: if run.is_running() { BackfillState::Running } else { BackfillState::Done },
+        total: run.total,
+        completed,
+        pending: run.total - completed,
+        started_at: run.started_at,
+    }
+}
+
+/// How many of a backfill's objects have an answer, given how many objects have none now. Objects that came since it
+/// started may be among those, so this counts too few for a moment, and never too many.
+fn completed(run: &BulkRun, unanswered: i64) -> i64 {
+    run.total - unanswered.clamp(0, run.total)
+}
+
+/// Objects times the mean charge, rounded to a micro-dollar.
+fn estimated_cost(objects: i64, spent_micros: i64, analyses: i64) -> i64 {
+    if analyses <= 0 {
+        return 0;
+    }
+    let (total, count) = (i128::from(objects) * i128::from(spent_micros), i128::from(analyses));
+    i64::try_from((total + count / 2) / count).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn no_such_signal() -> Error {
+    Error::new(Kind::NotFound, "there is no such signal")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_the_mean_times_the_objects() {
+        assert_eq!(estimated_cost(10, 0, 0), 0, "nothing was paid yet");
+        assert_eq!(estimated_cost(10, 0, 5), 0, "nothing is billed");
+        assert_eq!(estimated_cost(3, 10, 4), 8, "7.5 micro-dollars");
+        assert_eq!(estimated_cost(i64::MAX, i64::MAX, 1), i64::MAX);
+    }
+}

@@ -1,0 +1,153 @@
+//! Signals: the questions of an account, as their owner writes them.
+
+use model::api::{Signal, SignalInput, SignalList};
+use model::condition::{Condition, MAX_KEY, is_key};
+use model::{Question, TenantId};
+use serde_json::value::RawValue;
+use store::Conn;
+use store::actions::rules;
+use store::analysis::signals;
+use store::accounts::tenants;
+
+use crate::analysis::bulk_runs::no_such_signal;
+use crate::{Error, Kind, Result, Service, internal};
+
+/// Signals of an account: each is asked, and paid for, in every analysis, and all of them must fit one question to the
+/// analyzer. As many as `/v1/systemone` takes.
+const MAX_SIGNALS: i64 = 100;
+
+impl Service {
+    /// Every configured signal, by key.
+    pub async fn signals(&self, tenant: TenantId) -> Result<SignalList> {
+        let signals = self.store.read("signals", async |conn| signals::of_tenant(conn, tenant).await).await?;
+        Ok(SignalList { signals: signals.iter().map(record).collect::<Result<_>>()? })
+    }
+
+    /// Makes a signal, or replaces its definition. Another type is another question: its old answers are out of sight.
+    pub async fn put_signal(&self, tenant: TenantId, key: &str, input: &SignalInput) -> Result<Signal> {
+        check_key(key)?;
+        let (instructions, criteria) =
+            (input.instructions.get(), input.criteria.as_deref().map(RawValue::get));
+        Question::parse(key, input.kind, instructions, criteria)
+            .map_err(|error| Error::bad_request(error.to_string()))?;
+        let criteria = criteria.filter(|text| *text != "null");
+        let put = self
+            .store
+            .write("put_signal", async |conn: &mut Conn| {
+                let now = self.clock.now();
+                let owner = tenants::lock(conn, tenant).await?;
+                let known = signals::find(conn, tenant, key).await?;
+                if known.is_none() && signals::count(conn, tenant).await? >= MAX_SIGNALS {
+                    let reason = format!("an account has at most {MAX_SIGNALS} signals");
+                    return Err(Error::new(Kind::Conflict, reason));
+                }
+                let same_question = known.as_ref().filter(|known| known.kind == input.kind.as_str());
+                let signal = signals::Signal {
+                    key: key.to_owned(),
+                    signal_id: same_question.map_or_else(|| self.random.id(now), |known| known.signal_id),
+                    kind: input.kind.as_str().to_owned(),
+                    instructions: instructions.to_owned(),
+                    criteria: criteria.map(str::to_owned),
+                    enabled: input
+                        .enabled
+                        .or_else(|| known.as_ref().map(|known| known.enabled))
+                        .unwrap_or(true),
+                    created_at: known.as_ref().map_or(now, |known| known.created_at),
+                    updated_at: now,
+                };
+                signals::put(conn, tenant, &signal).await?;
+                self.follow_change(conn, tenant, known.as_ref(), &signal).await?;
+                let is_new = known.is_none_or(|known| known.signal_id != signal.signal_id);
+                let is_automatic = owner.is_some_and(|owner| owner.auto_backfill_signals);
+                let backfill = if is_new && is_automatic && signal.enabled {
+                    Some(self.backfill_signal(conn, tenant, &signal).await?)
+                } else {
+                    None
+                };
+                Ok(Signal { backfill, ..record(&signal)? })
+            })
+            .await;
+        self.questions.forget();
+        self.cache.forget_all();
+        self.feeder_bell.ring();
+        put
+    }
+
+    /// Brings what is counted of a signal in line with its change, in the caller's transaction.
+    async fn follow_change(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        before: Option<&signals::Signal>,
+        after: &signals::Signal,
+    ) -> Result<()> {
+        let Some(before) = before else { return Ok(()) };
+        if before.signal_id != after.signal_id {
+            signals::forget_tallies(conn, tenant, before.signal_id).await?;
+            self.forget_standings(conn, tenant, &before.key).await?;
+            self.rerank_all(conn, tenant).await
+        } else if before.enabled != after.enabled {
+            // Objects are sorted and flagged by the answers of enabled signals alone.
+            self.rerank_all(conn, tenant).await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Has every rule that names a signal start afresh: with its answers gone, no condition over them holds any more, and
+    /// the next yes is a turn. The tenant is locked by the caller.
+    async fn forget_standings(&self, conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
+        let now = self.clock.now();
+        for rule in rules::of_tenant(conn, tenant).await? {
+            let names_it =
+                Condition::parse(&rule.condition).is_ok_and(|condition| condition.keys().contains(&key));
+            if names_it {
+                rules::retire(conn, tenant, rule.condition_id, now).await?;
+                let condition_id = self.random.id(now);
+                rules::update(conn, &rules::Rule { condition_id, ..rule }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a signal; its answers are out of sight at once, and swept in the background.
+    pub async fn delete_signal(&self, tenant: TenantId, key: &str) -> Result<()> {
+        self.store
+            .write("delete_signal", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
+                signals::delete(conn, tenant, key).await?;
+                signals::forget_tallies(conn, tenant, signal.signal_id).await?;
+                self.forget_standings(conn, tenant, key).await?;
+                self.rerank_all(conn, tenant).await
+            })
+            .await?;
+        self.questions.forget();
+        self.cache.forget_all();
+        self.feeder_bell.ring();
+        Ok(())
+    }
+}
+
+fn check_key(key: &str) -> Result<()> {
+    if is_key(key) {
+        return Ok(());
+    }
+    Err(Error::bad_request(format!(
+        "key: it must have 1 to {MAX_KEY} letters, digits and underscores, start with a letter, and not be and, or, not"
+    )))
+}
+
+fn record(signal: &signals::Signal) -> Result<Signal> {
+    let raw = |text: &String| RawValue::from_string(text.clone()).map_err(internal);
+    Ok(Signal {
+        key: signal.key.clone(),
+        kind: signal.kind.parse().map_err(internal)?,
+        instructions: raw(&signal.instructions)?,
+        criteria: signal.criteria.as_ref().map(raw).transpose()?,
+        enabled: signal.enabled,
+        created_at: signal.created_at,
+        updated_at: signal.updated_at,
+        backfill: None,
+    })
+}

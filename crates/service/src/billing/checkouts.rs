@@ -1,0 +1,250 @@
+//! Top-ups by card. A checkout is written down before the payment provider is asked, and what is paid is credited once,
+//! whether the provider tells us or we ask.
+
+use std::time::Duration;
+
+use model::TenantId;
+use model::api::{CheckoutCreate, CheckoutSession, CheckoutState, CheckoutStatus};
+use model::money::{CURRENCY, MICROS_PER_CENT, cents};
+use serde::Deserialize;
+use store::Conn;
+use store::billing::checkouts;
+use store::billing::checkouts::Checkout;
+use store::billing::balance::Credit;
+use tracing::{error, info, warn};
+
+use crate::outbox::notifications::Event;
+use crate::billing::stripe::{NewSession, Session, Stripe};
+use crate::{Error, Kind, Result, Service, internal};
+
+/// How often the provider is asked about one checkout, however often we are.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// The events that may mean that a session was paid.
+const PAYING_EVENTS: [&str; 2] = ["checkout.session.completed", "checkout.session.async_payment_succeeded"];
+
+/// What became of a session that may have been paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    Credited,
+    /// It was credited before.
+    Already,
+    /// There is no money yet.
+    Unpaid,
+    /// It is not one of ours.
+    Unknown,
+    /// It is not about what we asked for: a person must look.
+    Disagrees,
+}
+
+#[derive(Deserialize)]
+struct EventKind {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct PaymentEvent {
+    data: EventData,
+}
+
+#[derive(Deserialize)]
+struct EventData {
+    object: Session,
+}
+
+impl Service {
+    /// Opens a checkout: where the customer goes to pay.
+    pub async fn open_checkout(&self, tenant: TenantId, request: &CheckoutCreate) -> Result<CheckoutSession> {
+        let stripe = self.demand_payments()?;
+        let amounts = i64::from(self.options.topup_min_cents)..=i64::from(self.options.topup_max_cents);
+        if !amounts.contains(&request.amount_cents) {
+            return Err(Error::bad_request(format!(
+                "amount_cents: it must be from {} to {}",
+                amounts.start(),
+                amounts.end()
+            )));
+        }
+        let now = self.clock.now();
+        let new = NewSession {
+            checkout_id: self.random.id(now),
+            tenant_id: tenant.0,
+            amount_cents: request.amount_cents,
+            currency: CURRENCY,
+        };
+        self.store
+            .write("open_checkout", async |conn: &mut Conn| {
+                checkouts::insert(conn, tenant, new.checkout_id, new.amount_cents, new.currency, now).await
+            })
+            .await?;
+        let session = stripe.open_session(&new).await?;
+        // A crash here loses nothing: the session carries our id, and is known by it once it is paid.
+        self.store
+            .write("keep_session", async |conn: &mut Conn| {
+                checkouts::set_session(conn, new.checkout_id, &session.id).await
+            })
+            .await?;
+        let without_address = || {
+            let cause = "Stripe's session has no address";
+            Error::new(Kind::PaymentProviderError, "the payment provider failed; try again later")
+                .because(cause)
+        };
+        Ok(CheckoutSession { id: session.id, url: session.url.ok_or_else(without_address)? })
+    }
+
+    /// How far a checkout is. While it is pending the provider is asked, so that an event that was lost loses no money.
+    pub async fn checkout(&self, tenant: TenantId, session_id: &str) -> Result<CheckoutStatus> {
+        let mut checkout = self.find_checkout(tenant, session_id).await?;
+        if checkout.status == "pending" && self.reconcile(&checkout, session_id).await? {
+            checkout = self.find_checkout(tenant, session_id).await?;
+        }
+        let credited = checkout.status == "credited";
+        Ok(CheckoutStatus {
+            id: session_id.to_owned(),
+            status: if credited { CheckoutState::Credited } else { CheckoutState::Pending },
+            amount_cents: Some(checkout.amount_cents),
+            balance_after_cents: checkout.balance_after_micros.filter(|_| credited).map(cents),
+        })
+    }
+
+    async fn find_checkout(&self, tenant: TenantId, session_id: &str) -> Result<Checkout> {
+        let found = self
+            .store
+            .read("checkout", async |conn| checkouts::find_by_session(conn, session_id).await)
+            .await?;
+        found
+            .filter(|checkout| checkout.tenant_id == tenant)
+            .ok_or_else(|| Error::new(Kind::NotFound, "there is no such checkout"))
+    }
+
+    /// Asks the provider about a pending checkout, unless that was done a moment ago; says whether it was credited.
+    async fn reconcile(&self, checkout: &Checkout, session_id: &str) -> Result<bool> {
+        let Some(stripe) = &self.payments else { return Ok(false) };
+        let now = self.clock.now();
+        let begun = self
+            .store
+            .write("ask_about_checkout", async |conn: &mut Conn| {
+                checkouts::begin_asking(conn, checkout.checkout_id, now, now - ASK_EVERY).await
+            })
+            .await?;
+        if !begun {
+            return Ok(false);
+        }
+        match stripe.session(session_id).await {
+            Ok(session) if session.id == session_id => {
+                let settled = self.settle_session(&session).await?;
+                // Whoever credited it first: what the caller reads next says so.
+                Ok(matches!(settled, Settled::Credited | Settled::Already))
+            }
+            Ok(session) => {
+                error!(asked = session_id, answered = session.id, "Stripe answers with another session");
+                Ok(false)
+            }
+            Err(error) => {
+                warn!(cause = error.cause(), "a pending checkout cannot be asked about: {error}");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes an event that the payment provider sent. What is not about a payment to us is taken and left at that.
+    pub async fn take_payment_event(&self, signature: Option<&str>, body: &[u8]) -> Result<()> {
+        let stripe = self.demand_payments()?;
+        let header =
+            signature.ok_or_else(|| Error::bad_request("there must be one Stripe-Signature header"))?;
+        stripe.verify(header, body, self.clock.now()).map_err(|reason| {
+            warn!(%reason, "an event with a bad signature was refused");
+            Error::bad_request(reason.to_string())
+        })?;
+        let malformed = |_| Error::bad_request("the body is not an event that this service knows");
+        let EventKind { kind } = serde_json::from_slice(body).map_err(malformed)?;
+        if !PAYING_EVENTS.contains(&kind.as_str()) {
+            return Ok(());
+        }
+        let event: PaymentEvent = serde_json::from_slice(body).map_err(malformed)?;
+        if !event.data.object.has_good_id() {
+            return Err(Error::bad_request("the session has no usable id"));
+        }
+        self.settle_session(&event.data.object).await?;
+        Ok(())
+    }
+
+    /// Credits the checkout of a session if it is paid and was not credited yet.
+    async fn settle_session(&self, session: &Session) -> Result<Settled> {
+        let settled = self
+            .store
+            .write("settle_checkout", async |conn: &mut Conn| self.settle_in(conn, session).await)
+            .await?;
+        let outcome = match settled {
+            Settled::Credited => {
+                info!(session = session.id, "a top-up was credited");
+                self.money_moved();
+                "credited"
+            }
+            Settled::Already => "already",
+            Settled::Unpaid => "unpaid",
+            Settled::Unknown => {
+                info!(session = session.id, "a session that is not ours was paid");
+                "unknown"
+            }
+            Settled::Disagrees => {
+                error!(
+                    session = session.id,
+                    amount = session.amount_total,
+                    currency = session.currency,
+                    "a session was paid that is not what was asked for: nothing is credited"
+                );
+                "disagrees"
+            }
+        };
+        metrics::counter!("auspex_payments_total", "outcome" => outcome).increment(1);
+        Ok(settled)
+    }
+
+    async fn settle_in(&self, conn: &mut Conn, session: &Session) -> Result<Settled> {
+        let mut found = checkouts::find_by_session(conn, &session.id).await?;
+        if let (None, Some(checkout_id)) = (&found, session.checkout_id()) {
+            found = checkouts::find(conn, checkout_id).await?;
+        }
+        let Some(checkout) = found else { return Ok(Settled::Unknown) };
+        let of_another = checkout.provider_session_id.as_ref().is_some_and(|known| *known != session.id);
+        if checkout.status == "credited" && !of_another {
+            return Ok(Settled::Already);
+        }
+        if !session.is_paid() {
+            return Ok(Settled::Unpaid);
+        }
+        let currency_fits = session.currency.as_deref().is_some_and(|currency| {
+            // Stripe writes them in small letters.
+            currency.eq_ignore_ascii_case(&checkout.currency)
+        });
+        if of_another || !currency_fits || session.amount_total != Some(checkout.amount_cents) {
+            return Ok(Settled::Disagrees);
+        }
+        let now = self.clock.now();
+        if !checkouts::take(conn, checkout.checkout_id, &session.id, now).await? {
+            return Ok(Settled::Already);
+        }
+        let micros = checkout.amount_cents.checked_mul(MICROS_PER_CENT);
+        let credit = Credit {
+            entry_id: self.random.id(now),
+            micros: micros.ok_or_else(|| internal("a top-up larger than any balance"))?,
+            reason: "topup",
+            payment_ref: Some(&session.id),
+            note: None,
+        };
+        let posted = self.credit(conn, checkout.tenant_id, &credit).await?;
+        checkouts::set_line(conn, checkout.checkout_id, posted.seq).await?;
+        let balance_cents = cents(posted.balance_micros);
+        self.mail_tenant(conn, checkout.tenant_id, Event::TopupCredited, |to| {
+            self.letters.topup_credited(to, checkout.amount_cents, balance_cents, now)
+        })
+        .await?;
+        Ok(Settled::Credited)
+    }
+
+    fn demand_payments(&self) -> Result<&Stripe> {
+        self.payments
+            .as_ref()
+            .ok_or_else(|| Error::new(Kind::PaymentsNotConfigured, "card payments are not configured"))
+    }
+}

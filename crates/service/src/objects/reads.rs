@@ -1,0 +1,425 @@
+//! Objects as their owner reads them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use indexmap::IndexMap;
+use model::api::{
+    AnalyzeScheduled, CategoryCount, Event, EventList, ObjectAnalysis, ObjectList, ObjectState,
+    ObjectSummary, Overview, RiskyObject, SignalResult, SignalSummary,
+};
+use model::condition::{BoundCondition, Query, SignalShape};
+use model::{Judgement, Question, SignalType, TenantId, event};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::objects::conditions::Search;
+use store::objects::reads;
+use store::objects::reads::{KeptAnswer, Object, Place, Sort};
+use store::objects::overview;
+use store::objects::overview::SignalTally;
+use store::objects::recorder::minute_of;
+use store::objects::search::TextSearch;
+use store::analysis::signals::Signal;
+use store::Conn;
+use store::analysis::{history, jobs, signals};
+
+use crate::{Error, Kind, Result, Service, internal};
+use crate::runtime::traces;
+
+/// Events of a list.
+const MAX_LISTED_EVENTS: i64 = 200;
+/// Objects of a page.
+const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+/// The longest query, in bytes.
+const MAX_QUERY: usize = 1_000;
+/// The instants that a cursor may name, in microseconds: up to the year 9999, which either database can compare.
+const CURSOR_TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
+/// How many objects the overview names.
+const TOP_RISK: i64 = 10;
+const DAY: Duration = Duration::from_hours(24);
+
+/// A list that was asked for.
+#[derive(Clone, Debug)]
+pub struct ObjectQuery {
+    /// A part of an id or a name, or comparisons of signals.
+    pub q: Option<String>,
+    /// The order.
+    pub sort: Sort,
+    /// The page size.
+    pub limit: i64,
+    /// Rows to skip.
+    pub offset: i64,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+}
+
+/// What a cursor says: where the page ended, and which list it belongs to.
+#[derive(Serialize, Deserialize)]
+struct Cursor {
+    q: Option<String>,
+    sort: u8,
+    value: f64,
+    seen: i64,
+    id: String,
+}
+
+impl Service {
+    /// An object with its answers, and whether it was remembered from a moment ago.
+    pub async fn object(&self, tenant: TenantId, object_id: &str) -> Result<(Arc<ObjectAnalysis>, bool)> {
+        self.cache.read(tenant, object_id, async || self.load_object(tenant, object_id).await).await
+    }
+
+    async fn load_object(&self, tenant: TenantId, object_id: &str) -> Result<ObjectAnalysis> {
+        self.store
+            .read("object", async |conn: &mut Conn| {
+                let object = reads::find(conn, tenant, object_id).await?.ok_or_else(no_such_object)?;
+                let enabled = enabled_signals(conn, tenant).await?;
+                let answers = reads::answers_of(conn, tenant, &[object_id]).await?;
+                let (analysis, pending) =
+                    results(&enabled, answers.get(object_id).map_or(&[], Vec::as_slice))?;
+                Ok(ObjectAnalysis {
+                    object_id: object.object_id,
+                    event_count: object.event_count,
+                    analysis,
+                    pending,
+                })
+            })
+            .await
+    }
+
+    /// A page of objects.
+    pub async fn objects(&self, tenant: TenantId, query: &ObjectQuery) -> Result<ObjectList> {
+        if !PAGE_LIMITS.contains(&query.limit) {
+            return Err(Error::bad_request("limit: it must be from 1 to 200"));
+        }
+        if query.offset < 0 {
+            return Err(Error::bad_request("offset: it must not be negative"));
+        }
+        let place = query.cursor.as_deref().map(|cursor| read_cursor(cursor, query)).transpose()?;
+        let q = query.q.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        if q.is_some_and(|text| text.len() > MAX_QUERY) {
+            return Err(Error::bad_request(format!("q: it must have at most {MAX_QUERY} bytes")));
+        }
+        self.store
+            .read("objects", async |conn: &mut Conn| {
+                let enabled = enabled_signals(conn, tenant).await?;
+                // One more than asked for tells whether there is a next page.
+                let more = query.limit + 1;
+                let asked = q.map(|text| Query::parse(text, |key| shape(&enabled, key)));
+                let (found, next) = match (&asked, &place) {
+                    (Some(Query::Signals(condition)), _) => {
+                        (matching(conn, tenant, condition, &enabled, query).await?, None)
+                    }
+                    (Some(Query::Text(text)), place) => {
+                        let (sort, limit, offset) = (query.sort, query.limit, query.offset);
+                        let search = TextSearch { tenant, text, sort, limit, offset, after: place.as_ref() };
+                        let page = search.run(conn).await?;
+                        (page.objects, page.next)
+                    }
+                    (None, Some(place)) => {
+                        cut(reads::page_after(conn, tenant, query.sort, place, more).await?, query)
+                    }
+                    (None, None) => {
+                        cut(reads::page(conn, tenant, query.sort, more, query.offset).await?, query)
+                    }
+                };
+                let next_cursor = next.map(|place| write_cursor(place, query));
+                let objects = summaries(conn, tenant, &enabled, found).await?;
+                let offset = if place.is_some() { 0 } else { query.offset };
+                Ok(ObjectList { objects, limit: query.limit, offset, next_cursor })
+            })
+            .await
+    }
+
+    /// The newest events of an object; none of one that does not exist.
+    pub async fn events(&self, tenant: TenantId, object_id: &str) -> Result<EventList> {
+        event::check_object_id(object_id).map_err(Error::bad_request)?;
+        let events = self
+            .store
+            .read("events", async |conn| reads::events(conn, tenant, object_id, MAX_LISTED_EVENTS).await)
+            .await?;
+        let record = |event: reads::ListedEvent| {
+            Ok(Event {
+                kind: event.kind(),
+                metadata: event.metadata.map(RawValue::from_string).transpose().map_err(internal)?,
+                name: event.name,
+                content: event.content,
+                occurred_at: event.occurred_at,
+            })
+        };
+        Ok(EventList { events: events.into_iter().map(record).collect::<Result<_>>()? })
+    }
+
+    /// What is known of an object beside its answers; empty for one that does not exist.
+    pub async fn object_state(&self, tenant: TenantId, object_id: &str) -> Result<ObjectState> {
+        event::check_object_id(object_id).map_err(Error::bad_request)?;
+        self.store
+            .read("object_state", async |conn: &mut Conn| {
+                let object = reads::find(conn, tenant, object_id).await?;
+                let summary = history::summary(conn, tenant, object_id).await?;
+                Ok(ObjectState {
+                    object_id: object_id.to_owned(),
+                    compacted_events: summary.as_ref().map_or(0, |summary| summary.state.total_events),
+                    compacted_through: summary.as_ref().map(|summary| summary.through_time),
+                    compacted_state: summary.map(|summary| summary.state),
+                    last_analyzed_at: object.and_then(|object| object.last_analyzed_at),
+                })
+            })
+            .await
+    }
+
+    /// Schedules an analysis of one object, at live priority.
+    pub async fn analyze_object(&self, tenant: TenantId, object_id: &str) -> Result<AnalyzeScheduled> {
+        event::check_object_id(object_id).map_err(|_| no_such_object())?;
+        self.store
+            .write("analyze_object", async |conn: &mut Conn| {
+                let object =
+                    reads::find(conn, tenant, object_id).await?.filter(|object| object.event_count > 0);
+                object.ok_or_else(no_such_object)?;
+                let traceparent = traces::current();
+                jobs::schedule_now(conn, tenant, object_id, self.clock.now(), traceparent.as_deref()).await?;
+                Ok::<_, Error>(())
+            })
+            .await?;
+        self.bell.ring();
+        Ok(AnalyzeScheduled { object_id: object_id.to_owned(), analysis_status: "scheduled".to_owned() })
+    }
+
+    /// Removes an object and everything about it; the ledger keeps its lines.
+    pub async fn delete_object(&self, tenant: TenantId, object_id: &str) -> Result<()> {
+        let shard = self.random.shard();
+        let deleted = self
+            .store
+            .write("delete_object", async |conn: &mut Conn| {
+                reads::delete(conn, tenant, object_id, shard).await
+            })
+            .await?;
+        self.cache.forget(tenant, object_id);
+        if deleted { Ok(()) } else { Err(no_such_object()) }
+    }
+
+    /// The account at a glance.
+    pub async fn overview(&self, tenant: TenantId) -> Result<Overview> {
+        let yesterday = minute_of(self.clock.now() - DAY);
+        self.store
+            .read("overview", async |conn: &mut Conn| {
+                let all = signals::of_tenant(conn, tenant).await?;
+                let categories = overview::categories(conn, tenant).await?;
+                let tallies = overview::signal_tallies(conn, tenant).await?;
+                let risky = reads::page(conn, tenant, Sort::Flagged, TOP_RISK, 0).await?;
+                let total: i64 = categories.iter().map(|category| category.objects).sum();
+                let analyzed: i64 = categories.iter().map(|category| category.analyzed).sum();
+                let enabled = all.iter().filter(|signal| signal.enabled);
+                Ok(Overview {
+                    objects: total,
+                    signals: i64::try_from(all.len()).unwrap_or(i64::MAX),
+                    analyzed_pct: share(analyzed, total),
+                    events_today: overview::events_since(conn, tenant, yesterday).await?,
+                    flagged: categories.iter().map(|category| category.flagged).sum(),
+                    signal_summary: enabled
+                        .map(|signal| summarize(signal, &tallies))
+                        .collect::<Result<_>>()?,
+                    categories: categories
+                        .into_iter()
+                        .map(|category| CategoryCount { name: category.object_type, count: category.objects })
+                        .collect(),
+                    top_risk: risky
+                        .into_iter()
+                        .filter(|object| object.risk >= 0.0)
+                        .map(|object| RiskyObject {
+                            object_id: object.object_id,
+                            display_name: object.display_name,
+                            risk: object.risk,
+                        })
+                        .collect(),
+                })
+            })
+            .await
+    }
+}
+
+/// A page of the objects whose answers meet a condition.
+async fn matching(
+    conn: &mut Conn,
+    tenant: TenantId,
+    condition: &BoundCondition,
+    enabled: &[Signal],
+    query: &ObjectQuery,
+) -> Result<Vec<Object>> {
+    let comparisons: Vec<_> = condition
+        .comparisons()
+        .iter()
+        .filter_map(|bound| {
+            let signal = enabled.iter().find(|signal| signal.key == bound.key)?;
+            Some((signal.signal_id, &bound.accepts))
+        })
+        .collect();
+    let search = Search {
+        tenant,
+        comparisons: &comparisons,
+        sort: query.sort,
+        limit: query.limit,
+        offset: query.offset,
+    };
+    Ok(search.run(conn).await?)
+}
+
+/// A page of a list that was read one object further, and where it goes on.
+fn cut(mut found: Vec<Object>, query: &ObjectQuery) -> (Vec<Object>, Option<Place>) {
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let has_next = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| has_next).map(|last| Place::of(last, query.sort));
+    (found, next)
+}
+
+async fn summaries(
+    conn: &mut Conn,
+    tenant: TenantId,
+    enabled: &[Signal],
+    found: Vec<Object>,
+) -> Result<Vec<ObjectSummary>> {
+    let ids: Vec<&str> = found.iter().map(|object| object.object_id.as_str()).collect();
+    let answers = reads::answers_of(conn, tenant, &ids).await?;
+    let summary = |object: &Object| {
+        let (analysis, pending) =
+            results(enabled, answers.get(&object.object_id).map_or(&[], Vec::as_slice))?;
+        Ok(ObjectSummary {
+            object_id: object.object_id.clone(),
+            object_type: object.object_type.clone(),
+            display_name: object.display_name.clone(),
+            event_count: object.event_count,
+            last_seen: object.last_seen,
+            analysis,
+            pending,
+        })
+    };
+    found.iter().map(summary).collect()
+}
+
+/// What a comparison of an enabled signal may say.
+pub(crate) fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
+    let signal = enabled.iter().find(|signal| signal.key == key)?;
+    let kind = signal.kind.parse().ok()?;
+    let question = Question::parse(key, kind, &signal.instructions, signal.criteria.as_deref()).ok()?;
+    Some(SignalShape::from(&question))
+}
+
+pub(crate) async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
+    let all = signals::of_tenant(conn, tenant).await?;
+    Ok(all.into_iter().filter(|signal| signal.enabled).collect())
+}
+
+/// The answers of enabled signals, and the keys of those that have none.
+fn results(enabled: &[Signal], answers: &[KeptAnswer]) -> Result<(Vec<SignalResult>, Vec<String>)> {
+    let (mut analysis, mut pending) = (Vec::new(), Vec::new());
+    for signal in enabled {
+        match answers.iter().find(|answer| answer.signal_id == signal.signal_id) {
+            Some(answer) => analysis.push(result(signal, answer)?),
+            None => pending.push(signal.key.clone()),
+        }
+    }
+    Ok((analysis, pending))
+}
+
+pub(crate) fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResult> {
+    let kind: SignalType = signal.kind.parse().map_err(internal)?;
+    let probabilities =
+        answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
+    let judgement = Judgement {
+        kind,
+        noul: answer.value.filter(|_| kind == SignalType::Noul),
+        choice: answer.choice.clone(),
+        score: answer.value.filter(|_| kind == SignalType::Score),
+        probabilities,
+        confidence: answer.confidence,
+    };
+    Ok(SignalResult {
+        key: signal.key.clone(),
+        judgement,
+        model: Some(answer.model.clone()),
+        computed_at: answer.computed_at,
+    })
+}
+
+fn summarize(signal: &Signal, tallies: &[SignalTally]) -> Result<SignalSummary> {
+    let kind: SignalType = signal.kind.parse().map_err(internal)?;
+    let ours: BTreeMap<&str, &SignalTally> = tallies
+        .iter()
+        .filter(|tally| tally.signal_id == signal.signal_id)
+        .map(|tally| (tally.choice.as_str(), tally))
+        .collect();
+    let total: i64 = ours.values().map(|tally| tally.answers).sum();
+    let mut summary = SignalSummary {
+        key: signal.key.clone(),
+        kind,
+        total,
+        avg: None,
+        high: None,
+        high_pct: None,
+        choices: None,
+    };
+    if kind == SignalType::Choice {
+        let shares = ours.iter().filter(|(_, tally)| tally.answers > 0);
+        summary.choices = Some(
+            shares
+                .map(|(choice, tally)| ((*choice).to_owned(), share(tally.answers, total)))
+                .collect::<IndexMap<_, _>>(),
+        );
+        return Ok(summary);
+    }
+    if let Some(tally) = ours.get("").filter(|_| total > 0) {
+        summary.avg = Some(share(tally.value_micros, total * 1_000_000));
+    }
+    if kind == SignalType::Noul {
+        let high = ours.get("").map_or(0, |tally| tally.high);
+        summary.high = Some(high);
+        summary.high_pct = Some(share(high, total));
+    }
+    Ok(summary)
+}
+
+/// A part of a whole, to six decimals; nothing of nothing.
+fn share(part: i64, whole: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    (share * 1e6).round() / 1e6
+}
+
+fn write_cursor(place: Place, query: &ObjectQuery) -> String {
+    let cursor = Cursor {
+        q: query.q.clone(),
+        sort: query.sort as u8,
+        value: place.value,
+        seen: place.last_seen.micros(),
+        id: place.object_id,
+    };
+    // Texts and finite numbers: there is nothing that JSON cannot write.
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
+}
+
+fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Place> {
+    let refused = || Error::bad_request("cursor: it is not one of this list");
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
+    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
+    if cursor.q != query.q
+        || cursor.sort != query.sort as u8
+        || !cursor.value.is_finite()
+        || !CURSOR_TIMES.contains(&cursor.seen)
+        || cursor.id.contains('\0')
+    {
+        return Err(refused());
+    }
+    Ok(Place {
+        value: cursor.value,
+        last_seen: model::Timestamp::from_micros(cursor.seen),
+        object_id: cursor.id,
+    })
+}
+
+fn no_such_object() -> Error {
+    Error::new(Kind::NotFound, "there is no such object")
+}

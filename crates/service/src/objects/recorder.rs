@@ -1,0 +1,70 @@
+//! Requests on their way into the database: one writer records them in groups, one commit for all that wait.
+
+use std::sync::Arc;
+
+use store::objects::recorder;
+use store::objects::recorder::{Enforcement, Entry, Recorded};
+use store::{Conn, Store};
+
+use crate::runtime::group_writer::{Group, GroupWriter};
+use crate::objects::cache::ObjectCache;
+use crate::{Bell, Random, Result, Workers};
+
+/// Requests that may wait for the writer.
+const QUEUE: usize = 4_096;
+/// Events in one commit, so that a few large requests do not make it slow for the others.
+const MAX_EVENTS: usize = 5_000;
+
+/// Records requests.
+pub(crate) struct Recorder {
+    pub(crate) store: Store,
+    pub(crate) random: Random,
+    pub(crate) enforcement: Enforcement,
+    /// Rung when analyses were scheduled that would be missed.
+    pub(crate) bell: Bell,
+    pub(crate) cache: Arc<ObjectCache>,
+}
+
+impl Recorder {
+    /// Starts the writer, and returns what hands requests to it.
+    pub(crate) fn start(self, workers: &Workers) -> GroupWriter<Self> {
+        let (writer, queue) = GroupWriter::new(QUEUE);
+        workers.start_writer(|stop| queue.run(self, stop));
+        writer
+    }
+}
+
+impl Group for Recorder {
+    type Piece = Entry;
+    type Outcome = Recorded;
+    const PIECES: &'static str = "requests";
+    const METER: &'static str = "auspex_recorder_batch_requests";
+    const MAX: usize = 1_024;
+
+    fn fitting(entries: &[Entry]) -> usize {
+        let mut events = 0;
+        let fits = entries.iter().take_while(|entry| {
+            events += entry.events.len();
+            events <= MAX_EVENTS
+        });
+        fits.count()
+    }
+
+    async fn write(&self, entries: &[Entry]) -> Result<Vec<Recorded>> {
+        let shard = self.random.shard();
+        let outcomes = self
+            .store
+            .write_group("record", async |conn: &mut Conn| {
+                recorder::record(conn, entries, self.enforcement, shard).await
+            })
+            .await?;
+        for entry in entries {
+            self.cache.forget(entry.tenant, &entry.object_id);
+        }
+        let soonest = entries.iter().filter_map(|entry| Some(entry.schedule?.run_at)).min();
+        if let Some(soonest) = soonest {
+            self.bell.ring_for(soonest);
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,126 @@
+//! Chat messages: posted to the incoming webhook of a Slack workspace.
+
+use std::time::Duration;
+
+use model::api::ActionType;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use store::Store;
+use store::outbox::messages::{Channel, Claimed};
+use url::Url;
+
+use crate::runtime::outbound::{Outbound, OutboundError, Reply};
+use crate::outbox::worker::{Carrier, Failure, Outbox};
+use crate::{Clock, Random, Sealer};
+
+/// How much of Slack's own words a firing tells: `invalid_payload`, `no_service` and the like.
+const MAX_WORDS: usize = 100;
+
+/// Queues chat messages and posts them.
+pub(crate) type Slack = Outbox<Messenger>;
+
+/// Posts chat messages.
+#[derive(Clone)]
+pub(crate) struct Messenger {
+    outbound: Outbound,
+}
+
+/// A message for a chat. Its address is a credential, so it has no `Debug`.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ChatMessage {
+    /// The incoming webhook.
+    pub(crate) url: String,
+    /// What it says.
+    pub(crate) body: Value,
+}
+
+impl Slack {
+    pub(crate) fn new(
+        store: Store,
+        clock: Clock,
+        random: Random,
+        sealer: Sealer,
+        outbound: Outbound,
+    ) -> Self {
+        Self::over(store, clock, random, sealer, Messenger { outbound })
+    }
+}
+
+impl Carrier for Messenger {
+    type Message = ChatMessage;
+
+    const CHANNEL: Channel = Channel::Slack;
+    const DEADLINE: Duration = Duration::from_secs(10);
+    const SENDS_AT_ONCE: usize = 32;
+    const LANE_SENDS: usize = 2;
+    const ACTION: ActionType = ActionType::Slack;
+    const METER: &'static str = "auspex_chat_messages_total";
+    const SENT: &'static str = "the message was posted to Slack";
+
+    fn label(_: &ChatMessage) -> &'static str {
+        "rule_triggered"
+    }
+
+    /// Each address is a lane. Its digest names it: the address itself is a credential.
+    fn lane(message: &ChatMessage) -> String {
+        hex::encode(&Sha256::digest(message.url.as_bytes())[..16])
+    }
+
+    async fn carry(&self, message: &ChatMessage, _: &Claimed) -> Result<(), Failure> {
+        let url: Url = message.url.parse().map_err(|_| Failure::Never("the address is none".to_owned()))?;
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        match self.outbound.post(&url, headers, message.body.to_string(), Self::DEADLINE).await {
+            Ok(reply) => judge(&reply),
+            Err(OutboundError::Refused(reason)) => Err(Failure::Never(reason)),
+            Err(error @ (OutboundError::Network(_) | OutboundError::Timeout)) => {
+                Err(Failure::Later(error.to_string()))
+            }
+        }
+    }
+}
+
+/// What an answer means. Too many requests and failures of Slack's own pass; other refusals are about the message.
+fn judge(reply: &Reply) -> Result<(), Failure> {
+    if (200..300).contains(&reply.status) {
+        return Ok(());
+    }
+    let words: String = reply.body_start.chars().take(MAX_WORDS).collect();
+    let words = words.split(|letter: char| letter.is_control()).collect::<Vec<_>>().join(" ");
+    let said = if words.trim().is_empty() { String::new() } else { format!(": {}", words.trim()) };
+    let reason = format!("Slack answered {}{said}", reply.status);
+    match (reply.status, reply.retry_after) {
+        (429 | 500.., Some(wait)) => Err(Failure::After(wait, reason)),
+        (429 | 500.., None) => Err(Failure::Later(reason)),
+        _ => Err(Failure::Never(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(status: u16, body: &str, retry_after: Option<Duration>) -> Result<(), Failure> {
+        judge(&Reply { status, body_start: body.to_owned(), retry_after })
+    }
+
+    #[test]
+    fn each_answer_has_its_meaning() {
+        assert_eq!(judged(200, "ok", None), Ok(()));
+        let said = |status: u16| format!("Slack answered {status}");
+        for status in [500, 502, 503, 429] {
+            assert_eq!(judged(status, "", None), Err(Failure::Later(said(status))));
+            let wait = Duration::from_secs(90);
+            assert_eq!(judged(status, "", Some(wait)), Err(Failure::After(wait, said(status))));
+        }
+        for status in [301, 400, 403, 404, 410] {
+            assert_eq!(
+                judged(status, " \n", Some(Duration::from_secs(90))),
+                Err(Failure::Never(said(status)))
+            );
+        }
+        let words = "Slack answered 404: no_service  x".to_owned();
+        assert_eq!(judged(404, "no_service\r\nx", None), Err(Failure::Never(words)));
+    }
+}

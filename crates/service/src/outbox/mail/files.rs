@@ -1,0 +1,45 @@
+//! Mails as files, for a deployment without a mail server. A file appears whole or not at all.
+
+use std::fs::{DirBuilder, File, OpenOptions, remove_file, rename};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::message::Posting;
+use super::transport::SEND_DEADLINE;
+use crate::outbox::worker::Failure;
+
+/// Makes the directory, for us alone: mails carry reset links.
+pub(super) fn prepare(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Writes a mail. Written twice, it is the same file twice.
+pub(super) async fn write(directory: PathBuf, posting: Posting) -> Result<(), Failure> {
+    let writing = tokio::task::spawn_blocking(move || write_file(&directory, &posting));
+    match tokio::time::timeout(SEND_DEADLINE, writing).await {
+        Ok(Ok(Ok(()))) => Ok(()),
+        Ok(Ok(Err(error))) => Err(Failure::Later(format!("the mail directory: {error}"))),
+        Ok(Err(_)) => Err(Failure::Later("the file's writer broke off".to_owned())),
+        Err(_) => Err(Failure::Later("the file was not written in time".to_owned())),
+    }
+}
+
+fn write_file(directory: &Path, posting: &Posting) -> io::Result<()> {
+    // No two claims share an attempt's number, so no two writers share this file.
+    let temporary = directory.join(format!(".{}.{}.tmp", posting.name, posting.attempt));
+    let written = write_durably(&temporary, &posting.bytes)
+        .and_then(|()| rename(&temporary, directory.join(format!("{}.eml", posting.name))))
+        .and_then(|()| File::open(directory)?.sync_all());
+    if written.is_err() {
+        // Best effort: the attempt has failed already, and says why.
+        let _ = remove_file(&temporary);
+    }
+    written
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

@@ -1,0 +1,171 @@
+//! Requests a minute from one address, for those that say nothing else about who asks: signing in, and failing to
+//! authenticate. Counted in memory by each process, because it must cost less than what it turns away.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::Timestamp;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+
+use crate::runtime::rate::{IDLE, window_of};
+use crate::{Clock, Decision};
+
+/// Requests a minute: far more than the people of an office need, far fewer than guessing does.
+const PER_MINUTE: i64 = 300;
+/// Addresses remembered at once, about 20 MB. Beyond that the least recently used are forgotten.
+const ADDRESSES: u64 = 100_000;
+
+/// What counts as one address: IPv6 by its /64, which is what one customer of a provider gets at least, and IPv4
+/// written as IPv6 as the IPv4 that it is.
+pub fn client_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(host) => IpAddr::V6(Ipv6Addr::from_bits(host.to_bits() & !u128::from(u64::MAX))),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// Counts requests by address. Cheap to clone; clones count together.
+#[derive(Clone)]
+pub struct AddressBudget {
+    clock: Clock,
+    counts: Cache<IpAddr, Arc<Mutex<Count>>>,
+}
+
+/// Requests within one window.
+#[derive(Clone, Copy)]
+struct Count {
+    window: Timestamp,
+    requests: i64,
+}
+
+impl AddressBudget {
+    /// Counts by this clock.
+    pub fn new(clock: Clock) -> Self {
+        Self::with_room_for(ADDRESSES, clock)
+    }
+
+    fn with_room_for(addresses: u64, clock: Clock) -> Self {
+        let counts = Cache::builder()
+            .max_capacity(addresses)
+            .time_to_idle(IDLE)
+            .eviction_policy(EvictionPolicy::lru())
+            .build();
+        Self { clock, counts }
+    }
+
+    /// Whether a request from `address` would be allowed. Counts nothing.
+    #[cfg(test)]
+    fn check(&self, address: IpAddr) -> Decision {
+        let now = self.clock.now();
+        let requests = self.counts.get(&client_network(address)).map_or(0, |count| {
+            let count = count.lock().unwrap_or_else(PoisonError::into_inner);
+            if count.window == window_of(now) { count.requests } else { 0 }
+        });
+        Decision::new("address", now, requests < PER_MINUTE, PER_MINUTE, PER_MINUTE - requests)
+    }
+
+    /// Counts a request from `address`, if it is allowed.
+    pub fn count(&self, address: IpAddr) -> Decision {
+        let now = self.clock.now();
+        let window = window_of(now);
+        let fresh = Count { window, requests: 0 };
+        let count = self.counts.get_with(client_network(address), || Arc::new(Mutex::new(fresh)));
+        // A count is written whole: a panic elsewhere leaves nothing half done.
+        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        if count.window != window {
+            *count = fresh;
+        }
+        let allowed = count.requests < PER_MINUTE;
+        count.requests += i64::from(allowed);
+        Decision::new("address", now, allowed, PER_MINUTE, PER_MINUTE - count.requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Allowance, Kind};
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn exhaust(budget: &AddressBudget, text: &str) {
+        for _ in 0..PER_MINUTE {
+            assert!(budget.count(address(text)).allowed);
+        }
+    }
+
+    #[test]
+    fn three_hundred_a_minute_and_then_none_until_the_next() {
+        let (clock, hands) = Clock::manual(Timestamp::from_seconds(60_000) + Duration::from_millis(1_500));
+        let budget = AddressBudget::new(clock);
+        let here = address("192.0.2.1");
+        assert_eq!(budget.check(here).allowance, Allowance { limit: 300, remaining: 300, reset_s: 59 });
+        for remaining in (0..300).rev() {
+            let decision = budget.count(here);
+            assert_eq!(decision.allowance, Allowance { limit: 300, remaining, reset_s: 59 });
+            assert!(decision.allowed);
+        }
+        for refused in [budget.count(here), budget.check(here)] {
+            assert_eq!(refused.allowance, Allowance { limit: 300, remaining: 0, reset_s: 59 });
+            let error = refused.permit().unwrap_err();
+            assert_eq!((error.kind(), error.wait()), (Kind::RateLimited, Some(Duration::from_secs(59))));
+        }
+        assert!(budget.check(address("192.0.2.2")).allowed);
+        hands.advance(Duration::from_millis(58_499));
+        assert!(!budget.check(here).allowed);
+        hands.advance(Duration::from_millis(1));
+        assert_eq!(budget.check(here).allowance, Allowance { limit: 300, remaining: 300, reset_s: 60 });
+        assert_eq!(budget.count(here).allowance.remaining, 299);
+    }
+
+    #[test]
+    fn looking_counts_nothing() {
+        let budget = AddressBudget::new(Clock::manual(Timestamp::from_seconds(0)).0);
+        for _ in 0..1_000 {
+            assert!(budget.check(address("192.0.2.1")).allowed);
+        }
+        assert_eq!(budget.count(address("192.0.2.1")).allowance.remaining, 299);
+    }
+
+    #[test]
+    fn one_customer_is_one_address() {
+        let budget = AddressBudget::new(Clock::manual(Timestamp::from_seconds(0)).0);
+        exhaust(&budget, "2001:db8:1:2::1");
+        assert!(!budget.check(address("2001:db8:1:2:ffff:ffff:ffff:ffff")).allowed);
+        assert!(budget.check(address("2001:db8:1:3::1")).allowed);
+        exhaust(&budget, "::ffff:192.0.2.1");
+        assert!(!budget.check(address("192.0.2.1")).allowed);
+        assert!(budget.check(address("::ffff:192.0.2.2")).allowed);
+    }
+
+    #[test]
+    fn the_least_recently_used_address_goes_when_there_are_too_many() {
+        let budget = AddressBudget::with_room_for(100, Clock::manual(Timestamp::from_seconds(0)).0);
+        let used = "192.0.2.1";
+        exhaust(&budget, used);
+        exhaust(&budget, "192.0.2.2");
+        for stranger in 0x0a00_0000..0x0a00_0400_u32 {
+            budget.count(IpAddr::from(stranger.to_be_bytes()));
+            assert!(!budget.check(address(used)).allowed, "in use all the time, and forgotten");
+            budget.counts.run_pending_tasks();
+        }
+        assert!(budget.counts.entry_count() <= 100);
+        assert!(budget.check(address("192.0.2.2")).allowed, "not used for long, and remembered");
+    }
+
+    #[test]
+    fn threads_count_together() {
+        let budget = AddressBudget::new(Clock::manual(Timestamp::from_seconds(0)).0);
+        let ask = || (0..200).filter(|_| budget.count(address("192.0.2.1")).allowed).count();
+        let allowed: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(allowed, 300);
+    }
+}

@@ -1,0 +1,177 @@
+//! API keys.
+
+use model::{KeyId, TenantId, Timestamp};
+
+use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::db::transaction::expect_one;
+use crate::{Conn, Result};
+
+/// An API key, with its secret still sealed.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Key {
+    /// Its id.
+    pub key_id: KeyId,
+    /// What requests name it by.
+    pub public_id: String,
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// What people call it.
+    pub name: String,
+    /// `active`, `inactive` or `revoked`.
+    pub status: String,
+    /// The sealed signing secret; none for a legacy key.
+    pub secret: Option<Vec<u8>>,
+    /// The hash of the old long key, until it is rotated.
+    pub legacy_hash: Option<Vec<u8>>,
+    /// The first characters of the old long key.
+    pub legacy_preview: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last authenticated, to about a minute.
+    pub last_used_at: Option<Timestamp>,
+    /// When it last authenticated the old way.
+    pub legacy_used_at: Option<Timestamp>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT key_id, public_id, tenant_id, name, status, secret, legacy_hash, legacy_preview, created_at, \
+             last_used_at, legacy_used_at FROM api_keys ",
+            $rest
+        )
+    };
+}
+
+/// Adds a key; false when its public id or its old long key is taken.
+pub async fn insert(conn: &mut Conn, key: &Key) -> Result<bool> {
+    let added = execute!(
+        conn,
+        "INSERT INTO api_keys (key_id, public_id, tenant_id, name, status, secret, legacy_hash, legacy_preview, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+        key.key_id,
+        &key.public_id,
+        key.tenant_id,
+        &key.name,
+        &key.status,
+        &key.secret,
+        &key.legacy_hash,
+        &key.legacy_preview,
+        key.created_at
+    )?;
+    Ok(added == 1)
+}
+
+/// The keys of a tenant that are not revoked, oldest first.
+pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Key>> {
+    fetch_all!(
+        conn,
+        select!("WHERE tenant_id = $1 AND status <> 'revoked' ORDER BY created_at, key_id"),
+        tenant
+    )
+}
+
+/// How many keys of a tenant are not revoked.
+pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM api_keys WHERE tenant_id = $1 AND status <> 'revoked'",
+        tenant
+    )?;
+    Ok(count)
+}
+
+/// A key of a tenant that is not revoked.
+pub async fn find(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<Option<Key>> {
+    fetch_optional!(
+        conn,
+        select!("WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'"),
+        tenant,
+        key
+    )
+}
+
+/// The active key that requests name so.
+pub async fn by_public_id(conn: &mut Conn, public_id: &str) -> Result<Option<Key>> {
+    fetch_optional!(conn, select!("WHERE public_id = $1 AND status = 'active'"), public_id)
+}
+
+/// The active key whose old long key hashes to this.
+pub async fn by_legacy_hash(conn: &mut Conn, hash: &[u8; 32]) -> Result<Option<Key>> {
+    fetch_optional!(conn, select!("WHERE legacy_hash = $1 AND status = 'active'"), hash.as_slice())
+}
+
+/// Changes name and status of a key that is not revoked; false when there is none.
+pub async fn update(
+    conn: &mut Conn,
+    tenant: TenantId,
+    key: KeyId,
+    name: Option<&str>,
+    status: Option<&str>,
+) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE api_keys SET name = coalesce($3, name), status = coalesce($4, status)
+         WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'",
+        tenant,
+        key,
+        name,
+        status
+    )?;
+    Ok(changed == 1)
+}
+
+/// Gives a key a new secret and ends its old long key; false when there is no such key.
+pub async fn rotate(conn: &mut Conn, tenant: TenantId, key: KeyId, sealed: &[u8]) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE api_keys SET secret = $3, legacy_hash = NULL, legacy_preview = NULL
+         WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'",
+        tenant,
+        key,
+        sealed
+    )?;
+    Ok(changed == 1)
+}
+
+/// Ends a key for good; false when there is none. Its public id stays taken.
+pub async fn revoke(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE api_keys SET status = 'revoked', secret = NULL, legacy_hash = NULL
+         WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'",
+        tenant,
+        key
+    )?;
+    Ok(changed == 1)
+}
+
+/// Ends every key of a tenant for good.
+pub async fn revoke_all(conn: &mut Conn, tenant: TenantId) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE api_keys SET status = 'revoked', secret = NULL, legacy_hash = NULL
+         WHERE tenant_id = $1 AND status <> 'revoked'",
+        tenant
+    )
+}
+
+/// Writes down when a key was used.
+pub async fn touch(
+    conn: &mut Conn,
+    tenant: TenantId,
+    key: KeyId,
+    now: Timestamp,
+    the_old_way: bool,
+) -> Result<()> {
+    let legacy_used_at = the_old_way.then_some(now);
+    expect_one(execute!(
+        conn,
+        "UPDATE api_keys SET last_used_at = $3, legacy_used_at = coalesce($4, legacy_used_at)
+         WHERE tenant_id = $1 AND key_id = $2",
+        tenant,
+        key,
+        now,
+        legacy_used_at
+    )?)
+}

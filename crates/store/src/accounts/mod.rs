@@ -1,0 +1,7 @@
+//! Accounts: tenants, users, sessions, API keys and linked identities.
+
+pub mod identities;
+pub mod keys;
+pub mod sessions;
+pub mod tenants;
+pub mod users;

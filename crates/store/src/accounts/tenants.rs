@@ -1,0 +1,74 @@
+//! Tenants and their settings.
+
+use model::{TenantId, Timestamp};
+
+use crate::db::connect::{execute, fetch_all, fetch_optional};
+use crate::db::transaction::expect_one;
+use crate::{Conn, Result};
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Tenant {
+    /// Its id.
+    pub tenant_id: TenantId,
+    /// Its name.
+    pub name: String,
+    /// Whether a new signal is asked about existing objects.
+    pub auto_backfill_signals: bool,
+    /// How long raw events are kept: `forever`, `days` or `after_analysis`.
+    pub event_retention: String,
+    /// How many days, with `days`.
+    pub event_retention_days: Option<i64>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT tenant_id, name, auto_backfill_signals, event_retention, event_retention_days, created_at FROM tenants ",
+            $rest
+        )
+    };
+}
+
+/// Makes a tenant with the default settings.
+pub async fn insert(conn: &mut Conn, tenant: TenantId, name: &str, now: Timestamp) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "INSERT INTO tenants (tenant_id, name, created_at) VALUES ($1, $2, $3)",
+        tenant,
+        name,
+        now
+    )?)
+}
+
+/// The tenant, if there is one.
+pub async fn find(conn: &mut Conn, tenant: TenantId) -> Result<Option<Tenant>> {
+    fetch_optional!(conn, select!("WHERE tenant_id = $1"), tenant)
+}
+
+/// The tenant as it stands, locked until the transaction ends, so that a change of one field loses no other.
+pub async fn lock(conn: &mut Conn, tenant: TenantId) -> Result<Option<Tenant>> {
+    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    execute!(conn, "UPDATE tenants SET name = name WHERE tenant_id = $1", tenant)?;
+    find(conn, tenant).await
+}
+
+/// Every tenant, oldest first: for operators.
+pub async fn all(conn: &mut Conn) -> Result<Vec<Tenant>> {
+    fetch_all!(conn, select!("ORDER BY created_at, tenant_id"))
+}
+
+/// Writes the settings of a tenant.
+pub async fn set_settings(conn: &mut Conn, tenant: &Tenant) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE tenants SET auto_backfill_signals = $2, event_retention = $3, event_retention_days = $4
+         WHERE tenant_id = $1",
+        tenant.tenant_id,
+        tenant.auto_backfill_signals,
+        &tenant.event_retention,
+        tenant.event_retention_days
+    )?)
+}

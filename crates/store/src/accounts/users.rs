@@ -1,0 +1,293 @@
+//! The people who sign in, their passwords and their second factor.
+
+use model::{TenantId, Timestamp, UserId};
+
+use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::db::transaction::expect_one;
+use crate::{Conn, Result};
+
+/// A person who signs in to the console.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct User {
+    /// Their id.
+    pub user_id: UserId,
+    /// Their account.
+    pub tenant_id: TenantId,
+    /// Their address, as they wrote it.
+    pub email: String,
+    /// When the address was shown to be theirs.
+    pub email_verified_at: Option<Timestamp>,
+    /// Argon2id, in PHC form; none for those who only sign in through a provider.
+    pub password_hash: Option<String>,
+    /// What they may do.
+    pub role: String,
+    /// Whether they have finished the console's first steps.
+    pub onboarded: bool,
+    /// The sealed TOTP secret, once set up.
+    pub totp_secret: Option<Vec<u8>>,
+    /// Since when two-factor is on.
+    pub totp_enabled_at: Option<Timestamp>,
+}
+
+/// A person about to be added.
+#[derive(Debug)]
+pub struct NewUser<'a> {
+    /// Their id.
+    pub user_id: UserId,
+    /// Their account.
+    pub tenant_id: TenantId,
+    /// Their address, as they wrote it.
+    pub email: &'a str,
+    /// The address as it is compared.
+    pub email_key: &'a str,
+    /// When the address was shown to be theirs.
+    pub email_verified_at: Option<Timestamp>,
+    /// Argon2id, in PHC form.
+    pub password_hash: Option<&'a str>,
+    /// What they may do.
+    pub role: &'a str,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT user_id, tenant_id, email, email_verified_at, password_hash, role, onboarded, totp_secret, \
+             totp_enabled_at FROM users ",
+            $rest
+        )
+    };
+}
+
+/// Adds a person; says whether the address was free.
+pub async fn insert(conn: &mut Conn, user: &NewUser<'_>, now: Timestamp) -> Result<bool> {
+    let added = execute!(
+        conn,
+        "INSERT INTO users (user_id, tenant_id, email, email_key, email_verified_at, password_hash, role, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (email_key) DO NOTHING",
+        user.user_id,
+        user.tenant_id,
+        user.email,
+        user.email_key,
+        user.email_verified_at,
+        user.password_hash,
+        user.role,
+        now
+    )?;
+    Ok(added == 1)
+}
+
+/// The person with this address, in whichever account.
+pub async fn by_email(conn: &mut Conn, email_key: &str) -> Result<Option<User>> {
+    fetch_optional!(conn, select!("WHERE email_key = $1"), email_key)
+}
+
+/// A person of this account.
+pub async fn find(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Option<User>> {
+    fetch_optional!(conn, select!("WHERE tenant_id = $1 AND user_id = $2"), tenant, user)
+}
+
+/// Keeps other transactions from changing a person until this one ends.
+pub async fn lock(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
+    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    execute!(conn, "UPDATE users SET role = role WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    Ok(())
+}
+
+/// Everybody of this account.
+pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<User>> {
+    fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY created_at, user_id"), tenant)
+}
+
+/// Sets, changes or ends a password.
+pub async fn set_password(conn: &mut Conn, tenant: TenantId, user: UserId, hash: Option<&str>) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE users SET password_hash = $3 WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user,
+        hash
+    )?)
+}
+
+/// Remembers that the address was shown to be theirs; the first time counts.
+pub async fn verify_email(conn: &mut Conn, tenant: TenantId, user: UserId, now: Timestamp) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE users SET email_verified_at = coalesce(email_verified_at, $3) WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user,
+        now
+    )?)
+}
+
+/// Remembers that the first steps are done; says whether there is such a person.
+pub async fn set_onboarded(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE users SET onboarded = TRUE WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user
+    )?;
+    Ok(changed == 1)
+}
+
+/// Keeps a new TOTP secret for later; refused once two-factor is on.
+pub async fn set_totp_secret(conn: &mut Conn, tenant: TenantId, user: UserId, sealed: &[u8]) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE users SET totp_secret = $3 WHERE tenant_id = $1 AND user_id = $2 AND totp_enabled_at IS NULL",
+        tenant,
+        user,
+        sealed
+    )?;
+    Ok(changed == 1)
+}
+
+/// Turns two-factor on with the secret whose code was shown; refused if it is on, or if the secret changed meanwhile.
+pub async fn enable_totp(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    sealed: &[u8],
+    step: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE users SET totp_enabled_at = $5, totp_last_step = $4
+         WHERE tenant_id = $1 AND user_id = $2 AND totp_secret = $3 AND totp_enabled_at IS NULL",
+        tenant,
+        user,
+        sealed,
+        step,
+        now
+    )?;
+    Ok(changed == 1)
+}
+
+/// Turns two-factor off and forgets its secret and codes.
+pub async fn disable_totp(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE users SET totp_secret = NULL, totp_enabled_at = NULL WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user
+    )?)?;
+    execute!(conn, "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    Ok(())
+}
+
+/// Uses up a TOTP step: true for one caller only, and only for a step newer than the last one used.
+pub async fn take_totp_step(conn: &mut Conn, tenant: TenantId, user: UserId, step: i64) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE users SET totp_last_step = $3
+         WHERE tenant_id = $1 AND user_id = $2 AND totp_last_step < $3 AND totp_enabled_at IS NOT NULL",
+        tenant,
+        user,
+        step
+    )?;
+    Ok(changed == 1)
+}
+
+/// Replaces all recovery codes.
+pub async fn set_recovery_codes(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    hashes: &[[u8; 32]],
+) -> Result<()> {
+    execute!(conn, "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    for hash in hashes {
+        expect_one(execute!(
+            conn,
+            "INSERT INTO recovery_codes (tenant_id, user_id, code_hash) VALUES ($1, $2, $3)",
+            tenant,
+            user,
+            hash.as_slice()
+        )?)?;
+    }
+    Ok(())
+}
+
+/// Uses up a recovery code: true for one caller only.
+pub async fn take_recovery_code(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    hash: &[u8; 32],
+) -> Result<bool> {
+    let deleted = execute!(
+        conn,
+        "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2 AND code_hash = $3",
+        tenant,
+        user,
+        hash.as_slice()
+    )?;
+    Ok(deleted == 1)
+}
+
+/// How many recovery codes are left.
+pub async fn count_recovery_codes(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user
+    )?;
+    Ok(count)
+}
+
+/// The email events that this person does not want.
+pub async fn optouts(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Vec<String>> {
+    let events: Vec<(String,)> = fetch_all!(
+        conn,
+        "SELECT event FROM notification_optouts WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user
+    )?;
+    Ok(events.into_iter().map(|(event,)| event).collect())
+}
+
+/// Sets whether this person wants the mails of an event.
+pub async fn set_optout(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    event: &str,
+    wanted: bool,
+) -> Result<()> {
+    if wanted {
+        execute!(
+            conn,
+            "DELETE FROM notification_optouts WHERE tenant_id = $1 AND user_id = $2 AND event = $3",
+            tenant,
+            user,
+            event
+        )?;
+    } else {
+        execute!(
+            conn,
+            "INSERT INTO notification_optouts (tenant_id, user_id, event) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            tenant,
+            user,
+            event
+        )?;
+    }
+    Ok(())
+}
+
+/// Everybody of this account who wants the mails of an event.
+pub async fn recipients(conn: &mut Conn, tenant: TenantId, event: &str) -> Result<Vec<User>> {
+    fetch_all!(
+        conn,
+        select!(
+            "WHERE tenant_id = $1 AND NOT EXISTS (
+                 SELECT 1 FROM notification_optouts AS optout
+                 WHERE optout.tenant_id = users.tenant_id AND optout.user_id = users.user_id AND optout.event = $2)
+             ORDER BY created_at, user_id"
+        ),
+        tenant,
+        event
+    )
+}

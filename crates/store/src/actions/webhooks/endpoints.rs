@@ -1,0 +1,216 @@
+//! Webhook endpoints: where to send, what for, and how their receivers have been doing.
+
+use model::{TenantId, Timestamp};
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
+use crate::db::transaction::expect_one;
+use crate::{Conn, Result};
+
+/// An endpoint, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Endpoint {
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// Its id.
+    pub endpoint_id: Uuid,
+    /// Where deliveries go.
+    pub url: String,
+    /// What people call it; may be empty.
+    pub description: String,
+    /// Whether it gets anything.
+    pub enabled: bool,
+    /// The signals whose analyses it gets; empty is all.
+    pub signal_keys: Json<Vec<String>>,
+    /// The event types that it gets.
+    pub events: Json<Vec<String>>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it was last edited.
+    pub updated_at: Timestamp,
+}
+
+/// How an endpoint's receiver has been doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circuit {
+    /// Failures since the last success.
+    pub consecutive_failures: i64,
+    /// Rests since the last success.
+    pub rests: i64,
+    /// Nothing is sent before this.
+    pub resting_until: Option<Timestamp>,
+}
+
+impl Endpoint {
+    /// Whether it is enabled and gets events of this type.
+    pub fn receives(&self, event: &str) -> bool {
+        self.enabled && self.events.0.iter().any(|wanted| wanted == event)
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT tenant_id, endpoint_id, url, description, enabled, signal_keys, events, created_at, updated_at \
+             FROM webhook_endpoints ",
+            $rest
+        )
+    };
+}
+
+/// Adds an endpoint with its sealed secret.
+pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8]) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "INSERT INTO webhook_endpoints
+             (tenant_id, endpoint_id, url, description, enabled, signal_keys, events, secret, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        endpoint.tenant_id,
+        endpoint.endpoint_id,
+        &endpoint.url,
+        &endpoint.description,
+        endpoint.enabled,
+        &endpoint.signal_keys,
+        &endpoint.events,
+        sealed,
+        endpoint.created_at,
+        endpoint.updated_at
+    )?)
+}
+
+/// The endpoints of a tenant, oldest first.
+pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Endpoint>> {
+    fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY endpoint_id"), tenant)
+}
+
+/// An endpoint of a tenant.
+pub async fn find(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<Option<Endpoint>> {
+    fetch_optional!(conn, select!("WHERE tenant_id = $1 AND endpoint_id = $2"), tenant, endpoint)
+}
+
+/// How many endpoints a tenant has.
+pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
+    let (count,): (i64,) =
+        fetch_one!(conn, "SELECT count(*) FROM webhook_endpoints WHERE tenant_id = $1", tenant)?;
+    Ok(count)
+}
+
+/// Writes down an edited endpoint. If it rests, the edit ends that: the next delivery shows whether it helped.
+pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE webhook_endpoints SET url = $3, description = $4, enabled = $5, signal_keys = $6, events = $7,
+             updated_at = $8
+         WHERE tenant_id = $1 AND endpoint_id = $2",
+        endpoint.tenant_id,
+        endpoint.endpoint_id,
+        &endpoint.url,
+        &endpoint.description,
+        endpoint.enabled,
+        &endpoint.signal_keys,
+        &endpoint.events,
+        endpoint.updated_at
+    )?)
+}
+
+/// Removes an endpoint; false when there is none. Its deliveries are out of sight from then on, and go in steps
+/// ([`crate::actions::webhooks::deliveries::drop_of_endpoint`]).
+pub async fn delete(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<bool> {
+    let removed = execute!(
+        conn,
+        "DELETE FROM webhook_endpoints WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint
+    )?;
+    Ok(removed == 1)
+}
+
+/// How a receiver has been doing and when its endpoint was last edited, locked until the transaction ends. None when the
+/// endpoint is gone.
+pub async fn circuit(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Uuid,
+) -> Result<Option<(Circuit, Timestamp)>> {
+    let statement = format!(
+        "SELECT consecutive_failures, rests, resting_until, updated_at FROM webhook_endpoints
+         WHERE tenant_id = $1 AND endpoint_id = $2 {}",
+        conn.backend().for_update()
+    );
+    let found: Option<(i64, i64, Option<Timestamp>, Timestamp)> =
+        fetch_optional!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint)?;
+    Ok(found.map(|(consecutive_failures, rests, resting_until, updated_at)| {
+        (Circuit { consecutive_failures, rests, resting_until }, updated_at)
+    }))
+}
+
+/// Writes down how a receiver is doing.
+pub async fn set_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, circuit: Circuit) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE webhook_endpoints SET consecutive_failures = $3, rests = $4, resting_until = $5
+         WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint,
+        circuit.consecutive_failures,
+        circuit.rests,
+        circuit.resting_until
+    )?;
+    Ok(())
+}
+
+/// Ends the rest of an endpoint, so that its receiver is tried at once; false when it is not resting.
+pub async fn end_rest(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Timestamp) -> Result<bool> {
+    let ended = execute!(
+        conn,
+        "UPDATE webhook_endpoints SET resting_until = $3, rests = 0
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND resting_until IS NOT NULL",
+        tenant,
+        endpoint,
+        now
+    )?;
+    Ok(ended == 1)
+}
+
+/// Takes the right to try a receiver whose rest is over, until `until`: false when another has it, or has the endpoint in
+/// its hands at the moment. Whoever waited here while holding other endpoints could wait for ever.
+pub async fn take_probe(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Uuid,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<bool> {
+    let statement = format!(
+        "WITH rested AS MATERIALIZED (
+             SELECT endpoint_id AS rested_endpoint FROM webhook_endpoints
+             WHERE tenant_id = $1 AND endpoint_id = $2 AND resting_until <= $3 {}
+         )
+         UPDATE webhook_endpoints SET resting_until = $4
+         WHERE tenant_id = $1 AND endpoint_id IN (SELECT rested_endpoint FROM rested)",
+        conn.backend().skip_locked()
+    );
+    let taken = execute!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint, now, until)?;
+    Ok(taken == 1)
+}
+
+/// Takes the right to mail about given-up deliveries of an endpoint: false when there was a mail since `since`.
+pub async fn take_dead_mail(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Uuid,
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<bool> {
+    let taken = execute!(
+        conn,
+        "UPDATE webhook_endpoints SET dead_mailed_at = $3
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND (dead_mailed_at IS NULL OR dead_mailed_at <= $4)",
+        tenant,
+        endpoint,
+        now,
+        since
+    )?;
+    Ok(taken == 1)
+}

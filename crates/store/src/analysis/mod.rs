@@ -1,0 +1,8 @@
+//! Analyses: signals, the job queue, histories, bulk runs, and what a finished analysis writes.
+
+pub mod bulk_runs;
+pub mod concluder;
+pub mod history;
+pub mod jobs;
+pub mod signals;
+pub mod verdict_slots;

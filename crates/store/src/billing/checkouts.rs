@@ -1,0 +1,120 @@
+//! Top-ups by card: written down before the payment provider is asked, credited once.
+
+use model::{TenantId, Timestamp};
+use uuid::Uuid;
+
+use crate::db::connect::{execute, fetch_optional};
+use crate::db::transaction::expect_one;
+use crate::{Conn, Result};
+
+/// A top-up.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Checkout {
+    /// Its id with us, which the provider knows too.
+    pub checkout_id: Uuid,
+    /// The provider's session, once we know it.
+    pub provider_session_id: Option<String>,
+    /// Whose balance it tops up.
+    pub tenant_id: TenantId,
+    /// How much.
+    pub amount_cents: i64,
+    /// In what.
+    pub currency: String,
+    /// Whether it was credited: `pending` or `credited`.
+    pub status: String,
+    /// The balance after it was credited.
+    pub balance_after_micros: Option<i64>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT checkout_id, provider_session_id, checkout.tenant_id, amount_cents, currency, status, balance_after_micros
+             FROM checkouts AS checkout
+             LEFT JOIN ledger_entries AS line ON line.tenant_id = checkout.tenant_id AND line.seq = checkout.ledger_seq ",
+            $rest
+        )
+    };
+}
+
+/// Writes a top-up down that nobody has paid yet.
+pub async fn insert(
+    conn: &mut Conn,
+    tenant: TenantId,
+    checkout_id: Uuid,
+    amount_cents: i64,
+    currency: &str,
+    now: Timestamp,
+) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "INSERT INTO checkouts (checkout_id, tenant_id, amount_cents, currency, status, created_at)
+         VALUES ($1, $2, $3, $4, 'pending', $5)",
+        checkout_id,
+        tenant,
+        amount_cents,
+        currency,
+        now
+    )?)
+}
+
+/// Keeps the provider's session. The payment may have been faster than this, and then it is known already.
+pub async fn set_session(conn: &mut Conn, checkout_id: Uuid, session_id: &str) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE checkouts SET provider_session_id = $2
+         WHERE checkout_id = $1 AND (provider_session_id IS NULL OR provider_session_id = $2)",
+        checkout_id,
+        session_id
+    )?)
+}
+
+/// The top-up with this id.
+pub async fn find(conn: &mut Conn, checkout_id: Uuid) -> Result<Option<Checkout>> {
+    fetch_optional!(conn, select!("WHERE checkout_id = $1"), checkout_id)
+}
+
+/// The top-up of this session of the provider's.
+pub async fn find_by_session(conn: &mut Conn, session_id: &str) -> Result<Option<Checkout>> {
+    fetch_optional!(conn, select!("WHERE provider_session_id = $1"), session_id)
+}
+
+/// Notes that the provider is asked now how far a top-up is; false when it was asked since `earlier`.
+pub async fn begin_asking(
+    conn: &mut Conn,
+    checkout_id: Uuid,
+    now: Timestamp,
+    earlier: Timestamp,
+) -> Result<bool> {
+    let begun = execute!(
+        conn,
+        "UPDATE checkouts SET asked_at = $2 WHERE checkout_id = $1 AND (asked_at IS NULL OR asked_at <= $3)",
+        checkout_id,
+        now,
+        earlier
+    )?;
+    Ok(begun == 1)
+}
+
+/// Takes a top-up for crediting. False when that was done before: of any number of racers one gets it.
+pub async fn take(conn: &mut Conn, checkout_id: Uuid, session_id: &str, now: Timestamp) -> Result<bool> {
+    let taken = execute!(
+        conn,
+        "UPDATE checkouts SET status = 'credited', provider_session_id = $2, credited_at = $3
+         WHERE checkout_id = $1 AND status = 'pending'",
+        checkout_id,
+        session_id,
+        now
+    )?;
+    Ok(taken == 1)
+}
+
+/// Keeps which line of the ledger credited a top-up.
+pub async fn set_line(conn: &mut Conn, checkout_id: Uuid, ledger_seq: i64) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE checkouts SET ledger_seq = $2 WHERE checkout_id = $1 AND status = 'credited'",
+        checkout_id,
+        ledger_seq
+    )?)
+}

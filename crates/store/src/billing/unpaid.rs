@@ -1,0 +1,77 @@
+//! Analyses that wait for money: set aside until a top-up, whenever that is, and not looked at in between.
+//!
+//! A job that is set aside keeps its time and everything else; it is only never due. Who sets aside or wakes holds the
+//! lock of the tenant's balance, so that no job is set aside after the top-up that should have woken it.
+
+use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::analysis::jobs::Claimed;
+use crate::db::connect::{execute, fetch_all};
+use crate::db::notify;
+use crate::{Conn, Result};
+
+/// Sets a job in a worker's hands aside. False when the lease was lost.
+pub async fn set_aside(conn: &mut Conn, job: &Claimed, token: Uuid) -> Result<bool> {
+    let set_aside = execute!(
+        conn,
+        "UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL, attempts = attempts - 1
+         WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
+        job.tenant_id,
+        &job.object_id,
+        token
+    )?;
+    Ok(set_aside == 1)
+}
+
+/// Sets up to `limit` due jobs of a tenant aside: without money none of them can be done.
+pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: i64) -> Result<u64> {
+    // Materialized: run again for each row, the inner query would lock and change more than its limit.
+    let statement = format!(
+        "WITH due AS MATERIALIZED (
+             SELECT object_id AS due_object FROM jobs
+             WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 LIMIT $3 {}
+         )
+         UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL
+         FROM due WHERE tenant_id = $1 AND object_id = due_object",
+        conn.backend().skip_locked()
+    );
+    execute!(conn, AssertSqlSafe(statement), tenant, now, limit)
+}
+
+/// Lets up to `limit` jobs of a tenant go on, and says how many they were.
+pub async fn wake(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> {
+    let statement = format!(
+        "WITH waiting AS MATERIALIZED (
+             SELECT object_id AS waiting_object FROM jobs
+             WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2 {}
+         )
+         UPDATE jobs SET unpaid = FALSE FROM waiting WHERE tenant_id = $1 AND object_id = waiting_object",
+        // The balance is held, and whoever holds a job may wait for it. The waker comes back for what is passed over.
+        conn.backend().skip_locked()
+    );
+    let woken = execute!(conn, AssertSqlSafe(statement), tenant, limit)?;
+    if woken > 0 {
+        notify::announce(conn).await?;
+    }
+    Ok(woken)
+}
+
+/// The tenants whose analyses wait for money, one step of the index each, however many analyses those are.
+pub async fn tenants(conn: &mut Conn) -> Result<Vec<TenantId>> {
+    let tenants: Vec<(TenantId,)> = fetch_all!(
+        conn,
+        "WITH RECURSIVE waiting (tenant_id) AS (
+             SELECT tenant_id FROM (SELECT tenant_id FROM jobs WHERE unpaid AND tenant_id > $1
+                                    ORDER BY tenant_id LIMIT 1) AS first
+             UNION ALL
+             SELECT (SELECT jobs.tenant_id FROM jobs WHERE unpaid AND jobs.tenant_id > waiting.tenant_id
+                     ORDER BY jobs.tenant_id LIMIT 1)
+             FROM waiting WHERE waiting.tenant_id IS NOT NULL
+         )
+         SELECT tenant_id FROM waiting WHERE tenant_id IS NOT NULL",
+        TenantId(Uuid::nil())
+    )?;
+    Ok(tenants.into_iter().map(|(tenant,)| tenant).collect())
+}

@@ -1,0 +1,51 @@
+//! Usage as it is read: from rollups by day, so that its cost goes by the days of the range and not by the analyses.
+
+use model::{Date, TenantId};
+
+use crate::db::connect::fetch_all;
+use crate::{Conn, Result};
+
+/// What was used on a day, from one source, with one model.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[expect(missing_docs, reason = "named as in the schema")]
+pub struct Used {
+    pub day: Date,
+    pub source: String,
+    pub model: String,
+    pub analyses: i64,
+    pub spend_micros: i64,
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+}
+
+/// What was used from one day to another, both included.
+pub async fn by_day(conn: &mut Conn, tenant: TenantId, from: Date, to: Date) -> Result<Vec<Used>> {
+    fetch_all!(
+        conn,
+        "SELECT day, source, model, CAST(sum(analyses) AS bigint) AS analyses,
+             CAST(sum(spend_micros) AS bigint) AS spend_micros, CAST(sum(input_tokens) AS bigint) AS input_tokens,
+             CAST(sum(output_tokens) AS bigint) AS output_tokens
+         FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3
+         GROUP BY day, source, model ORDER BY day, source, model",
+        tenant,
+        from,
+        to
+    )
+}
+
+/// How often each signal was answered on each day, from one day to another.
+pub async fn signals_by_day(
+    conn: &mut Conn,
+    tenant: TenantId,
+    from: Date,
+    to: Date,
+) -> Result<Vec<(Date, String, i64)>> {
+    fetch_all!(
+        conn,
+        "SELECT day, signal_key, CAST(sum(analyses) AS bigint) FROM usage_signal_days
+         WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 GROUP BY day, signal_key ORDER BY day, signal_key",
+        tenant,
+        from,
+        to
+    )
+}

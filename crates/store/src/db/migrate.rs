@@ -1,0 +1,98 @@
+//! Brings a database to this binary's schema: all pending migrations in one transaction, or none.
+
+use sha2::{Digest, Sha256};
+use sqlx::AssertSqlSafe;
+use tracing::info;
+
+use crate::db::connect::{execute, fetch_all, on_either};
+use crate::db::transaction::Conn;
+use crate::{Backend, Database, Error, Result, Store};
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! migrations {
+    ($($version:literal $name:literal;)*) => {
+        [$(Migration { version: $version, name: $name, text: include_str!(concat!("../../migrations/", $name, ".sql")) }),*]
+    };
+}
+
+const MIGRATIONS: [Migration; 12] = migrations! {
+    1 "0001_accounts";
+    2 "0002_objects";
+    3 "0003_analyses";
+    4 "0004_actions";
+    5 "0005_money";
+    6 "0006_cluster";
+    7 "0007_traces";
+    8 "0008_delivery_queue";
+    9 "0009_hot_tables";
+    10 "0010_unbilled";
+    11 "0011_ledger_of_batch";
+    12 "0012_places_in_flight";
+};
+
+/// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.
+const POSTGRES_LOCK: i64 = 0x0061_7573_7065_7800;
+
+/// How many migrations there are.
+pub(crate) const NEWEST: usize = MIGRATIONS.len();
+
+/// Applies what is missing, up to a number of migrations. Processes that start together do so one after the other; the later ones find nothing to do.
+pub(crate) async fn run(database: &Database, through: usize) -> Result<()> {
+    let store = Store { database: database.clone() };
+    let backend = database.backend();
+    store
+        .write("migrate", async |conn| {
+            // SQLite's write transaction is the lock already.
+            if backend == Backend::Postgres {
+                execute!(conn, "SELECT pg_advisory_xact_lock($1)", POSTGRES_LOCK)?;
+            }
+            let journal = backend.translate(
+                "CREATE TABLE IF NOT EXISTS migrations (version BIGINT NOT NULL PRIMARY KEY, checksum BYTES NOT NULL) STRICT;",
+            );
+            run_script(conn, journal).await?;
+            let applied: Vec<(i64, Vec<u8>)> =
+                fetch_all!(conn, "SELECT version, checksum FROM migrations ORDER BY version")?;
+            refuse_strangers(&applied)?;
+            for migration in MIGRATIONS[..through].iter().skip(applied.len()) {
+                run_script(conn, backend.translate(migration.text)).await?;
+                execute!(conn, "INSERT INTO migrations (version, checksum) VALUES ($1, $2)", migration.version, checksum(migration))?;
+                info!(migration = migration.name, "schema migrated");
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// A schema that this binary did not make is not one to write into.
+fn refuse_strangers(applied: &[(i64, Vec<u8>)]) -> Result<()> {
+    for (index, (version, sum)) in applied.iter().enumerate() {
+        let Some(known) = MIGRATIONS.get(index) else {
+            return Err(Error::Schema(format!(
+                "the database is at schema version {version}, this binary knows up to {}: run the newer auspex",
+                MIGRATIONS.len()
+            )));
+        };
+        if known.version != *version || *sum != checksum(known) {
+            return Err(Error::Schema(format!(
+                "migration {} differs from the one this database was made with: use the binary that made it, or a new database",
+                known.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn checksum(migration: &Migration) -> Vec<u8> {
+    Sha256::digest(migration.text.as_bytes()).to_vec()
+}
+
+/// Runs several statements; the text comes from the binary, never from a caller.
+async fn run_script(conn: &mut Conn, script: String) -> Result<()> {
+    on_either!(conn, |native| sqlx::raw_sql(AssertSqlSafe(script)).execute(native).await.map(drop))?;
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! Mails and chat messages that wait to be sent.
+
+pub mod messages;

@@ -1,0 +1,7 @@
+//! Keeping a deployment healthy: sweeping, gauges, rekeying, and facts about the deployment.
+
+pub mod deployment;
+pub mod gauges;
+pub(crate) mod pending;
+pub mod rekeying;
+pub mod sweeper;
