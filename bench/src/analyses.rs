@@ -81,7 +81,7 @@ async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error
     let settings = config(&target.url, directory.path(), &[("AUSPEX_ENFORCEMENT", "grace")])?;
     let (clock, random) = (Clock::system(), Random::system()?);
     let service = server::assemble(&settings, clock.clone(), random.clone()).await?;
-    let tenant = service.create_tenant("Bench").await?.tenant_id;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     let (mut done, mut elapsed, mut cpu) = (0.0, 0.0, 0.0);
     while done < MEASURED {
         fill(service.store(), tenant, backlog, &clock, &random).await?;

@@ -48,7 +48,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let more = [("AUSPEX_DEBOUNCE_MS", "1"), ("AUSPEX_ENFORCEMENT", "grace")];
     let config = config(url, directory.path(), &more)?;
     let service = server::assemble(&config, clock.clone(), random.clone()).await?;
-    let tenant = service.create_tenant("Bench").await?.tenant_id;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     service.start_queues();
     let receiver = Receiver::start().await?;
     let backlog = Backlog { service: &service, tenant, receiver: &receiver };
@@ -155,7 +155,7 @@ impl Backlog<'_> {
     /// Removes an endpoint, and waits until what is left of its backlog is gone, which would take its share of what is
     /// measured next.
     async fn remove(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
-        self.service.delete_webhook(self.tenant, endpoint).await?;
+        self.service.actions.endpoints.delete(self.tenant, endpoint).await?;
         while self.service.store().pending().await?.deliveries > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -164,7 +164,7 @@ impl Backlog<'_> {
 
     async fn enable(&self, endpoint: Uuid, enabled: bool) -> Result<(), service::Error> {
         let update = WebhookEndpointUpdate { enabled: Some(enabled), ..WebhookEndpointUpdate::default() };
-        self.service.update_webhook(self.tenant, endpoint, &update).await?;
+        self.service.actions.endpoints.update(self.tenant, endpoint, &update).await?;
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl Backlog<'_> {
             endpoint_id: Some(endpoint),
             limit: 1,
         };
-        while !self.service.deliveries(self.tenant, in_hand()).await?.deliveries.is_empty() {
+        while !self.service.actions.deliveries.list(self.tenant, in_hand()).await?.deliveries.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
@@ -220,7 +220,7 @@ async fn register(
         events: None,
         enabled: Some(enabled),
     };
-    Ok(service.create_webhook(tenant, &create).await?.endpoint.id)
+    Ok(service.actions.endpoints.create(tenant, &create).await?.endpoint.id)
 }
 
 /// How long after an analysis its delivery arrives at a receiver that is well, while another takes every connection and
@@ -235,7 +235,7 @@ async fn beside_silence(
     let well = register(service, tenant, &receiver.url, true).await?;
     let events: Vec<EventInput> = serde_json::from_str(r#"[{"type":"event","name":"listing_viewed"}]"#)?;
     let signal = serde_json::from_str(r#"{"type":"noul","instructions":"Is it fraud?"}"#)?;
-    service.put_signal(tenant, "is_fraud", &signal).await?;
+    service.analysis.signals.put(tenant, "is_fraud", &signal).await?;
     receiver.arrivals().clear();
     receiver.delays().clear();
     for number in 0..ANALYSES {
@@ -246,7 +246,7 @@ async fn beside_silence(
             signals: None,
             include_history: None,
         };
-        service.ingest(tenant, &format!("beside_{number}"), request, None).await?;
+        service.objects.ingest.accept(tenant, &format!("beside_{number}"), request, None).await?;
         tokio::time::sleep(BETWEEN_ANALYSES).await;
     }
     while receiver.count() < ANALYSES {
@@ -255,7 +255,7 @@ async fn beside_silence(
     let mut delays = receiver.delays().clone();
     delays.sort_unstable();
     for endpoint in [silent, well] {
-        service.delete_webhook(tenant, endpoint).await?;
+        service.actions.endpoints.delete(tenant, endpoint).await?;
     }
     Ok(delays[delays.len() * 99 / 100].as_secs_f64())
 }

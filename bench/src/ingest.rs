@@ -28,8 +28,8 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let config = config(&target.url, directory.path(), &[("AUSPEX_ROLE", "api")])?;
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
-    let tenant = service.create_tenant("Bench").await?.tenant_id;
-    let made = service.create_key_for(tenant, None).await?;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
+    let made = service.accounts.operators.create_key_for(tenant, None).await?;
     let token = unbound_token(&made, &clock)?;
     let server = Server::start(config, clock, Random::system()?).await?;
     let load = |events: usize, object_type: &str, expected| Load {

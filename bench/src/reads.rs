@@ -148,7 +148,7 @@ impl Running {
         let begun = Instant::now();
         let tenant = fill(&service, objects, now).await?;
         println!("seeded {objects} objects in {:.0} s", begun.elapsed().as_secs_f64());
-        let key = service.create_key_for(tenant, None).await?;
+        let key = service.accounts.operators.create_key_for(tenant, None).await?;
         service.store().close().await;
         let server = Server::start(config, clock.clone(), random).await?;
         let stream = TcpStream::connect(server.address()).await?;
@@ -181,7 +181,7 @@ pub(crate) async fn seed(url: &str, objects: u64) -> Result<(), Box<dyn Error>> 
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
     let tenant = fill(&service, objects, clock.now()).await?;
-    let made = service.create_key_for(tenant, None).await?;
+    let made = service.accounts.operators.create_key_for(tenant, None).await?;
     println!("tenant {}, key {}, secret {}", tenant.0, made.key, made.secret);
     Ok(())
 }

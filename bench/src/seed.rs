@@ -138,7 +138,7 @@ pub(crate) async fn seed(
     objects: u64,
     now: Timestamp,
 ) -> Result<TenantId, Box<dyn Error>> {
-    let tenant = service.create_tenant("Bench").await?.tenant_id;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     let store = service.store();
     let signals =
         store.read("signals", async |conn| store::analysis::signals::of_tenant(conn, tenant).await).await?;

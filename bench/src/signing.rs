@@ -31,7 +31,7 @@ async fn measure_here() -> Result<f64, Box<dyn Error>> {
     let config = Config::from_environment(variables.into_iter())?;
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
-    let tenant = service.create_tenant("Bench").await?.tenant_id;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     let token = signed_token(&service, tenant, &clock).await?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -50,11 +50,11 @@ async fn authenticate(service: &Service, token: &str) -> Result<(), service::Err
     let request = RequestLine { method: "POST", decoded_path: Some("/v1/objects/user_1/events") };
     let presented =
         Presented { bearer: Some(token), x_api_key: None, api_key: None, token_in_query: false, request };
-    service.authenticate(presented).await.map(drop)
+    service.accounts.authentication.authenticate(presented).await.map(drop)
 }
 
 async fn signed_token(service: &Service, tenant: TenantId, clock: &Clock) -> Result<String, Box<dyn Error>> {
-    let made = service.create_key_for(tenant, None).await?;
+    let made = service.accounts.operators.create_key_for(tenant, None).await?;
     token(&made, clock, r#","jti":"0123456789abcdef","htm":"POST","htu":"/v1/objects/user_1/events""#)
 }
 

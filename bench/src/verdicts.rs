@@ -29,8 +29,8 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let config = config(&target.url, directory.path(), &more)?;
     let (clock, random) = (Clock::system(), Random::system()?);
     let service = server::assemble(&config, clock.clone(), random.clone()).await?;
-    let tenant = service.create_tenant("Bench").await?.tenant_id;
-    let made = service.create_key_for(tenant, None).await?;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
+    let made = service.accounts.operators.create_key_for(tenant, None).await?;
     let token = unbound_token(&made, &clock)?;
     let server = Server::start_with(config, clock, random, Arc::new(Instantly)).await?;
     let load = |path: &str| Load {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use analyzer::{Analyzer, Anthropic, Embedded, Endpoint, OpenAi, SystemOne, Words};
 use model::Tariff;
-use service::mail::{Letters, Mailer, Transport};
+use service::mail::{MailTemplates, Mailer, Transport};
 use service::{
-    Clock, Foundations, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
+    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
     Stripe, StripeOptions, Traces, Workers,
 };
 use store::Store;
@@ -94,7 +94,7 @@ pub(crate) async fn assemble_for(
         &config.mail_from,
     )
     .map_err(|reason| config.refuse("mail_from", &reason))?;
-    let foundations = Foundations {
+    let dependencies = Dependencies {
         store,
         providers: providers(config, public_url, clock.clone())?,
         payments: payments(config, public_url)?,
@@ -103,11 +103,11 @@ pub(crate) async fn assemble_for(
         sealer,
         workers,
         mailer,
-        letters: Letters::new(public_url.as_str()),
+        templates: MailTemplates::new(public_url.as_str()),
         analyzer,
         traces,
     };
-    Ok(Service::start(foundations, options(config))?)
+    Ok(Service::start(dependencies, options(config))?)
 }
 
 /// Stops where secrets could not be read.

@@ -59,7 +59,7 @@ impl Meters {
         page.sample("process_start_time_seconds", &[], self.started_s);
         page.process();
         page.running(service);
-        let counted = tokio::time::timeout(COUNT_TIMEOUT, service.queue_gauges()).await;
+        let counted = tokio::time::timeout(COUNT_TIMEOUT, service.gauges.queues()).await;
         let queues = match counted {
             Ok(Ok(queues)) => Some(queues),
             Ok(Err(error)) => {
@@ -171,7 +171,7 @@ impl Page {
             name,
             "Analyses under way in this process, of the 20 busiest tenants and of all others together.",
         );
-        let (tenants, others) = service.running_analyses();
+        let (tenants, others) = service.gauges.running_analyses();
         for (tenant, number) in tenants {
             self.sample(name, &[("tenant", &tenant.to_string())], number);
         }

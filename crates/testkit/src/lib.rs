@@ -3,12 +3,14 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test's scaffolding fails the test")]
 
 mod database;
+mod module_graph;
 mod peers;
 mod proxy;
 
 use std::time::Duration;
 
 pub use database::TestDatabase;
+pub use module_graph::ModuleGraph;
 pub use peers::{GithubPeer, GooglePeer, StripePeer, agree, openapi_complaints, verify_webhooks};
 pub use proxy::Proxy;
 pub use store::Backend;

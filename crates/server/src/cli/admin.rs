@@ -94,7 +94,7 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         Command::User(command) => user(command, &service).await,
         Command::Key(command) => key(command, &service).await,
         Command::Credit { tenant, amount_cents, note } => {
-            let balance = service.adjust_balance(TenantId(tenant), amount_cents, note.as_deref()).await;
+            let balance = service.billing.balances.adjust(TenantId(tenant), amount_cents, note.as_deref()).await;
             balance.map(|balance| say(&balance.to_string())).map_err(Into::into)
         }
         Command::Audit => audit(&service).await,
@@ -113,9 +113,9 @@ async fn rekey(config: &Config) -> CommandResult {
 
 async fn tenant(command: Tenant, service: &Service) -> CommandResult {
     match command {
-        Tenant::Create { name } => say(&service.create_tenant(&name).await?.tenant_id.to_string()),
+        Tenant::Create { name } => say(&service.accounts.operators.create_tenant(&name).await?.tenant_id.to_string()),
         Tenant::List => {
-            for tenant in service.tenants().await? {
+            for tenant in service.accounts.operators.tenants().await? {
                 say(&format!("{}  {}  {}", tenant.tenant_id, tenant.created_at, tenant.name));
             }
         }
@@ -126,20 +126,20 @@ async fn tenant(command: Tenant, service: &Service) -> CommandResult {
 async fn user(command: User, service: &Service) -> CommandResult {
     let User::Create { tenant, email } = command;
     let password = read_secret("password")?;
-    say(&format!("{}", service.create_user(TenantId(tenant), &email, &password).await?));
+    say(&format!("{}", service.accounts.operators.create_user(TenantId(tenant), &email, &password).await?));
     Ok(())
 }
 
 async fn key(command: Key, service: &Service) -> CommandResult {
     match command {
         Key::Create { tenant, name } => {
-            let made = service.create_key_for(TenantId(tenant), name).await?;
+            let made = service.accounts.operators.create_key_for(TenantId(tenant), name).await?;
             say(&format!("key    {}", made.key));
             say(&format!("secret {}", made.secret));
         }
         Key::ImportLegacy { tenant, name } => {
-            let tenant = service.demand_tenant(TenantId(tenant)).await?;
-            let key = service.import_legacy_key(tenant.tenant_id, &name, &read_secret("old key")?).await?;
+            let tenant = service.accounts.operators.demand_tenant(TenantId(tenant)).await?;
+            let key = service.accounts.keys.import_legacy(tenant.tenant_id, &name, &read_secret("old key")?).await?;
             say(&format!("key    {}", key.key));
         }
     }
@@ -147,7 +147,7 @@ async fn key(command: Key, service: &Service) -> CommandResult {
 }
 
 async fn audit(service: &Service) -> CommandResult {
-    let audit = service.audit().await?;
+    let audit = service.billing.audit.run().await?;
     let (tenants, lines) = (audit.tenants, audit.lines);
     if audit.drifts.is_empty() {
         say(&format!("Books of {tenants} accounts with {lines} lines agree."));

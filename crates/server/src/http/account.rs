@@ -21,7 +21,7 @@ pub(super) async fn me(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<Me>, Refusal> {
-    Ok(Json(app.service.me(caller).await?))
+    Ok(Json(app.service.accounts.users.me(caller).await?))
 }
 
 /// The settings of the account.
@@ -32,7 +32,7 @@ pub(super) async fn settings(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<Settings>, Refusal> {
-    Ok(Json(app.service.settings(caller.tenant).await?))
+    Ok(Json(app.service.accounts.tenants.settings(caller.tenant).await?))
 }
 
 /// Change the settings of the account.
@@ -46,7 +46,7 @@ pub(super) async fn update_settings(
     Authenticated(caller): Authenticated,
     extract::Json(update): extract::Json<SettingsUpdate>,
 ) -> Result<Json<Settings>, Refusal> {
-    Ok(Json(app.service.update_settings(caller.tenant, &update).await?))
+    Ok(Json(app.service.accounts.tenants.update_settings(caller.tenant, &update).await?))
 }
 
 /// Finish the console's first steps.
@@ -58,7 +58,7 @@ pub(super) async fn update_settings(
     (status = 404, description = "There is no such user.", body = Error),
 ))]
 pub(super) async fn onboarded(State(app): State<App>, person: Person) -> Result<StatusCode, Refusal> {
-    app.service.set_onboarded(person.tenant, person.user).await?;
+    app.service.accounts.users.set_onboarded(person.tenant, person.user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn change_password(
     person: Person,
     extract::Json(request): extract::Json<ChangePasswordRequest>,
 ) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.change_password(person.tenant, person.user, &request).await?))
+    Ok(Json(app.service.accounts.password_reset.change(person.tenant, person.user, &request).await?))
 }
 
 /// Which mails one gets.
@@ -90,7 +90,7 @@ pub(super) async fn notifications(
     State(app): State<App>,
     person: Person,
 ) -> Result<Json<NotificationPreferences>, Refusal> {
-    Ok(Json(app.service.notification_preferences(person.tenant, person.user).await?))
+    Ok(Json(app.service.accounts.notifications.preferences(person.tenant, person.user).await?))
 }
 
 /// Choose which mails one gets.
@@ -106,5 +106,5 @@ pub(super) async fn set_notifications(
     person: Person,
     extract::Json(update): extract::Json<NotificationPreferencesUpdate>,
 ) -> Result<Json<NotificationPreferences>, Refusal> {
-    Ok(Json(app.service.set_notification_preferences(person.tenant, person.user, &update).await?))
+    Ok(Json(app.service.accounts.notifications.set_preferences(person.tenant, person.user, &update).await?))
 }

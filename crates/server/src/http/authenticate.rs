@@ -28,13 +28,13 @@ pub(super) async fn authenticate(
     let caller = match identify(&app, &parts).await {
         Ok(caller) => caller,
         Err(error) if error.kind() == Kind::Unauthorized => {
-            let decision = app.service.addresses().count(address);
+            let decision = app.service.addresses.count(address);
             let refusal = decision.permit().err().unwrap_or(error);
             return with_allowance(Refusal(refusal).into_response(), decision.allowance);
         }
         Err(error) => return Refusal(error).into_response(),
     };
-    let decision = match app.service.rate().take(caller.tenant).await {
+    let decision = match app.service.rate.take(caller.tenant).await {
         Ok(decision) => decision,
         Err(error) => return Refusal(error).into_response(),
     };
@@ -66,7 +66,7 @@ async fn identify(app: &App, request: &Parts) -> Result<Caller, Error> {
         token_in_query: query.iter().any(|(name, _)| TOKEN_PARAMETERS.contains(&name.as_str())),
         request: RequestLine { method: request.method.as_str(), decoded_path: decoded_path.as_deref() },
     };
-    app.service.authenticate(presented).await
+    app.service.accounts.authentication.authenticate(presented).await
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -81,7 +81,7 @@ pub(super) async fn limit_by_address(
     request: Request,
     next: Next,
 ) -> Response {
-    let decision: Decision = app.service.addresses().count(address);
+    let decision: Decision = app.service.addresses.count(address);
     let response = match decision.permit() {
         Ok(()) => next.run(request).await,
         Err(refusal) => Refusal(refusal).into_response(),

@@ -44,7 +44,7 @@ pub(super) async fn balance(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<Balance>, Refusal> {
-    Ok(Json(app.service.balance(caller.tenant).await?))
+    Ok(Json(app.service.billing.balances.get(caller.tenant).await?))
 }
 
 /// List the ledger, newest first.
@@ -77,7 +77,7 @@ pub(super) async fn ledger(
         limit: parameters.limit.unwrap_or(50),
         cursor: parameters.cursor.as_deref(),
     };
-    Ok(Json(app.service.ledger(caller.tenant, &query).await?))
+    Ok(Json(app.service.billing.ledger.page(caller.tenant, &query).await?))
 }
 
 /// Open a checkout to top the balance up by card.
@@ -94,7 +94,7 @@ pub(super) async fn open_checkout(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<CheckoutCreate>,
 ) -> Result<(StatusCode, Json<CheckoutSession>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.open_checkout(caller.tenant, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.billing.checkouts.open(caller.tenant, &request).await?)))
 }
 
 /// Read how far a checkout is.
@@ -110,7 +110,7 @@ pub(super) async fn checkout(
     Authenticated(caller): Authenticated,
     extract::Path(session_id): extract::Path<String>,
 ) -> Result<Json<CheckoutStatus>, Refusal> {
-    Ok(Json(app.service.checkout(caller.tenant, &session_id).await?))
+    Ok(Json(app.service.billing.checkouts.status(caller.tenant, &session_id).await?))
 }
 
 /// Take an event of the payment provider.
@@ -134,6 +134,6 @@ pub(super) async fn payment_event(
     // Two headers are as good as none: which one counts must not be a matter of taste.
     let signature = signatures.next().filter(|_| signatures.next().is_none());
     let signature = signature.and_then(|value| value.to_str().ok());
-    app.service.take_payment_event(signature, &body).await?;
+    app.service.billing.checkouts.take_payment_event(signature, &body).await?;
     Ok(Json(PaymentWebhookAck { received: true }))
 }

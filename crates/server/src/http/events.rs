@@ -1,13 +1,11 @@
 //! Events about objects: in, and listed.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use model::api::{Error, EventList, IngestAccepted, IngestRequest, ModerationVerdict};
-use service::{Ingested, Service};
+use service::Ingested;
 
 use super::App;
 use super::authenticate::Authenticated;
@@ -42,18 +40,13 @@ pub(super) async fn ingest(
     extract::Json(request): extract::Json<IngestRequest>,
 ) -> Result<Response, Refusal> {
     let (tenant, key) = (caller.tenant, idempotency_key(&headers)?);
-    let ingested = if request.wait {
-        let key = key.map(str::to_owned);
-        let verdict = |service: Arc<Service>| async move {
-            service.ingest(tenant, &object_id, request, key.as_deref()).await
-        };
-        app.service.carry(verdict).await?
-    } else {
-        app.service.ingest(tenant, &object_id, request, key).await?
-    };
-    Ok(match ingested {
+    if request.wait {
+        let (verdicts, key) = (app.service.analysis.verdicts.clone(), key.map(str::to_owned));
+        let verdict = async move { verdicts.ingest(tenant, &object_id, request, key.as_deref()).await };
+        return Ok(Json(app.service.run_to_end(verdict).await?).into_response());
+    }
+    Ok(match app.service.objects.ingest.accept(tenant, &object_id, request, key).await? {
         Ingested::Accepted(accepted) => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
-        Ingested::Verdict(verdict) => Json(*verdict).into_response(),
         Ingested::Replayed(accepted) => {
             let replayed = [("idempotent-replayed", HeaderValue::from_static("true"))];
             (StatusCode::ACCEPTED, replayed, Json(accepted)).into_response()
@@ -103,7 +96,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<Json<EventList>, Refusal> {
-    Ok(Json(app.service.events(caller.tenant, &object_id).await?))
+    Ok(Json(app.service.objects.reads.events(caller.tenant, &object_id).await?))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, service::Error> {

@@ -20,7 +20,7 @@ use super::extract;
 /// And whether a sign-in may open a new account.
 #[utoipa::path(get, path = "/auth/console/oauth/providers", tag = "console", responses((status = 200, body = OAuthProviders)))]
 pub(super) async fn providers(State(app): State<App>) -> Json<OAuthProviders> {
-    Json(app.service.oauth_providers())
+    Json(app.service.accounts.identities.providers())
 }
 
 /// Start a sign-in at a provider.
@@ -37,7 +37,7 @@ pub(super) async fn authorize(
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthAuthorizeRequest>,
 ) -> Result<Json<AuthorizationURL>, Refusal> {
-    Ok(Json(app.service.authorization_url(known(&provider)?, &request).await?))
+    Ok(Json(app.service.accounts.identities.authorization_url(known(&provider)?, &request).await?))
 }
 
 /// Finish a sign-in at a provider.
@@ -57,7 +57,7 @@ pub(super) async fn sign_in(
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
 ) -> Result<(StatusCode, Json<Token>), Refusal> {
-    let token = app.service.sign_in_with(known(&provider)?, &request).await?;
+    let token = app.service.accounts.identities.sign_in(known(&provider)?, &request).await?;
     let status = if token.new_user == Some(true) { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(token)))
 }
@@ -70,7 +70,7 @@ pub(super) async fn sign_in(
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
 ))]
 pub(super) async fn list(State(app): State<App>, person: Person) -> Result<Json<Identities>, Refusal> {
-    Ok(Json(app.service.identities(person.tenant, person.user).await?))
+    Ok(Json(app.service.accounts.identities.list(person.tenant, person.user).await?))
 }
 
 /// Link an account at a provider.
@@ -90,7 +90,7 @@ pub(super) async fn link(
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
 ) -> Result<(StatusCode, Json<Identity>), Refusal> {
-    let identity = app.service.link_identity(person.caller, known(&provider)?, &request).await?;
+    let identity = app.service.accounts.identities.link(person.caller, known(&provider)?, &request).await?;
     Ok((StatusCode::CREATED, Json(identity)))
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn unlink(
     person: Person,
     extract::Path(provider): extract::Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.unlink_identity(person.tenant, person.user, known(&provider)?).await?;
+    app.service.accounts.identities.unlink(person.tenant, person.user, known(&provider)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

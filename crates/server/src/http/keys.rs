@@ -20,7 +20,7 @@ pub(super) async fn list(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<APIKeyList>, Refusal> {
-    Ok(Json(app.service.api_keys(caller.tenant).await?))
+    Ok(Json(app.service.accounts.keys.list(caller.tenant).await?))
 }
 
 /// Make a key.
@@ -35,7 +35,7 @@ pub(super) async fn create(
     Authenticated(caller): Authenticated,
     extract::JsonOrNothing(request): extract::JsonOrNothing<APIKeyCreate>,
 ) -> Result<(StatusCode, Json<APIKeySecret>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.create_api_key(caller, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.accounts.keys.create(caller, &request).await?)))
 }
 
 /// Rename a key, deactivate it, or activate it again.
@@ -52,7 +52,7 @@ pub(super) async fn update(
     extract::Path(key_id): extract::Path<Uuid>,
     extract::Json(update): extract::Json<APIKeyUpdate>,
 ) -> Result<Json<APIKey>, Refusal> {
-    Ok(Json(app.service.update_api_key(caller.tenant, KeyId(key_id), &update).await?))
+    Ok(Json(app.service.accounts.keys.update(caller.tenant, KeyId(key_id), &update).await?))
 }
 
 /// Revoke a key.
@@ -69,7 +69,7 @@ pub(super) async fn revoke(
     Authenticated(caller): Authenticated,
     extract::Path(key_id): extract::Path<Uuid>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.revoke_api_key(caller.tenant, KeyId(key_id)).await?;
+    app.service.accounts.keys.revoke(caller.tenant, KeyId(key_id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -87,5 +87,5 @@ pub(super) async fn rotate(
     Authenticated(caller): Authenticated,
     extract::Path(key_id): extract::Path<Uuid>,
 ) -> Result<Json<APIKeySecret>, Refusal> {
-    Ok(Json(app.service.rotate_api_key(caller, KeyId(key_id)).await?))
+    Ok(Json(app.service.accounts.keys.rotate(caller, KeyId(key_id)).await?))
 }

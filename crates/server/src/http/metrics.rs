@@ -38,7 +38,7 @@ pub(super) async fn read(
     if let Some(token) = meters.token() {
         let shown = bearer(&headers).unwrap_or_default();
         if !bool::from(shown.as_bytes().ct_eq(token.as_bytes())) {
-            app.service.addresses().count(address).permit()?;
+            app.service.addresses.count(address).permit()?;
             return Err(Error::new(Kind::Unauthorized, "unauthorized").into());
         }
     }

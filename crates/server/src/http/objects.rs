@@ -46,7 +46,7 @@ pub(super) async fn overview(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<Overview>, Refusal> {
-    Ok(Json(app.service.overview(caller.tenant).await?))
+    Ok(Json(app.service.objects.overview.get(caller.tenant).await?))
 }
 
 /// List objects.
@@ -78,7 +78,7 @@ pub(super) async fn list(
         offset: parameters.offset.unwrap_or(0),
         cursor: parameters.cursor,
     };
-    Ok(Json(app.service.objects(caller.tenant, &query).await?))
+    Ok(Json(app.service.objects.reads.list(caller.tenant, &query).await?))
 }
 
 /// Read an object's answers.
@@ -97,7 +97,7 @@ pub(super) async fn read(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<([(&'static str, &'static str); 1], Json<ObjectAnalysis>), Refusal> {
-    let (object, remembered) = app.service.object(caller.tenant, &object_id).await?;
+    let (object, remembered) = app.service.objects.reads.get(caller.tenant, &object_id).await?;
     let cache = [("x-cache", if remembered { "HIT" } else { "MISS" })];
     Ok((cache, Json(Arc::unwrap_or_clone(object))))
 }
@@ -117,7 +117,7 @@ pub(super) async fn delete(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.delete_object(caller.tenant, &object_id).await?;
+    app.service.objects.reads.delete(caller.tenant, &object_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn state(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<Json<ObjectState>, Refusal> {
-    Ok(Json(app.service.object_state(caller.tenant, &object_id).await?))
+    Ok(Json(app.service.objects.reads.state(caller.tenant, &object_id).await?))
 }
 
 /// Analyze an object again.
@@ -154,7 +154,7 @@ pub(super) async fn analyze(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<(StatusCode, Json<AnalyzeScheduled>), Refusal> {
-    Ok((StatusCode::ACCEPTED, Json(app.service.analyze_object(caller.tenant, &object_id).await?)))
+    Ok((StatusCode::ACCEPTED, Json(app.service.analysis.jobs.schedule(caller.tenant, &object_id).await?)))
 }
 
 /// Analyze every object again.
@@ -166,5 +166,5 @@ pub(super) async fn analyze_all(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<(StatusCode, Json<AnalyzeAllScheduled>), Refusal> {
-    Ok((StatusCode::ACCEPTED, Json(app.service.analyze_all(caller.tenant).await?)))
+    Ok((StatusCode::ACCEPTED, Json(app.service.analysis.bulk_runs.analyze_all(caller.tenant).await?)))
 }

@@ -34,7 +34,7 @@ pub(super) async fn list(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<RuleList>, Refusal> {
-    Ok(Json(app.service.rules(caller.tenant).await?))
+    Ok(Json(app.service.actions.rules.list(caller.tenant).await?))
 }
 
 /// Make a rule.
@@ -54,7 +54,7 @@ pub(super) async fn create(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<RuleCreate>,
 ) -> Result<(StatusCode, Json<Rule>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.create_rule(caller.tenant, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.actions.rules.create(caller.tenant, &request).await?)))
 }
 
 /// Read a rule.
@@ -71,7 +71,7 @@ pub(super) async fn read(
     Authenticated(caller): Authenticated,
     extract::Path(rule_id): extract::Path<Uuid>,
 ) -> Result<Json<Rule>, Refusal> {
-    Ok(Json(app.service.rule(caller.tenant, rule_id).await?))
+    Ok(Json(app.service.actions.rules.get(caller.tenant, rule_id).await?))
 }
 
 /// Change a rule.
@@ -89,7 +89,7 @@ pub(super) async fn update(
     extract::Path(rule_id): extract::Path<Uuid>,
     extract::Json(update): extract::Json<RuleUpdate>,
 ) -> Result<Json<Rule>, Refusal> {
-    Ok(Json(app.service.update_rule(caller.tenant, rule_id, &update).await?))
+    Ok(Json(app.service.actions.rules.update(caller.tenant, rule_id, &update).await?))
 }
 
 /// Delete a rule. Its firings stay listed.
@@ -106,7 +106,7 @@ pub(super) async fn delete(
     Authenticated(caller): Authenticated,
     extract::Path(rule_id): extract::Path<Uuid>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.delete_rule(caller.tenant, rule_id).await?;
+    app.service.actions.rules.delete(caller.tenant, rule_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -123,5 +123,5 @@ pub(super) async fn firings(
     extract::Query(parameters): extract::Query<FiringParameters>,
 ) -> Result<Json<RuleFiringList>, Refusal> {
     let (rule, object_id) = (parameters.rule_id, parameters.object_id.as_deref());
-    Ok(Json(app.service.rule_firings(caller.tenant, rule, object_id, parameters.limit).await?))
+    Ok(Json(app.service.actions.firings.list(caller.tenant, rule, object_id, parameters.limit).await?))
 }

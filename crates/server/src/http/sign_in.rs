@@ -25,7 +25,7 @@ pub(super) async fn register(
     State(app): State<App>,
     extract::Json(request): extract::Json<RegisterRequest>,
 ) -> Result<(StatusCode, Json<Token>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.register(&request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.accounts.tenants.register(&request).await?)))
 }
 
 /// Sign in with email and password.
@@ -41,7 +41,7 @@ pub(super) async fn log_in(
     ClientAddress(address): ClientAddress,
     extract::Json(request): extract::Json<LoginRequest>,
 ) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.log_in(&request, address).await?))
+    Ok(Json(app.service.accounts.sign_in.log_in(&request, address).await?))
 }
 
 /// Exchange a legacy key for a short-lived tenant token.
@@ -55,7 +55,7 @@ pub(super) async fn exchange_token(
     State(app): State<App>,
     extract::Json(request): extract::Json<TokenExchangeRequest>,
 ) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.exchange_token(&request).await?))
+    Ok(Json(app.service.accounts.sign_in.exchange_token(&request).await?))
 }
 
 /// Ask for a link to reset a password.
@@ -69,7 +69,7 @@ pub(super) async fn forgot_password(
     ClientAddress(address): ClientAddress,
     extract::Json(request): extract::Json<ForgotPasswordRequest>,
 ) -> Result<(StatusCode, Json<Message>), Refusal> {
-    app.service.forgot_password(&request, address).await?;
+    app.service.accounts.password_reset.request_link(&request, address).await?;
     let message = "If this address has an account, a link to reset the password is on its way.".to_owned();
     Ok((StatusCode::ACCEPTED, Json(Message { message })))
 }
@@ -85,6 +85,6 @@ pub(super) async fn reset_password(
     State(app): State<App>,
     extract::Json(request): extract::Json<ResetPasswordRequest>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.reset_password(&request).await?;
+    app.service.accounts.password_reset.reset(&request).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,5 @@
 //! Signals: the questions of the account, and asking without recording.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,7 +7,6 @@ use model::api::{
     BackfillStatus, Error, PlaygroundRequest, PlaygroundVerdict, Signal, SignalBackfill, SignalInput,
     SignalList, SystemOneRequest, SystemOneResponse,
 };
-use service::Service;
 
 use super::App;
 use super::authenticate::Authenticated;
@@ -24,7 +21,7 @@ pub(super) async fn list(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<SignalList>, Refusal> {
-    Ok(Json(app.service.signals(caller.tenant).await?))
+    Ok(Json(app.service.analysis.signals.list(caller.tenant).await?))
 }
 
 /// Make a signal, or replace its definition.
@@ -43,7 +40,7 @@ pub(super) async fn put(
     extract::Path(key): extract::Path<String>,
     extract::Json(input): extract::Json<SignalInput>,
 ) -> Result<Json<Signal>, Refusal> {
-    Ok(Json(app.service.put_signal(caller.tenant, &key, &input).await?))
+    Ok(Json(app.service.analysis.signals.put(caller.tenant, &key, &input).await?))
 }
 
 /// Delete a signal and its answers.
@@ -59,7 +56,7 @@ pub(super) async fn delete(
     Authenticated(caller): Authenticated,
     extract::Path(key): extract::Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.delete_signal(caller.tenant, &key).await?;
+    app.service.analysis.signals.delete(caller.tenant, &key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -77,7 +74,7 @@ pub(super) async fn backfill(
     Authenticated(caller): Authenticated,
     extract::Path(key): extract::Path<String>,
 ) -> Result<Json<BackfillStatus>, Refusal> {
-    Ok(Json(app.service.backfill(caller.tenant, &key).await?))
+    Ok(Json(app.service.analysis.bulk_runs.backfill_status(caller.tenant, &key).await?))
 }
 
 /// Ask a signal about every object without an answer to it.
@@ -95,7 +92,7 @@ pub(super) async fn start_backfill(
     Authenticated(caller): Authenticated,
     extract::Path(key): extract::Path<String>,
 ) -> Result<(StatusCode, Json<SignalBackfill>), Refusal> {
-    Ok((StatusCode::ACCEPTED, Json(app.service.start_backfill(caller.tenant, &key).await?)))
+    Ok((StatusCode::ACCEPTED, Json(app.service.analysis.bulk_runs.start_backfill(caller.tenant, &key).await?)))
 }
 
 /// Score events without recording them.
@@ -111,8 +108,9 @@ pub(super) async fn playground(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<PlaygroundRequest>,
 ) -> Result<Json<PlaygroundVerdict>, Refusal> {
-    let play = |service: Arc<Service>| async move { service.play(caller.tenant, request).await };
-    Ok(Json(app.service.carry(play).await?))
+    let playground = app.service.analysis.playground.clone();
+    let play = async move { playground.play(caller.tenant, request).await };
+    Ok(Json(app.service.run_to_end(play).await?))
 }
 
 /// Ask questions about a state.
@@ -132,6 +130,7 @@ pub(super) async fn system_one(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<SystemOneRequest>,
 ) -> Result<Json<SystemOneResponse>, Refusal> {
-    let ask = |service: Arc<Service>| async move { service.system_one(caller.tenant, &request).await };
-    Ok(Json(app.service.carry(ask).await?))
+    let playground = app.service.analysis.playground.clone();
+    let ask = async move { playground.system_one(caller.tenant, &request).await };
+    Ok(Json(app.service.run_to_end(ask).await?))
 }

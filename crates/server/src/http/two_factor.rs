@@ -18,7 +18,7 @@ use super::extract;
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
 ))]
 pub(super) async fn status(State(app): State<App>, person: Person) -> Result<Json<MfaStatus>, Refusal> {
-    Ok(Json(app.service.mfa_status(person.tenant, person.user).await?))
+    Ok(Json(app.service.accounts.two_factor.status(person.tenant, person.user).await?))
 }
 
 /// Get a secret for an authenticator app.
@@ -30,7 +30,7 @@ pub(super) async fn status(State(app): State<App>, person: Person) -> Result<Jso
     (status = 409, description = "Two-factor is already on.", body = Error),
 ))]
 pub(super) async fn setup(State(app): State<App>, person: Person) -> Result<Json<MfaSetup>, Refusal> {
-    Ok(Json(app.service.mfa_setup(person.tenant, person.user).await?))
+    Ok(Json(app.service.accounts.two_factor.setup(person.tenant, person.user).await?))
 }
 
 /// Turn two-factor on.
@@ -48,7 +48,7 @@ pub(super) async fn enable(
     person: Person,
     extract::Json(request): extract::Json<MfaEnableRequest>,
 ) -> Result<Json<MfaRecoveryCodes>, Refusal> {
-    Ok(Json(app.service.mfa_enable(person.caller, &request).await?))
+    Ok(Json(app.service.accounts.two_factor.enable(person.caller, &request).await?))
 }
 
 /// Turn two-factor off.
@@ -66,6 +66,6 @@ pub(super) async fn disable(
     person: Person,
     extract::Json(request): extract::Json<MfaDisableRequest>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.mfa_disable(person.tenant, person.user, &request).await?;
+    app.service.accounts.two_factor.disable(person.tenant, person.user, &request).await?;
     Ok(StatusCode::NO_CONTENT)
 }

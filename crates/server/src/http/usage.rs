@@ -42,5 +42,5 @@ pub(super) async fn usage(
         parsed.map_err(|reason| service::Error::bad_request(format!("{name}: {reason}")))
     };
     let (from, to) = (day("from", &parameters.from)?, day("to", &parameters.to)?);
-    Ok(Json(app.service.usage(caller.tenant, from, to).await?))
+    Ok(Json(app.service.billing.usage.report(caller.tenant, from, to).await?))
 }

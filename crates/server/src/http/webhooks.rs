@@ -38,7 +38,7 @@ pub(super) async fn list(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
 ) -> Result<Json<WebhookEndpointList>, Refusal> {
-    Ok(Json(app.service.webhooks(caller.tenant).await?))
+    Ok(Json(app.service.actions.endpoints.list(caller.tenant).await?))
 }
 
 /// Register an endpoint.
@@ -55,7 +55,7 @@ pub(super) async fn create(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<WebhookEndpointCreate>,
 ) -> Result<(StatusCode, Json<WebhookEndpointSecret>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.create_webhook(caller.tenant, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.actions.endpoints.create(caller.tenant, &request).await?)))
 }
 
 /// Read an endpoint.
@@ -72,7 +72,7 @@ pub(super) async fn read(
     Authenticated(caller): Authenticated,
     extract::Path(endpoint_id): extract::Path<Uuid>,
 ) -> Result<Json<WebhookEndpoint>, Refusal> {
-    Ok(Json(app.service.webhook(caller.tenant, endpoint_id).await?))
+    Ok(Json(app.service.actions.endpoints.get(caller.tenant, endpoint_id).await?))
 }
 
 /// Edit an endpoint.
@@ -91,7 +91,7 @@ pub(super) async fn update(
     extract::Path(endpoint_id): extract::Path<Uuid>,
     extract::Json(update): extract::Json<WebhookEndpointUpdate>,
 ) -> Result<Json<WebhookEndpoint>, Refusal> {
-    Ok(Json(app.service.update_webhook(caller.tenant, endpoint_id, &update).await?))
+    Ok(Json(app.service.actions.endpoints.update(caller.tenant, endpoint_id, &update).await?))
 }
 
 /// Remove an endpoint and its deliveries.
@@ -108,7 +108,7 @@ pub(super) async fn delete(
     Authenticated(caller): Authenticated,
     extract::Path(endpoint_id): extract::Path<Uuid>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.delete_webhook(caller.tenant, endpoint_id).await?;
+    app.service.actions.endpoints.delete(caller.tenant, endpoint_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn deliveries(
         endpoint_id: parameters.endpoint_id,
         limit: parameters.limit.unwrap_or(50),
     };
-    Ok(Json(app.service.deliveries(caller.tenant, query).await?))
+    Ok(Json(app.service.actions.deliveries.list(caller.tenant, query).await?))
 }
 
 /// Send a delivery again.
@@ -146,5 +146,5 @@ pub(super) async fn replay(
     Authenticated(caller): Authenticated,
     extract::Path(delivery_id): extract::Path<Uuid>,
 ) -> Result<(StatusCode, Json<WebhookDelivery>), Refusal> {
-    Ok((StatusCode::ACCEPTED, Json(app.service.replay_delivery(caller.tenant, delivery_id).await?)))
+    Ok((StatusCode::ACCEPTED, Json(app.service.actions.deliveries.replay(caller.tenant, delivery_id).await?)))
 }

@@ -61,7 +61,7 @@ async fn patience_holds_for_what_was_taken_ahead(database: &TestDatabase) {
     let (clock, hands) = Clock::manual(START);
     let random = Random::system().unwrap();
     let service = assemble(&config, clock.clone(), random.clone()).await.unwrap();
-    let tenant = service.create_tenant("Moody").await.unwrap().tenant_id;
+    let tenant = service.accounts.operators.create_tenant("Moody").await.unwrap().tenant_id;
     let store = service.store();
     queue(store, tenant, START).await;
     let analyzer = Arc::new(Moody::default());

@@ -240,8 +240,8 @@ impl App {
     /// Gives everybody money, as an operator does.
     pub(crate) async fn credit_everybody(&self, cents: i64) {
         let service = self.service();
-        for tenant in service.tenants().await.unwrap() {
-            service.adjust_balance(tenant.tenant_id, cents, None).await.unwrap();
+        for tenant in service.accounts.operators.tenants().await.unwrap() {
+            service.billing.balances.adjust(tenant.tenant_id, cents, None).await.unwrap();
         }
     }
 
@@ -252,7 +252,7 @@ impl App {
 
     /// Asserts that balances, usage and everything else that is kept follows from the ledger.
     pub(crate) async fn audit(&self) {
-        let audit = self.service().audit().await.expect("the books can be read");
+        let audit = self.service().billing.audit.run().await.expect("the books can be read");
         assert!(audit.drifts.is_empty(), "the books do not agree: {:#?}", audit.drifts);
     }
 

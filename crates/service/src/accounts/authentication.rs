@@ -5,17 +5,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use model::{KeyId, TenantId, Timestamp, UserId};
+use store::Conn;
 use store::accounts::keys::Key;
 use store::accounts::sessions::Session;
-use store::Conn;
 use store::accounts::{keys, sessions, users};
 use tracing::warn;
 
-use crate::runtime::short_cache::Beliefs;
-use crate::accounts::signing;
 use crate::accounts::signing::{RequestLine, Verifier};
-use crate::{Error, Kind, Result, Service};
-use crate::accounts::tokens;
+use crate::accounts::{signing, tokens};
+use crate::runtime::short_cache::ShortCache;
+use crate::runtime::{Error, Kind, Result};
 
 /// How often the use of a key is written down.
 const TOUCH_EVERY: Duration = Duration::from_mins(1);
@@ -72,10 +71,10 @@ pub struct Presented<'a> {
     pub request: RequestLine<'a>,
 }
 
-/// What is believed about credentials for a moment.
-pub(crate) struct Gate {
-    signing: Beliefs<String, SigningKey>,
-    sessions: Beliefs<[u8; 32], Session>,
+/// Credentials read from the database within the last second.
+struct CredentialCache {
+    signing: ShortCache<String, SigningKey>,
+    sessions: ShortCache<[u8; 32], Session>,
     /// Checked against when there is no such key, so that an unknown key takes the time of a bad signature.
     nobody: Verifier,
 }
@@ -87,25 +86,19 @@ struct SigningKey {
     last_used_at: AtomicI64,
 }
 
-impl Gate {
-    pub(crate) fn new() -> Self {
+impl CredentialCache {
+    fn new() -> Self {
         Self {
-            signing: Beliefs::new(),
-            sessions: Beliefs::new(),
+            signing: ShortCache::new(),
+            sessions: ShortCache::new(),
             nobody: Verifier::new(b"nobody's secret, as long as any other one would be"),
         }
-    }
-
-    /// Forgets everything: a credential has just ended on this node.
-    pub(crate) fn forget(&self) {
-        self.signing.forget();
-        self.sessions.forget();
     }
 }
 
 impl SigningKey {
     /// Whether this use is to be written down. Of many at once, one is.
-    fn begins_a_minute(&self, now: Timestamp) -> bool {
+    fn is_due_for_touch(&self, now: Timestamp) -> bool {
         let last = self.last_used_at.load(Ordering::Relaxed);
         now.since(Timestamp::from_micros(last)) >= TOUCH_EVERY
             && self
@@ -115,16 +108,30 @@ impl SigningKey {
     }
 }
 
-/// The one refusal for every reason.
-pub(crate) fn unauthorized() -> Error {
-    Error::new(Kind::Unauthorized, "unauthorized")
+/// Finds out who is asking. Cheap to clone; clones share the cache.
+#[derive(Clone)]
+pub struct Authentication {
+    store: Store,
+    clock: Clock,
+    sealer: Sealer,
+    cache: Arc<CredentialCache>,
 }
 
-impl Service {
+impl Authentication {
+    pub(crate) fn new(store: Store, clock: Clock, sealer: Sealer) -> Self {
+        Self { store, clock, sealer, cache: Arc::new(CredentialCache::new()) }
+    }
+
+    /// Drops every cached credential: one has just ended on this node.
+    pub(crate) fn forget_credentials(&self) {
+        self.cache.signing.clear();
+        self.cache.sessions.clear();
+    }
+
     /// Finds out who is asking, or refuses without saying why.
     pub async fn authenticate(&self, presented: Presented<'_>) -> Result<Caller> {
         if presented.token_in_query {
-            return Err(unauthorized());
+            return Err(Error::unauthorized());
         }
         match (presented.bearer, presented.x_api_key) {
             (Some(bearer), _)
@@ -136,32 +143,32 @@ impl Service {
                 self.authenticate_signed(bearer, presented).await
             }
             (Some(long_key), _) | (None, Some(long_key)) => self.authenticate_legacy(long_key).await,
-            (None, None) => Err(unauthorized()),
+            (None, None) => Err(Error::unauthorized()),
         }
     }
 
     async fn authenticate_signed(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
-        let kid = signing::key_id(token).ok_or_else(unauthorized)?;
+        let kid = signing::key_id(token).ok_or_else(Error::unauthorized)?;
         let public_id = match (kid.as_deref(), presented.api_key) {
-            (Some(kid), Some(api_key)) if kid != api_key => return Err(unauthorized()),
+            (Some(kid), Some(api_key)) if kid != api_key => return Err(Error::unauthorized()),
             (Some(id), _) | (None, Some(id)) => id,
-            (None, None) => return Err(unauthorized()),
+            (None, None) => return Err(Error::unauthorized()),
         };
         let now = self.clock.now();
         let accepts = |verifier: &Verifier| verifier.accepts(token, presented.request, now);
-        let believed = self.gate.signing.get(public_id);
-        let key = if let Some(key) = believed.filter(|key| accepts(&key.verifier)) {
+        let cached = self.cache.signing.get(public_id);
+        let key = if let Some(key) = cached.filter(|key| accepts(&key.verifier)) {
             key
         } else {
             // Asked for again after a bad signature too: another node may just have rotated the key, and time must
             // not tell whether there is one.
             let found = self.read_signing_key(public_id).await?;
-            let accepted = accepts(found.as_ref().map_or(&self.gate.nobody, |key| &key.verifier));
-            found.filter(|_| accepted).ok_or_else(unauthorized)?
+            let accepted = accepts(found.as_ref().map_or(&self.cache.nobody, |key| &key.verifier));
+            found.filter(|_| accepted).ok_or_else(Error::unauthorized)?
         };
         let caller = key.caller;
         if let Credential::Key(key_id) = caller.credential
-            && key.begins_a_minute(now)
+            && key.is_due_for_touch(now)
         {
             self.write_use(caller.tenant, key_id, false).await;
         }
@@ -173,39 +180,40 @@ impl Service {
         if public_id.contains('\0') {
             return Ok(None);
         }
-        let asked = self.gate.signing.ask();
+        let read = self.cache.signing.start_read();
         let found = self
             .store
             .read("key_by_public_id", async |conn| keys::by_public_id(conn, public_id).await)
             .await?;
         let Some(key) = found else { return Ok(None) };
         let Some(sealed) = &key.secret else { return Ok(None) };
-        let secret = self.sealer.open("api_keys.secret", key.key_id.0, sealed).map_err(crate::internal)?;
+        let secret =
+            self.sealer.open("api_keys.secret", key.key_id.0, sealed).map_err(crate::runtime::internal)?;
         let value = SigningKey {
             caller: caller_of(&key),
             verifier: Verifier::new(&secret),
             last_used_at: AtomicI64::new(key.last_used_at.map_or(i64::MIN, Timestamp::micros)),
         };
-        Ok(Some(self.gate.signing.learn(public_id.to_owned(), asked, value)))
+        Ok(Some(self.cache.signing.insert(public_id.to_owned(), read, value)))
     }
 
     async fn authenticate_session(&self, token: &str) -> Result<Caller> {
         let (hash, now) = (tokens::hash(token), self.clock.now());
-        let session = if let Some(session) = self.gate.sessions.get(&hash) {
+        let session = if let Some(session) = self.cache.sessions.get(&hash) {
             session
         } else {
-            let asked = self.gate.sessions.ask();
+            let read = self.cache.sessions.start_read();
             let found =
                 self.store.read("session", async |conn| sessions::find(conn, &hash, now).await).await?;
-            self.gate.sessions.learn(hash, asked, found.ok_or_else(unauthorized)?)
+            self.cache.sessions.insert(hash, read, found.ok_or_else(Error::unauthorized)?)
         };
         if session.expires_at <= now {
-            return Err(unauthorized());
+            return Err(Error::unauthorized());
         }
         let credential = match (session.user_id, session.key_id) {
             (Some(user), _) => Credential::Console { user, session: SessionId(hash) },
             (None, Some(key)) => Credential::Key(key),
-            (None, None) => return Err(unauthorized()),
+            (None, None) => return Err(Error::unauthorized()),
         };
         Ok(Caller { tenant: session.tenant_id, credential })
     }
@@ -223,7 +231,7 @@ impl Service {
                 sessions::find(conn, &session.0, self.clock.now()).await?.is_some()
             }
         };
-        if alive { Ok(()) } else { Err(unauthorized()) }
+        if alive { Ok(()) } else { Err(Error::unauthorized()) }
     }
 
     async fn authenticate_legacy(&self, long_key: &str) -> Result<Caller> {
@@ -239,31 +247,23 @@ impl Service {
             .store
             .read("key_by_legacy_hash", async |conn| keys::by_legacy_hash(conn, &hash).await)
             .await?;
-        let key = found.ok_or_else(unauthorized)?;
+        let key = found.ok_or_else(Error::unauthorized)?;
         warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, its kind will be removed");
         Ok(key)
     }
 
     /// Writes down that a key was used, unless that was done within the last minute. It never fails a request.
-    pub(crate) async fn touch(
-        &self,
-        tenant: TenantId,
-        key: KeyId,
-        last: Option<Timestamp>,
-        the_old_way: bool,
-    ) {
+    pub(crate) async fn touch(&self, tenant: TenantId, key: KeyId, last: Option<Timestamp>, as_legacy: bool) {
         if last.is_none_or(|last| self.clock.now().since(last) >= TOUCH_EVERY) {
-            self.write_use(tenant, key, the_old_way).await;
+            self.write_use(tenant, key, as_legacy).await;
         }
     }
 
-    async fn write_use(&self, tenant: TenantId, key: KeyId, the_old_way: bool) {
+    async fn write_use(&self, tenant: TenantId, key: KeyId, as_legacy: bool) {
         let now = self.clock.now();
         let written = self
             .store
-            .write("touch_key", async |conn: &mut Conn| {
-                keys::touch(conn, tenant, key, now, the_old_way).await
-            })
+            .write("touch_key", async |conn: &mut Conn| keys::touch(conn, tenant, key, now, as_legacy).await)
             .await;
         if let Err(error) = written {
             warn!(%error, key = %key, "cannot write down the use of a key");

@@ -1,24 +1,37 @@
 //! Signing in through a provider, and the accounts there that a person has linked.
 
 use model::api::{
-    AuthorizationURL, Identities, Identity, OAuthAuthorizeRequest, OAuthCodeRequest, OAuthProviders, Token,
+    AuthorizationURL, Identities as IdentityList, Identity, OAuthAuthorizeRequest, OAuthCodeRequest,
+    OAuthProviders, Token,
 };
 use model::{EmailAddress, Provider, TenantId, UserId};
-use store::accounts::users::User;
 use store::Conn;
+use store::accounts::users::User;
 use store::accounts::{identities, keys, sessions, users};
 
-use crate::accounts::tenants::FirstUser;
+use crate::accounts::authentication::Caller;
 use crate::accounts::providers::ProvenIdentity;
-use crate::{Caller, Error, Kind, Result, Service, internal};
 use crate::accounts::tenants;
+use crate::accounts::tenants::FirstUser;
+use crate::runtime::{Error, Kind, Result, internal};
 
-impl Service {
+/// Sign-in with identity providers.
+pub struct Identities {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) providers: Providers,
+    pub(crate) tenants: Tenants,
+    pub(crate) sessions: Sessions,
+    pub(crate) authentication: Authentication,
+    pub(crate) notifications: Notifications,
+}
+
+impl Identities {
     /// Which providers people can sign in with.
-    pub fn oauth_providers(&self) -> OAuthProviders {
+    pub fn providers(&self) -> OAuthProviders {
         OAuthProviders {
             providers: self.providers.configured(),
-            allow_registration: self.options.allow_registration,
+            allow_registration: self.tenants.allow_registration,
         }
     }
 
@@ -33,18 +46,18 @@ impl Service {
     }
 
     /// Signs in with a provider's code: the linked user, the user with the same verified email, or a new account.
-    pub async fn sign_in_with(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<Token> {
+    pub async fn sign_in(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<Token> {
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
         let enter = || {
             self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
                 if let Some(known) = identities::find(conn, provider.as_str(), &proven.subject).await? {
-                    let token = self.open_session(conn, known.tenant_id, known.user_id).await?;
+                    let token = self.sessions.open(conn, known.tenant_id, known.user_id).await?;
                     return Ok(Token { new_user: Some(false), ..token });
                 }
                 if let Some(user) = users::by_email(conn, email.key()).await? {
                     self.adopt(conn, &user, provider, &proven).await?;
-                    let token = self.open_session(conn, user.tenant_id, user.user_id).await?;
+                    let token = self.sessions.open(conn, user.tenant_id, user.user_id).await?;
                     return Ok(Token { new_user: Some(false), ..token });
                 }
                 self.sign_up_with(conn, provider, &proven, &email, request.tenant_name.as_deref()).await
@@ -55,8 +68,8 @@ impl Service {
             Err(error) if error.kind() == Kind::Conflict => enter().await?,
             outcome => outcome?,
         };
-        self.gate.forget();
-        self.mailer.wake();
+        self.authentication.forget_credentials();
+        self.notifications.wake();
         Ok(token)
     }
 
@@ -75,7 +88,7 @@ impl Service {
     ) -> Result<()> {
         // Locked before it is looked at again, so that of two sign-ins the second does not end what the first began.
         users::lock(conn, user.tenant_id, user.user_id).await?;
-        let user = self.signed_in_user(conn, user.tenant_id, user.user_id).await?;
+        let user = signed_in(conn, user.tenant_id, user.user_id).await?;
         if user.email_verified_at.is_none() {
             users::set_password(conn, user.tenant_id, user.user_id, None).await?;
             users::disable_totp(conn, user.tenant_id, user.user_id).await?;
@@ -92,7 +105,7 @@ impl Service {
         if owner.is_some_and(|owner| owner.user_id == user.user_id) {
             return Ok(());
         }
-        self.link(conn, &user, provider, proven).await.map(drop)
+        self.add(conn, &user, provider, proven).await.map(drop)
     }
 
     async fn sign_up_with(
@@ -103,33 +116,29 @@ impl Service {
         email: &EmailAddress,
         tenant_name: Option<&str>,
     ) -> Result<Token> {
-        self.demand_registration()?;
+        self.tenants.demand_registration()?;
         let name = match tenant_name {
-            Some(name) => tenants::tenant_name(name)?,
-            None => proven
-                .name
-                .as_deref()
-                .and_then(|name| tenants::tenant_name(name).ok())
-                .unwrap_or(email.as_str()),
+            Some(name) => tenant_name(name)?,
+            None => proven.name.as_deref().and_then(|name| tenant_name(name).ok()).unwrap_or(email.as_str()),
         };
         let now = self.clock.now();
         let first = FirstUser { email, password_hash: None, email_verified_at: Some(now) };
-        let (tenant, user) = self.provision(conn, name, &first).await?;
+        let (tenant, user) = self.tenants.provision(conn, name, &first).await?;
         let identity = new_identity(tenant, user, provider, proven, now);
         if !identities::insert(conn, &identity, &proven.subject).await? {
             return Err(Error::new(Kind::Conflict, "this account is linked to another user"));
         }
-        let token = self.open_session(conn, tenant, user).await?;
+        let token = self.sessions.open(conn, tenant, user).await?;
         Ok(Token { new_user: Some(true), ..token })
     }
 
     /// The ways a person can sign in.
-    pub async fn identities(&self, tenant: TenantId, user: UserId) -> Result<Identities> {
+    pub async fn list(&self, tenant: TenantId, user: UserId) -> Result<IdentityList> {
         self.store
             .read("identities", async |conn: &mut Conn| {
-                let user = self.signed_in_user(conn, tenant, user).await?;
+                let user = signed_in(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
-                Ok(Identities {
+                Ok(IdentityList {
                     has_password: user.password_hash.is_some(),
                     identities: linked.iter().map(record).collect::<Result<_>>()?,
                     providers: self.providers.configured(),
@@ -139,7 +148,7 @@ impl Service {
     }
 
     /// Links an account at a provider to somebody who is signed in.
-    pub async fn link_identity(
+    pub async fn link(
         &self,
         caller: Caller,
         provider: Provider,
@@ -151,20 +160,20 @@ impl Service {
         let identity = self
             .store
             .write("link_identity", async |conn: &mut Conn| {
-                self.demand_alive(conn, caller).await?;
-                let user = self.signed_in_user(conn, tenant, user).await?;
+                self.authentication.demand_alive(conn, caller).await?;
+                let user = signed_in(conn, tenant, user).await?;
                 // The provider has shown that the user's own address is theirs, if that is the one it knows.
                 if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {
                     users::verify_email(conn, tenant, user.user_id, self.clock.now()).await?;
                 }
-                self.link(conn, &user, provider, &proven).await
+                self.add(conn, &user, provider, &proven).await
             })
             .await?;
-        self.mailer.wake();
+        self.notifications.wake();
         record(&identity)
     }
 
-    async fn link(
+    async fn add(
         &self,
         conn: &mut Conn,
         user: &User,
@@ -182,18 +191,18 @@ impl Service {
             };
             return Err(Error::new(Kind::Conflict, message));
         }
-        let letter = self.letters.identity_linked(&user.email, provider.label(), now);
-        self.mail_user(conn, user, &letter).await?;
+        let mail = self.notifications.templates.identity_linked(&user.email, provider.label(), now);
+        self.notifications.mail_user(conn, user, &mail).await?;
         Ok(identity)
     }
 
     /// Unlinks a provider, unless it is the last way to sign in.
-    pub async fn unlink_identity(&self, tenant: TenantId, user: UserId, provider: Provider) -> Result<()> {
+    pub async fn unlink(&self, tenant: TenantId, user: UserId, provider: Provider) -> Result<()> {
         self.store
             .write("unlink_identity", async |conn: &mut Conn| {
                 // Locked, so that two requests cannot each unlink what the other counts on.
                 users::lock(conn, tenant, user).await?;
-                let user = self.signed_in_user(conn, tenant, user).await?;
+                let user = signed_in(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
                 if !linked.iter().any(|identity| identity.provider == provider.as_str()) {
                     return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));
@@ -205,11 +214,15 @@ impl Service {
                     ));
                 }
                 identities::delete(conn, tenant, user.user_id, provider.as_str()).await?;
-                let letter = self.letters.identity_unlinked(&user.email, provider.label(), self.clock.now());
-                self.mail_user(conn, &user, &letter).await
+                let mail = self.notifications.templates.identity_unlinked(
+                    &user.email,
+                    provider.label(),
+                    self.clock.now(),
+                );
+                self.notifications.mail_user(conn, &user, &mail).await
             })
             .await?;
-        self.mailer.wake();
+        self.notifications.wake();
         Ok(())
     }
 }

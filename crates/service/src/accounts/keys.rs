@@ -4,14 +4,15 @@ use model::api::{
     APIKey, APIKeyActivity, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyStatus, APIKeyUpdate,
 };
 use model::{KeyId, TenantId};
-use store::accounts::keys::Key;
 use store::Conn;
+use store::accounts::keys::Key;
 use store::accounts::{keys, sessions, tenants};
 
+use crate::accounts::authentication::Caller;
+use crate::accounts::tokens;
 use crate::outbox::mail::KeyFacts;
 use crate::outbox::notifications::Event;
-use crate::{Caller, Error, Kind, Result, Service, internal};
-use crate::accounts::tokens;
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// The longest name of a key.
 const MAX_NAME: usize = 100;
@@ -24,20 +25,31 @@ const PREVIEW: usize = 8;
 /// An old long key shorter than this could be guessed.
 const MIN_LEGACY: usize = 16;
 
-impl Service {
+/// The API keys of all accounts.
+#[derive(Clone)]
+pub struct Keys {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) sealer: Sealer,
+    pub(crate) authentication: Authentication,
+    pub(crate) notifications: Notifications,
+}
+
+impl Keys {
     /// The keys of an account that are not revoked.
-    pub async fn api_keys(&self, tenant: TenantId) -> Result<APIKeyList> {
+    pub async fn list(&self, tenant: TenantId) -> Result<APIKeyList> {
         let keys = self.store.read("api_keys", async |conn| keys::of_tenant(conn, tenant).await).await?;
         Ok(APIKeyList { api_keys: keys.iter().map(record).collect::<Result<_>>()? })
     }
 
     /// Makes a key.
-    pub async fn create_api_key(&self, caller: Caller, request: &APIKeyCreate) -> Result<APIKeySecret> {
-        self.make_key(caller.tenant, request, Some(caller)).await
+    pub async fn create(&self, caller: Caller, request: &APIKeyCreate) -> Result<APIKeySecret> {
+        self.make(caller.tenant, request, Some(caller)).await
     }
 
     /// Makes a key for a caller, or for an operator.
-    pub(crate) async fn make_key(
+    pub(crate) async fn make(
         &self,
         tenant: TenantId,
         request: &APIKeyCreate,
@@ -69,28 +81,24 @@ impl Service {
                     return Err(Error::new(Kind::Conflict, reason));
                 }
                 if let Some(caller) = caller {
-                    self.demand_alive(conn, caller).await?;
+                    self.authentication.demand_alive(conn, caller).await?;
                 }
                 if !keys::insert(conn, &key).await? {
                     return Err(internal("a public key id came up twice"));
                 }
-                self.mail_tenant(conn, tenant, Event::ApiKeyCreated, |to| {
-                    self.letters.api_key_created(to, facts(&key), now)
-                })
-                .await
+                self.notifications
+                    .mail_tenant(conn, tenant, EmailEvent::ApiKeyCreated, |templates, to| {
+                        templates.api_key_created(to, facts(&key), now)
+                    })
+                    .await
             })
             .await?;
-        self.mailer.wake();
+        self.notifications.wake();
         with_secret(&key, secret)
     }
 
     /// Renames a key, or makes it active or inactive.
-    pub async fn update_api_key(
-        &self,
-        tenant: TenantId,
-        key: KeyId,
-        update: &APIKeyUpdate,
-    ) -> Result<APIKey> {
+    pub async fn update(&self, tenant: TenantId, key: KeyId, update: &APIKeyUpdate) -> Result<APIKey> {
         let name = update.name.as_deref().map(key_name).transpose()?;
         let status = update.status.map(|status| match status {
             APIKeyActivity::Active => "active",
@@ -105,39 +113,40 @@ impl Service {
                 keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)
             })
             .await?;
-        self.gate.forget();
+        self.authentication.forget_credentials();
         record(&key)
     }
 
     /// Gives a key a new secret; the old one stops working at once.
-    pub async fn rotate_api_key(&self, caller: Caller, key: KeyId) -> Result<APIKeySecret> {
+    pub async fn rotate(&self, caller: Caller, key: KeyId) -> Result<APIKeySecret> {
         let tenant = caller.tenant;
         let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
         let sealed = self.sealer.seal(&self.random, "api_keys.secret", key.0, secret.as_bytes());
         let key = self
             .store
             .write("rotate_api_key", async |conn: &mut Conn| {
-                self.demand_alive(conn, caller).await?;
+                self.authentication.demand_alive(conn, caller).await?;
                 if !keys::rotate(conn, tenant, key, &sealed).await? {
                     return Err(no_such_key());
                 }
                 sessions::delete_of_key(conn, key).await?;
                 let key = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
                 let now = self.clock.now();
-                self.mail_tenant(conn, tenant, Event::ApiKeyRotated, |to| {
-                    self.letters.api_key_rotated(to, facts(&key), now)
-                })
-                .await?;
+                self.notifications
+                    .mail_tenant(conn, tenant, EmailEvent::ApiKeyRotated, |templates, to| {
+                        templates.api_key_rotated(to, facts(&key), now)
+                    })
+                    .await?;
                 Ok(key)
             })
             .await?;
-        self.gate.forget();
-        self.mailer.wake();
+        self.authentication.forget_credentials();
+        self.notifications.wake();
         with_secret(&key, secret)
     }
 
     /// Ends a key for good.
-    pub async fn revoke_api_key(&self, tenant: TenantId, key: KeyId) -> Result<()> {
+    pub async fn revoke(&self, tenant: TenantId, key: KeyId) -> Result<()> {
         self.store
             .write("revoke_api_key", async |conn: &mut Conn| {
                 let found = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
@@ -146,19 +155,20 @@ impl Service {
                 }
                 sessions::delete_of_key(conn, key).await?;
                 let now = self.clock.now();
-                self.mail_tenant(conn, tenant, Event::ApiKeyRevoked, |to| {
-                    self.letters.api_key_revoked(to, facts(&found), now)
-                })
-                .await
+                self.notifications
+                    .mail_tenant(conn, tenant, EmailEvent::ApiKeyRevoked, |templates, to| {
+                        templates.api_key_revoked(to, facts(&found), now)
+                    })
+                    .await
             })
             .await?;
-        self.gate.forget();
-        self.mailer.wake();
+        self.authentication.forget_credentials();
+        self.notifications.wake();
         Ok(())
     }
 
     /// Takes over a key from before request signing: it has no secret until it is rotated.
-    pub async fn import_legacy_key(&self, tenant: TenantId, name: &str, long_key: &str) -> Result<APIKey> {
+    pub async fn import_legacy(&self, tenant: TenantId, name: &str, long_key: &str) -> Result<APIKey> {
         let name = key_name(name)?;
         let looks_like_a_token =
             [tokens::CONSOLE_TOKEN, tokens::TENANT_TOKEN].iter().any(|prefix| long_key.starts_with(prefix));

@@ -1,14 +1,161 @@
 //! Accounts: tenants and users, signing in, API keys, and finding out who is asking.
 
-pub(crate) mod authentication;
-pub(crate) mod identities;
-pub(crate) mod keys;
-pub(crate) mod operators;
-pub(crate) mod password_reset;
-pub(crate) mod passwords;
-pub(crate) mod providers;
-pub(crate) mod sign_in;
-pub(crate) mod signing;
-pub(crate) mod tenants;
-pub(crate) mod tokens;
-pub(crate) mod two_factor;
+mod authentication;
+mod identities;
+mod keys;
+mod operators;
+mod password_reset;
+mod passwords;
+mod providers;
+mod reauthentication;
+mod sessions;
+mod sign_in;
+mod signing;
+mod tenants;
+mod tokens;
+mod two_factor;
+mod users;
+
+pub use self::authentication::{Authentication, Caller, Credential, Presented, SessionId};
+pub use self::identities::Identities;
+pub use self::keys::Keys;
+pub use self::operators::Operators;
+pub use self::password_reset::PasswordReset;
+pub use self::providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
+pub use self::sign_in::SignIn;
+pub use self::signing::RequestLine;
+pub use self::tenants::Tenants;
+pub use self::two_factor::TwoFactor;
+pub use self::users::Users;
+
+use self::passwords::Passwords;
+use self::sessions::Sessions;
+use self::two_factor::TwoFactorCodes;
+use crate::outbox::Notifications;
+use crate::runtime::{Clock, Random, Result, Sealer, Throttle, Wakeup, Workers};
+use store::Store;
+
+/// Everything about accounts.
+pub struct Accounts {
+    /// Who is asking.
+    pub authentication: Authentication,
+    /// Opening accounts, and their settings.
+    pub tenants: Tenants,
+    /// The people of an account.
+    pub users: Users,
+    /// Signing in with a password.
+    pub sign_in: SignIn,
+    /// Signing in with an identity provider.
+    pub identities: Identities,
+    /// Changing a password, and setting a new one by a mailed link.
+    pub password_reset: PasswordReset,
+    /// Two-factor sign-in.
+    pub two_factor: TwoFactor,
+    /// API keys.
+    pub keys: Keys,
+    /// What an operator does without the console.
+    pub operators: Operators,
+    /// Which mails people get.
+    pub notifications: Notifications,
+}
+
+/// What the accounts are built from.
+pub(crate) struct AccountParts {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) sealer: Sealer,
+    pub(crate) workers: Workers,
+    pub(crate) throttle: Throttle,
+    pub(crate) providers: Providers,
+    pub(crate) notifications: Notifications,
+    pub(crate) allow_registration: bool,
+    pub(crate) signup_credit_cents: u32,
+    /// Wakes the sweeper when a retention was set.
+    pub(crate) sweeper: Wakeup,
+}
+
+impl Accounts {
+    pub(crate) fn new(parts: AccountParts) -> Result<Self> {
+        let AccountParts {
+            store, clock, random, sealer, workers, throttle, providers, notifications, ..
+        } = parts;
+        let passwords = Passwords::new(random.clone())?;
+        let sessions = Sessions { clock: clock.clone(), random: random.clone() };
+        let authentication = Authentication::new(store.clone(), clock.clone(), sealer.clone());
+        let codes = TwoFactorCodes { clock: clock.clone(), sealer: sealer.clone() };
+        let tenants = Tenants {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            passwords: passwords.clone(),
+            sessions: sessions.clone(),
+            allow_registration: parts.allow_registration,
+            signup_credit_cents: parts.signup_credit_cents,
+            sweeper: parts.sweeper,
+        };
+        let keys = Keys {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            sealer: sealer.clone(),
+            authentication: authentication.clone(),
+            notifications: notifications.clone(),
+        };
+        Ok(Self {
+            users: Users { store: store.clone() },
+            sign_in: SignIn {
+                store: store.clone(),
+                clock: clock.clone(),
+                throttle: throttle.clone(),
+                passwords: passwords.clone(),
+                two_factor: codes.clone(),
+                authentication: authentication.clone(),
+                sessions: sessions.clone(),
+            },
+            identities: Identities {
+                store: store.clone(),
+                clock: clock.clone(),
+                providers,
+                tenants: tenants.clone(),
+                sessions: sessions.clone(),
+                authentication: authentication.clone(),
+                notifications: notifications.clone(),
+            },
+            password_reset: PasswordReset {
+                store: store.clone(),
+                clock: clock.clone(),
+                random: random.clone(),
+                workers,
+                throttle: throttle.clone(),
+                passwords: passwords.clone(),
+                sessions,
+                authentication: authentication.clone(),
+                notifications: notifications.clone(),
+            },
+            two_factor: TwoFactor {
+                store: store.clone(),
+                clock: clock.clone(),
+                random: random.clone(),
+                sealer,
+                throttle,
+                passwords: passwords.clone(),
+                codes,
+                authentication: authentication.clone(),
+                notifications: notifications.clone(),
+            },
+            operators: Operators {
+                store,
+                clock,
+                random,
+                passwords,
+                tenants: tenants.clone(),
+                keys: keys.clone(),
+            },
+            authentication,
+            tenants,
+            keys,
+            notifications,
+        })
+    }
+}

@@ -2,25 +2,35 @@
 
 use model::api::APIKeySecret;
 use model::{EmailAddress, TenantId, UserId};
+use store::Conn;
 use store::accounts::tenants::Tenant;
 use store::accounts::users::NewUser;
-use store::Conn;
 use store::accounts::{tenants, users};
 
 use crate::accounts::passwords::Passwords;
-use crate::{Error, Kind, Result, Service};
 use crate::accounts::tenants;
+use crate::runtime::{Error, Kind, Result};
 
-impl Service {
+/// What an operator may do.
+pub struct Operators {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) passwords: Passwords,
+    pub(crate) tenants: Tenants,
+    pub(crate) keys: Keys,
+}
+
+impl Operators {
     /// Opens an account that nobody can sign in to yet.
     pub async fn create_tenant(&self, name: &str) -> Result<Tenant> {
-        let name = tenants::tenant_name(name)?;
+        let name = tenant_name(name)?;
         self.store
             .write("create_tenant", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 let tenant = TenantId(self.random.id(now));
                 tenants::insert(conn, tenant, name, now).await?;
-                self.provision_tenant(conn, tenant, now).await?;
+                self.tenants.provision_tenant(conn, tenant, now).await?;
                 tenants::find(conn, tenant).await?.ok_or_else(no_such_tenant)
             })
             .await
@@ -48,7 +58,7 @@ impl Service {
                     email_key: email.key(),
                     email_verified_at: Some(now),
                     password_hash: Some(&hash),
-                    role: tenants::ADMIN,
+                    role: ADMIN,
                 };
                 if users::insert(conn, &user, now).await? {
                     Ok(user.user_id)
@@ -68,7 +78,7 @@ impl Service {
     /// Makes a key for an account that exists.
     pub async fn create_key_for(&self, tenant: TenantId, name: Option<String>) -> Result<APIKeySecret> {
         self.demand_tenant(tenant).await?;
-        self.make_key(tenant, &model::api::APIKeyCreate { name }, None).await
+        self.keys.make(tenant, &model::api::APIKeyCreate { name }, None).await
     }
 }
 

@@ -11,65 +11,70 @@ use store::accounts::{sessions, users};
 use tracing::error;
 
 use crate::accounts::passwords::Passwords;
-use crate::runtime::throttle::Limit;
-use crate::{Error, Kind, Result, Service, client_network};
 use crate::accounts::tokens;
+use crate::runtime::throttle::Limit;
+use crate::runtime::{Error, Kind, Result, client_network};
 
 /// The life of a reset link.
 const RESET_LIFE: Duration = Duration::from_hours(1);
 
-impl Service {
+/// Changes and resets passwords.
+#[derive(Clone)]
+pub struct PasswordReset {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) workers: Workers,
+    pub(crate) throttle: Throttle,
+    pub(crate) passwords: Passwords,
+    pub(crate) sessions: Sessions,
+    pub(crate) authentication: Authentication,
+    pub(crate) notifications: Notifications,
+}
+
+impl PasswordReset {
     /// Changes a password: every other session ends, and the caller gets a new one.
-    pub async fn change_password(
+    pub async fn change(
         &self,
         tenant: TenantId,
         user: UserId,
         request: &ChangePasswordRequest,
     ) -> Result<Token> {
-        let token = self
-            .reauthenticating(user, async || {
-                let user = self
-                    .store
-                    .read("user", async |conn| self.signed_in_user(conn, tenant, user).await)
-                    .await?;
-                if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
-                    return Err(invalid_password());
-                }
-                Passwords::demand_strength(&request.new_password, &[&user.email])?;
-                let hash = self.passwords.hash(&request.new_password).await?;
-                self.store
-                    .write("change_password", async |conn: &mut Conn| {
-                        let user =
-                            self.with_same_password(conn, &user).await?.ok_or_else(invalid_password)?;
-                        users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
-                        sessions::delete_of_user(conn, user.user_id).await?;
-                        sessions::delete_resets_of_user(conn, user.user_id).await?;
-                        let letter = self.letters.password_changed(&user.email, self.clock.now());
-                        self.mail_user(conn, &user, &letter).await?;
-                        self.open_session(conn, tenant, user.user_id).await
-                    })
-                    .await
-            })
-            .await?;
-        self.gate.forget();
-        self.mailer.wake();
+        let token = reauthenticating(&self.throttle, user, async || {
+            let user = self.store.read("user", async |conn| signed_in(conn, tenant, user).await).await?;
+            if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
+                return Err(invalid_password());
+            }
+            Passwords::demand_strength(&request.new_password, &[&user.email])?;
+            let hash = self.passwords.hash(&request.new_password).await?;
+            self.store
+                .write("change_password", async |conn: &mut Conn| {
+                    let user = with_same_password(conn, &user).await?.ok_or_else(invalid_password)?;
+                    users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
+                    sessions::delete_of_user(conn, user.user_id).await?;
+                    sessions::delete_resets_of_user(conn, user.user_id).await?;
+                    let mail = self.notifications.templates.password_changed(&user.email, self.clock.now());
+                    self.notifications.mail_user(conn, &user, &mail).await?;
+                    self.sessions.open(conn, tenant, user.user_id).await
+                })
+                .await
+        })
+        .await?;
+        self.authentication.forget_credentials();
+        self.notifications.wake();
         Ok(token)
     }
 
     /// Sends a reset link, if the address has an account. The caller learns nothing of that, by time either: looking
     /// up and queueing happen after the answer.
-    pub async fn forgot_password(
-        self: &Arc<Self>,
-        request: &ForgotPasswordRequest,
-        address: IpAddr,
-    ) -> Result<()> {
+    pub async fn request_link(&self, request: &ForgotPasswordRequest, address: IpAddr) -> Result<()> {
         let email: EmailAddress =
             request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
         self.throttle.attempt(&Limit::FORGOT_ADDRESS, &client_network(address).to_string()).await?;
         self.throttle.attempt(&Limit::FORGOT_EMAIL, email.key()).await?;
-        let service = Arc::clone(self);
+        let this = self.clone();
         self.workers.start(|_stop| async move {
-            if let Err(error) = service.send_reset_link(&email).await {
+            if let Err(error) = this.send_reset_link(&email).await {
                 error!(cause = error.cause(), "cannot queue a reset link: {error}");
             }
         });
@@ -83,16 +88,16 @@ impl Service {
             .write("send_reset_link", async |conn: &mut Conn| {
                 let Some(user) = users::by_email(conn, email.key()).await? else { return Ok(()) };
                 sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + RESET_LIFE).await?;
-                let letter = self.letters.password_reset(&user.email, &token);
-                self.mail_user(conn, &user, &letter).await
+                let mail = self.notifications.templates.password_reset(&user.email, &token);
+                self.notifications.mail_user(conn, &user, &mail).await
             })
             .await?;
-        self.mailer.wake();
+        self.notifications.wake();
         Ok(())
     }
 
     /// Sets a new password with a reset link: the link is used up, the address is proved, and every session ends.
-    pub async fn reset_password(&self, request: &ResetPasswordRequest) -> Result<()> {
+    pub async fn reset(&self, request: &ResetPasswordRequest) -> Result<()> {
         // Strength first: a refused password must not use up the link.
         Passwords::demand_strength(&request.password, &[])?;
         let token_hash = tokens::hash(&request.token);
@@ -115,12 +120,12 @@ impl Service {
                 users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                 users::verify_email(conn, tenant, user.user_id, now).await?;
                 sessions::delete_of_user(conn, user.user_id).await?;
-                let letter = self.letters.password_changed(&user.email, now);
-                self.mail_user(conn, &user, &letter).await
+                let mail = self.notifications.templates.password_changed(&user.email, now);
+                self.notifications.mail_user(conn, &user, &mail).await
             })
             .await?;
-        self.gate.forget();
-        self.mailer.wake();
+        self.authentication.forget_credentials();
+        self.notifications.wake();
         Ok(())
     }
 }

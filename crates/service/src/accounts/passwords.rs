@@ -7,7 +7,7 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use tokio::sync::Semaphore;
 
-use crate::{Error, Kind, Random, Result};
+use crate::runtime::{Error, Kind, Random, Result};
 
 const MIN_CHARACTERS: usize = 8;
 const MAX_CHARACTERS: usize = 256;
@@ -19,7 +19,7 @@ const ESTIMATED_CHARACTERS: usize = 64;
 /// Hashes and checks passwords, as many at a time as there are cores: each takes 19 MiB and tens of milliseconds.
 #[derive(Clone)]
 pub(crate) struct Passwords {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     random: Random,
     /// Checked against when there is no such user, so that a wrong email takes the time of a wrong password.
     nobody: Arc<str>,
@@ -29,7 +29,7 @@ impl Passwords {
     pub(crate) fn new(random: Random) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let nobody = hash(&random, "nobody's password")?.into();
-        Ok(Self { places: Arc::new(Semaphore::new(cores)), random, nobody })
+        Ok(Self { slots: Arc::new(Semaphore::new(cores)), random, nobody })
     }
 
     /// Refuses a password that is too short, too long or too easy to guess by somebody who knows `about` the user.
@@ -74,7 +74,7 @@ impl Passwords {
         let internal = |cause: Box<dyn std::error::Error + Send + Sync>| {
             Error::new(Kind::Internal, "internal error").because(cause)
         };
-        let _place = self.places.acquire().await.map_err(|error| internal(error.into()))?;
+        let _slot = self.slots.acquire().await.map_err(|error| internal(error.into()))?;
         tokio::task::spawn_blocking(work).await.map_err(|error| internal(error.into()))
     }
 }

@@ -3,19 +3,19 @@
 use model::api::{AuthType, EventRetention, Me, RegisterRequest, Settings, SettingsUpdate, Token};
 use model::money::MICROS_PER_CENT;
 use model::{EmailAddress, TenantId, Timestamp, UserId};
-use store::billing::balance::Credit;
-use store::analysis::signals::Signal;
+use store::Conn;
 use store::accounts::tenants::Tenant;
 use store::accounts::users::{NewUser, User};
-use store::Conn;
-use store::billing::balance;
-use store::analysis::signals;
 use store::accounts::{tenants, users};
+use store::analysis::signals;
+use store::analysis::signals::Signal;
+use store::billing::balance;
+use store::billing::balance::Credit;
 
 use crate::accounts::authentication::{Caller, Credential, unauthorized};
 use crate::accounts::passwords::Passwords;
-use crate::{Error, Kind, Result, Service, internal};
 use crate::analysis::default_signals;
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// The one role there is.
 pub(crate) const ADMIN: &str = "admin";
@@ -31,7 +31,23 @@ pub(crate) struct FirstUser<'a> {
     pub(crate) email_verified_at: Option<Timestamp>,
 }
 
-impl Service {
+/// Opens accounts and keeps their settings.
+#[derive(Clone)]
+pub struct Tenants {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) passwords: Passwords,
+    pub(crate) sessions: Sessions,
+    /// Whether strangers may open an account.
+    pub(crate) allow_registration: bool,
+    /// What a new account starts with.
+    pub(crate) signup_credit_cents: u32,
+    /// Wakes the sweeper, which applies a new retention at once.
+    pub(crate) sweeper: Wakeup,
+}
+
+impl Tenants {
     /// Opens an account with its first admin, signup credit and default signals, and signs the admin in.
     pub async fn register(&self, request: &RegisterRequest) -> Result<Token> {
         self.demand_registration()?;
@@ -44,13 +60,13 @@ impl Service {
         self.store
             .write("register", async |conn: &mut Conn| {
                 let (tenant, user) = self.provision(conn, name, &first).await?;
-                self.open_session(conn, tenant, user).await
+                self.sessions.open(conn, tenant, user).await
             })
             .await
     }
 
     pub(crate) fn demand_registration(&self) -> Result<()> {
-        if self.options.allow_registration {
+        if self.allow_registration {
             Ok(())
         } else {
             Err(Error::new(Kind::Forbidden, "registration is disabled"))
@@ -92,7 +108,7 @@ impl Service {
         now: Timestamp,
     ) -> Result<()> {
         balance::open(conn, tenant).await?;
-        let credit = i64::from(self.options.signup_credit_cents) * MICROS_PER_CENT;
+        let credit = i64::from(self.signup_credit_cents) * MICROS_PER_CENT;
         if credit > 0 {
             let credit = Credit {
                 entry_id: self.random.id(now),
@@ -119,53 +135,10 @@ impl Service {
         Ok(())
     }
 
-    /// Who is asking.
-    pub async fn me(&self, caller: Caller) -> Result<Me> {
-        self.store
-            .read("me", async |conn: &mut Conn| {
-                let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(unauthorized)?;
-                let user = match caller.credential {
-                    Credential::Console { user, .. } => {
-                        Some(self.signed_in_user(conn, caller.tenant, user).await?)
-                    }
-                    Credential::Key(_) => None,
-                };
-                Ok(Me {
-                    auth_type: if user.is_some() { AuthType::Console } else { AuthType::Tenant },
-                    tenant_id: tenant.tenant_id.0,
-                    tenant_name: tenant.name,
-                    user_id: user.as_ref().map(|user| user.user_id.0),
-                    email: user.as_ref().map(|user| user.email.clone()),
-                    onboarded: user.as_ref().map(|user| user.onboarded),
-                    role: user.map(|user| user.role),
-                })
-            })
-            .await
-    }
-
-    /// Remembers that a person has finished the console's first steps.
-    pub async fn set_onboarded(&self, tenant: TenantId, user: UserId) -> Result<()> {
-        let found = self
-            .store
-            .write("set_onboarded", async |conn: &mut Conn| users::set_onboarded(conn, tenant, user).await)
-            .await?;
-        if found { Ok(()) } else { Err(Error::new(Kind::NotFound, "there is no such user")) }
-    }
-
-    /// The person behind a session, who may have gone since it was opened.
-    pub(crate) async fn signed_in_user(
-        &self,
-        conn: &mut Conn,
-        tenant: TenantId,
-        user: UserId,
-    ) -> Result<User> {
-        users::find(conn, tenant, user).await?.ok_or_else(unauthorized)
-    }
-
     /// The settings of an account.
     pub async fn settings(&self, tenant: TenantId) -> Result<Settings> {
         let found = self.store.read("settings", async |conn| tenants::find(conn, tenant).await).await?;
-        settings_of(&found.ok_or_else(unauthorized)?)
+        settings_of(&found.ok_or_else(Error::unauthorized)?)
     }
 
     /// Changes the settings of an account; what is left out stays.
@@ -173,14 +146,14 @@ impl Service {
         let settings = self
             .store
             .write("update_settings", async |conn: &mut Conn| {
-                let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(unauthorized)?;
+                let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(Error::unauthorized)?;
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;
                 settings_of(&tenant)
             })
             .await?;
         if settings.event_retention != EventRetention::Forever {
-            self.sweeper_bell.ring();
+            self.sweeper.wake();
         }
         Ok(settings)
     }

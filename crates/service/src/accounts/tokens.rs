@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use crate::Random;
+use crate::runtime::Random;
 
 /// Entropy of a credential: more than anybody can guess.
 const SECRET_BYTES: usize = 32;

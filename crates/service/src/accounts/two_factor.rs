@@ -2,13 +2,14 @@
 
 use model::api::{MfaDisableRequest, MfaEnableRequest, MfaRecoveryCodes, MfaSetup, MfaStatus};
 use model::{TenantId, UserId, totp};
-use store::accounts::users::User;
 use store::Conn;
 use store::accounts::users;
+use store::accounts::users::User;
 
-use crate::runtime::throttle::Limit;
-use crate::{Caller, Error, Kind, Result, Service, internal};
+use crate::accounts::authentication::Caller;
 use crate::accounts::tokens;
+use crate::runtime::throttle::Limit;
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// How many recovery codes are given out.
 const RECOVERY_CODES: usize = 8;
@@ -17,12 +18,32 @@ const RECOVERY_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Two groups of five: 50 bits, behind the lockout of sign-in.
 const RECOVERY_LETTERS: usize = 10;
 
-impl Service {
+/// Two-factor sign-in of users.
+pub struct TwoFactor {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) sealer: Sealer,
+    pub(crate) throttle: Throttle,
+    pub(crate) passwords: Passwords,
+    pub(crate) codes: TwoFactorCodes,
+    pub(crate) authentication: Authentication,
+    pub(crate) notifications: Notifications,
+}
+
+/// Checks codes. Each works once.
+#[derive(Clone)]
+pub(crate) struct TwoFactorCodes {
+    pub(crate) clock: Clock,
+    pub(crate) sealer: Sealer,
+}
+
+impl TwoFactor {
     /// Where two-factor stands for a person.
-    pub async fn mfa_status(&self, tenant: TenantId, user: UserId) -> Result<MfaStatus> {
+    pub async fn status(&self, tenant: TenantId, user: UserId) -> Result<MfaStatus> {
         self.store
             .read("mfa_status", async |conn: &mut Conn| {
-                let user = self.signed_in_user(conn, tenant, user).await?;
+                let user = signed_in(conn, tenant, user).await?;
                 let enabled = user.totp_enabled_at.is_some();
                 let recovery_codes_remaining =
                     if enabled { users::count_recovery_codes(conn, tenant, user.user_id).await? } else { 0 };
@@ -32,12 +53,12 @@ impl Service {
     }
 
     /// Issues a secret for an authenticator app; asking again replaces it.
-    pub async fn mfa_setup(&self, tenant: TenantId, user: UserId) -> Result<MfaSetup> {
+    pub async fn setup(&self, tenant: TenantId, user: UserId) -> Result<MfaSetup> {
         let secret: [u8; totp::SECRET_BYTES] = self.random.bytes();
         let sealed = self.sealer.seal(&self.random, "users.totp_secret", user.0, &secret);
         self.store
             .write("mfa_setup", async |conn: &mut Conn| {
-                let user = self.signed_in_user(conn, tenant, user).await?;
+                let user = signed_in(conn, tenant, user).await?;
                 if !users::set_totp_secret(conn, tenant, user.user_id, &sealed).await? {
                     return Err(already_on());
                 }
@@ -56,16 +77,16 @@ impl Service {
     }
 
     /// Turns two-factor on, once a code shows that the app has the secret.
-    pub async fn mfa_enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
+    pub async fn enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
         let (tenant, user) = (caller.tenant, caller.person()?);
         let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
         let hashes: Vec<_> = codes.iter().map(|code| recovery_hash(code)).collect();
-        self.reauthenticating(user, async || {
+        reauthenticating(&self.throttle, user, async || {
             self.store
                 .write("mfa_enable", async |conn: &mut Conn| {
-                    self.demand_alive(conn, caller).await?;
+                    self.authentication.demand_alive(conn, caller).await?;
                     let now = self.clock.now();
-                    let user = self.signed_in_user(conn, tenant, user).await?;
+                    let user = signed_in(conn, tenant, user).await?;
                     if user.totp_enabled_at.is_some() {
                         return Err(already_on());
                     }
@@ -83,25 +104,21 @@ impl Service {
                         return Err(already_on());
                     }
                     users::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
-                    self.mail_user(conn, &user, &self.letters.mfa_enabled(&user.email, now)).await
+                    self.notifications
+                        .mail_user(conn, &user, &self.notifications.templates.mfa_enabled(&user.email, now))
+                        .await
                 })
                 .await
         })
         .await?;
-        self.mailer.wake();
+        self.notifications.wake();
         Ok(MfaRecoveryCodes { recovery_codes: codes })
     }
 
     /// Turns two-factor off with the password, where there is one, and a code.
-    pub async fn mfa_disable(
-        &self,
-        tenant: TenantId,
-        user: UserId,
-        request: &MfaDisableRequest,
-    ) -> Result<()> {
-        self.reauthenticating(user, async || {
-            let user =
-                self.store.read("user", async |conn| self.signed_in_user(conn, tenant, user).await).await?;
+    pub async fn disable(&self, tenant: TenantId, user: UserId, request: &MfaDisableRequest) -> Result<()> {
+        reauthenticating(&self.throttle, user, async || {
+            let user = self.store.read("user", async |conn| signed_in(conn, tenant, user).await).await?;
             if user.totp_enabled_at.is_none() {
                 return Err(Error::new(Kind::Conflict, "two-factor is off"));
             }
@@ -116,22 +133,31 @@ impl Service {
             }
             self.store
                 .write("mfa_disable", async |conn: &mut Conn| {
-                    if !self.take_code(conn, &user, &request.code).await? {
+                    if !self.codes.take(conn, &user, &request.code).await? {
                         return Err(invalid_code());
                     }
                     users::disable_totp(conn, tenant, user.user_id).await?;
-                    let letter = self.letters.mfa_disabled(&user.email, self.clock.now());
-                    self.mail_user(conn, &user, &letter).await
+                    let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());
+                    self.notifications.mail_user(conn, &user, &mail).await
                 })
                 .await
         })
         .await?;
-        self.mailer.wake();
+        self.notifications.wake();
         Ok(())
     }
 
+    fn new_recovery_code(&self) -> String {
+        let bytes: [u8; RECOVERY_LETTERS] = self.random.bytes();
+        let letters: String =
+            bytes.iter().map(|byte| char::from(RECOVERY_ALPHABET[usize::from(byte % 32)])).collect();
+        format!("{}-{}", &letters[..RECOVERY_LETTERS / 2], &letters[RECOVERY_LETTERS / 2..])
+    }
+}
+
+impl TwoFactorCodes {
     /// Uses up a code of an authenticator or a recovery code: true for one caller only.
-    pub(crate) async fn take_code(&self, conn: &mut Conn, user: &User, code: &str) -> Result<bool> {
+    pub(crate) async fn take(&self, conn: &mut Conn, user: &User, code: &str) -> Result<bool> {
         let (tenant, id, code) = (user.tenant_id, user.user_id, code.trim());
         let is_totp = code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit());
         if !is_totp {
@@ -143,30 +169,6 @@ impl Service {
             Some(step) => Ok(users::take_totp_step(conn, tenant, id, step).await?),
             None => Ok(false),
         }
-    }
-
-    /// Counts wrong passwords and codes of somebody who is signed in, as a stolen session would guess them.
-    pub(crate) async fn reauthenticating<T>(
-        &self,
-        user: UserId,
-        work: impl AsyncFnOnce() -> Result<T>,
-    ) -> Result<T> {
-        let subject = user.to_string();
-        self.throttle.attempt(&Limit::REAUTHENTICATE, &subject).await?;
-        let outcome = work().await;
-        match &outcome {
-            Ok(_) => self.throttle.clear(&Limit::REAUTHENTICATE, &subject).await?,
-            Err(error) if matches!(error.kind(), Kind::InvalidPassword | Kind::InvalidCode) => {}
-            Err(_) => self.throttle.forgive(&Limit::REAUTHENTICATE, &subject).await?,
-        }
-        outcome
-    }
-
-    fn new_recovery_code(&self) -> String {
-        let bytes: [u8; RECOVERY_LETTERS] = self.random.bytes();
-        let letters: String =
-            bytes.iter().map(|byte| char::from(RECOVERY_ALPHABET[usize::from(byte % 32)])).collect();
-        format!("{}-{}", &letters[..RECOVERY_LETTERS / 2], &letters[RECOVERY_LETTERS / 2..])
     }
 }
 

@@ -14,25 +14,25 @@ use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
 use serde_json::{Map, Value};
-use store::actions::webhooks::deliveries::NewDelivery;
+use store::Conn;
 use store::actions::firings::{Firing, Tally};
+use store::actions::rules::{Rule, State};
+use store::actions::webhooks::deliveries::NewDelivery;
+use store::actions::webhooks::endpoints;
+use store::actions::webhooks::endpoints::Endpoint;
+use store::actions::{firings, rules};
+use store::analysis::signals::Signal;
+use store::objects::reads;
 use store::objects::reads::KeptAnswer;
 use store::outbox::messages;
 use store::outbox::messages::NewMessage;
-use store::actions::rules::{Rule, State};
-use store::analysis::signals::Signal;
-use store::actions::webhooks::endpoints::Endpoint;
-use store::Conn;
-use store::actions::{firings, rules};
-use store::objects::reads;
-use store::actions::webhooks::endpoints;
 use uuid::Uuid;
 
 use crate::actions::consequences::{Concluded, Consequences};
 use crate::objects::reads::{enabled_signals, result, shape};
 use crate::outbox::chat::ChatMessage;
-use crate::{Error, Result, Service, internal};
 use crate::outbox::worker as ways;
+use crate::runtime::{Error, Result, internal};
 
 /// Mails that the rules of a tenant may send on a day: a rule gone wild must not use up everybody's sender.
 const MAILS_A_DAY: i64 = 1_000;
@@ -45,8 +45,22 @@ const MAX_FIRINGS_LISTED: i64 = 200;
 /// A rule that fires.
 struct Fired<'a> {
     rule: &'a Rule,
-    concluded: &'a Concluded<'a>,
+    concluded: &'a ConcludedAnalysis<'a>,
     values: Vec<Answer>,
+}
+
+/// What became of a firing's action.
+enum Dispatch {
+    /// Its message is queued.
+    Queued,
+    /// Its webhook is queued as this delivery.
+    QueuedAs(Uuid),
+    /// Nothing can be sent, and why.
+    Refused(String),
+}
+
+fn refused(reason: impl Into<String>) -> Dispatch {
+    Dispatch::Refused(reason.into())
 }
 
 /// What is to be written.
@@ -66,9 +80,22 @@ struct Means {
     chats_left: i64,
 }
 
-impl Service {
+/// Fires rules, and lists what they did.
+#[derive(Clone)]
+pub struct Firings {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) rules: Rules,
+    pub(crate) templates: MailTemplates,
+    pub(crate) mailer: Mailer,
+    pub(crate) chat: ChatOutbox,
+    pub(crate) deliveries: Deliveries,
+}
+
+impl Firings {
     /// The newest firings of an account.
-    pub async fn rule_firings(
+    pub async fn list(
         &self,
         tenant: TenantId,
         rule: Option<Uuid>,
@@ -92,7 +119,7 @@ impl Service {
     pub(crate) async fn apply_rules(
         &self,
         conn: &mut Conn,
-        concluded: &[Concluded<'_>],
+        concluded: &[ConcludedAnalysis<'_>],
         consequences: &mut Consequences,
     ) -> Result<()> {
         if concluded.is_empty() {
@@ -100,7 +127,7 @@ impl Service {
         }
         // Tenants in order, so that no two transactions wait for each other; of each object the last analysis, since
         // what stands is the same for all of them.
-        let mut objects: BTreeMap<TenantId, BTreeMap<&str, &Concluded<'_>>> = BTreeMap::new();
+        let mut objects: BTreeMap<TenantId, BTreeMap<&str, &ConcludedAnalysis<'_>>> = BTreeMap::new();
         for one in concluded {
             objects.entry(one.tenant).or_default().insert(one.object_id, one);
         }
@@ -123,8 +150,9 @@ impl Service {
         rules::put_states(conn, &writings.states).await?;
         firings::insert(conn, &writings.firings).await?;
         messages::enqueue(conn, &writings.messages).await?;
-        self.queue_deliveries(conn, &writings.deliveries, consequences).await?;
-        writings.note(consequences)
+        self.deliveries.queue(conn, &writings.deliveries, consequences).await?;
+        writings.note(consequences);
+        Ok(())
     }
 
     /// Gathers what the actions need: one query for each kind of action at the most.
@@ -133,10 +161,10 @@ impl Service {
             Means { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0, chats_left: 0 };
         for fired in fired {
             let opened = means.configs.entry(fired.rule.rule_id);
-            opened.or_insert_with(|| self.open_config(fired.rule).ok());
+            opened.or_insert_with(|| self.rules.open_config(fired.rule).ok());
         }
         let wants = |action: ActionType| {
-            let wanting = fired.iter().filter(|fired| fired.rule.action_type == action.as_str()).count();
+            let wanting = fired.iter().filter(|fired| fired.rule.action_type == action).count();
             i64::try_from(wanting).unwrap_or(i64::MAX)
         };
         if wants(ActionType::Webhook) > 0 {
@@ -155,10 +183,12 @@ impl Service {
     fn fire(&self, fired: &Fired<'_>, means: &mut Means, writings: &mut Writings) -> Result<()> {
         let Fired { rule, concluded, values } = fired;
         let firing_id = self.random.id(concluded.at);
-        let dispatched = self.dispatch(fired, firing_id, means, writings)?;
-        let (status, detail) = match dispatched {
-            Ok(note) => (FiringStatus::Dispatched, note),
-            Err(reason) => (FiringStatus::Error, Some(reason)),
+        let (status, detail) = match self.dispatch(fired, firing_id, means, writings)? {
+            Dispatch::Queued => (FiringStatus::Dispatched, None),
+            Dispatch::QueuedAs(delivery) => {
+                (FiringStatus::Dispatched, Some(format!("queued as delivery {delivery}")))
+            }
+            Dispatch::Refused(reason) => (FiringStatus::Error, Some(reason)),
         };
         writings.firings.push(Firing {
             tenant_id: rule.tenant_id,
@@ -167,30 +197,30 @@ impl Service {
             object_id: concluded.object_id.to_owned(),
             matched_when: rule.condition.clone(),
             signal_values: signal_values(values).to_string(),
-            action_type: rule.action_type.clone(),
-            status: status.as_str().to_owned(),
+            action_type: rule.action_type,
+            status,
             detail,
             fired_at: concluded.at,
         });
         Ok(())
     }
 
-    /// Queues what a firing has to send. Where that cannot be, says why; an analysis does not fail for it.
+    /// Queues what a firing has to send. An analysis does not fail because that cannot be.
     fn dispatch(
         &self,
         fired: &Fired<'_>,
         firing_id: Uuid,
         means: &mut Means,
         writings: &mut Writings,
-    ) -> Result<std::result::Result<Option<String>, String>> {
+    ) -> Result<Dispatch> {
         let Fired { rule, concluded, values } = fired;
         let tenant = rule.tenant_id;
-        let firing = ways::Firing { object_id: concluded.object_id, firing_id };
+        let firing = FiringRef { object_id: concluded.object_id, firing_id };
         let Some(Some(config)) = means.configs.get(&rule.rule_id) else {
-            return Ok(Err("the settings of the action cannot be read".to_owned()));
+            return Ok(refused("the settings of the action cannot be read"));
         };
-        let link = self.letters.object_page(concluded.object_id);
-        let told = Triggered {
+        let link = self.templates.object_page(concluded.object_id);
+        let triggered = Triggered {
             rule_name: &rule.name,
             when: &rule.condition,
             object_id: concluded.object_id,
@@ -200,40 +230,39 @@ impl Service {
         };
         if let Some(to) = &config.to {
             if means.mails_left <= 0 {
-                return Ok(Err(format!("the account's limit of {MAILS_A_DAY} rule mails a day is reached")));
+                return Ok(refused(format!(
+                    "the account's limit of {MAILS_A_DAY} rule mails a day is reached"
+                )));
             }
             means.mails_left -= 1;
-            let mail = self.letters.rule_triggered(to, config.subject.as_deref(), &told);
+            let mail = self.templates.rule_triggered(to, config.subject.as_deref(), &triggered);
             writings.messages.push(self.mailer.seal(tenant, &mail, Some(firing)));
-            return Ok(Ok(None));
+            return Ok(Dispatch::Queued);
         }
         if let Some(url) = &config.webhook_url {
             if means.chats_left <= 0 {
-                return Ok(Err(format!(
-                    "the account's limit of {CHATS_A_DAY} chat messages a day is reached"
-                )));
+                let reason = format!("the account's limit of {CHATS_A_DAY} chat messages a day is reached");
+                return Ok(refused(reason));
             }
             means.chats_left -= 1;
-            let message = ChatMessage { url: url.clone(), body: told.slack_message() };
-            writings.messages.push(self.slack.seal(tenant, &message, Some(firing)));
-            return Ok(Ok(None));
+            let message = ChatMessage { url: url.clone(), body: triggered.slack_message() };
+            writings.messages.push(self.chat.seal(tenant, &message, Some(firing)));
+            return Ok(Dispatch::Queued);
         }
         let endpoint =
             means.endpoints.iter().find(|endpoint| Some(endpoint.endpoint_id) == config.endpoint_id);
         let endpoint = match endpoint {
-            None => return Ok(Err("the webhook endpoint is gone".to_owned())),
-            Some(endpoint) if !endpoint.enabled => {
-                return Ok(Err("the webhook endpoint is disabled".to_owned()));
-            }
+            None => return Ok(refused("the webhook endpoint is gone")),
+            Some(endpoint) if !endpoint.enabled => return Ok(refused("the webhook endpoint is disabled")),
             Some(endpoint) if !endpoint.receives(RULE_TRIGGERED) => {
-                return Ok(Err("the webhook endpoint is not subscribed to rule.triggered".to_owned()));
+                return Ok(refused("the webhook endpoint is not subscribed to rule.triggered"));
             }
             Some(endpoint) => endpoint.endpoint_id,
         };
         let delivery = self.delivery_of(fired, endpoint)?;
-        let note = format!("queued as delivery {}", delivery.delivery_id);
+        let queued = Dispatch::QueuedAs(delivery.delivery_id);
         writings.deliveries.push(delivery);
-        Ok(Ok(Some(note)))
+        Ok(queued)
     }
 
     fn delivery_of(&self, fired: &Fired<'_>, endpoint_id: Uuid) -> Result<NewDelivery> {
@@ -256,7 +285,7 @@ impl Service {
             event_type: RULE_TRIGGERED,
             object_id: Some(concluded.object_id.to_owned()),
             payload: serde_json::to_string(&payload).map_err(internal)?,
-            max_attempts: i64::from(self.options.webhook_max_attempts),
+            max_attempts: self.deliveries.max_attempts,
             run_after: concluded.at,
             created_at: concluded.at,
             traceparent: concluded.traceparent.map(str::to_owned),
@@ -265,15 +294,12 @@ impl Service {
 }
 
 impl Writings {
-    fn note(&self, consequences: &mut Consequences) -> Result<()> {
+    fn note(&self, consequences: &mut Consequences) {
         for firing in &self.firings {
-            let action = firing.action_type.parse().map_err(internal)?;
-            let status = firing.status.parse().map_err(internal)?;
-            consequences.mails |= action == ActionType::Email;
-            consequences.chats |= action == ActionType::Slack;
-            consequences.firings.push((action, status));
+            consequences.mails |= firing.action_type == ActionType::Email;
+            consequences.chats |= firing.action_type == ActionType::Slack;
+            consequences.firings.push((firing.action_type, firing.status));
         }
-        Ok(())
     }
 }
 
@@ -282,7 +308,7 @@ async fn evaluate<'a>(
     conn: &mut Conn,
     tenant: TenantId,
     rules: &[&'a Rule],
-    objects: &BTreeMap<&str, &'a Concluded<'a>>,
+    objects: &BTreeMap<&str, &'a ConcludedAnalysis<'a>>,
     states: &mut Vec<State>,
 ) -> Result<Vec<Fired<'a>>> {
     let enabled = enabled_signals(conn, tenant).await?;
@@ -367,8 +393,8 @@ fn record(firing: Firing) -> Result<RuleFiring> {
         object_id: firing.object_id,
         matched_when: firing.matched_when,
         signal_values: Some(serde_json::from_str(&firing.signal_values).map_err(internal)?),
-        action_type: firing.action_type.parse().map_err(internal)?,
-        status: firing.status.parse().map_err(internal)?,
+        action_type: firing.action_type,
+        status: firing.status,
         detail: firing.detail,
         fired_at: firing.fired_at,
     })

@@ -6,17 +6,17 @@ use model::webhook::RULE_TRIGGERED;
 use model::{EmailAddress, TenantId};
 use serde_json::{Map, Value};
 use store::Conn;
-use store::actions::rules;
-use store::analysis::signals;
 use store::accounts::tenants;
+use store::actions::rules;
 use store::actions::webhooks::endpoints;
+use store::analysis::signals;
 use uuid::Uuid;
 
-use crate::objects::reads::shape;
-use crate::{Error, Kind, Result, Service, internal};
+use crate::objects::answers::shape;
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// Names the column that sealed settings of an action belong in.
-const PLACE: &str = "rules.action_config";
+const SEALED_COLUMN: &str = "rules.action_config";
 /// Each rule is looked at after each analysis.
 const MAX_RULES: i64 = 200;
 const MAX_NAME: usize = 200;
@@ -35,21 +35,31 @@ struct Draft {
     cooldown_seconds: i64,
 }
 
-impl Service {
+/// The rules of all accounts.
+#[derive(Clone)]
+pub struct Rules {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) sealer: Sealer,
+    pub(crate) outbound: Outbound,
+}
+
+impl Rules {
     /// The rules of an account, oldest first.
-    pub async fn rules(&self, tenant: TenantId) -> Result<RuleList> {
+    pub async fn list(&self, tenant: TenantId) -> Result<RuleList> {
         let rules = self.store.read("rules", async |conn| rules::of_tenant(conn, tenant).await).await?;
-        Ok(RuleList { rules: rules.iter().map(|rule| self.rule_record(rule)).collect::<Result<_>>()? })
+        Ok(RuleList { rules: rules.iter().map(|rule| self.record(rule)).collect::<Result<_>>()? })
     }
 
     /// A rule.
-    pub async fn rule(&self, tenant: TenantId, rule: Uuid) -> Result<Rule> {
+    pub async fn get(&self, tenant: TenantId, rule: Uuid) -> Result<Rule> {
         let rule = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
-        self.rule_record(&rule.ok_or_else(no_such_rule)?)
+        self.record(&rule.ok_or_else(no_such_rule)?)
     }
 
     /// Makes a rule.
-    pub async fn create_rule(&self, tenant: TenantId, request: &RuleCreate) -> Result<Rule> {
+    pub async fn create(&self, tenant: TenantId, request: &RuleCreate) -> Result<Rule> {
         let draft = Draft {
             name: match &request.name {
                 Some(name) => checked_name(name)?,
@@ -90,11 +100,11 @@ impl Service {
                 Ok(rules::insert(conn, &rule).await?)
             })
             .await?;
-        self.rule_record(&rule)
+        self.record(&rule)
     }
 
     /// Changes a rule. The whole of what results is checked, also what was not changed.
-    pub async fn update_rule(&self, tenant: TenantId, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
+    pub async fn update(&self, tenant: TenantId, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
         let known = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
         let draft = self.edited(&known.ok_or_else(no_such_rule)?, update)?;
         // A name is looked up before the transaction, which must not wait for it.
@@ -128,11 +138,11 @@ impl Service {
                 Ok::<_, Error>(rule)
             })
             .await?;
-        self.rule_record(&rule)
+        self.record(&rule)
     }
 
     /// Removes a rule; what it did stays on record.
-    pub async fn delete_rule(&self, tenant: TenantId, rule: Uuid) -> Result<()> {
+    pub async fn delete(&self, tenant: TenantId, rule: Uuid) -> Result<()> {
         self.store
             .write("delete_rule", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
@@ -178,16 +188,16 @@ impl Service {
     fn seal_config(&self, rule: Uuid, config: &ActionConfig) -> Vec<u8> {
         // Texts and an id: there is nothing that JSON cannot write.
         let plain = serde_json::to_vec(config).unwrap_or_default();
-        self.sealer.seal(&self.random, PLACE, rule, &plain)
+        self.sealer.seal(&self.random, SEALED_COLUMN, rule, &plain)
     }
 
     /// The settings of a rule's action.
     pub(crate) fn open_config(&self, rule: &rules::Rule) -> Result<ActionConfig> {
-        let plain = self.sealer.open(PLACE, rule.rule_id, &rule.action_config).map_err(internal)?;
+        let plain = self.sealer.open(SEALED_COLUMN, rule.rule_id, &rule.action_config).map_err(internal)?;
         serde_json::from_slice(&plain).map_err(internal)
     }
 
-    fn rule_record(&self, rule: &rules::Rule) -> Result<Rule> {
+    fn record(&self, rule: &rules::Rule) -> Result<Rule> {
         Ok(Rule {
             id: rule.rule_id,
             name: rule.name.clone(),

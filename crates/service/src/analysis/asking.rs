@@ -1,20 +1,16 @@
-//! One analysis: what is asked, at which pace, and what it costs. What was read before is in `histories`; what follows is
-//! written by the concluder.
+//! Asking the analyzer. What it reads is prepared in `history`; what follows from its answers is written by the concluder.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use analyzer::{Failure, Findings, Inquiry};
-use model::{Answer, TenantId, Timestamp};
+use analyzer::{AdaptiveLimit, Analyzer, Failure, Findings, Inquiry};
+use model::{Answer, Timestamp};
 use opentelemetry::trace::SpanKind;
-use store::Conn;
-use store::billing::balance;
 
-use crate::analysis::history::History;
-use crate::{Error, Kind, Result, Service};
-use crate::runtime::traces;
+use crate::analysis::history::AnalysisInput;
+use crate::runtime::{Clock, Error, Kind, Traces, traces};
 
-/// Tokens of one analysis that are believed: a server that makes up its numbers must not empty an account.
+/// The most tokens that one analysis is charged for: a server that makes up its numbers must not empty an account.
 const MAX_TOKENS: u64 = 10_000_000;
 
 /// What an analyzer found, with the answers that could be made of it.
@@ -28,18 +24,41 @@ pub(crate) struct Found {
     pub(crate) traceparent: Option<String>,
 }
 
-impl Service {
-    /// Asks the analyzer.
-    pub(crate) async fn ask(&self, read: &History, is_urgent: bool) -> std::result::Result<Found, Failure> {
-        self.inquire(Inquiry { state: &read.state, questions: read.asked.questions(), is_urgent }).await
+/// Asks the analyzer, as often at a time as it can bear. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    analyzer: Arc<dyn Analyzer>,
+    clock: Clock,
+    traces: Traces,
+    limit: Arc<Mutex<AdaptiveLimit>>,
+}
+
+impl Asker {
+    /// Asks `analyzer`; the queue has at most `workers` analyses running at a time.
+    pub(crate) fn new(analyzer: Arc<dyn Analyzer>, clock: Clock, traces: Traces, workers: usize) -> Self {
+        Self { analyzer, clock, traces, limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))) }
+    }
+
+    /// The model that the analyzer answers with by default.
+    pub(crate) fn model(&self) -> &str {
+        self.analyzer.model()
+    }
+
+    /// Asks about an object.
+    pub(crate) async fn ask(
+        &self,
+        input: &AnalysisInput,
+        is_urgent: bool,
+    ) -> std::result::Result<Found, Failure> {
+        self.inquire(Inquiry { state: &input.state, questions: input.questions.questions(), is_urgent }).await
     }
 
     /// Asks the analyzer about a text.
     pub(crate) async fn inquire(&self, inquiry: Inquiry<'_>) -> std::result::Result<Found, Failure> {
         let started = Instant::now();
-        let begun = self.clock.now();
+        let started_at = self.clock.now();
         let outcome = self.call_analyzer(inquiry).await;
-        self.keep_pace(begun, outcome.as_ref().err());
+        self.adapt(started_at, outcome.as_ref().err());
         let findings: Findings = outcome?;
         let answers = inquiry.questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
             let distribution = finding.as_ref().ok()?;
@@ -80,46 +99,30 @@ impl Service {
         outcome
     }
 
-    /// Learns how much the analyzer bears: one that asks for patience, or is gone, slows the queue down.
-    fn keep_pace(&self, begun: Timestamp, failure: Option<&Failure>) {
+    /// Adapts the limit: an analyzer that is rate-limiting or down slows the queue.
+    fn adapt(&self, started_at: Timestamp, failure: Option<&Failure>) {
         let now = self.clock.now();
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
-            None => pace.succeeded(begun),
-            Some(Failure::Throttled { retry_after }) => pace.throttled(begun, *retry_after, now),
-            Some(Failure::Down(_)) => pace.throttled(begun, None, now),
+            None => limit.succeeded(started_at),
+            Some(Failure::Throttled { retry_after }) => limit.throttled(started_at, *retry_after, now),
+            Some(Failure::Down(_)) => limit.throttled(started_at, None, now),
             Some(Failure::Failed(_)) => {}
         }
     }
 
     /// How many analyses may run at a time now, and when to ask again if that is none.
     pub(crate) fn allowed(&self, now: Timestamp) -> (usize, Option<Timestamp>) {
-        let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        (pace.allowed(now), pace.resume_at(now))
-    }
-
-    /// What an analysis is charged, in micro-dollars.
-    pub(crate) fn price_of(&self, found: &Found) -> i64 {
-        if !self.options.metering {
-            return 0;
-        }
-        self.options.tariff_of(&found.model).charge(found.input_tokens, found.output_tokens).micros
-    }
-
-    /// Refuses an empty balance.
-    pub(crate) async fn demand_balance(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
-        if self.options.blocks() && balance::balance(conn, tenant).await? <= 0 {
-            return Err(crate::objects::ingest::payment_required());
-        }
-        Ok(())
+        let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        (limit.allowed(now), limit.resume_at(now))
     }
 }
 
-/// What a caller who waits is told of an analyzer's failure.
+/// The refusal of a caller who waits when the analyzer fails.
 pub(crate) fn refusal(failure: Failure) -> Error {
     match failure {
         Failure::Throttled { retry_after } => {
-            Error::new(Kind::AnalyzerBusy, "the analyzer asks for patience")
+            Error::new(Kind::AnalyzerBusy, "the analyzer is rate-limiting; retry later")
                 .retry_after(retry_after.unwrap_or(std::time::Duration::from_secs(5)))
         }
         Failure::Down(cause) | Failure::Failed(cause) => {

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use model::TenantId;
 use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
+use store::Conn;
+use store::accounts::tenants;
 use store::analysis::bulk_runs;
 use store::analysis::bulk_runs::{BulkRun, Kind as RunKind, NewRun};
 use store::analysis::jobs;
 use store::analysis::jobs::BulkAsk;
 use store::analysis::signals::Signal;
-use store::Conn;
 use store::analysis::{concluder, signals};
 use store::billing::balance;
 use store::objects::overview;
-use store::accounts::tenants;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 use uuid::Uuid;
 
-use crate::{Error, Kind, Result, Service};
+use crate::runtime::{Error, Kind, Result};
 
 /// Objects that a run takes at a time: enough that feeding costs little beside the analyses, few enough that its
 /// transaction is over within milliseconds.
@@ -34,49 +34,52 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// How often runs are looked at when nothing rings: those that other nodes start are found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Turns bulk runs into work.
-pub(crate) struct Feeder {
-    service: Arc<Service>,
+/// The bulk runs of all accounts. Cheap to clone.
+#[derive(Clone)]
+pub struct BulkRuns {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    /// Wakes the feeder.
+    pub(crate) feeder: Wakeup,
+    /// Wakes the scheduler.
+    pub(crate) scheduler: Wakeup,
 }
 
-impl Feeder {
-    pub(crate) fn new(service: Arc<Service>) -> Self {
-        Self { service }
-    }
-
-    /// Feeds until it is told to stop. Whatever it has not done is still in the rows, for the next process.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+impl BulkRuns {
+    /// Turns bulk runs into jobs until it is told to stop. What is not done is still in the rows, for the next process.
+    pub(crate) async fn run_feeder(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let moved = self.round().await.unwrap_or_else(|error| {
+            let moved = self.step_all().await.unwrap_or_else(|error| {
                 error!(cause = error.cause(), "cannot read the bulk runs: {error}");
                 false
             });
             if !moved {
-                let next = self.service.clock.now() + POLL;
+                let next = self.clock.now() + POLL;
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = self.service.feeder_bell.rung() => {}
-                    () = self.service.clock.sleep_until(next) => {}
+                    () = self.feeder.woken() => {}
+                    () = self.clock.sleep_until(next) => {}
                 }
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Moves every run on by one step, where it can be; says whether any was.
-    async fn round(&self) -> Result<bool> {
-        let runs = self.service.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
+    /// Moves every run on by one step, where that is possible; says whether any moved.
+    async fn step_all(&self) -> Result<bool> {
+        let runs = self.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
         let mut moved = false;
         let mut fed = None;
         for run in &runs {
-            let step = if run.kind() == RunKind::Rerank {
-                self.service.rerank(run).await
+            let step = if run.kind == RunKind::Rerank {
+                self.rerank(run).await
             } else if fed == Some(run.tenant_id) {
                 // Runs of a tenant feed one after the other: what the first has asked, the next need not pay again.
                 continue;
             } else {
                 fed = Some(run.tenant_id);
-                self.service.feed(run, &wanted(&runs, run)).await
+                self.feed(run, &backfilled_signals(&runs, run)).await
             };
             match step {
                 Ok(stepped) => moved |= stepped,
@@ -90,9 +93,9 @@ impl Feeder {
 }
 
 /// The signals that the tenant's backfills ask for: one analysis of an object serves them all.
-fn wanted(runs: &[BulkRun], run: &BulkRun) -> Vec<Uuid> {
+fn backfilled_signals(runs: &[BulkRun], run: &BulkRun) -> Vec<Uuid> {
     let of_tenant = runs.iter().filter(|other| other.tenant_id == run.tenant_id);
-    of_tenant.filter(|other| other.kind() == RunKind::Backfill).filter_map(|other| other.signal_id).collect()
+    of_tenant.filter(|other| other.kind == RunKind::Backfill).filter_map(|other| other.signal_id).collect()
 }
 
 /// What a run can do next.
@@ -105,7 +108,7 @@ enum Next {
     End,
 }
 
-impl Service {
+impl BulkRuns {
     /// Schedules an analysis of every object at bulk priority. While one such run is under way no second is started:
     /// the answer is that of the first.
     pub async fn analyze_all(&self, tenant: TenantId) -> Result<AnalyzeAllScheduled> {
@@ -123,12 +126,12 @@ impl Service {
                 Ok::<_, Error>(total)
             })
             .await?;
-        self.feeder_bell.ring();
+        self.feeder.wake();
         Ok(AnalyzeAllScheduled { scheduled, analysis_status: "scheduled".to_owned() })
     }
 
     /// What a backfill of a signal would take, and how far the latest one is.
-    pub async fn backfill(&self, tenant: TenantId, key: &str) -> Result<BackfillStatus> {
+    pub async fn backfill_status(&self, tenant: TenantId, key: &str) -> Result<BackfillStatus> {
         self.store
             .read("backfill", async |conn: &mut Conn| {
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
@@ -159,7 +162,7 @@ impl Service {
                 self.backfill_signal(conn, tenant, &signal).await
             })
             .await?;
-        self.feeder_bell.ring();
+        self.feeder.wake();
         Ok(started)
     }
 
@@ -222,7 +225,7 @@ impl Service {
                     .await?
             }
         };
-        self.bell.ring();
+        self.scheduler.wake();
         Ok(moved)
     }
 
@@ -284,7 +287,7 @@ async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
     let Some(last) = ids.last().cloned() else {
         return Ok(if queued == 0 { Next::End } else { Next::Wait });
     };
-    if run.kind() == RunKind::Analyze {
+    if run.kind == RunKind::Analyze {
         let asks = ids.into_iter().map(|object_id| BulkAsk { object_id, signals: None });
         return Ok(Next::Ask(asks.collect(), last));
     }

@@ -1,6 +1,6 @@
-//! The concluder: writers that commit finished analyses whenever they are free, taking what waits. Everything that
-//! follows from an analysis is written in that one transaction: answers, counts, summary, job, what rules and webhooks
-//! make of it, and the charge.
+//! The concluder: writers that commit finished analyses whenever they are free, taking all that wait. Everything that
+//! follows from an analysis is written in one transaction: answers, counts, summary, job, what rules and webhooks make of
+//! it, and the charge.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,28 +8,24 @@ use std::sync::Arc;
 
 use model::{Answer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
-use store::analysis::concluder;
-use store::analysis::concluder::{NewAnswer, NewAnswers, Standings};
-use store::analysis::jobs;
-use store::analysis::jobs::{Covered, Held};
-use store::billing::balance;
-use store::billing::balance::AnalysisCharge;
+use store::analysis::concluder::{self, LockedObjects, NewAnswer, NewAnswers};
+use store::analysis::jobs::{self, CoveredJob, LeasedJob};
 use store::analysis::signals::Signal;
-use store::{Backend, Conn, Round};
 use store::analysis::verdict_slots;
+use store::billing::balance::{self, AnalysisCharge};
+use store::{Batch, Conn, Lease, Store};
 use uuid::Uuid;
 
+use crate::actions::{Announcements, ConcludedAnalysis, Consequences};
 use crate::analysis::asking::Found;
-use crate::actions::consequences::{Concluded, Consequences};
-use crate::runtime::group_writer::{Group, GroupWriter, Queue};
-use crate::analysis::history::History;
-use crate::{Result, Service, Traces};
+use crate::analysis::history::AnalysisInput;
+use crate::billing::{Balances, Prices};
+use crate::objects::ObjectCache;
+use crate::runtime::group_writer::{Group, GroupWriter};
+use crate::runtime::{Clock, Random, Result, Traces, Workers};
 
 /// Analyses that may wait for a writer; past that, workers wait to get in.
 const QUEUE: usize = 1_024;
-/// Writers beside each other on PostgreSQL: tenants are spread over them, so that waiting for the balance of a busy one
-/// holds up only its share.
-const POSTGRES_LANES: usize = 4;
 
 /// An analysis that has been done.
 pub(crate) struct Conclusion {
@@ -38,26 +34,25 @@ pub(crate) struct Conclusion {
     /// The object whose answers these are; none for a playground.
     pub(crate) about: Option<About>,
     /// The job that asked; none when a caller waits.
-    pub(crate) job: Option<HeldJob>,
-    /// The version of the queued job that a verdict makes needless.
+    pub(crate) job: Option<ClaimedJob>,
+    /// The version of the queued job that a verdict makes unnecessary.
     pub(crate) covers: Option<i64>,
     /// Whether the questions are the tenant's signals; a caller's own are not counted by name.
     pub(crate) asks_signals: bool,
-    /// The place in flight that it gives back.
-    pub(crate) place: Option<Uuid>,
+    /// The verdict slot that is given back.
+    pub(crate) slot: Option<Uuid>,
 }
 
 /// What an analysis was about.
 pub(crate) struct About {
     pub(crate) object_id: String,
-    pub(crate) read: History,
+    pub(crate) input: AnalysisInput,
 }
 
-/// The job that a worker holds.
+/// The job that a worker has claimed.
 #[derive(Clone, Copy)]
-pub(crate) struct HeldJob {
-    pub(crate) token: Uuid,
-    pub(crate) until: Timestamp,
+pub(crate) struct ClaimedJob {
+    pub(crate) lease: Lease,
     pub(crate) version: i64,
     pub(crate) bulk_run_id: Option<Uuid>,
 }
@@ -69,29 +64,36 @@ pub(crate) enum Outcome {
     Written,
     /// Its object is gone: it is only charged.
     Gone,
-    /// The worker was replaced while it waited: nothing of it counts.
+    /// Another worker has its job: nothing of it counts.
     Late,
 }
 
 /// Hands finished analyses to the writers.
 pub(crate) struct Concluder {
-    lanes: Vec<GroupWriter<Conclusions>>,
-    /// Those whose callers wait have writers of their own: they do not queue up behind the others.
-    urgent_lanes: Vec<GroupWriter<Conclusions>>,
+    lanes: Vec<GroupWriter<ConclusionWriter>>,
+    /// Analyses whose callers wait have writers of their own: they do not queue up behind the others.
+    urgent_lanes: Vec<GroupWriter<ConclusionWriter>>,
     traces: Traces,
     hasher: RandomState,
 }
 
-/// What waits for each writer, until they start.
-pub(crate) struct Lanes(Vec<Queue<Conclusions>>);
-
 impl Concluder {
-    pub(crate) fn new(backend: Backend, traces: Traces) -> (Self, Lanes) {
-        let lanes = if backend == Backend::Sqlite { 1 } else { POSTGRES_LANES };
-        let (lanes, mut queues): (Vec<_>, Vec<_>) = (0..lanes).map(|_| GroupWriter::new(QUEUE)).unzip();
-        let (urgent_lanes, urgent): (Vec<_>, Vec<_>) = lanes.iter().map(|_| GroupWriter::new(QUEUE)).unzip();
-        queues.extend(urgent);
-        (Self { lanes, urgent_lanes, traces, hasher: RandomState::new() }, Lanes(queues))
+    /// Starts the writers. Tenants are spread over them, so that waiting for the balance of a busy one holds up only its
+    /// share.
+    pub(crate) fn start(writer: &ConclusionWriter, traces: Traces, workers: &Workers) -> Self {
+        let lanes = writer.store.parallel_writers();
+        let start = |_| {
+            let (lane, queue) = GroupWriter::new(QUEUE);
+            let writer = writer.clone();
+            workers.start_writer(|stop| queue.run(writer, stop));
+            lane
+        };
+        Self {
+            lanes: (0..lanes).map(start).collect(),
+            urgent_lanes: (0..lanes).map(start).collect(),
+            traces,
+            hasher: RandomState::new(),
+        }
     }
 
     /// Writes what follows from an analysis, and returns what became of it once that is durable.
@@ -99,7 +101,7 @@ impl Concluder {
         self.hand_over(conclusion).await?.await
     }
 
-    /// Hands an analysis over to a writer of its tenant as soon as there is room, and returns what to wait for.
+    /// Hands an analysis to a writer of its tenant as soon as there is room, and returns what to wait for.
     pub(crate) async fn hand_over(
         &self,
         conclusion: Arc<Conclusion>,
@@ -117,20 +119,19 @@ impl Concluder {
     }
 }
 
-impl Lanes {
-    /// Starts the writers.
-    pub(crate) fn start(self, service: &Arc<Service>) {
-        for queue in self.0 {
-            let conclusions = Conclusions(Arc::clone(service));
-            service.workers.start_writer(|stop| queue.run(conclusions, stop));
-        }
-    }
+/// Writes finished analyses.
+#[derive(Clone)]
+pub(crate) struct ConclusionWriter {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) objects: Arc<ObjectCache>,
+    pub(crate) announcements: Announcements,
+    pub(crate) balances: Balances,
+    pub(crate) prices: Prices,
 }
 
-/// Writes finished analyses.
-pub(crate) struct Conclusions(Arc<Service>);
-
-impl Group for Conclusions {
+impl Group for ConclusionWriter {
     type Piece = Arc<Conclusion>;
     type Outcome = Outcome;
     const PIECES: &'static str = "analyses";
@@ -148,142 +149,72 @@ impl Group for Conclusions {
         fits.count()
     }
 
-    async fn write(&self, pieces: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
-        self.0.write_conclusions(pieces).await
+    async fn write(&self, group: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
+        // Before as well as after: a reader who sees the commit must not be shown what was cached before it.
+        self.forget_objects(group);
+        let (outcomes, consequences) =
+            self.store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
+        self.forget_objects(group);
+        self.announcements.follow_up(&consequences);
+        Ok(outcomes)
     }
 }
 
-impl Service {
-    async fn write_conclusions(&self, batch: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
-        // Before as well as after: whoever sees the commit must not be shown what was remembered before it.
-        self.forget_objects(batch);
-        let (outcomes, consequences) = self
-            .store
-            .write_group("conclude", async |conn: &mut Conn| self.write_batch(conn, batch).await)
-            .await?;
-        self.forget_objects(batch);
-        self.follow_up(&consequences);
-        Ok(outcomes)
-    }
-
-    fn forget_objects(&self, batch: &[Arc<Conclusion>]) {
-        for (tenant, object_id) in objects(batch.iter()) {
-            self.cache.forget(tenant, object_id);
+impl ConclusionWriter {
+    fn forget_objects(&self, group: &[Arc<Conclusion>]) {
+        for (tenant, object_id) in objects(group) {
+            self.objects.forget(tenant, object_id);
         }
     }
 
-    /// Writes what follows, up to a round for the end.
-    async fn write_batch(
+    async fn write_group(
         &self,
         conn: &mut Conn,
-        batch: &[Arc<Conclusion>],
-    ) -> Result<((Vec<Outcome>, Consequences), Round)> {
+        group: &[Arc<Conclusion>],
+    ) -> Result<(Vec<Outcome>, Consequences)> {
         let now = self.clock.now();
         let shard = self.random.shard();
-        // Objects before jobs, as recording does: the other way round the two could wait for each other.
-        // Read while they are locked, like the rules that follow: whoever made one before sees it looked at.
-        let standings = Standings::lock(conn, &objects(batch.iter())).await?;
-        let decided = self.decide(conn, batch, &standings, now).await?;
+        // Objects before jobs, in the order of the recorder, to avoid deadlocks. Answers and rules are read while objects
+        // are locked: a rule that was made before is applied.
+        let locked = LockedObjects::lock(conn, &objects(group)).await?;
+        let decided = decide(conn, group, &locked, now).await?;
         let written: Vec<&Decided<'_>> =
             decided.iter().filter(|decided| decided.outcome == Outcome::Written).collect();
-        let concluded: Vec<Concluded<'_>> =
+        let concluded: Vec<ConcludedAnalysis<'_>> =
             written.iter().filter_map(|written| concluded(written.conclusion, now)).collect();
-        // What was asked is paid, also when the object has gone meanwhile.
+        // What was asked is paid for, also when the object was deleted meanwhile.
         let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
-        let ruled: Vec<Concluded<'_>> =
-            concluded.iter().filter(|one| standings.may_fire(one.tenant, one.object_id)).copied().collect();
-        let mut round = conn.round();
-        self.keep(conn, &mut round, standings, &written, now, shard).await?;
-        verdict_slots::release_all(&mut round, &places(batch));
-        balance::count_usage(&mut round, &charges, self.options.metering, now.date(), shard);
-        // Rules go by what is written. And on PostgreSQL the balances come last and are held until the commit: whoever else
-        // pays for this tenant waits no longer than that.
-        if !ruled.is_empty() || self.store.backend() == Backend::Postgres {
-            round.run(conn).await?;
-            round = conn.round();
-        }
-        let mut consequences = Consequences::default();
-        self.announce_analyses(conn, &concluded, &mut consequences).await?;
-        self.apply_rules(conn, &ruled, &mut consequences).await?;
-        if self.options.metering && !charges.is_empty() {
-            let charged = balance::charge(conn, round, &charges, now).await?;
-            round = conn.round();
-            for account in charged.into_iter().filter(|account| !account.low_mailed) {
-                consequences.mails |=
-                    self.warn_of_low_balance(conn, account.tenant, account.after_micros).await?;
-            }
-        }
-        Ok(((decided.iter().map(|decided| decided.outcome).collect(), consequences), round))
-    }
-
-    /// Keeps answers and summaries, and ends the jobs that are done with them.
-    async fn keep(
-        &self,
-        conn: &mut Conn,
-        round: &mut Round,
-        standings: Standings,
-        written: &[&Decided<'_>],
-        now: Timestamp,
-        shard: i64,
-    ) -> Result<()> {
-        let conclusions = || written.iter().map(|written| written.conclusion);
-        let covered: Vec<Covered<'_>> =
-            conclusions().filter_map(|conclusion| covered_job(conclusion, &standings)).collect();
-        jobs::clear_covered(round, &covered);
-        let done: Vec<(Held<'_>, i64)> = written
+        let with_rules: Vec<ConcludedAnalysis<'_>> = concluded
             .iter()
-            .filter_map(|written| Some((held_job(written.conclusion)?, written.version?)))
+            .filter(|analysis| locked.may_fire(analysis.tenant, analysis.object_id))
+            .copied()
             .collect();
-        jobs::finish(round, &done);
-        let new: Vec<NewAnswers<'_>> =
-            conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
-        concluder::put_answers(round, standings, &new, shard);
-        for (tenant, about) in
-            conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
-        {
-            if let Some(summary) = &about.read.folded {
-                concluder::put_summary(conn, tenant, &about.object_id, summary).await?;
-            }
-            if about.read.drop_events {
-                concluder::drop_events(conn, tenant, &about.object_id, about.read.read_seq).await?;
+        let mut batch = conn.batch();
+        keep(conn, &mut batch, locked, &written, now, shard).await?;
+        verdict_slots::release_all(&mut batch, &slots(group));
+        balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
+        // Rules are evaluated on what is written.
+        batch.run(conn).await?;
+        let mut consequences = Consequences::default();
+        self.announcements.announce(conn, &concluded, &with_rules, &mut consequences).await?;
+        if self.prices.metering && !charges.is_empty() {
+            // Balances come last: another transaction that charges this tenant waits only until the commit.
+            for account in balance::charge(conn, &charges, now).await? {
+                if !account.low_mailed {
+                    consequences.mails |=
+                        self.balances.warn_if_low(conn, account.tenant, account.after_micros).await?;
+                }
             }
         }
-        Ok(())
-    }
-
-    /// Which analyses still count, while their objects are locked.
-    async fn decide<'a>(
-        &self,
-        conn: &mut Conn,
-        batch: &'a [Arc<Conclusion>],
-        standings: &Standings,
-        now: Timestamp,
-    ) -> Result<Vec<Decided<'a>>> {
-        let held: Vec<Held<'_>> = batch.iter().filter_map(|conclusion| held_job(conclusion)).collect();
-        let mut versions = jobs::still_held(conn, &held).await?.into_iter();
-        let decided = batch.iter().map(|conclusion| {
-            let version = conclusion.job.and_then(|_| versions.next().flatten());
-            let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, read }| {
-                standings.has(conclusion.tenant, object_id, read.since, read.read_seq)
-            });
-            let outcome = match (conclusion.job, version, is_there) {
-                (None, _, true) | (_, Some(_), true) => Outcome::Written,
-                (None, _, false) | (_, Some(_), false) => Outcome::Gone,
-                // While a lease lasts nobody else takes the job: it went with its object.
-                (Some(job), None, false) if now < job.until => Outcome::Gone,
-                (Some(_), None, _) => Outcome::Late,
-            };
-            Decided { conclusion, version, outcome }
-        });
-        Ok(decided.collect())
+        Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
     }
 
     fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
         let found = &conclusion.found;
         let answered = found.answers.iter().filter(|_| conclusion.asks_signals);
-        let charge = self.options.tariff_of(&found.model).charge(found.input_tokens, found.output_tokens);
+        let charge = self.prices.charge(&found.model, found.input_tokens, found.output_tokens);
         AnalysisCharge {
             tenant: conclusion.tenant,
             entry_id: self.random.id(now),
@@ -301,44 +232,105 @@ impl Service {
     }
 }
 
+/// Keeps answers and summaries, and removes the jobs that are done with them.
+async fn keep(
+    conn: &mut Conn,
+    batch: &mut Batch,
+    locked: LockedObjects,
+    written: &[&Decided<'_>],
+    now: Timestamp,
+    shard: i64,
+) -> Result<()> {
+    let conclusions = || written.iter().map(|written| written.conclusion);
+    let covered: Vec<CoveredJob<'_>> =
+        conclusions().filter_map(|conclusion| covered_job(conclusion, &locked)).collect();
+    jobs::clear_covered(batch, &covered);
+    let done: Vec<(LeasedJob<'_>, i64)> = written
+        .iter()
+        .filter_map(|written| Some((leased_job(written.conclusion)?, written.version?)))
+        .collect();
+    jobs::finish(batch, &done);
+    let new: Vec<NewAnswers<'_>> =
+        conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
+    concluder::put_answers(batch, locked, &new, shard);
+    for (tenant, about) in
+        conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
+    {
+        if let Some(summary) = &about.input.new_summary {
+            concluder::put_summary(conn, tenant, &about.object_id, summary).await?;
+        }
+        if about.input.drop_events {
+            concluder::drop_events(conn, tenant, &about.object_id, about.input.read_seq).await?;
+        }
+    }
+    Ok(())
+}
+
 /// An analysis, and whether it still counts.
 struct Decided<'a> {
     conclusion: &'a Arc<Conclusion>,
-    /// The version that its job has now, if the worker still holds it.
+    /// The version that its job has now, if its lease still holds.
     version: Option<i64>,
     outcome: Outcome,
 }
 
-fn objects<'a>(batch: impl Iterator<Item = &'a Arc<Conclusion>>) -> Vec<(TenantId, &'a str)> {
-    batch
+/// Decides which analyses still count, while their objects are locked.
+async fn decide<'a>(
+    conn: &mut Conn,
+    group: &'a [Arc<Conclusion>],
+    locked: &LockedObjects,
+    now: Timestamp,
+) -> Result<Vec<Decided<'a>>> {
+    let leased: Vec<LeasedJob<'_>> = group.iter().filter_map(|conclusion| leased_job(conclusion)).collect();
+    let mut versions = jobs::still_leased(conn, &leased).await?.into_iter();
+    let decided = group.iter().map(|conclusion| {
+        let version = conclusion.job.and_then(|_| versions.next().flatten());
+        let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, input }| {
+            locked.has(conclusion.tenant, object_id, input.first_seen, input.read_seq)
+        });
+        let outcome = match (conclusion.job, version, is_there) {
+            (None, _, true) | (_, Some(_), true) => Outcome::Written,
+            (None, _, false) | (_, Some(_), false) => Outcome::Gone,
+            // While a lease lasts nobody else takes the job: it was deleted with its object.
+            (Some(job), None, false) if now < job.lease.until => Outcome::Gone,
+            (Some(_), None, _) => Outcome::Late,
+        };
+        Decided { conclusion, version, outcome }
+    });
+    Ok(decided.collect())
+}
+
+fn objects(group: &[Arc<Conclusion>]) -> Vec<(TenantId, &str)> {
+    group
+        .iter()
         .filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?.object_id.as_str())))
         .collect()
 }
 
-fn places(batch: &[Arc<Conclusion>]) -> Vec<(TenantId, Uuid)> {
-    batch.iter().filter_map(|conclusion| Some((conclusion.tenant, conclusion.place?))).collect()
+fn slots(group: &[Arc<Conclusion>]) -> Vec<(TenantId, Uuid)> {
+    group.iter().filter_map(|conclusion| Some((conclusion.tenant, conclusion.slot?))).collect()
 }
 
-fn held_job(conclusion: &Conclusion) -> Option<Held<'_>> {
+fn leased_job(conclusion: &Conclusion) -> Option<LeasedJob<'_>> {
     let (job, about) = (conclusion.job?, conclusion.about.as_ref()?);
     let (tenant, object_id) = (conclusion.tenant, about.object_id.as_str());
-    Some(Held { tenant, object_id, token: job.token, version: job.version })
+    Some(LeasedJob { tenant, object_id, token: job.lease.token, version: job.version })
 }
 
-/// The job that a verdict makes needless, unless events came since, or signals that it did not know of.
-fn covered_job<'a>(conclusion: &'a Conclusion, standings: &Standings) -> Option<Covered<'a>> {
-    let (version, About { object_id, read }) = (conclusion.covers?, conclusion.about.as_ref()?);
+/// The job that a verdict makes unnecessary, unless events came since, or signals that it did not ask.
+fn covered_job<'a>(conclusion: &'a Conclusion, locked: &LockedObjects) -> Option<CoveredJob<'a>> {
+    let (version, About { object_id, input }) = (conclusion.covers?, conclusion.about.as_ref()?);
     let tenant = conclusion.tenant;
-    let is_newest = standings.newest_seq(tenant, object_id) == Some(read.read_seq);
-    let was_asked = |signal| read.asked.signals.iter().any(|asked| asked.signal_id == signal);
-    let covers = is_newest && standings.asks_only(tenant, object_id, was_asked);
-    covers.then_some(Covered { tenant, object_id, version })
+    let is_newest = locked.newest_seq(tenant, object_id) == Some(input.read_seq);
+    let was_asked = |signal| input.questions.signals.iter().any(|asked| asked.signal_id == signal);
+    let covers = is_newest && locked.asks_only(tenant, object_id, was_asked);
+    covers.then_some(CoveredJob { tenant, object_id, version })
 }
 
-/// What rules and webhooks go by.
-fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<Concluded<'_>> {
+/// The analysis as rules and webhooks see it.
+fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysis<'_>> {
     let about = conclusion.about.as_ref()?;
-    Some(Concluded {
+    Some(ConcludedAnalysis {
         tenant: conclusion.tenant,
         object_id: &about.object_id,
         found: &conclusion.found.answers,
@@ -351,18 +343,19 @@ fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<Concluded<'_>> {
 
 fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>> {
     let about = conclusion.about.as_ref()?;
-    let kept = conclusion.found.answers.iter().filter_map(|answer| kept(answer, &about.read.asked.signals));
+    let signals = &about.input.questions.signals;
+    let answers = conclusion.found.answers.iter().filter_map(|answer| new_answer(answer, signals));
     Some(NewAnswers {
         tenant: conclusion.tenant,
         object_id: &about.object_id,
-        answers: kept.collect(),
+        answers: answers.collect(),
         model: &conclusion.found.model,
-        read_seq: about.read.read_seq,
+        read_seq: about.input.read_seq,
         now,
     })
 }
 
-fn kept(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
+fn new_answer(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
     let signal = signals.iter().find(|signal| signal.key == answer.signal)?;
     let Judgement { noul, choice, probabilities, confidence, .. } = &answer.judgement;
     Some(NewAnswer {

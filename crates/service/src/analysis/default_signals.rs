@@ -8,7 +8,7 @@ use model::SignalType;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Result, internal};
+use crate::runtime::{Result, internal};
 
 /// A question, as it would be put by hand.
 #[derive(Deserialize)]

@@ -1,14 +1,43 @@
 //! Analyses: signals, the scheduler that works off the job queue, verdicts for callers who wait, bulk runs, the
 //! playground, and the concluder that writes what follows from an answer.
 
-pub(crate) mod asking;
-pub(crate) mod bulk_runs;
-pub(crate) mod concluder;
+mod asking;
+mod bulk_runs;
+mod concluder;
 pub(crate) mod default_signals;
-pub(crate) mod hands;
 pub(crate) mod history;
-pub(crate) mod playground;
-pub(crate) mod running;
-pub(crate) mod scheduler;
-pub(crate) mod signals;
-pub(crate) mod verdict;
+mod jobs;
+mod playground;
+mod questions;
+mod running;
+mod scheduler;
+mod signals;
+mod verdict;
+mod verdict_slots;
+
+pub use self::bulk_runs::BulkRuns;
+pub use self::jobs::Jobs;
+pub use self::playground::Playground;
+pub use self::signals::Signals;
+pub use self::verdict::Verdicts;
+
+pub(crate) use self::asking::Asker;
+pub(crate) use self::concluder::{Concluder, ConclusionWriter};
+pub(crate) use self::questions::CachedQuestions;
+pub(crate) use self::running::Running;
+pub(crate) use self::scheduler::Scheduler;
+pub(crate) use self::verdict_slots::VerdictSlots;
+
+/// Everything about analyses.
+pub struct Analysis {
+    /// The questions of accounts.
+    pub signals: Signals,
+    /// Analyses asked for by hand.
+    pub jobs: Jobs,
+    /// Analyses of all objects.
+    pub bulk_runs: BulkRuns,
+    /// Events in, answers out.
+    pub verdicts: Verdicts,
+    /// Answers about what is not recorded.
+    pub playground: Playground,
+}

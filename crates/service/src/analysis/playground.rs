@@ -1,5 +1,7 @@
 //! Asking without recording: the playground, and the wire format of typed decision models.
 
+use std::sync::Arc;
+
 use analyzer::Inquiry;
 use model::api::{
     PlaygroundRequest, PlaygroundVerdict, SystemOneAnswer, SystemOneQuestion, SystemOneRequest,
@@ -8,12 +10,17 @@ use model::api::{
 use model::{Answer, Question, SignalType, TenantId, event};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use store::Conn;
 use store::objects::recorder::DEFAULT_OBJECT_TYPE;
+use store::{Conn, Store};
 
-use crate::analysis::asking::refusal;
-use crate::analysis::history::Which;
-use crate::{Error, Result, Service};
+use crate::analysis::asking::{Asker, refusal};
+use crate::analysis::concluder::Concluder;
+use crate::analysis::history::{AnalysisInput, shown_events};
+use crate::analysis::questions::{CachedQuestions, SignalSelection};
+use crate::analysis::verdict::conclude;
+use crate::analysis::verdict_slots::VerdictSlots;
+use crate::billing::{Balances, Prices};
+use crate::runtime::{Clock, Error, Result};
 
 /// Events of one request.
 const MAX_EVENTS: usize = 50;
@@ -24,47 +31,67 @@ const MAX_STATE: usize = 64 * 1024;
 /// What a question without instructions asks.
 const NO_INSTRUCTIONS: &str = "\"Judge by the criteria.\"";
 
-impl Service {
+/// Answers questions about what the caller sends, and records nothing.
+#[derive(Clone)]
+pub struct Playground {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) questions: CachedQuestions,
+    pub(crate) asker: Asker,
+    pub(crate) slots: VerdictSlots,
+    pub(crate) concluder: Arc<Concluder>,
+    pub(crate) balances: Balances,
+    pub(crate) prices: Prices,
+}
+
+impl Playground {
     /// Scores events on their own: records nothing, fires nothing, and is charged.
     pub async fn play(&self, tenant: TenantId, request: PlaygroundRequest) -> Result<PlaygroundVerdict> {
         let object_type = request.object_type.as_deref().unwrap_or(DEFAULT_OBJECT_TYPE);
         event::check_object_type(object_type).map_err(Error::bad_request)?;
         let events =
             event::check_events(request.events, MAX_EVENTS, self.clock.now()).map_err(Error::bad_request)?;
-        let which = request.signals.as_deref().map_or(Which::All, Which::Keys);
-        let place = self.take_place(tenant).await?;
-        self.in_flight(place, async |place| {
-            self.store
-                .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
-                .await?;
-            let asked = self.asked_of_callers(tenant, which).await?;
-            let verdict = PlaygroundVerdict {
-                analyzed: false,
-                model: self.analyzer.model().to_owned(),
-                latency_ms: 0,
-                answers: Vec::new(),
-                cost_micros: 0,
-                events_count: i64::try_from(events.len()).unwrap_or(i64::MAX),
-                reason: Some("no configured signal matched".to_owned()),
-            };
-            if asked.is_empty() {
-                return Ok(verdict);
-            }
-            let read = Self::read_events(object_type, self.told(&events), self.clock.now(), 0, asked);
-            let found = self.ask(&read, true).await.map_err(refusal)?;
-            let charged = self.conclude_for(place, found, None, None, true).await?;
-            let found = &charged.found;
-            Ok(PlaygroundVerdict {
-                analyzed: true,
-                cost_micros: self.price_of(found),
-                model: found.model.clone(),
-                latency_ms: found.latency_ms,
-                answers: found.answers.clone(),
-                reason: None,
-                ..verdict
+        let selection = request.signals.as_deref().map_or(SignalSelection::All, SignalSelection::Keys);
+        let slot = self.slots.take(tenant).await?;
+        self.slots
+            .run(slot, async |slot| {
+                self.store
+                    .read("balance", async |conn: &mut Conn| self.balances.demand(conn, tenant).await)
+                    .await?;
+                let questions = self.questions.get(tenant, selection).await?;
+                let verdict = PlaygroundVerdict {
+                    analyzed: false,
+                    model: self.asker.model().to_owned(),
+                    latency_ms: 0,
+                    answers: Vec::new(),
+                    cost_micros: 0,
+                    events_count: i64::try_from(events.len()).unwrap_or(i64::MAX),
+                    reason: Some("no configured signal matched".to_owned()),
+                };
+                if questions.is_empty() {
+                    return Ok(verdict);
+                }
+                let now = self.clock.now();
+                let input =
+                    AnalysisInput::of_events(object_type, shown_events(&events, now), now, 0, questions);
+                let found = self.asker.ask(&input, true).await.map_err(refusal)?;
+                let charged = conclude(&self.concluder, slot, found, None, None, true).await?;
+                let found = &charged.found;
+                Ok(PlaygroundVerdict {
+                    analyzed: true,
+                    cost_micros: self.prices.billed_micros(
+                        &found.model,
+                        found.input_tokens,
+                        found.output_tokens,
+                    ),
+                    model: found.model.clone(),
+                    latency_ms: found.latency_ms,
+                    answers: found.answers.clone(),
+                    reason: None,
+                    ..verdict
+                })
             })
-        })
-        .await
+            .await
     }
 
     /// Answers questions about a state that the caller brings.
@@ -75,31 +102,33 @@ impl Service {
     ) -> Result<SystemOneResponse> {
         let questions = parse_questions(request)?;
         let state = state_text(&request.state)?;
-        let place = self.take_place(tenant).await?;
-        self.in_flight(place, async |place| {
-            self.store
-                .read("balance", async |conn: &mut Conn| self.demand_balance(conn, tenant).await)
-                .await?;
-            let found = self
-                .inquire(Inquiry { state: &state, questions: &questions, is_urgent: true })
-                .await
-                .map_err(refusal)?;
-            let charged = self.conclude_for(place, found, None, None, false).await?;
-            let found = &charged.found;
-            let answers = found.answers.iter().map(|answer| {
-                let question = questions.iter().find(|question| question.key == answer.signal);
-                (answer.signal.clone(), wire_answer(answer, question))
-            });
-            Ok(SystemOneResponse {
-                model: found.model.clone(),
-                answers: answers.collect(),
-                usage: SystemOneUsage {
-                    input_tokens: found.input_tokens,
-                    output_tokens: found.output_tokens,
-                },
+        let slot = self.slots.take(tenant).await?;
+        self.slots
+            .run(slot, async |slot| {
+                self.store
+                    .read("balance", async |conn: &mut Conn| self.balances.demand(conn, tenant).await)
+                    .await?;
+                let found = self
+                    .asker
+                    .inquire(Inquiry { state: &state, questions: &questions, is_urgent: true })
+                    .await
+                    .map_err(refusal)?;
+                let charged = conclude(&self.concluder, slot, found, None, None, false).await?;
+                let found = &charged.found;
+                let answers = found.answers.iter().map(|answer| {
+                    let question = questions.iter().find(|question| question.key == answer.signal);
+                    (answer.signal.clone(), wire_answer(answer, question))
+                });
+                Ok(SystemOneResponse {
+                    model: found.model.clone(),
+                    answers: answers.collect(),
+                    usage: SystemOneUsage {
+                        input_tokens: found.input_tokens,
+                        output_tokens: found.output_tokens,
+                    },
+                })
             })
-        })
-        .await
+            .await
     }
 }
 

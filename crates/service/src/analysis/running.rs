@@ -1,4 +1,4 @@
-//! Analyses under way in this process, by tenant: who keeps it busy.
+//! Analyses that run in this process, counted by tenant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +9,17 @@ use model::TenantId;
 #[derive(Clone, Default)]
 pub(crate) struct Running(Arc<Mutex<HashMap<TenantId, u64>>>);
 
-/// An analysis under way; it ends with this value.
-pub(crate) struct UnderWay {
+/// An analysis that runs until this value is dropped.
+pub(crate) struct RunningAnalysis {
     running: Running,
     tenant: TenantId,
 }
 
 impl Running {
     /// An analysis begins.
-    pub(crate) fn begin(&self, tenant: TenantId) -> UnderWay {
+    pub(crate) fn begin(&self, tenant: TenantId) -> RunningAnalysis {
         self.change(|running| *running.entry(tenant).or_default() += 1);
-        UnderWay { running: self.clone(), tenant }
+        RunningAnalysis { running: self.clone(), tenant }
     }
 
     /// The tenants with the most, and how many all others have together.
@@ -36,7 +36,7 @@ impl Running {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RunningAnalysis {
     fn drop(&mut self) {
         self.running.change(|running| {
             if let Some(number) = running.get_mut(&self.tenant) {
@@ -60,10 +60,10 @@ mod tests {
     fn the_busiest_are_named_and_the_rest_are_added_up() {
         let running = Running::default();
         let tenant = |number| TenantId(Uuid::from_u128(number));
-        let under_way: Vec<UnderWay> =
+        let analyses: Vec<RunningAnalysis> =
             [1, 2, 2, 3, 3, 3, 4].map(|number| running.begin(tenant(number))).into();
         assert_eq!(running.busiest(2), (vec![(tenant(3), 3), (tenant(2), 2)], 2));
-        drop(under_way);
+        drop(analyses);
         assert_eq!(running.busiest(2), (Vec::new(), 0));
     }
 }

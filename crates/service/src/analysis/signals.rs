@@ -5,26 +5,36 @@ use model::condition::{Condition, MAX_KEY, is_key};
 use model::{Question, TenantId};
 use serde_json::value::RawValue;
 use store::Conn;
+use store::accounts::tenants;
 use store::actions::rules;
 use store::analysis::signals;
-use store::accounts::tenants;
 
 use crate::analysis::bulk_runs::no_such_signal;
-use crate::{Error, Kind, Result, Service, internal};
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// Signals of an account: each is asked, and paid for, in every analysis, and all of them must fit one question to the
 /// analyzer. As many as `/v1/systemone` takes.
 const MAX_SIGNALS: i64 = 100;
 
-impl Service {
+/// The signals of all accounts.
+pub struct Signals {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) bulk_runs: BulkRuns,
+    pub(crate) questions: CachedQuestions,
+    pub(crate) objects: Arc<ObjectCache>,
+}
+
+impl Signals {
     /// Every configured signal, by key.
-    pub async fn signals(&self, tenant: TenantId) -> Result<SignalList> {
+    pub async fn list(&self, tenant: TenantId) -> Result<SignalList> {
         let signals = self.store.read("signals", async |conn| signals::of_tenant(conn, tenant).await).await?;
         Ok(SignalList { signals: signals.iter().map(record).collect::<Result<_>>()? })
     }
 
     /// Makes a signal, or replaces its definition. Another type is another question: its old answers are out of sight.
-    pub async fn put_signal(&self, tenant: TenantId, key: &str, input: &SignalInput) -> Result<Signal> {
+    pub async fn put(&self, tenant: TenantId, key: &str, input: &SignalInput) -> Result<Signal> {
         check_key(key)?;
         let (instructions, criteria) =
             (input.instructions.get(), input.criteria.as_deref().map(RawValue::get));
@@ -41,11 +51,11 @@ impl Service {
                     let reason = format!("an account has at most {MAX_SIGNALS} signals");
                     return Err(Error::new(Kind::Conflict, reason));
                 }
-                let same_question = known.as_ref().filter(|known| known.kind == input.kind.as_str());
+                let same_question = known.as_ref().filter(|known| known.kind == input.kind);
                 let signal = signals::Signal {
                     key: key.to_owned(),
                     signal_id: same_question.map_or_else(|| self.random.id(now), |known| known.signal_id),
-                    kind: input.kind.as_str().to_owned(),
+                    kind: input.kind,
                     instructions: instructions.to_owned(),
                     criteria: criteria.map(str::to_owned),
                     enabled: input
@@ -60,16 +70,16 @@ impl Service {
                 let is_new = known.is_none_or(|known| known.signal_id != signal.signal_id);
                 let is_automatic = owner.is_some_and(|owner| owner.auto_backfill_signals);
                 let backfill = if is_new && is_automatic && signal.enabled {
-                    Some(self.backfill_signal(conn, tenant, &signal).await?)
+                    Some(self.bulk_runs.backfill_signal(conn, tenant, &signal).await?)
                 } else {
                     None
                 };
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;
-        self.questions.forget();
-        self.cache.forget_all();
-        self.feeder_bell.ring();
+        self.questions.clear();
+        self.objects.forget_all();
+        self.bulk_runs.feeder.wake();
         put
     }
 
@@ -84,11 +94,11 @@ impl Service {
         let Some(before) = before else { return Ok(()) };
         if before.signal_id != after.signal_id {
             signals::forget_tallies(conn, tenant, before.signal_id).await?;
-            self.forget_standings(conn, tenant, &before.key).await?;
-            self.rerank_all(conn, tenant).await
+            self.restart_rules(conn, tenant, &before.key).await?;
+            self.bulk_runs.rerank_all(conn, tenant).await
         } else if before.enabled != after.enabled {
             // Objects are sorted and flagged by the answers of enabled signals alone.
-            self.rerank_all(conn, tenant).await
+            self.bulk_runs.rerank_all(conn, tenant).await
         } else {
             Ok(())
         }
@@ -96,7 +106,7 @@ impl Service {
 
     /// Has every rule that names a signal start afresh: with its answers gone, no condition over them holds any more, and
     /// the next yes is a turn. The tenant is locked by the caller.
-    async fn forget_standings(&self, conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
+    async fn restart_rules(&self, conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
         let now = self.clock.now();
         for rule in rules::of_tenant(conn, tenant).await? {
             let names_it =
@@ -111,20 +121,20 @@ impl Service {
     }
 
     /// Removes a signal; its answers are out of sight at once, and swept in the background.
-    pub async fn delete_signal(&self, tenant: TenantId, key: &str) -> Result<()> {
+    pub async fn delete(&self, tenant: TenantId, key: &str) -> Result<()> {
         self.store
             .write("delete_signal", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 signals::delete(conn, tenant, key).await?;
                 signals::forget_tallies(conn, tenant, signal.signal_id).await?;
-                self.forget_standings(conn, tenant, key).await?;
-                self.rerank_all(conn, tenant).await
+                self.restart_rules(conn, tenant, key).await?;
+                self.bulk_runs.rerank_all(conn, tenant).await
             })
             .await?;
-        self.questions.forget();
-        self.cache.forget_all();
-        self.feeder_bell.ring();
+        self.questions.clear();
+        self.objects.forget_all();
+        self.bulk_runs.feeder.wake();
         Ok(())
     }
 }
@@ -142,7 +152,7 @@ fn record(signal: &signals::Signal) -> Result<Signal> {
     let raw = |text: &String| RawValue::from_string(text.clone()).map_err(internal);
     Ok(Signal {
         key: signal.key.clone(),
-        kind: signal.kind.parse().map_err(internal)?,
+        kind: signal.kind,
         instructions: raw(&signal.instructions)?,
         criteria: signal.criteria.as_ref().map(raw).transpose()?,
         enabled: signal.enabled,

@@ -1,247 +1,189 @@
-//! Verdicts: answers while the caller waits, bounded in number for each tenant over all nodes.
+//! Verdicts: events in and answers out, while the caller waits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use model::api::ModerationVerdict;
-use model::{DossierEvent, NewEvent, TenantId};
-use opentelemetry::trace::FutureExt as _;
-use store::Conn;
-use store::analysis::history;
-use store::analysis::history::Told;
-use store::analysis::verdict_slots;
-use store::analysis::verdict_slots::Place;
-use tracing::{Instrument as _, Span};
-use uuid::Uuid;
+use model::api::{IngestRequest, ModerationVerdict};
+use model::{NewEvent, TenantId};
+use store::analysis::history::{self, HistoryRequest, StoredHistory};
+use store::objects::recorder::Recorded;
+use store::{Conn, Store};
 
-use crate::analysis::asking::{Found, refusal};
-use crate::analysis::concluder::{About, Conclusion};
-use crate::analysis::history::{Read, Wanted, Which, read_histories, read_long_history};
-use crate::{Error, Kind, Result, Service, internal};
+use crate::analysis::asking::{Asker, Found, refusal};
+use crate::analysis::concluder::{About, Concluder, Conclusion};
+use crate::analysis::history::{
+    AnalysisInput, ObjectRequest, Prepared, read_histories, read_long_history, shown_events,
+};
+use crate::analysis::questions::{CachedQuestions, SignalSelection};
+use crate::analysis::verdict_slots::{Slot, VerdictSlots};
+use crate::objects::ingest::{Ingest, refusal as ingest_refusal};
+use crate::runtime::{Clock, Error, Kind, Result};
+use model::api::EventRetention;
 
-/// How much longer than the analyzer's deadline a place in flight is held: a crashed node's places are free after that.
-const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// When to try again after too many at once: one of them will have ended by then.
-const BUSY_WAIT: Duration = Duration::from_secs(1);
-
-/// A place in flight that an analysis has.
-pub(crate) struct Placed {
-    tenant: TenantId,
-    lease: Uuid,
-    /// Whether it was given back with what was found.
-    given_back: AtomicBool,
+/// Records events and answers with a verdict.
+#[derive(Clone)]
+pub struct Verdicts {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) ingest: Ingest,
+    pub(crate) questions: CachedQuestions,
+    pub(crate) asker: Asker,
+    pub(crate) slots: VerdictSlots,
+    pub(crate) concluder: Arc<Concluder>,
 }
 
 /// What a caller who waits asks about an object whose events have just been recorded.
-pub(crate) struct Asking<'a> {
-    pub(crate) object_id: &'a str,
-    pub(crate) last_seq: i64,
-    pub(crate) events: &'a [NewEvent],
-    /// All of its history, where it began with them.
-    pub(crate) begun: Option<Box<Told>>,
-    pub(crate) include_history: bool,
-    pub(crate) signals: Option<&'a [String]>,
+struct VerdictRequest<'a> {
+    object_id: &'a str,
+    last_seq: i64,
+    events: &'a [NewEvent],
+    /// The whole history, where the object began with these events.
+    whole_history: Option<Box<StoredHistory>>,
+    include_history: bool,
+    signals: Option<&'a [String]>,
 }
 
-impl Service {
-    /// Scores an object. Whatever goes wrong from here on, its events stay recorded.
-    pub(crate) async fn verdict(&self, place: Placed, asking: Asking<'_>) -> Result<ModerationVerdict> {
-        let Asking { object_id, last_seq, events, begun, include_history, signals } = asking;
-        let tenant = place.tenant;
-        let scored = self.in_flight(place, async |place| {
-            let which = signals.map_or(Which::All, Which::Keys);
-            let wanted = Wanted { tenant, object_id, which, through: Some(last_seq) };
-            let read = match begun {
-                Some(told) if include_history => Read::of(*told, self.asked_of_callers(tenant, which).await?),
-                None if include_history => self.read_for_verdict(wanted).await?,
-                _ => self.read_these(wanted, events).await?,
-            };
-            let verdict = ModerationVerdict {
-                object_id: object_id.to_owned(),
-                accepted: i64::try_from(events.len()).unwrap_or(i64::MAX),
-                analyzed: false,
-                history_included: include_history,
-                model: self.analyzer.model().to_owned(),
-                latency_ms: 0,
-                answers: Vec::new(),
-                reason: Some("no configured signal matched".to_owned()),
-            };
-            let read = match read {
-                Read::Ready(read) => read,
-                Read::NothingAsked => return Ok(verdict),
-                Read::Gone | Read::Long => return Err(Error::new(Kind::NotFound, "the object was deleted")),
-            };
-            let found = self.ask(&read, true).await.map_err(refusal)?;
-            let answers_all = found.answers.len() == read.asked.questions().len();
-            let covers = read.queued.filter(|_| signals.is_none() && answers_all);
-            let about = Some(About { object_id: object_id.to_owned(), read: *read });
-            let conclusion = self.conclude_for(place, found, about, covers, true).await?;
-            let found = &conclusion.found;
-            Ok(ModerationVerdict {
-                analyzed: true,
-                model: found.model.clone(),
-                latency_ms: found.latency_ms,
-                answers: found.answers.clone(),
-                reason: None,
-                ..verdict
-            })
-        });
-        scored.await.map_err(Error::with_events_recorded)
+impl Verdicts {
+    /// Records events about an object, and answers its signals. Once the events are recorded they stay, whatever happens.
+    pub async fn ingest(
+        &self,
+        tenant: TenantId,
+        object_id: &str,
+        mut request: IngestRequest,
+        idempotency_key: Option<&str>,
+    ) -> Result<ModerationVerdict> {
+        let (include_history, signals) = (request.include_history.unwrap_or(true), request.signals.take());
+        let slot = self.slots.request(tenant);
+        let entry = self.ingest.check(tenant, object_id, request, idempotency_key, Some(slot))?;
+        let events = entry.events.clone();
+        match self.ingest.record(entry).await? {
+            Recorded::New { last_seq, has_slot, whole_history } => {
+                let slot = Slot::granted(&slot, has_slot).map_err(Error::with_events_recorded)?;
+                let request = VerdictRequest {
+                    object_id,
+                    last_seq,
+                    events: &events,
+                    whole_history,
+                    include_history,
+                    signals: signals.as_deref(),
+                };
+                self.answer(slot, request).await.map_err(Error::with_events_recorded)
+            }
+            refused => Err(ingest_refusal(&refused)),
+        }
     }
 
-    async fn read_for_verdict(&self, wanted: Wanted<'_>) -> Result<Read> {
-        let asked = self.asked_of_callers(wanted.tenant, wanted.which).await?;
-        let read = self
-            .store
-            .read("verdict_history", async |conn: &mut Conn| {
-                let mut reads = read_histories(conn, &[wanted], vec![Arc::clone(&asked)]).await?;
-                Ok::<_, Error>(reads.pop().unwrap_or(Read::Gone))
+    async fn answer(&self, slot: Slot, request: VerdictRequest<'_>) -> Result<ModerationVerdict> {
+        let VerdictRequest { object_id, last_seq, events, whole_history, include_history, signals } = request;
+        let tenant = slot.tenant;
+        self.slots
+            .run(slot, async |slot| {
+                let selection = signals.map_or(SignalSelection::All, SignalSelection::Keys);
+                let object = ObjectRequest { tenant, object_id, selection, through: Some(last_seq) };
+                let prepared = match whole_history {
+                    Some(stored) if include_history => {
+                        Prepared::of(*stored, self.questions.get(tenant, selection).await?)
+                    }
+                    None if include_history => self.read_history(object).await?,
+                    _ => self.read_only_these(object, events).await?,
+                };
+                let verdict = ModerationVerdict {
+                    object_id: object_id.to_owned(),
+                    accepted: i64::try_from(events.len()).unwrap_or(i64::MAX),
+                    analyzed: false,
+                    history_included: include_history,
+                    model: self.asker.model().to_owned(),
+                    latency_ms: 0,
+                    answers: Vec::new(),
+                    reason: Some("no configured signal matched".to_owned()),
+                };
+                let input = match prepared {
+                    Prepared::Ready(input) => input,
+                    Prepared::NothingAsked => return Ok(verdict),
+                    Prepared::Gone | Prepared::Long => {
+                        return Err(Error::new(Kind::NotFound, "the object was deleted"));
+                    }
+                };
+                let found = self.asker.ask(&input, true).await.map_err(refusal)?;
+                let answers_all = found.answers.len() == input.questions.questions().len();
+                let covers = input.queued_version.filter(|_| signals.is_none() && answers_all);
+                let about = Some(About { object_id: object_id.to_owned(), input: *input });
+                let conclusion = conclude(&self.concluder, slot, found, about, covers, true).await?;
+                let found = &conclusion.found;
+                Ok(ModerationVerdict {
+                    analyzed: true,
+                    model: found.model.clone(),
+                    latency_ms: found.latency_ms,
+                    answers: found.answers.clone(),
+                    reason: None,
+                    ..verdict
+                })
             })
-            .await?;
-        if !matches!(read, Read::Long) {
-            return Ok(read);
-        }
-        self.store
-            .snapshot("long_history", async |conn: &mut Conn| read_long_history(conn, &wanted, asked).await)
             .await
     }
 
-    /// Only what the request brought.
-    async fn read_these(&self, wanted: Wanted<'_>, events: &[NewEvent]) -> Result<Read> {
-        let asked = self.asked_of_callers(wanted.tenant, wanted.which).await?;
-        let object = history::Wanted { through: Some(0), ..wanted.key() };
-        let told = self
+    async fn read_history(&self, object: ObjectRequest<'_>) -> Result<Prepared> {
+        let questions = self.questions.get(object.tenant, object.selection).await?;
+        let prepared = self
             .store
-            .read("verdict_subject", async |conn| history::read(conn, &[object], 0).await)
+            .read("verdict_history", async |conn: &mut Conn| {
+                let mut prepared = read_histories(conn, &[object], vec![Arc::clone(&questions)]).await?;
+                Ok::<_, Error>(prepared.pop().unwrap_or(Prepared::Gone))
+            })
             .await?;
-        let Some(subject) = told.into_values().next() else { return Ok(Read::Gone) };
-        if asked.is_empty() {
-            return Ok(Read::NothingAsked);
+        if !matches!(prepared, Prepared::Long) {
+            return Ok(prepared);
         }
-        let (told, read_seq) = (self.told(events), wanted.through.unwrap_or_default());
-        let mut read =
-            Self::read_events(&subject.object_type, told.clone(), subject.first_seen, read_seq, asked);
-        if subject.retention == "after_analysis" {
-            read.fold_alone(subject.summary, told);
+        self.store
+            .snapshot("long_history", async |conn: &mut Conn| {
+                read_long_history(conn, &object, questions).await
+            })
+            .await
+    }
+
+    /// Reads nothing but what the request brought.
+    async fn read_only_these(&self, object: ObjectRequest<'_>, events: &[NewEvent]) -> Result<Prepared> {
+        let questions = self.questions.get(object.tenant, object.selection).await?;
+        let request = HistoryRequest { through: Some(0), ..object.history() };
+        let stored =
+            self.store.read("verdict_subject", async |conn| history::read(conn, &[request], 0).await).await?;
+        let Some(stored) = stored.into_values().next() else { return Ok(Prepared::Gone) };
+        if questions.is_empty() {
+            return Ok(Prepared::NothingAsked);
         }
-        Ok(Read::Ready(Box::new(read)))
-    }
-
-    /// Writes what was found for a caller who waits, and gives its place back in the same transaction.
-    pub(crate) async fn conclude_for(
-        &self,
-        place: &Placed,
-        found: Found,
-        about: Option<About>,
-        covers: Option<i64>,
-        asks_signals: bool,
-    ) -> Result<Arc<Conclusion>> {
-        let Placed { tenant, lease, given_back } = place;
-        let conclusion = Conclusion {
-            tenant: *tenant,
-            found,
-            about,
-            job: None,
-            covers,
-            asks_signals,
-            place: Some(*lease),
-        };
-        let conclusion = Arc::new(conclusion);
-        self.concluder.conclude(Arc::clone(&conclusion)).await?;
-        given_back.store(true, Ordering::Relaxed);
-        Ok(conclusion)
-    }
-
-    /// Events of a request as a dossier tells them.
-    pub(crate) fn told(&self, events: &[NewEvent]) -> Vec<DossierEvent> {
-        let now = self.clock.now();
-        events.iter().zip(1..).map(|(event, seq)| DossierEvent::of(event, seq, now)).collect()
-    }
-
-    /// Carries an analysis that somebody waits for to its end, also when they go away: what was asked is charged, its
-    /// answers are kept, and its place is given back.
-    pub async fn carry<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(Arc<Self>) -> F,
-    ) -> Result<T> {
-        let carried = self
-            .workers
-            .carry(work(Arc::clone(self)).instrument(Span::current()).with_current_context())
-            .await;
-        carried.unwrap_or_else(|| Err(internal("the analysis panicked")))
-    }
-
-    /// Runs an analysis that somebody waits for, in its place in flight.
-    pub(crate) async fn in_flight<T>(
-        &self,
-        place: Placed,
-        work: impl AsyncFnOnce(&Placed) -> Result<T>,
-    ) -> Result<T> {
-        let Placed { tenant, lease, .. } = place;
-        let under_way = self.running.begin(tenant);
-        let outcome = work(&place).await;
-        drop(under_way);
-        count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
-        if place.given_back.into_inner() {
-            return outcome;
+        let (shown, read_seq) = (shown_events(events, self.clock.now()), object.through.unwrap_or_default());
+        let mut input = AnalysisInput::of_events(
+            &stored.object_type,
+            shown.clone(),
+            stored.first_seen,
+            read_seq,
+            questions,
+        );
+        if stored.retention == EventRetention::AfterAnalysis {
+            input.fold_alone(stored.summary, shown);
         }
-        let released = self
-            .store
-            .write("release_place", async |conn: &mut Conn| verdict_slots::release(conn, tenant, lease).await)
-            .await;
-        if let Err(error) = released {
-            // It runs out by itself; what was found is worth more.
-            tracing::warn!(%error, "cannot release a place in flight");
-        }
-        outcome
-    }
-
-    /// The place in flight that a caller who waits needs.
-    pub(crate) fn wanted_place(&self, tenant: TenantId) -> Place {
-        let now = self.clock.now();
-        Place {
-            tenant,
-            lease: self.random.id(now),
-            now,
-            until: now + self.options.analyzer_timeout + LEASE_MARGIN,
-            limit: i64::from(self.options.sync_limit),
-        }
-    }
-
-    /// Takes a place in flight for an analysis that records nothing.
-    pub(crate) async fn take_place(&self, tenant: TenantId) -> Result<Placed> {
-        let place = self.wanted_place(tenant);
-        let taken = self
-            .store
-            .write("take_place", async |conn: &mut Conn| verdict_slots::take_one(conn, &place).await)
-            .await?;
-        Placed::of(&place, taken)
+        Ok(Prepared::Ready(Box::new(input)))
     }
 }
 
-impl Placed {
-    /// A place that was asked for, if it was given; else the refusal.
-    pub(crate) fn of(place: &Place, is_given: bool) -> Result<Self> {
-        if is_given {
-            return Ok(Self { tenant: place.tenant, lease: place.lease, given_back: AtomicBool::new(false) });
-        }
-        count("refused");
-        Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
-    }
-}
-
-fn count(outcome: &'static str) {
-    metrics::counter!("auspex_analyses_total", "source" => "sync", "outcome" => outcome).increment(1);
-}
-
-/// What a refusal counts as, in the words that analyses of the queue are counted by.
-fn outcome_of(refusal: &Error) -> &'static str {
-    match refusal.kind() {
-        Kind::RateLimited => "refused",
-        Kind::PaymentRequired => "unpaid",
-        Kind::AnalyzerBusy => "throttled",
-        Kind::AnalyzerError => "failed",
-        _ => "error",
-    }
+/// Writes the answers of a synchronous analysis, and gives its slot back in the same transaction.
+pub(crate) async fn conclude(
+    concluder: &Concluder,
+    slot: &Slot,
+    found: Found,
+    about: Option<About>,
+    covers: Option<i64>,
+    asks_signals: bool,
+) -> Result<Arc<Conclusion>> {
+    let conclusion = Arc::new(Conclusion {
+        tenant: slot.tenant,
+        found,
+        about,
+        job: None,
+        covers,
+        asks_signals,
+        slot: Some(slot.lease),
+    });
+    concluder.conclude(Arc::clone(&conclusion)).await?;
+    slot.released();
+    Ok(conclusion)
 }

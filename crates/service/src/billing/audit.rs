@@ -10,7 +10,7 @@ use store::billing::audit;
 use store::billing::audit::{BatchTotals, DayTotals};
 use uuid::Uuid;
 
-use crate::{Error, Result, Service};
+use crate::runtime::{Error, Result};
 
 /// Findings of one kind for one account: enough to see what is wrong.
 const SHOWN: i64 = 20;
@@ -39,12 +39,18 @@ pub struct Drift {
     pub found: String,
 }
 
-impl Service {
+/// Audits the accounts of a deployment.
+pub struct Auditor {
+    pub(crate) store: Store,
+}
+
+impl Auditor {
     /// Compares what is kept with what follows from the ledger, for every account. Reads every line; a service that runs
     /// meanwhile makes no difference.
-    pub async fn audit(&self) -> Result<Audit> {
+    pub async fn run(&self) -> Result<Audit> {
         let mut report = Audit::default();
-        for tenant in self.tenants().await? {
+        let tenants = self.store.read("tenants", async |conn| tenants::all(conn).await).await?;
+        for tenant in tenants {
             report.tenants += 1;
             let mut books = Books { tenant: tenant.tenant_id, drifts: Vec::new(), lines: 0 };
             // One account at a time: each is looked at in one state of the database.

@@ -1,102 +1,76 @@
-//! The balance and the ledger: what follows when money comes or goes, and how they are read.
+//! Balances: what follows when money comes or goes.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::TenantId;
-use model::api::{Balance, LedgerBatch, LedgerEntry, LedgerPage};
+use model::api::Balance;
 use model::money::{CURRENCY, MICROS_PER_CENT, cents};
-use serde::{Deserialize, Serialize};
-use store::billing::balance::{Credit, Posted};
-use store::billing::ledger::{Batch, Entry};
-use store::Conn;
-use store::billing::{balance, ledger};
 use store::accounts::tenants;
-use uuid::Uuid;
+use store::billing::balance::{self, Credit, Posted};
+use store::{Conn, Store};
 
-pub use store::billing::ledger::Kind as LedgerKind;
+use crate::billing::unpaid::Unpaid;
+use crate::outbox::{EmailEvent, Notifications};
+use crate::runtime::{Clock, Error, Kind, Random, Result};
 
-use crate::outbox::notifications::Event;
-use crate::{Error, Kind, Result, Service};
-
-/// Lines of a page.
-const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
-/// Ten million dollars: a larger adjustment is a slip of the keyboard.
+/// Ten million dollars: a larger adjustment is a typing error.
 const MAX_ADJUSTMENT_CENTS: i64 = 1_000_000_000;
 /// The longest note on an adjustment, in characters.
 const MAX_NOTE: usize = 200;
 
-/// A part of the ledger that was asked for.
+/// The rules that balances are spent by.
 #[derive(Clone, Copy, Debug)]
-pub struct LedgerQuery<'a> {
-    /// Only credits, or only charges.
-    pub kind: Option<LedgerKind>,
-    /// Whether a bulk run is one line.
-    pub grouped: bool,
-    /// Only the charges of this bulk run; they are not grouped then.
-    pub batch_id: Option<Uuid>,
-    /// The page size.
-    pub limit: i64,
-    /// Where the page before ended.
-    pub cursor: Option<&'a str>,
+pub(crate) struct BalanceRules {
+    /// Whether analyses are billed.
+    pub(crate) metering: bool,
+    /// Whether an empty balance pauses analyses; else it may go negative.
+    pub(crate) block: bool,
+    /// Below this a mail warns.
+    pub(crate) low_cents: u32,
+    /// The smallest top-up.
+    pub(crate) topup_min_cents: u32,
+    /// The largest top-up.
+    pub(crate) topup_max_cents: u32,
+    /// Whether balances can be topped up by card.
+    pub(crate) takes_cards: bool,
 }
 
-/// What a cursor says: where the page ended, and which list it belongs to.
-#[derive(Serialize, Deserialize, PartialEq, Eq)]
-struct Cursor {
-    kind: Option<bool>,
-    grouped: bool,
-    batch_id: Option<Uuid>,
-    before: i64,
+impl BalanceRules {
+    /// Whether an empty balance refuses work.
+    pub(crate) fn blocks(&self) -> bool {
+        self.metering && self.block
+    }
 }
 
-impl Service {
+/// The balances of all accounts.
+#[derive(Clone)]
+pub struct Balances {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) rules: BalanceRules,
+    pub(crate) unpaid: Unpaid,
+    pub(crate) notifications: Notifications,
+}
+
+impl Balances {
     /// What an account has left, and by which rules it is spent.
-    pub async fn balance(&self, tenant: TenantId) -> Result<Balance> {
+    pub async fn get(&self, tenant: TenantId) -> Result<Balance> {
         let balance = self.store.read("balance", async |conn| balance::balance(conn, tenant).await).await?;
-        let options = &self.options;
+        let rules = &self.rules;
         Ok(Balance {
             balance_cents: cents(balance),
             currency: CURRENCY.to_owned(),
-            metering_enabled: options.metering,
-            enforcement: if options.block { "block" } else { "grace" }.to_owned(),
-            self_serve_topup: self.payments.is_some(),
-            low_balance_threshold_cents: i64::from(options.low_balance_cents),
-            topup_min_cents: Some(i64::from(options.topup_min_cents)),
-            topup_max_cents: Some(i64::from(options.topup_max_cents)),
-        })
-    }
-
-    /// A page of the ledger, newest first.
-    pub async fn ledger(&self, tenant: TenantId, query: &LedgerQuery<'_>) -> Result<LedgerPage> {
-        if !PAGE_LIMITS.contains(&query.limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
-        // The last page's cursor is empty: who sends it back begins anew.
-        let cursor = query.cursor.filter(|cursor| !cursor.is_empty());
-        let before = cursor.map_or(Ok(i64::MAX), |cursor| read_cursor(cursor, query))?;
-        let limit = query.limit + 1;
-        let mut lines: Vec<(i64, LedgerEntry)> = self
-            .store
-            .snapshot("ledger", async |conn: &mut Conn| lines(conn, tenant, query, before, limit).await)
-            .await?;
-        let page_size = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let has_more = lines.len() > page_size;
-        lines.truncate(page_size);
-        let last = lines.last().filter(|_| has_more).map(|(seq, _)| *seq);
-        Ok(LedgerPage {
-            next_cursor: last.map_or_else(String::new, |seq| write_cursor(seq, query)),
-            entries: lines.into_iter().map(|(_, entry)| entry).collect(),
+            metering_enabled: rules.metering,
+            enforcement: if rules.block { "block" } else { "grace" }.to_owned(),
+            self_serve_topup: rules.takes_cards,
+            low_balance_threshold_cents: i64::from(rules.low_cents),
+            topup_min_cents: Some(i64::from(rules.topup_min_cents)),
+            topup_max_cents: Some(i64::from(rules.topup_max_cents)),
         })
     }
 
     /// Gives an account money, or takes some away where the amount is negative, as an operator. Returns the balance in
     /// cents.
-    pub async fn adjust_balance(
-        &self,
-        tenant: TenantId,
-        amount_cents: i64,
-        note: Option<&str>,
-    ) -> Result<i64> {
+    pub async fn adjust(&self, tenant: TenantId, amount_cents: i64, note: Option<&str>) -> Result<i64> {
         if amount_cents == 0 || amount_cents.unsigned_abs() > MAX_ADJUSTMENT_CENTS.unsigned_abs() {
             return Err(Error::bad_request(format!(
                 "amount: it must be a number of cents up to {MAX_ADJUSTMENT_CENTS} and not 0"
@@ -129,7 +103,7 @@ impl Service {
     }
 
     /// Writes a credit or an adjustment with all that follows from it, in the caller's transaction. Once that is
-    /// committed, [`Service::money_moved`] tells the workers of this process.
+    /// committed, [`Self::money_moved`] tells the workers of this process.
     pub(crate) async fn credit(
         &self,
         conn: &mut Conn,
@@ -138,24 +112,23 @@ impl Service {
     ) -> Result<Posted> {
         let posted = balance::credit(conn, tenant, credit, self.clock.now()).await?;
         if credit.micros < 0 {
-            self.warn_of_low_balance(conn, tenant, posted.balance_micros).await?;
+            self.warn_if_low(conn, tenant, posted.balance_micros).await?;
         } else {
             balance::unmark_low(conn, tenant, self.low_mark_micros()).await?;
-            self.wake_unpaid(conn, tenant, posted.balance_micros).await?;
+            self.unpaid.resume(conn, tenant, posted.balance_micros).await?;
         }
         Ok(posted)
     }
 
-    /// Wakes what waits for a top-up's analyses and mails in this process; other processes hear of the former by
-    /// themselves.
+    /// Wakes the workers of this process that send mails and run analyses; other processes notice by themselves.
     pub(crate) fn money_moved(&self) {
-        self.mailer.wake();
-        self.bell.ring();
+        self.notifications.wake();
+        self.unpaid.wake();
     }
 
     /// Mails the people of an account that its balance is low, in the transaction of the charge that left it at this:
     /// once, until the balance has been above the mark again. Says whether it did.
-    pub(crate) async fn warn_of_low_balance(
+    pub(crate) async fn warn_if_low(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
@@ -166,138 +139,23 @@ impl Service {
         if balance_micros >= mark || !balance::mark_low(conn, tenant, mark).await? {
             return Ok(false);
         }
-        self.mail_tenant(conn, tenant, Event::LowBalance, |to| {
-            self.letters.low_balance(to, cents(balance_micros), cents(mark))
-        })
-        .await?;
+        self.notifications
+            .mail_tenant(conn, tenant, EmailEvent::LowBalance, |templates, to| {
+                templates.low_balance(to, cents(balance_micros), cents(mark))
+            })
+            .await?;
         Ok(true)
     }
 
+    /// Refuses an account whose balance is empty, where that refuses work.
+    pub(crate) async fn demand(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
+        if self.rules.blocks() && balance::get(conn, tenant).await? <= 0 {
+            return Err(Error::payment_required());
+        }
+        Ok(())
+    }
+
     fn low_mark_micros(&self) -> i64 {
-        i64::from(self.options.low_balance_cents) * MICROS_PER_CENT
+        i64::from(self.rules.low_cents) * MICROS_PER_CENT
     }
-}
-
-/// Lines before a place, newest first, each with the place that it stands at.
-async fn lines(
-    conn: &mut Conn,
-    tenant: TenantId,
-    query: &LedgerQuery<'_>,
-    before: i64,
-    limit: i64,
-) -> Result<Vec<(i64, LedgerEntry)>> {
-    let entries = match (query.batch_id, query.kind, query.grouped) {
-        // A bulk run only charges.
-        (Some(_), Some(LedgerKind::Credit), _) => Vec::new(),
-        (Some(batch_id), _, _) => {
-            ledger::entries_of_batch(conn, tenant, batch_id, before, limit).await?
-        }
-        (None, None, false) => ledger::entries(conn, tenant, before, limit).await?,
-        // Credits are part of no bulk run.
-        (None, Some(kind @ LedgerKind::Credit), _) | (None, Some(kind), false) => {
-            ledger::entries_of_kind(conn, tenant, kind, before, limit).await?
-        }
-        (None, kind, true) => return grouped_lines(conn, tenant, kind, before, limit).await,
-    };
-    entries.into_iter().map(line).collect()
-}
-
-/// Lines with one for each bulk run: three lists in order, made one.
-async fn grouped_lines(
-    conn: &mut Conn,
-    tenant: TenantId,
-    kind: Option<LedgerKind>,
-    before: i64,
-    limit: i64,
-) -> Result<Vec<(i64, LedgerEntry)>> {
-    let mut entries = ledger::single_charges(conn, tenant, before, limit).await?;
-    if kind.is_none() {
-        let credits = ledger::entries_of_kind(conn, tenant, LedgerKind::Credit, before, limit);
-        entries.extend(credits.await?);
-    }
-    let mut lines: Vec<(i64, LedgerEntry)> = entries.into_iter().map(line).collect::<Result<_>>()?;
-    lines.extend(ledger::batches(conn, tenant, before, limit).await?.into_iter().map(batch_line));
-    lines.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-    lines.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    Ok(lines)
-}
-
-fn line(entry: Entry) -> Result<(i64, LedgerEntry)> {
-    let decimal = |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::internal);
-    let line = LedgerEntry {
-        id: entry.entry_id,
-        delta_cents: cents(entry.delta_micros),
-        balance_after_cents: cents(entry.balance_after_micros),
-        delta_micros: entry.delta_micros,
-        balance_after_micros: entry.balance_after_micros,
-        reason: entry.reason,
-        model: entry.model,
-        object_id: entry.object_id,
-        cost_usd: decimal(entry.cost_usd)?,
-        cost_margin: decimal(entry.cost_margin)?,
-        input_tokens: entry.input_tokens,
-        output_tokens: entry.output_tokens,
-        payment_ref: entry.payment_ref,
-        note: entry.note,
-        batch_id: entry.batch_id,
-        batch: None,
-        created_at: entry.created_at,
-    };
-    Ok((entry.seq, line))
-}
-
-fn batch_line(batch: Batch) -> (i64, LedgerEntry) {
-    let models = batch.models.0;
-    let model = (models.len() == 1).then(|| models[0].clone());
-    let line = LedgerEntry {
-        id: batch.entry_id,
-        delta_cents: cents(batch.delta_micros),
-        balance_after_cents: cents(batch.balance_after_micros),
-        delta_micros: batch.delta_micros,
-        balance_after_micros: batch.balance_after_micros,
-        reason: "analysis".to_owned(),
-        model: model.clone(),
-        object_id: None,
-        cost_usd: None,
-        cost_margin: None,
-        input_tokens: Some(batch.input_tokens),
-        output_tokens: Some(batch.output_tokens),
-        payment_ref: None,
-        note: None,
-        batch_id: Some(batch.batch_id),
-        batch: Some(LedgerBatch {
-            count: batch.entries,
-            delta_micros: batch.delta_micros,
-            input_tokens: batch.input_tokens,
-            output_tokens: batch.output_tokens,
-            models,
-            model,
-            first_at: batch.first_at,
-        }),
-        created_at: batch.created_at,
-    };
-    (batch.last_seq, line)
-}
-
-impl Cursor {
-    fn of(query: &LedgerQuery<'_>, before: i64) -> Self {
-        Self {
-            kind: query.kind.map(|kind| kind == LedgerKind::Credit),
-            grouped: query.grouped,
-            batch_id: query.batch_id,
-            before,
-        }
-    }
-}
-
-fn write_cursor(before: i64, query: &LedgerQuery<'_>) -> String {
-    // Numbers and flags: there is nothing that JSON cannot write.
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&Cursor::of(query, before)).unwrap_or_default())
-}
-
-fn read_cursor(cursor: &str, query: &LedgerQuery<'_>) -> Result<i64> {
-    let refused = || Error::bad_request("cursor: it is not one of this list");
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
-    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
-    if cursor == Cursor::of(query, cursor.before) { Ok(cursor.before) } else { Err(refused()) }
 }

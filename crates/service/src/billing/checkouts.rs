@@ -8,14 +8,14 @@ use model::api::{CheckoutCreate, CheckoutSession, CheckoutState, CheckoutStatus}
 use model::money::{CURRENCY, MICROS_PER_CENT, cents};
 use serde::Deserialize;
 use store::Conn;
+use store::billing::balance::Credit;
 use store::billing::checkouts;
 use store::billing::checkouts::Checkout;
-use store::billing::balance::Credit;
 use tracing::{error, info, warn};
 
-use crate::outbox::notifications::Event;
 use crate::billing::stripe::{NewSession, Session, Stripe};
-use crate::{Error, Kind, Result, Service, internal};
+use crate::outbox::notifications::Event;
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// How often the provider is asked about one checkout, however often we are.
 const ASK_EVERY: Duration = Duration::from_secs(2);
@@ -52,11 +52,23 @@ struct EventData {
     object: Session,
 }
 
-impl Service {
+/// Top-ups by card.
+pub struct Checkouts {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) balances: Balances,
+    pub(crate) notifications: Notifications,
+    /// The payment provider, where one is configured.
+    pub(crate) stripe: Option<Stripe>,
+}
+
+impl Checkouts {
     /// Opens a checkout: where the customer goes to pay.
-    pub async fn open_checkout(&self, tenant: TenantId, request: &CheckoutCreate) -> Result<CheckoutSession> {
+    pub async fn open(&self, tenant: TenantId, request: &CheckoutCreate) -> Result<CheckoutSession> {
         let stripe = self.demand_payments()?;
-        let amounts = i64::from(self.options.topup_min_cents)..=i64::from(self.options.topup_max_cents);
+        let rules = &self.balances.rules;
+        let amounts = i64::from(rules.topup_min_cents)..=i64::from(rules.topup_max_cents);
         if !amounts.contains(&request.amount_cents) {
             return Err(Error::bad_request(format!(
                 "amount_cents: it must be from {} to {}",
@@ -92,10 +104,10 @@ impl Service {
     }
 
     /// How far a checkout is. While it is pending the provider is asked, so that an event that was lost loses no money.
-    pub async fn checkout(&self, tenant: TenantId, session_id: &str) -> Result<CheckoutStatus> {
-        let mut checkout = self.find_checkout(tenant, session_id).await?;
+    pub async fn status(&self, tenant: TenantId, session_id: &str) -> Result<CheckoutStatus> {
+        let mut checkout = self.find(tenant, session_id).await?;
         if checkout.status == "pending" && self.reconcile(&checkout, session_id).await? {
-            checkout = self.find_checkout(tenant, session_id).await?;
+            checkout = self.find(tenant, session_id).await?;
         }
         let credited = checkout.status == "credited";
         Ok(CheckoutStatus {
@@ -106,7 +118,7 @@ impl Service {
         })
     }
 
-    async fn find_checkout(&self, tenant: TenantId, session_id: &str) -> Result<Checkout> {
+    async fn find(&self, tenant: TenantId, session_id: &str) -> Result<Checkout> {
         let found = self
             .store
             .read("checkout", async |conn| checkouts::find_by_session(conn, session_id).await)
@@ -118,7 +130,7 @@ impl Service {
 
     /// Asks the provider about a pending checkout, unless that was done a moment ago; says whether it was credited.
     async fn reconcile(&self, checkout: &Checkout, session_id: &str) -> Result<bool> {
-        let Some(stripe) = &self.payments else { return Ok(false) };
+        let Some(stripe) = &self.stripe else { return Ok(false) };
         let now = self.clock.now();
         let begun = self
             .store
@@ -177,7 +189,7 @@ impl Service {
         let outcome = match settled {
             Settled::Credited => {
                 info!(session = session.id, "a top-up was credited");
-                self.money_moved();
+                self.balances.money_moved();
                 "credited"
             }
             Settled::Already => "already",
@@ -232,18 +244,19 @@ impl Service {
             payment_ref: Some(&session.id),
             note: None,
         };
-        let posted = self.credit(conn, checkout.tenant_id, &credit).await?;
+        let posted = self.balances.credit(conn, checkout.tenant_id, &credit).await?;
         checkouts::set_line(conn, checkout.checkout_id, posted.seq).await?;
         let balance_cents = cents(posted.balance_micros);
-        self.mail_tenant(conn, checkout.tenant_id, Event::TopupCredited, |to| {
-            self.letters.topup_credited(to, checkout.amount_cents, balance_cents, now)
-        })
-        .await?;
+        self.notifications
+            .mail_tenant(conn, checkout.tenant_id, EmailEvent::TopupCredited, |templates, to| {
+                templates.topup_credited(to, checkout.amount_cents, balance_cents, now)
+            })
+            .await?;
         Ok(Settled::Credited)
     }
 
     fn demand_payments(&self) -> Result<&Stripe> {
-        self.payments
+        self.stripe
             .as_ref()
             .ok_or_else(|| Error::new(Kind::PaymentsNotConfigured, "card payments are not configured"))
     }

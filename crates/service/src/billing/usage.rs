@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use model::api::{Usage, UsageBreakdown, UsageDay, UsageSignal, UsageTotals};
 use model::money::{CURRENCY, cents};
 use model::{Date, TenantId};
-use store::billing::usage;
-use store::billing::usage::Used;
 use store::Conn;
 use store::billing::balance;
+use store::billing::usage;
+use store::billing::usage::Used;
 
-use crate::{Error, Result, Service};
+use crate::runtime::{Error, Result};
 
 /// Days of a range at most, both ends included.
 const MAX_DAYS: i64 = 366;
@@ -19,10 +19,18 @@ const DEFAULT_DAYS: i64 = 30;
 /// The first day that can be written as `YYYY-MM-DD`: no default goes before it.
 const FIRST_DAY: Date = Date::from_days(-719_528);
 
-impl Service {
+/// What accounts have used.
+pub struct UsageReports {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    /// Whether analyses are billed.
+    pub(crate) metering: bool,
+}
+
+impl UsageReports {
     /// What an account used from one day to another, both included. Without an end it is today, without a start the 30
     /// days up to the end.
-    pub async fn usage(&self, tenant: TenantId, from: Option<Date>, to: Option<Date>) -> Result<Usage> {
+    pub async fn report(&self, tenant: TenantId, from: Option<Date>, to: Option<Date>) -> Result<Usage> {
         let today = self.clock.now().date();
         let to = to.unwrap_or(today);
         let from = from.unwrap_or_else(|| to.plus_days(1 - DEFAULT_DAYS).max(FIRST_DAY));
@@ -39,7 +47,7 @@ impl Service {
         let (balance, used, signals) = self
             .store
             .snapshot("usage", async |conn: &mut Conn| {
-                let balance = balance::balance(conn, tenant).await?;
+                let balance = balance::get(conn, tenant).await?;
                 let used = usage::by_day(conn, tenant, from, to).await?;
                 let signals = usage::signals_by_day(conn, tenant, from, to).await?;
                 Ok::<_, Error>((balance, used, signals))
@@ -55,7 +63,7 @@ impl Service {
             from,
             to,
             currency: CURRENCY.to_owned(),
-            metering_enabled: self.options.metering,
+            metering_enabled: self.metering,
             balance_cents: cents(balance),
             burn_rate_micros_per_day: burn_rate,
             runway_days: runway(balance, burn_rate),

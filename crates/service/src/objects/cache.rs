@@ -8,15 +8,14 @@ use std::time::Duration;
 use model::TenantId;
 use model::api::ObjectAnalysis;
 use moka::sync::Cache;
-use store::Backend;
 
-use crate::Result;
+use crate::runtime::Result;
 
 /// How long a read is remembered where no other node can change it.
 const ALONE: Duration = Duration::from_secs(3);
 /// How long where others can: nodes tell each other nothing, so that nothing can get lost, and what one of them changes
 /// is seen by the others within a second.
-const AMONG_OTHERS: Duration = Duration::from_millis(900);
+const SHARED: Duration = Duration::from_millis(900);
 /// Objects remembered at a time.
 const REMEMBERED: u64 = 20_000;
 /// Counters of changes; objects share them by hash.
@@ -32,8 +31,9 @@ pub(crate) struct ObjectCache {
 }
 
 impl ObjectCache {
-    pub(crate) fn new(backend: Backend) -> Self {
-        let life = if backend == Backend::Sqlite { ALONE } else { AMONG_OTHERS };
+    /// A cache for a database that other processes may or may not share.
+    pub(crate) fn new(is_shared: bool) -> Self {
+        let life = if is_shared { SHARED } else { ALONE };
         Self {
             reads: Cache::builder().max_capacity(REMEMBERED).time_to_live(life).build(),
             changes: std::iter::repeat_with(AtomicU64::default).take(COUNTERS).collect(),
@@ -104,7 +104,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_is_seen_at_once_also_by_a_read_under_way() {
-        let cache = ObjectCache::new(Backend::Sqlite);
+        let cache = ObjectCache::new(false);
         let tenant = TenantId(Uuid::from_u128(1));
         let read = async |events| {
             let (object, hit) = cache.read(tenant, "a", async || Ok(object(events))).await.unwrap();

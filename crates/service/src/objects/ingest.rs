@@ -9,89 +9,87 @@ use opentelemetry::trace::SpanKind;
 use store::objects::recorder::{Entry, Idempotency, IngestKind, Recorded, Schedule};
 
 use crate::analysis::verdict::{Asking, Placed};
-use crate::{Error, Kind, Result, Service};
-use crate::runtime::traces;
+use crate::runtime::{Error, Kind, Result, traces};
 
 /// How long an idempotency key is remembered.
 const KEY_LIFE: Duration = Duration::from_hours(24);
 /// The longest idempotency key, in characters.
 const MAX_KEY: usize = 255;
 
-/// What an ingest request comes to.
+/// What became of events that nobody waits for.
 #[derive(Debug)]
 pub enum Ingested {
-    /// Recorded, and an analysis is scheduled.
+    /// They are recorded, and an analysis is scheduled.
     Accepted(IngestAccepted),
-    /// Recorded before under the same key.
+    /// They were recorded before under the same key.
     Replayed(IngestAccepted),
-    /// Recorded and scored.
-    Verdict(Box<ModerationVerdict>),
 }
 
-impl Service {
-    /// Records events about an object; answers at once, or with a verdict when the caller waits.
-    pub async fn ingest(
+/// Takes events in.
+#[derive(Clone)]
+pub struct Ingest {
+    pub(crate) clock: Clock,
+    pub(crate) traces: Traces,
+    pub(crate) recorder: Arc<GroupWriter<Recorder>>,
+    /// How long an object must be quiet before it is analyzed.
+    pub(crate) debounce: Duration,
+    /// How long an object that is never quiet waits at most.
+    pub(crate) debounce_max: Duration,
+}
+
+impl Ingest {
+    /// Records events about an object, and schedules its analysis.
+    pub async fn accept(
         &self,
         tenant: TenantId,
         object_id: &str,
         request: IngestRequest,
         idempotency_key: Option<&str>,
     ) -> Result<Ingested> {
+        let entry = self.check(tenant, object_id, request, idempotency_key, None)?;
+        let accepted = i64::try_from(entry.events.len()).unwrap_or(i64::MAX);
+        match self.record(entry).await? {
+            Recorded::New { .. } => Ok(Ingested::Accepted(self.accepted(object_id, accepted))),
+            Recorded::Replayed { accepted } => Ok(Ingested::Replayed(self.accepted(object_id, accepted))),
+            refused => Err(refusal(&refused)),
+        }
+    }
+
+    /// Checks a request; one that waits for a verdict comes with the slot that it needs.
+    pub(crate) fn check(
+        &self,
+        tenant: TenantId,
+        object_id: &str,
+        request: IngestRequest,
+        idempotency_key: Option<&str>,
+        slot: Option<SlotRequest>,
+    ) -> Result<Entry> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
         if let Some(kind) = &request.object_type {
             event::check_object_type(kind).map_err(Error::bad_request)?;
         }
         let now = self.clock.now();
         let events = event::check_events(request.events, MAX_EVENTS, now).map_err(Error::bad_request)?;
-        let kind = if request.wait { IngestKind::Sync } else { IngestKind::Async };
-        let entry = Entry {
+        let kind = if slot.is_some() { IngestKind::Sync } else { IngestKind::Async };
+        Ok(Entry {
             tenant,
             object_id: object_id.to_owned(),
             object_type: request.object_type,
             display_name: event::display_name(&events),
             events,
             idempotency: idempotency_key.map(|key| idempotency(key, kind, now + KEY_LIFE)).transpose()?,
-            schedule: (!request.wait).then(|| Schedule {
-                run_at: now + self.options.debounce,
-                deadline_at: now + self.options.debounce_max,
-            }),
-            place: request.wait.then(|| self.wanted_place(tenant)),
+            schedule: slot
+                .is_none()
+                .then(|| Schedule { run_at: now + self.debounce, deadline_at: now + self.debounce_max }),
+            slot,
             received_at: now,
             traceparent: traces::current(),
-        };
-        let place = entry.place;
-        let accepted = i64::try_from(entry.events.len()).unwrap_or(i64::MAX);
-        let events: Vec<NewEvent> = if request.wait { entry.events.clone() } else { Vec::new() };
-        let recording = self.traces.part("record", SpanKind::Internal);
-        let recorded = recording.around(self.recorder.write(entry)).await;
-        drop(recording);
-        match (recorded?, place) {
-            (Recorded::New { last_seq, has_place, begun }, Some(place)) => {
-                let place = Placed::of(&place, has_place).map_err(Error::with_events_recorded)?;
-                let asking = Asking {
-                    object_id,
-                    last_seq,
-                    events: &events,
-                    begun,
-                    include_history: request.include_history.unwrap_or(true),
-                    signals: request.signals.as_deref(),
-                };
-                Ok(Ingested::Verdict(Box::new(self.verdict(place, asking).await?)))
-            }
-            (Recorded::New { .. }, None) => Ok(Ingested::Accepted(self.accepted(object_id, accepted))),
-            (Recorded::Replayed { accepted }, _) => {
-                Ok(Ingested::Replayed(self.accepted(object_id, accepted)))
-            }
-            (Recorded::Conflict, _) => Err(Error::new(
-                Kind::Conflict,
-                "a request with this Idempotency-Key that waits for a verdict was made before",
-            )),
-            (Recorded::KeyReused, _) => Err(Error::new(
-                Kind::IdempotencyKeyReused,
-                "this Idempotency-Key was used for another object",
-            )),
-            (Recorded::PaymentRequired, _) => Err(payment_required()),
-        }
+        })
+    }
+
+    /// Records a checked request; the answer is durable.
+    pub(crate) async fn record(&self, entry: Entry) -> Result<Recorded> {
+        self.traces.part("record", SpanKind::Internal).around(self.recorder.write(entry)).await
     }
 
     fn accepted(&self, object_id: &str, accepted: i64) -> IngestAccepted {
@@ -99,13 +97,23 @@ impl Service {
             object_id: object_id.to_owned(),
             accepted,
             analysis_status: "scheduled".to_owned(),
-            analysis_delay_ms: u64::try_from(self.options.debounce.as_millis()).unwrap_or(u64::MAX),
+            analysis_delay_ms: u64::try_from(self.debounce.as_millis()).unwrap_or(u64::MAX),
         }
     }
 }
 
-pub(crate) fn payment_required() -> Error {
-    Error::new(Kind::PaymentRequired, "the prepaid balance is empty")
+/// Why a request was not recorded.
+pub(crate) fn refusal(recorded: &Recorded) -> Error {
+    match recorded {
+        Recorded::KeyReused => {
+            Error::new(Kind::IdempotencyKeyReused, "this Idempotency-Key was used for another object")
+        }
+        Recorded::PaymentRequired => Error::payment_required(),
+        Recorded::Conflict | Recorded::Replayed { .. } | Recorded::New { .. } => Error::new(
+            Kind::Conflict,
+            "a request with this Idempotency-Key that waits for a verdict was made before",
+        ),
+    }
 }
 
 fn idempotency(key: &str, kind: IngestKind, expires_at: model::Timestamp) -> Result<Idempotency> {

@@ -15,19 +15,18 @@ use model::condition::{BoundCondition, Query, SignalShape};
 use model::{Judgement, Question, SignalType, TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use store::Conn;
+use store::analysis::signals::Signal;
+use store::analysis::{history, jobs, signals};
 use store::objects::conditions::Search;
-use store::objects::reads;
-use store::objects::reads::{KeptAnswer, Object, Place, Sort};
 use store::objects::overview;
 use store::objects::overview::SignalTally;
+use store::objects::reads;
+use store::objects::reads::{KeptAnswer, Object, Place, Sort};
 use store::objects::recorder::minute_of;
 use store::objects::search::TextSearch;
-use store::analysis::signals::Signal;
-use store::Conn;
-use store::analysis::{history, jobs, signals};
 
-use crate::{Error, Kind, Result, Service, internal};
-use crate::runtime::traces;
+use crate::runtime::{Error, Kind, Result, internal, traces};
 
 /// Events of a list.
 const MAX_LISTED_EVENTS: i64 = 200;
@@ -37,9 +36,6 @@ const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 const MAX_QUERY: usize = 1_000;
 /// The instants that a cursor may name, in microseconds: up to the year 9999, which either database can compare.
 const CURSOR_TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
-/// How many objects the overview names.
-const TOP_RISK: i64 = 10;
-const DAY: Duration = Duration::from_hours(24);
 
 /// A list that was asked for.
 #[derive(Clone, Debug)]
@@ -66,9 +62,16 @@ struct Cursor {
     id: String,
 }
 
-impl Service {
-    /// An object with its answers, and whether it was remembered from a moment ago.
-    pub async fn object(&self, tenant: TenantId, object_id: &str) -> Result<(Arc<ObjectAnalysis>, bool)> {
+/// Objects as their owner reads them.
+pub struct ObjectReads {
+    pub(crate) store: Store,
+    pub(crate) random: Random,
+    pub(crate) cache: Arc<ObjectCache>,
+}
+
+impl ObjectReads {
+    /// An object with its answers, and whether it came from the cache.
+    pub async fn get(&self, tenant: TenantId, object_id: &str) -> Result<(Arc<ObjectAnalysis>, bool)> {
         self.cache.read(tenant, object_id, async || self.load_object(tenant, object_id).await).await
     }
 
@@ -91,7 +94,7 @@ impl Service {
     }
 
     /// A page of objects.
-    pub async fn objects(&self, tenant: TenantId, query: &ObjectQuery) -> Result<ObjectList> {
+    pub async fn list(&self, tenant: TenantId, query: &ObjectQuery) -> Result<ObjectList> {
         if !PAGE_LIMITS.contains(&query.limit) {
             return Err(Error::bad_request("limit: it must be from 1 to 200"));
         }
@@ -154,7 +157,7 @@ impl Service {
     }
 
     /// What is known of an object beside its answers; empty for one that does not exist.
-    pub async fn object_state(&self, tenant: TenantId, object_id: &str) -> Result<ObjectState> {
+    pub async fn state(&self, tenant: TenantId, object_id: &str) -> Result<ObjectState> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
         self.store
             .read("object_state", async |conn: &mut Conn| {
@@ -171,25 +174,8 @@ impl Service {
             .await
     }
 
-    /// Schedules an analysis of one object, at live priority.
-    pub async fn analyze_object(&self, tenant: TenantId, object_id: &str) -> Result<AnalyzeScheduled> {
-        event::check_object_id(object_id).map_err(|_| no_such_object())?;
-        self.store
-            .write("analyze_object", async |conn: &mut Conn| {
-                let object =
-                    reads::find(conn, tenant, object_id).await?.filter(|object| object.event_count > 0);
-                object.ok_or_else(no_such_object)?;
-                let traceparent = traces::current();
-                jobs::schedule_now(conn, tenant, object_id, self.clock.now(), traceparent.as_deref()).await?;
-                Ok::<_, Error>(())
-            })
-            .await?;
-        self.bell.ring();
-        Ok(AnalyzeScheduled { object_id: object_id.to_owned(), analysis_status: "scheduled".to_owned() })
-    }
-
     /// Removes an object and everything about it; the ledger keeps its lines.
-    pub async fn delete_object(&self, tenant: TenantId, object_id: &str) -> Result<()> {
+    pub async fn delete(&self, tenant: TenantId, object_id: &str) -> Result<()> {
         let shard = self.random.shard();
         let deleted = self
             .store
@@ -199,45 +185,6 @@ impl Service {
             .await?;
         self.cache.forget(tenant, object_id);
         if deleted { Ok(()) } else { Err(no_such_object()) }
-    }
-
-    /// The account at a glance.
-    pub async fn overview(&self, tenant: TenantId) -> Result<Overview> {
-        let yesterday = minute_of(self.clock.now() - DAY);
-        self.store
-            .read("overview", async |conn: &mut Conn| {
-                let all = signals::of_tenant(conn, tenant).await?;
-                let categories = overview::categories(conn, tenant).await?;
-                let tallies = overview::signal_tallies(conn, tenant).await?;
-                let risky = reads::page(conn, tenant, Sort::Flagged, TOP_RISK, 0).await?;
-                let total: i64 = categories.iter().map(|category| category.objects).sum();
-                let analyzed: i64 = categories.iter().map(|category| category.analyzed).sum();
-                let enabled = all.iter().filter(|signal| signal.enabled);
-                Ok(Overview {
-                    objects: total,
-                    signals: i64::try_from(all.len()).unwrap_or(i64::MAX),
-                    analyzed_pct: share(analyzed, total),
-                    events_today: overview::events_since(conn, tenant, yesterday).await?,
-                    flagged: categories.iter().map(|category| category.flagged).sum(),
-                    signal_summary: enabled
-                        .map(|signal| summarize(signal, &tallies))
-                        .collect::<Result<_>>()?,
-                    categories: categories
-                        .into_iter()
-                        .map(|category| CategoryCount { name: category.object_type, count: category.objects })
-                        .collect(),
-                    top_risk: risky
-                        .into_iter()
-                        .filter(|object| object.risk >= 0.0)
-                        .map(|object| RiskyObject {
-                            object_id: object.object_id,
-                            display_name: object.display_name,
-                            risk: object.risk,
-                        })
-                        .collect(),
-                })
-            })
-            .await
     }
 }
 
@@ -298,95 +245,6 @@ async fn summaries(
         })
     };
     found.iter().map(summary).collect()
-}
-
-/// What a comparison of an enabled signal may say.
-pub(crate) fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
-    let signal = enabled.iter().find(|signal| signal.key == key)?;
-    let kind = signal.kind.parse().ok()?;
-    let question = Question::parse(key, kind, &signal.instructions, signal.criteria.as_deref()).ok()?;
-    Some(SignalShape::from(&question))
-}
-
-pub(crate) async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
-    let all = signals::of_tenant(conn, tenant).await?;
-    Ok(all.into_iter().filter(|signal| signal.enabled).collect())
-}
-
-/// The answers of enabled signals, and the keys of those that have none.
-fn results(enabled: &[Signal], answers: &[KeptAnswer]) -> Result<(Vec<SignalResult>, Vec<String>)> {
-    let (mut analysis, mut pending) = (Vec::new(), Vec::new());
-    for signal in enabled {
-        match answers.iter().find(|answer| answer.signal_id == signal.signal_id) {
-            Some(answer) => analysis.push(result(signal, answer)?),
-            None => pending.push(signal.key.clone()),
-        }
-    }
-    Ok((analysis, pending))
-}
-
-pub(crate) fn result(signal: &Signal, answer: &KeptAnswer) -> Result<SignalResult> {
-    let kind: SignalType = signal.kind.parse().map_err(internal)?;
-    let probabilities =
-        answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
-    let judgement = Judgement {
-        kind,
-        noul: answer.value.filter(|_| kind == SignalType::Noul),
-        choice: answer.choice.clone(),
-        score: answer.value.filter(|_| kind == SignalType::Score),
-        probabilities,
-        confidence: answer.confidence,
-    };
-    Ok(SignalResult {
-        key: signal.key.clone(),
-        judgement,
-        model: Some(answer.model.clone()),
-        computed_at: answer.computed_at,
-    })
-}
-
-fn summarize(signal: &Signal, tallies: &[SignalTally]) -> Result<SignalSummary> {
-    let kind: SignalType = signal.kind.parse().map_err(internal)?;
-    let ours: BTreeMap<&str, &SignalTally> = tallies
-        .iter()
-        .filter(|tally| tally.signal_id == signal.signal_id)
-        .map(|tally| (tally.choice.as_str(), tally))
-        .collect();
-    let total: i64 = ours.values().map(|tally| tally.answers).sum();
-    let mut summary = SignalSummary {
-        key: signal.key.clone(),
-        kind,
-        total,
-        avg: None,
-        high: None,
-        high_pct: None,
-        choices: None,
-    };
-    if kind == SignalType::Choice {
-        let shares = ours.iter().filter(|(_, tally)| tally.answers > 0);
-        summary.choices = Some(
-            shares
-                .map(|(choice, tally)| ((*choice).to_owned(), share(tally.answers, total)))
-                .collect::<IndexMap<_, _>>(),
-        );
-        return Ok(summary);
-    }
-    if let Some(tally) = ours.get("").filter(|_| total > 0) {
-        summary.avg = Some(share(tally.value_micros, total * 1_000_000));
-    }
-    if kind == SignalType::Noul {
-        let high = ours.get("").map_or(0, |tally| tally.high);
-        summary.high = Some(high);
-        summary.high_pct = Some(share(high, total));
-    }
-    Ok(summary)
-}
-
-/// A part of a whole, to six decimals; nothing of nothing.
-fn share(part: i64, whole: i64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-    let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    (share * 1e6).round() / 1e6
 }
 
 fn write_cursor(place: Place, query: &ObjectQuery) -> String {

@@ -6,9 +6,9 @@ use store::objects::recorder;
 use store::objects::recorder::{Enforcement, Entry, Recorded};
 use store::{Conn, Store};
 
-use crate::runtime::group_writer::{Group, GroupWriter};
 use crate::objects::cache::ObjectCache;
-use crate::{Bell, Random, Result, Workers};
+use crate::runtime::group_writer::{Group, GroupWriter};
+use crate::runtime::{Random, Result, Wakeup, Workers};
 
 /// Requests that may wait for the writer.
 const QUEUE: usize = 4_096;
@@ -20,8 +20,8 @@ pub(crate) struct Recorder {
     pub(crate) store: Store,
     pub(crate) random: Random,
     pub(crate) enforcement: Enforcement,
-    /// Rung when analyses were scheduled that would be missed.
-    pub(crate) bell: Bell,
+    /// Wakes the scheduler for analyses that its next look would miss.
+    pub(crate) scheduler: Wakeup,
     pub(crate) cache: Arc<ObjectCache>,
 }
 
@@ -54,7 +54,7 @@ impl Group for Recorder {
         let shard = self.random.shard();
         let outcomes = self
             .store
-            .write_group("record", async |conn: &mut Conn| {
+            .write("record", async |conn: &mut Conn| {
                 recorder::record(conn, entries, self.enforcement, shard).await
             })
             .await?;
@@ -63,7 +63,7 @@ impl Group for Recorder {
         }
         let soonest = entries.iter().filter_map(|entry| Some(entry.schedule?.run_at)).min();
         if let Some(soonest) = soonest {
-            self.bell.ring_for(soonest);
+            self.scheduler.wake_by(soonest);
         }
         Ok(outcomes)
     }

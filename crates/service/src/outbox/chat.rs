@@ -11,19 +11,19 @@ use store::Store;
 use store::outbox::messages::{Channel, Claimed};
 use url::Url;
 
-use crate::runtime::outbound::{Outbound, OutboundError, Reply};
 use crate::outbox::worker::{Carrier, Failure, Outbox};
-use crate::{Clock, Random, Sealer};
+use crate::runtime::outbound::{Outbound, OutboundError, Reply};
+use crate::runtime::{Clock, Random, Sealer};
 
 /// How much of Slack's own words a firing tells: `invalid_payload`, `no_service` and the like.
 const MAX_WORDS: usize = 100;
 
 /// Queues chat messages and posts them.
-pub(crate) type Slack = Outbox<Messenger>;
+pub(crate) type ChatOutbox = Outbox<ChatCarrier>;
 
 /// Posts chat messages.
 #[derive(Clone)]
-pub(crate) struct Messenger {
+pub(crate) struct ChatCarrier {
     outbound: Outbound,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct ChatMessage {
     pub(crate) body: Value,
 }
 
-impl Slack {
+impl ChatOutbox {
     pub(crate) fn new(
         store: Store,
         clock: Clock,
@@ -44,11 +44,11 @@ impl Slack {
         sealer: Sealer,
         outbound: Outbound,
     ) -> Self {
-        Self::over(store, clock, random, sealer, Messenger { outbound })
+        Self::over(store, clock, random, sealer, ChatCarrier { outbound })
     }
 }
 
-impl Carrier for Messenger {
+impl Carrier for ChatCarrier {
     type Message = ChatMessage;
 
     const CHANNEL: Channel = Channel::Slack;
@@ -58,6 +58,7 @@ impl Carrier for Messenger {
     const ACTION: ActionType = ActionType::Slack;
     const METER: &'static str = "auspex_chat_messages_total";
     const SENT: &'static str = "the message was posted to Slack";
+    const WORKER: &'static str = "chat";
 
     fn label(_: &ChatMessage) -> &'static str {
         "rule_triggered"
@@ -69,7 +70,7 @@ impl Carrier for Messenger {
     }
 
     async fn carry(&self, message: &ChatMessage, _: &Claimed) -> Result<(), Failure> {
-        let url: Url = message.url.parse().map_err(|_| Failure::Never("the address is none".to_owned()))?;
+        let url: Url = message.url.parse().map_err(|_| Failure::Never("invalid URL".to_owned()))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         match self.outbound.post(&url, headers, message.body.to_string(), Self::DEADLINE).await {
             Ok(reply) => judge(&reply),

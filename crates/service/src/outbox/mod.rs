@@ -1,6 +1,11 @@
 //! Messages to people: mails and chat messages, queued with the change that they tell of and sent by a worker.
 
-pub(crate) mod chat;
+mod chat;
 pub mod mail;
-pub(crate) mod notifications;
+mod notifications;
 pub(crate) mod worker;
+
+pub use self::notifications::Notifications;
+
+pub(crate) use self::chat::{ChatMessage, ChatOutbox};
+pub(crate) use self::notifications::EmailEvent;

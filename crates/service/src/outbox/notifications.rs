@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use model::api::{NotificationPreference, NotificationPreferences, NotificationPreferencesUpdate};
 use model::{TenantId, UserId};
-use store::accounts::users::User;
-use store::Conn;
 use store::accounts::users;
+use store::accounts::users::User;
+use store::{Conn, Store};
 
-use crate::outbox::mail::Mail;
-use crate::{Error, Result, Service};
+use crate::outbox::mail::{Mail, MailTemplates, Mailer};
+use crate::runtime::{Error, Result};
 
 /// What a mail is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum EmailEvent {
     LowBalance,
     ApiKeyCreated,
     ApiKeyRotated,
@@ -28,10 +28,10 @@ pub(crate) enum Event {
     IdentityUnlinked,
 }
 
-/// How an event is told to people: name, label, description, and whether its mail is always sent.
-struct Told(&'static str, &'static str, &'static str, bool);
+/// How people see an event: name, label, description, and whether its mail is always sent.
+struct Description(&'static str, &'static str, &'static str, bool);
 
-impl Event {
+impl EmailEvent {
     const ALL: [Self; 12] = [
         Self::LowBalance,
         Self::ApiKeyCreated,
@@ -47,52 +47,57 @@ impl Event {
         Self::IdentityUnlinked,
     ];
 
-    fn told(self) -> Told {
+    fn description(self) -> Description {
         match self {
-            Self::LowBalance => Told(
+            Self::LowBalance => Description(
                 "low_balance",
                 "Low balance",
                 "The prepaid balance has fallen below the warning line.",
                 false,
             ),
             Self::ApiKeyCreated => {
-                Told("api_key_created", "API key created", "Somebody made an API key.", false)
+                Description("api_key_created", "API key created", "Somebody made an API key.", false)
             }
             Self::ApiKeyRotated => {
-                Told("api_key_rotated", "API key rotated", "An API key got a new secret.", false)
+                Description("api_key_rotated", "API key rotated", "An API key got a new secret.", false)
             }
-            Self::ApiKeyRevoked => Told("api_key_revoked", "API key revoked", "An API key was ended.", false),
+            Self::ApiKeyRevoked => {
+                Description("api_key_revoked", "API key revoked", "An API key was ended.", false)
+            }
             Self::TopupCredited => {
-                Told("topup_credited", "Top-up received", "A payment was added to the balance.", false)
+                Description("topup_credited", "Top-up received", "A payment was added to the balance.", false)
             }
-            Self::WebhookDead => Told(
+            Self::WebhookDead => Description(
                 "webhook_dead",
                 "Webhook failing",
                 "Deliveries to a webhook endpoint were given up; at most one mail a day for each endpoint.",
                 false,
             ),
-            Self::PasswordReset => Told(
+            Self::PasswordReset => Description(
                 "password_reset",
                 "Password reset",
                 "Somebody asked for a link to reset your password.",
                 true,
             ),
             Self::PasswordChanged => {
-                Told("password_changed", "Password changed", "Your password was changed.", true)
+                Description("password_changed", "Password changed", "Your password was changed.", true)
             }
             Self::MfaEnabled => {
-                Told("mfa_enabled", "Two-factor on", "Two-factor sign-in was turned on for you.", true)
+                Description("mfa_enabled", "Two-factor on", "Two-factor sign-in was turned on for you.", true)
             }
-            Self::MfaDisabled => {
-                Told("mfa_disabled", "Two-factor off", "Two-factor sign-in was turned off for you.", true)
-            }
-            Self::IdentityLinked => Told(
+            Self::MfaDisabled => Description(
+                "mfa_disabled",
+                "Two-factor off",
+                "Two-factor sign-in was turned off for you.",
+                true,
+            ),
+            Self::IdentityLinked => Description(
                 "identity_linked",
                 "Sign-in linked",
                 "An account at a sign-in provider was linked to yours.",
                 true,
             ),
-            Self::IdentityUnlinked => Told(
+            Self::IdentityUnlinked => Description(
                 "identity_unlinked",
                 "Sign-in unlinked",
                 "An account at a sign-in provider was unlinked from yours.",
@@ -103,35 +108,37 @@ impl Event {
 
     /// As it is written in records and in the database.
     pub(crate) fn name(self) -> &'static str {
-        self.told().0
+        self.description().0
     }
 
     fn is_critical(self) -> bool {
-        self.told().3
+        self.description().3
     }
 }
 
-impl Service {
-    /// Which mails a person gets.
-    pub async fn notification_preferences(
-        &self,
-        tenant: TenantId,
-        user: UserId,
-    ) -> Result<NotificationPreferences> {
-        self.store
-            .read("notification_preferences", async |conn| self.preferences(conn, tenant, user).await)
-            .await
+/// Mails to the users of an account, and which of them they want.
+#[derive(Clone)]
+pub struct Notifications {
+    pub(crate) store: Store,
+    pub(crate) mailer: Mailer,
+    pub(crate) templates: MailTemplates,
+}
+
+impl Notifications {
+    /// Which mails a user gets.
+    pub async fn preferences(&self, tenant: TenantId, user: UserId) -> Result<NotificationPreferences> {
+        self.store.read("notification_preferences", async |conn| preferences(conn, tenant, user).await).await
     }
 
     /// Changes which mails a person gets: all of the change, or none of it.
-    pub async fn set_notification_preferences(
+    pub async fn set_preferences(
         &self,
         tenant: TenantId,
         user: UserId,
         update: &NotificationPreferencesUpdate,
     ) -> Result<NotificationPreferences> {
         for (name, wanted) in &update.0 {
-            let Some(event) = Event::ALL.into_iter().find(|event| event.name() == name) else {
+            let Some(event) = EmailEvent::ALL.into_iter().find(|event| event.name() == name) else {
                 return Err(Error::bad_request(format!("{name}: there is no such email event")));
             };
             if event.is_critical() && !wanted {
@@ -140,52 +147,53 @@ impl Service {
         }
         self.store
             .write("set_notification_preferences", async |conn: &mut Conn| {
-                self.signed_in_user(conn, tenant, user).await?;
+                users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)?;
                 for (event, wanted) in &update.0 {
                     users::set_optout(conn, tenant, user, event, *wanted).await?;
                 }
-                self.preferences(conn, tenant, user).await
+                preferences(conn, tenant, user).await
             })
             .await
     }
 
-    async fn preferences(
-        &self,
-        conn: &mut Conn,
-        tenant: TenantId,
-        user: UserId,
-    ) -> Result<NotificationPreferences> {
-        let unwanted: BTreeSet<String> = users::optouts(conn, tenant, user).await?.into_iter().collect();
-        let preferences = Event::ALL.into_iter().map(|event| {
-            let Told(name, label, description, critical) = event.told();
-            NotificationPreference {
-                event: name.to_owned(),
-                label: label.to_owned(),
-                description: description.to_owned(),
-                enabled: critical || !unwanted.contains(name),
-                critical,
-            }
-        });
-        Ok(NotificationPreferences { preferences: preferences.collect() })
-    }
-
-    /// Queues a letter to everybody of the account who wants it, within a transaction of the caller's.
+    /// Queues a mail to every user of the account who wants it, in the caller's transaction. [`Self::wake`] sends it once
+    /// that is committed.
     pub(crate) async fn mail_tenant(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
-        event: Event,
-        letter: impl Fn(&str) -> Mail,
+        event: EmailEvent,
+        write: impl Fn(&MailTemplates, &str) -> Mail,
     ) -> Result<()> {
         for user in users::recipients(conn, tenant, event.name()).await? {
-            self.mail_user(conn, &user, &letter(&user.email)).await?;
+            self.mail_user(conn, &user, &write(&self.templates, &user.email)).await?;
         }
         Ok(())
     }
 
-    /// Queues a letter to one person, within a transaction of the caller's.
-    pub(crate) async fn mail_user(&self, conn: &mut Conn, user: &User, letter: &Mail) -> Result<()> {
-        tracing::debug!(event = letter.event, user = %user.user_id, "mail queued");
-        Ok(self.mailer.enqueue(conn, user.tenant_id, letter, None).await?)
+    /// Queues a mail to one user, in the caller's transaction.
+    pub(crate) async fn mail_user(&self, conn: &mut Conn, user: &User, mail: &Mail) -> Result<()> {
+        tracing::debug!(event = mail.event, user = %user.user_id, "mail queued");
+        Ok(self.mailer.enqueue(conn, user.tenant_id, mail, None).await?)
     }
+
+    /// Has queued mails sent at once, after the commit.
+    pub(crate) fn wake(&self) {
+        self.mailer.wake();
+    }
+}
+
+async fn preferences(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<NotificationPreferences> {
+    let unwanted: BTreeSet<String> = users::optouts(conn, tenant, user).await?.into_iter().collect();
+    let preferences = EmailEvent::ALL.into_iter().map(|event| {
+        let Description(name, label, description, critical) = event.description();
+        NotificationPreference {
+            event: name.to_owned(),
+            label: label.to_owned(),
+            description: description.to_owned(),
+            enabled: critical || !unwanted.contains(name),
+            critical,
+        }
+    });
+    Ok(NotificationPreferences { preferences: preferences.collect() })
 }

@@ -1,45 +1,41 @@
-//! Messages on their way out: queued in the transaction of what they tell of, sent by a worker, at least once.
+//! The outbox: messages queued in the transaction of the change that they tell of, and sent by a worker at least once.
 //!
-//! One [`Outbox`] for each way that a message can take; its [`Carrier`] knows that way. The worker claims what is due,
-//! sends it, and closes the row or puts it back. The firing that a message reports learns how it went in the same
-//! transaction.
+//! There is one [`Outbox`] for each channel, and its [`Carrier`] sends by that channel. The worker claims what is due, sends
+//! it, and removes the row or puts it back. The firing that a message reports is updated in the same transaction.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::api::{ActionType, FiringStatus};
+use model::backoff::{Backoff, Jitter};
 use model::{TenantId, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::outbox::messages;
-use store::outbox::messages::{Channel, Claimed, Lease, NewMessage};
-use store::{Conn, Result, Store};
 use store::actions::firings;
-use tokio::task::JoinSet;
+use store::outbox::messages::{self, Channel, Claimed, NewMessage};
+use store::{Conn, Lease, Result, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
-use crate::runtime::wakeup::Bell;
+use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
 use crate::runtime::turns::Turns;
-use crate::{Clock, Random, Sealer};
+use crate::runtime::{Clock, Random, Sealer, Wakeup};
 
 /// Names the column that a sealed message belongs in, so that it opens nowhere else.
 const PLACE: &str = "outbox.message";
 /// How much longer than an attempt its lease lasts, so that no other worker sends the same message meanwhile.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// How often to look for what other processes queued; they cannot ring our bell.
+/// How often to look for what other processes queued; they cannot wake this one.
 const POLL: Duration = Duration::from_secs(2);
 /// Attempts before a message is given up: with the waits below, about an hour.
 const MAX_ATTEMPTS: i64 = 8;
-/// The wait after the first attempt; it doubles with each.
-const FIRST_WAIT: Duration = Duration::from_secs(30);
-/// The longest wait.
-const MAX_WAIT: Duration = Duration::from_hours(1);
-/// How far waits are spread to both sides, so that messages that failed together do not come back together.
-const JITTER: f64 = 0.1;
+/// The waits between attempts.
+const RETRY: Backoff =
+    Backoff { first: Duration::from_secs(30), longest: Duration::from_hours(1), jitter: Jitter::TENTH };
 
-/// A way out of the service.
+/// A channel that messages are sent by.
 pub trait Carrier: Clone + Send + Sync + 'static {
     /// What it carries. Its texts may be credentials.
     type Message: Serialize + DeserializeOwned + Send + Sync;
@@ -55,8 +51,10 @@ pub trait Carrier: Clone + Send + Sync + 'static {
     const ACTION: ActionType;
     /// What is counted, by outcome.
     const METER: &'static str;
-    /// What a firing's detail says once its message has gone.
+    /// What a firing's detail says once its message was sent.
     const SENT: &'static str;
+    /// Names the worker in the log and in metrics.
+    const WORKER: &'static str;
 
     /// What the log may say of a message.
     fn label(message: &Self::Message) -> &str;
@@ -96,51 +94,76 @@ pub struct Firing<'a> {
 /// A tenant's lane.
 type Lane = (TenantId, String);
 
-/// A message that was tried.
-struct Ended {
-    lane: Lane,
-    /// Whether it went.
-    is_well: bool,
-}
-
-/// What is on its way, and how that has been going. A lane has few places, one that fails has one, and all that fail share
-/// half of what there is: so an address that does not answer delays no other.
+/// What is being sent, and how that has been going. A lane has few slots, one that fails has one, and all that fail share
+/// half of what there is: so a receiver that does not answer delays no other.
 #[derive(Default)]
 struct Traffic {
-    /// The tenant that was served last.
-    served: Option<TenantId>,
-    busy: HashMap<Lane, usize>,
-    ailing: HashSet<Lane>,
+    sending: HashMap<Lane, usize>,
+    failing: HashSet<Lane>,
 }
 
 impl Traffic {
-    fn learn(&mut self, ended: Option<Ended>) {
-        /// Lanes that are remembered for having failed.
-        const REMEMBERED: usize = 1_000;
-        let Some(Ended { lane, is_well }) = ended else { return };
-        if let Some(busy) = self.busy.get_mut(&lane) {
-            *busy -= 1;
-            if *busy == 0 {
-                self.busy.remove(&lane);
+    fn begin(&mut self, lane: &Lane) {
+        *self.sending.entry(lane.clone()).or_default() += 1;
+    }
+
+    fn end(&mut self, lane: &Lane) {
+        if let Some(sending) = self.sending.get_mut(lane) {
+            *sending -= 1;
+            if *sending == 0 {
+                self.sending.remove(lane);
             }
         }
-        if is_well {
-            self.ailing.remove(&lane);
-        } else if self.ailing.len() < REMEMBERED {
-            self.ailing.insert(lane);
+    }
+
+    fn record(&mut self, lane: &Lane, is_success: bool) {
+        /// Lanes that are remembered for having failed.
+        const REMEMBERED: usize = 1_000;
+        if is_success {
+            self.failing.remove(lane);
+        } else if self.failing.len() < REMEMBERED {
+            self.failing.insert(lane.clone());
         }
     }
 
-    fn ailing_busy(&self) -> usize {
-        self.busy.iter().filter(|(lane, _)| self.ailing.contains(*lane)).map(|(_, busy)| busy).sum()
+    fn total(&self) -> usize {
+        self.sending.values().sum()
     }
 
-    /// How many more messages of a lane may be on their way.
-    fn room(&self, lane: &Lane, most: usize, ailing_left: usize) -> usize {
-        let is_ailing = self.ailing.contains(lane);
-        let room = if is_ailing { ailing_left.min(1) } else { most };
-        room.saturating_sub(self.busy.get(lane).copied().unwrap_or_default())
+    fn total_failing(&self) -> usize {
+        self.sending.iter().filter(|(lane, _)| self.failing.contains(*lane)).map(|(_, count)| count).sum()
     }
+
+    /// How many more messages of a lane may be sent at this moment.
+    fn free_slots(&self, lane: &Lane, most: usize, free_for_failing: usize) -> usize {
+        let slots = if self.failing.contains(lane) { free_for_failing.min(1) } else { most };
+        slots.saturating_sub(self.sending.get(lane).copied().unwrap_or_default())
+    }
+}
+
+/// One message being sent; its slot is free again when this is dropped, also by a panic.
+struct Sending {
+    traffic: Arc<Mutex<Traffic>>,
+    lane: Lane,
+    wakeup: Wakeup,
+}
+
+impl Sending {
+    fn record(&self, is_success: bool) {
+        lock(&self.traffic).record(&self.lane, is_success);
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        lock(&self.traffic).end(&self.lane);
+        self.wakeup.wake();
+    }
+}
+
+fn lock(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
+    // No entry has a half-done state that a panic elsewhere could leave behind.
+    traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Queues messages and sends them. Cheap to clone; clones share the queue and the bell.
@@ -151,12 +174,12 @@ pub struct Outbox<C> {
     random: Random,
     sealer: Sealer,
     carrier: C,
-    bell: Bell,
+    wakeup: Wakeup,
 }
 
 impl<C: Carrier> Outbox<C> {
     pub(crate) fn over(store: Store, clock: Clock, random: Random, sealer: Sealer, carrier: C) -> Self {
-        Self { store, clock, random, sealer, carrier, bell: Bell::default() }
+        Self { store, clock, random, sealer, carrier, wakeup: Wakeup::default() }
     }
 
     /// A message ready to be queued.
@@ -195,122 +218,17 @@ impl<C: Carrier> Outbox<C> {
 
     /// Tells the worker of this process that something was queued; others find it when they next look.
     pub fn wake(&self) {
-        self.bell.ring();
+        self.wakeup.wake();
     }
 
-    /// Sends what is queued, until told to stop; then finishes what it has in hand.
+    /// Sends what is queued until it is told to stop, and then finishes what is being sent.
     pub async fn run(self, stop: CancellationToken) {
-        let mut sending = JoinSet::new();
-        let mut traffic = Traffic::default();
-        while !stop.is_cancelled() {
-            let next_look = self.take_due(&mut sending, &mut traffic).await;
-            tokio::select! {
-                () = stop.cancelled() => {}
-                // Disabled while nothing is on its way.
-                Some(ended) = sending.join_next() => traffic.learn(ended.ok()),
-                () = self.rest(next_look) => {}
-            }
-        }
-        while sending.join_next().await.is_some() {}
+        let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
+        let queue = OutboxQueue { outbox: self, traffic: Arc::default(), last_served: None };
+        drive(queue, clock, wakeup, stop).await;
     }
 
-    /// Claims due messages for the free places and starts sending them. Says when to look again; never, while there is
-    /// no free place.
-    async fn take_due(&self, sending: &mut JoinSet<Ended>, traffic: &mut Traffic) -> Option<Timestamp> {
-        // A task that was lost had a lane that nobody knows any more.
-        if sending.is_empty() {
-            traffic.busy.clear();
-        }
-        let free = C::SENDS_AT_ONCE - sending.len();
-        if free == 0 {
-            return None;
-        }
-        let now = self.clock.now();
-        let lease = Lease { token: self.random.id(now), until: now + C::DEADLINE + LEASE_MARGIN };
-        match self.claim(now, lease, free, traffic).await {
-            Ok((claimed, next_look)) => {
-                traffic.served = claimed.last().map(|message| message.tenant_id).or(traffic.served);
-                for message in claimed {
-                    let (outbox, lane) = (self.clone(), (message.tenant_id, message.lane.clone()));
-                    *traffic.busy.entry(lane.clone()).or_default() += 1;
-                    sending.spawn(async move {
-                        Ended { lane, is_well: outbox.handle(message, lease.token).await }
-                    });
-                }
-                (sending.len() < C::SENDS_AT_ONCE).then_some(next_look)
-            }
-            Err(cause) => {
-                error!(%cause, channel = ?C::CHANNEL, "queued messages cannot be claimed");
-                Some(now + POLL)
-            }
-        }
-    }
-
-    /// Claims due messages for the free places, tenants in turn and of each its lanes, and says when to look for more.
-    async fn claim(
-        &self,
-        now: Timestamp,
-        lease: Lease,
-        free: usize,
-        traffic: &Traffic,
-    ) -> Result<(Vec<Claimed>, Timestamp)> {
-        let poll = now + POLL;
-        // An idle worker only reads: on SQLite a claim would wait for its turn to write.
-        let due = self
-            .store
-            .read("next message", async |conn: &mut Conn| messages::next_due(conn, C::CHANNEL).await)
-            .await?;
-        match due {
-            Some(at) if at <= now => {}
-            later => return Ok((Vec::new(), later.map_or(poll, |at| at.min(poll)))),
-        }
-        let claimed: Vec<Claimed> = self
-            .store
-            .write("claim messages", async |conn: &mut Conn| {
-                let mut turns = Turns::after(traffic.served, free);
-                while let Some(after) = turns.next_after() {
-                    turns.take(messages::next_tenant(conn, C::CHANNEL, after, now).await?);
-                }
-                let mut claimed = Vec::new();
-                let mut ailing_left = C::SENDS_AT_ONCE / 2 - traffic.ailing_busy().min(C::SENDS_AT_ONCE / 2);
-                for (index, tenant) in turns.tenants().iter().enumerate() {
-                    let mut share = usize::try_from(turns.share(index, free - claimed.len())).unwrap_or(1);
-                    for lane in messages::lanes(conn, C::CHANNEL, *tenant, now).await? {
-                        let room =
-                            traffic.room(&(*tenant, lane.clone()), C::LANE_SENDS, ailing_left).min(share);
-                        if room == 0 {
-                            continue;
-                        }
-                        let most = i64::try_from(room).unwrap_or(1);
-                        let some =
-                            messages::claim(conn, C::CHANNEL, (*tenant, &lane), now, lease, most).await?;
-                        share -= some.len();
-                        if traffic.ailing.contains(&(*tenant, lane)) {
-                            ailing_left -= some.len();
-                        }
-                        claimed.extend(some);
-                    }
-                }
-                Ok::<_, store::Error>(claimed)
-            })
-            .await?;
-        // Where another worker was faster, or the lanes are busy, what is left can wait for them.
-        let next_look = if claimed.is_empty() { poll } else { now };
-        Ok((claimed, next_look))
-    }
-
-    /// Waits for the time to look again, or for the bell.
-    async fn rest(&self, until: Option<Timestamp>) {
-        match until {
-            None => std::future::pending().await,
-            Some(at) => tokio::select! {
-                () = self.bell.rung() => {}
-                () = self.clock.sleep_until(at) => {}
-            },
-        }
-    }
-
-    /// Sends one message and settles its row; says whether whoever is at the end of its lane is well.
+    /// Sends one message and settles its row; says whether the receiver of its lane works.
     async fn handle(&self, claimed: Claimed, token: Uuid) -> bool {
         let (message_id, tenant_id, attempts) = (claimed.message_id, claimed.tenant_id, claimed.attempts);
         let Some(message) = self.open(&claimed) else {
@@ -360,7 +278,7 @@ impl<C: Carrier> Outbox<C> {
         };
         let closed = self
             .store
-            .write("close message", async |conn: &mut Conn| {
+            .write("close_message", async |conn: &mut Conn| {
                 let held = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
                 if let (true, Some(firing)) = (held, claimed.firing_id) {
                     firings::settle(conn, claimed.tenant_id, firing, status.as_str(), detail).await?;
@@ -377,15 +295,105 @@ impl<C: Carrier> Outbox<C> {
 
     /// Puts a message back until its next attempt, for as long as the receiver asked if that is longer.
     async fn put_back(&self, claimed: &Claimed, token: Uuid, asked: Duration) {
-        let wait = wait_after(claimed.attempts, self.random.fraction()).max(asked.min(MAX_WAIT));
+        let wait = RETRY.wait(claimed.attempts, self.random.fraction()).max(asked.min(RETRY.longest));
         let run_after = self.clock.now() + wait;
         let put_back = self
             .store
-            .write("put message back", async |conn: &mut Conn| {
+            .write("put_message_back", async |conn: &mut Conn| {
                 messages::retry(conn, claimed.tenant_id, claimed.message_id, token, run_after).await
             })
             .await;
         settled::<C>(claimed, "retried", put_back);
+    }
+}
+
+/// An outbox as its worker sees it.
+struct OutboxQueue<C> {
+    outbox: Outbox<C>,
+    traffic: Arc<Mutex<Traffic>>,
+    /// The tenant that was served last.
+    last_served: Option<TenantId>,
+}
+
+impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
+    const NAME: &'static str = C::WORKER;
+
+    async fn look(&mut self, tasks: &Tasks) -> crate::runtime::Result<NextLook> {
+        let free = C::SENDS_AT_ONCE.saturating_sub(lock(&self.traffic).total());
+        if free == 0 {
+            return Ok(NextLook::WhenWoken);
+        }
+        let now = self.outbox.clock.now();
+        let poll = now + POLL;
+        // An idle worker only reads: on SQLite a claim would wait for its turn to write.
+        let due = self
+            .outbox
+            .store
+            .read("next_message", async |conn: &mut Conn| messages::next_due(conn, C::CHANNEL).await)
+            .await?;
+        match due {
+            Some(at) if at <= now => {}
+            later => return Ok(NextLook::At(later.map_or(poll, |at| at.min(poll)))),
+        }
+        let limit = C::DEADLINE + LEASE_MARGIN;
+        let lease = Lease { token: self.outbox.random.id(now), until: now + limit };
+        let claimed = self.claim(now, lease, free).await?;
+        // Where another worker was faster, or the lanes are busy, what is left can wait for them.
+        let next = if claimed.is_empty() { poll } else { now };
+        for message in claimed {
+            self.last_served = Some(message.tenant_id);
+            let lane = (message.tenant_id, message.lane.clone());
+            lock(&self.traffic).begin(&lane);
+            let sending =
+                Sending { traffic: Arc::clone(&self.traffic), lane, wakeup: self.outbox.wakeup.clone() };
+            let outbox = self.outbox.clone();
+            tasks.spawn_within(limit, async move {
+                let is_success = outbox.handle(message, lease.token).await;
+                sending.record(is_success);
+            });
+        }
+        Ok(NextLook::At(next))
+    }
+}
+
+impl<C: Carrier> OutboxQueue<C> {
+    /// Claims due messages for the free slots, tenants in turn and of each its lanes.
+    async fn claim(&self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<Claimed>> {
+        self.outbox
+            .store
+            .write("claim_messages", async |conn: &mut Conn| {
+                let mut turns = Turns::after(self.last_served, free);
+                while let Some(after) = turns.next_after() {
+                    turns.take(messages::next_tenant(conn, C::CHANNEL, after, now).await?);
+                }
+                let mut claimed = Vec::new();
+                let for_failing = C::SENDS_AT_ONCE / 2;
+                let mut free_for_failing = for_failing.saturating_sub(lock(&self.traffic).total_failing());
+                for (index, tenant) in turns.tenants().iter().enumerate() {
+                    let mut share = usize::try_from(turns.share(index, free - claimed.len())).unwrap_or(1);
+                    for lane in messages::lanes(conn, C::CHANNEL, *tenant, now).await? {
+                        let lane = (*tenant, lane);
+                        let (slots, is_failing) = {
+                            let traffic = lock(&self.traffic);
+                            let slots = traffic.free_slots(&lane, C::LANE_SENDS, free_for_failing);
+                            (slots.min(share), traffic.failing.contains(&lane))
+                        };
+                        if slots == 0 {
+                            continue;
+                        }
+                        let most = i64::try_from(slots).unwrap_or(1);
+                        let taken =
+                            messages::claim(conn, C::CHANNEL, (*tenant, &lane.1), now, lease, most).await?;
+                        share -= taken.len();
+                        if is_failing {
+                            free_for_failing -= taken.len();
+                        }
+                        claimed.extend(taken);
+                    }
+                }
+                Ok::<_, store::Error>(claimed)
+            })
+            .await
     }
 }
 
@@ -400,27 +408,5 @@ fn settled<C: Carrier>(claimed: &Claimed, outcome: &'static str, held: Result<bo
         Err(cause) => {
             error!(%message_id, outcome, %cause, "a message's row cannot be settled: it may be sent twice");
         }
-    }
-}
-
-/// The wait after a failed attempt. `roll` is from 0 up to 1.
-fn wait_after(attempt: i64, roll: f64) -> Duration {
-    let doublings = u32::try_from(attempt - 1).unwrap_or(u32::MAX);
-    let wait = 2_u32.checked_pow(doublings).map_or(MAX_WAIT, |factor| FIRST_WAIT.saturating_mul(factor));
-    wait.min(MAX_WAIT).mul_f64(1.0 - JITTER + 2.0 * JITTER * roll)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_an_hour_with_a_tenth_to_both_sides() {
-        let seconds = |attempt| wait_after(attempt, 0.5).as_secs();
-        let waits: Vec<_> = (1..=9).map(seconds).collect();
-        assert_eq!(waits, [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
-        assert_eq!(seconds(i64::MAX), 3_600);
-        assert_eq!(wait_after(1, 0.0), Duration::from_secs(27));
-        assert!(wait_after(1, 1.0) <= Duration::from_secs(33));
     }
 }

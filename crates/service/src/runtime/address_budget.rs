@@ -9,7 +9,7 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::runtime::rate::{IDLE, window_of};
-use crate::{Clock, Decision};
+use crate::runtime::{Clock, Decision};
 
 /// Requests a minute: far more than the people of an office need, far fewer than guessing does.
 const PER_MINUTE: i64 = 300;
@@ -87,7 +87,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Allowance, Kind};
+    use crate::runtime::{Allowance, Kind};
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()

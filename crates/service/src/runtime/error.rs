@@ -66,7 +66,7 @@ pub enum Kind {
     IdentityProviderError,
     /// The payment provider failed.
     PaymentProviderError,
-    /// The analyzer asks for patience.
+    /// The analyzer is rate-limiting; retry later.
     AnalyzerBusy,
     /// Card payments are not configured.
     PaymentsNotConfigured,
@@ -83,6 +83,16 @@ impl Error {
     /// A malformed request or a value that fails validation.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(Kind::BadRequest, message)
+    }
+
+    /// The refusal of a credential, the same for every reason.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(Kind::Unauthorized, "unauthorized")
+    }
+
+    /// The refusal of work that nobody can pay for.
+    pub(crate) fn payment_required() -> Self {
+        Self::new(Kind::PaymentRequired, "the prepaid balance is empty")
     }
 
     /// The same, after which it makes sense to try again.
@@ -133,6 +143,11 @@ impl Error {
             Cause::Other(error) => Some(error.as_ref()),
         }
     }
+}
+
+/// A failure of ours, with its cause for the log.
+pub(crate) fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+    Error::new(Kind::Internal, "internal error").because(cause)
 }
 
 impl From<store::Error> for Error {

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, Kind, Result, internal};
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// What is written in groups, and how.
 pub(crate) trait Group: Send + Sync + 'static {

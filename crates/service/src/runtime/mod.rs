@@ -1,18 +1,35 @@
 //! What every room stands on: time, randomness, errors, background tasks, caches, sealing, traces, limits on requests,
-//! and the guarded way out to addresses that tenants name. Knows nothing of the rooms above it.
+//! and the guarded client for URLs that tenants choose. It knows nothing of the rooms above it.
 
-pub(crate) mod address_budget;
-pub(crate) mod clock;
-pub(crate) mod error;
+mod address_budget;
+mod clock;
+pub(crate) mod driver;
+mod error;
 pub(crate) mod group_writer;
-pub(crate) mod nodes;
+mod nodes;
 pub(crate) mod outbound;
-pub(crate) mod random;
-pub(crate) mod rate;
-pub(crate) mod sealing;
-pub(crate) mod short_cache;
-pub(crate) mod throttle;
+mod random;
+mod rate;
+mod sealing;
+mod short_cache;
+mod throttle;
 pub mod traces;
 pub(crate) mod turns;
-pub(crate) mod wakeup;
-pub(crate) mod workers;
+mod wakeup;
+mod workers;
+
+pub use self::address_budget::{AddressBudget, client_network};
+pub use self::clock::{Clock, ClockHands};
+pub use self::error::{Error, Kind, Result};
+pub use self::nodes::Nodes;
+pub use self::random::Random;
+pub use self::rate::{Allowance, Decision, RateBudget};
+pub use self::sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
+pub use self::throttle::{Limit, Throttle};
+pub use self::traces::Traces;
+pub use self::workers::Workers;
+
+pub(crate) use self::error::internal;
+pub(crate) use self::outbound::Outbound;
+pub(crate) use self::short_cache::ShortCache;
+pub(crate) use self::wakeup::Wakeup;

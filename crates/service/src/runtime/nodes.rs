@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use store::{Conn, Store};
 use store::runtime::nodes;
+use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::{Clock, Random, Result};
+use crate::runtime::{Clock, Random, Result};
 
 /// How often a node is heard of.
 const BEAT: Duration = Duration::from_secs(5);

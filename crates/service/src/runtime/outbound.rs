@@ -20,7 +20,7 @@ use reqwest::{Body, Client, Response, redirect};
 use url::{Host, Url};
 
 use self::lookups::Lookups;
-use crate::{Result, internal};
+use crate::runtime::{Result, internal};
 
 /// How much of an answer is kept.
 pub(crate) const KEPT_BYTES: usize = 1_024;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use store::{Conn, Store};
 use store::runtime::rate;
+use store::{Conn, Store};
 use tokio::sync::Mutex;
 
-use crate::{Clock, Error, Kind, Nodes, Result};
+use crate::runtime::{Clock, Error, Kind, Nodes, Result};
 
 /// The window of every budget.
 pub(crate) const WINDOW: Duration = Duration::from_mins(1);

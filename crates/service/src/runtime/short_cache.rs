@@ -1,4 +1,4 @@
-//! What a node believes for a moment of what it has read (`docs/adr/0002-belief-for-a-moment.md`).
+//! A cache of what was read from the database, for less than a second (`docs/adr/0002-short-caches.md`).
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -7,71 +7,71 @@ use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 
-/// How long something is believed. What changes anywhere is seen here within a second, with no message between nodes that
-/// could be lost; and what is busy costs one read a second, not one a request.
-const BELIEF: Duration = Duration::from_millis(800);
-/// Things remembered at a time.
-const REMEMBERED: u64 = 10_000;
+/// How long an entry is used. A change on any node is seen here within a second, without a message between nodes that could
+/// be lost; and a busy key costs one read a second, not one a request.
+const LIFETIME: Duration = Duration::from_millis(800);
+/// Entries kept at a time.
+const CAPACITY: u64 = 10_000;
 
-/// What is believed of things of one kind.
-pub(crate) struct Beliefs<K, V> {
-    known: Cache<K, Belief<V>>,
-    /// Counts the times that something changed on this node.
-    era: AtomicU64,
+/// Values read from the database, each used for less than a second.
+pub(crate) struct ShortCache<K, V> {
+    entries: Cache<K, Entry<V>>,
+    /// Counts the changes made on this node: entries read before the latest one are not used.
+    generation: AtomicU64,
 }
 
-/// When a question was put to the database. The answer is as old as the question, however late it comes: what it is about
-/// may change in between.
+/// The moment at which a read of the database begins. An entry is as old as the start of its read, however late the answer
+/// comes: the row may change in between.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
-    era: u64,
+pub(crate) struct ReadStart {
+    generation: u64,
     at: Instant,
 }
 
-struct Belief<V> {
-    asked: Asked,
+struct Entry<V> {
+    read: ReadStart,
     value: Arc<V>,
 }
 
-impl<V> Clone for Belief<V> {
+impl<V> Clone for Entry<V> {
     fn clone(&self) -> Self {
-        Self { asked: self.asked, value: Arc::clone(&self.value) }
+        Self { read: self.read, value: Arc::clone(&self.value) }
     }
 }
 
-impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> Beliefs<K, V> {
+impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> ShortCache<K, V> {
     pub(crate) fn new() -> Self {
         Self {
-            known: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEF).build(),
-            era: AtomicU64::new(0),
+            entries: Cache::builder().max_capacity(CAPACITY).time_to_live(LIFETIME).build(),
+            generation: AtomicU64::new(0),
         }
     }
 
-    /// What is believed of something, if it is still.
+    /// The cached value, if it is young enough and nothing has changed on this node since it was read.
     pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Arc<V>>
     where
         K: std::borrow::Borrow<Q>,
     {
-        let belief = self.known.get(key)?;
-        let holds = belief.asked.era == self.era.load(Ordering::SeqCst) && belief.asked.at.elapsed() < BELIEF;
-        holds.then_some(belief.value)
+        let entry = self.entries.get(key)?;
+        let is_current = entry.read.generation == self.generation.load(Ordering::SeqCst);
+        (is_current && entry.read.at.elapsed() < LIFETIME).then_some(entry.value)
     }
 
-    /// To be called before the database is asked.
-    pub(crate) fn ask(&self) -> Asked {
-        Asked { era: self.era.load(Ordering::SeqCst), at: Instant::now() }
+    /// To be called before the database is read.
+    pub(crate) fn start_read(&self) -> ReadStart {
+        ReadStart { generation: self.generation.load(Ordering::SeqCst), at: Instant::now() }
     }
 
-    /// Believes what was found.
-    pub(crate) fn learn(&self, key: K, asked: Asked, value: V) -> Arc<V> {
+    /// Caches what a read found.
+    pub(crate) fn insert(&self, key: K, read: ReadStart, value: V) -> Arc<V> {
         let value = Arc::new(value);
-        self.known.insert(key, Belief { asked, value: Arc::clone(&value) });
+        self.entries.insert(key, Entry { read, value: Arc::clone(&value) });
         value
     }
 
-    /// Forgets everything, also what is being read just now: something has just changed on this node.
-    pub(crate) fn forget(&self) {
-        self.era.fetch_add(1, Ordering::SeqCst);
+    /// Drops everything, also what is being read at this moment: something has just changed on this node.
+    pub(crate) fn clear(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -80,17 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_before_a_change_is_not_believed_after_it() {
-        let beliefs: Beliefs<u8, &str> = Beliefs::new();
-        let early = beliefs.ask();
-        assert_eq!(*beliefs.learn(1, early, "old"), "old");
-        assert_eq!(beliefs.get(&1).as_deref(), Some(&"old"));
-        beliefs.forget();
-        assert_eq!(beliefs.get(&1), None);
-        // An answer that was under way during the change.
-        beliefs.learn(1, early, "old");
-        assert_eq!(beliefs.get(&1), None);
-        beliefs.learn(1, beliefs.ask(), "new");
-        assert_eq!(beliefs.get(&1).as_deref(), Some(&"new"));
+    fn what_was_read_before_a_change_is_not_used_after_it() {
+        let cache: ShortCache<u8, &str> = ShortCache::new();
+        let early = cache.start_read();
+        assert_eq!(*cache.insert(1, early, "old"), "old");
+        assert_eq!(cache.get(&1).as_deref(), Some(&"old"));
+        cache.clear();
+        assert_eq!(cache.get(&1), None);
+        // A read that was under way during the change.
+        cache.insert(1, early, "old");
+        assert_eq!(cache.get(&1), None);
+        cache.insert(1, cache.start_read(), "new");
+        assert_eq!(cache.get(&1).as_deref(), Some(&"new"));
     }
 }

@@ -13,7 +13,7 @@ use store::runtime::throttle::Attempt;
 use store::{Conn, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Clock, Error, Kind, Result, internal};
+use crate::runtime::{Clock, Error, Kind, Result, internal};
 
 /// How many attempts are allowed, and what follows the last of them.
 #[derive(Clone, Copy, Debug)]
@@ -74,24 +74,24 @@ const SWEEP_BATCH: i64 = 500;
 pub struct Throttle {
     store: Store,
     clock: Clock,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
 impl Throttle {
     /// Counts in this database, by this clock.
     pub fn new(store: Store, clock: Clock) -> Self {
-        Self { store, clock, places: Arc::new(Semaphore::new(UNDER_WAY)) }
+        Self { store, clock, slots: Arc::new(Semaphore::new(UNDER_WAY)) }
     }
 
     /// Waits for a place among the attempts under way, to be kept from before one is counted until it is settled.
-    pub async fn place(&self) -> Result<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).acquire_owned().await.map_err(internal)
+    pub async fn slot(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.slots).acquire_owned().await.map_err(internal)
     }
 
     /// Counts an attempt on `subject`, or refuses it with the time to wait.
     ///
     /// A refused attempt is not counted and makes the wait no longer. Callers bring the subject to one form first: an
-    /// email without case, an address as [`crate::client_network`] has it.
+    /// email without case, an address as [`crate::runtime::client_network`] has it.
     pub async fn attempt(&self, limit: &Limit, subject: &str) -> Result<()> {
         let now = self.clock.now();
         let subject = fingerprint(subject);

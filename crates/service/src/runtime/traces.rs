@@ -15,7 +15,7 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{Context, KeyValue, Value};
 
-use crate::Clock;
+use crate::runtime::Clock;
 
 /// Where steps are told to, if anywhere. Cheap to clone.
 #[derive(Clone, Default)]

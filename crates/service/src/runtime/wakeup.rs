@@ -1,4 +1,4 @@
-//! A bell that wakes a worker of this process at once.
+//! Wakes a worker of this process at once, instead of at its next poll.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,49 +6,63 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use model::Timestamp;
 use tokio::sync::Notify;
 
-/// Wakes whoever waits for it; rung while nobody waits, it wakes the next who does. Cheap to clone.
+/// Wakes the worker that waits on it. A wake-up that nobody waits for is kept for the next wait. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Bell(Arc<Rung>);
+pub(crate) struct Wakeup(Arc<Inner>);
 
-struct Rung {
-    notify: Notify,
-    /// When whoever waits will look by themselves, in microseconds.
-    looks_at: AtomicI64,
+struct Inner {
+    now: Notify,
+    soon: Notify,
+    /// When the worker will look at its queue without being woken, in microseconds.
+    next_look: AtomicI64,
 }
 
-/// Nobody has said when they will look.
+/// The worker is busy or has not said when it looks next.
 const UNKNOWN: i64 = i64::MAX;
 
-impl Default for Bell {
+impl Default for Wakeup {
     fn default() -> Self {
-        Self(Arc::new(Rung { notify: Notify::new(), looks_at: AtomicI64::new(UNKNOWN) }))
+        let next_look = AtomicI64::new(UNKNOWN);
+        Self(Arc::new(Inner { now: Notify::new(), soon: Notify::new(), next_look }))
     }
 }
 
-impl Bell {
-    pub(crate) fn ring(&self) {
-        self.0.notify.notify_one();
+impl Wakeup {
+    /// Wakes the worker.
+    pub(crate) fn wake(&self) {
+        self.0.now.notify_one();
     }
 
-    /// Rings for something that begins then, unless whoever waits will have looked before that.
-    pub(crate) fn ring_for(&self, instant: Timestamp) {
-        if instant.micros() < self.0.looks_at.load(Ordering::SeqCst) {
-            self.ring();
+    /// Wakes the worker for something that is due at `instant`, unless it looks before that anyway.
+    pub(crate) fn wake_by(&self, instant: Timestamp) {
+        if instant.micros() < self.0.next_look.load(Ordering::SeqCst) {
+            self.wake();
         }
     }
 
-    pub(crate) async fn rung(&self) {
-        self.0.notify.notified().await;
+    /// Tells the worker of something that is best handled together with what follows within milliseconds.
+    pub(crate) fn wake_soon(&self) {
+        self.0.soon.notify_one();
     }
 
-    /// Whoever waits is about to look: what begins from now on may be missed by that.
-    pub(crate) fn looks(&self) {
-        self.0.looks_at.store(UNKNOWN, Ordering::SeqCst);
+    /// Returns once the worker is woken by [`Self::wake`].
+    pub(crate) async fn woken(&self) {
+        self.0.now.notified().await;
     }
 
-    /// Whoever waits has looked, and looks again then.
+    /// Returns once the worker is told something by [`Self::wake_soon`].
+    pub(crate) async fn woken_soon(&self) {
+        self.0.soon.notified().await;
+    }
+
+    /// The worker is about to look at its queue: what is scheduled from now on may be missed by that look.
+    pub(crate) fn looking(&self) {
+        self.0.next_look.store(UNKNOWN, Ordering::SeqCst);
+    }
+
+    /// The worker has looked, and looks again at `instant`.
     pub(crate) fn looks_again_at(&self, instant: Timestamp) {
-        self.0.looks_at.store(instant.micros(), Ordering::SeqCst);
+        self.0.next_look.store(instant.micros(), Ordering::SeqCst);
     }
 }
 
@@ -63,18 +77,18 @@ mod tests {
     }
 
     #[test]
-    fn it_rings_for_what_would_be_missed() {
-        let bell = Bell::default();
-        let has_rung = || bell.rung().now_or_never().is_some();
-        bell.ring_for(at(9));
-        assert!(has_rung(), "nobody knows when somebody looks");
-        bell.looks_again_at(at(5));
-        bell.ring_for(at(5));
-        assert!(!has_rung(), "it is found in time");
-        bell.ring_for(at(4));
-        assert!(has_rung());
-        bell.looks();
-        bell.ring_for(at(9));
-        assert!(has_rung(), "it may have come after the look");
+    fn it_wakes_for_what_the_next_look_would_miss() {
+        let wakeup = Wakeup::default();
+        let is_woken = || wakeup.woken().now_or_never().is_some();
+        wakeup.wake_by(at(9));
+        assert!(is_woken(), "the next look is not known");
+        wakeup.looks_again_at(at(5));
+        wakeup.wake_by(at(5));
+        assert!(!is_woken(), "the next look finds it in time");
+        wakeup.wake_by(at(4));
+        assert!(is_woken());
+        wakeup.looking();
+        wakeup.wake_by(at(9));
+        assert!(is_woken(), "it may have come after the look");
     }
 }

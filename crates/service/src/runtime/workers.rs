@@ -1,25 +1,51 @@
-//! Background tasks that shutdown can find: nothing runs that is not tracked, told to stop, and waited for.
+//! Background tasks that shutdown can find: every task is tracked, told to stop, and waited for.
 
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::runtime::driver::count_panic;
+
+/// The wait before a loop that panicked is started again.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// The tasks of one process. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
 pub struct Workers {
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Those that others rely on to finish what they have in hand.
+    /// Writers that the other tasks hand their results to.
     writers: TaskTracker,
     stop_writers: CancellationToken,
 }
 
 impl Workers {
-    /// Starts a task, which hears of the end through the token that it is handed.
+    /// Starts a task that ends by itself, or when the token that it is handed is cancelled.
     pub fn start<F: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(CancellationToken) -> F) {
         self.tasks.spawn(task(self.stop.clone()));
     }
 
-    /// Starts a task that writes what others have found: it is told to stop once all of them have finished.
+    /// Starts a loop that runs until the token is cancelled. One that panics is counted and started again.
+    pub fn supervise<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        worker: &'static str,
+        run: impl Fn(CancellationToken) -> F + Send + 'static,
+    ) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            while AssertUnwindSafe(run(stop.clone())).catch_unwind().await.is_err() {
+                count_panic(worker);
+                if stop.run_until_cancelled(tokio::time::sleep(RESTART_AFTER)).await.is_none() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Starts a writer that other tasks hand their results to: it is told to stop once all of them have finished.
     pub fn start_writer<F: Future<Output = ()> + Send + 'static>(
         &self,
         task: impl FnOnce(CancellationToken) -> F,
@@ -27,15 +53,15 @@ impl Workers {
         self.writers.spawn(task(self.stop_writers.clone()));
     }
 
-    /// Carries work to its end, also when whoever waits for it goes away. None if it panicked.
-    pub async fn carry<T: Send + 'static>(
+    /// Runs work to its end, also when the caller goes away. None if it panicked.
+    pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         self.tasks.spawn(work).await.ok()
     }
 
-    /// Tells every task to finish what it has in hand, and returns when all have.
+    /// Tells every task to finish, and returns when all have.
     pub async fn drain(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -49,12 +75,12 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
 
     #[tokio::test]
-    async fn draining_waits_for_what_is_in_hand() {
+    async fn draining_waits_for_what_is_running() {
         let workers = Workers::default();
         let finished = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&finished);
@@ -66,5 +92,23 @@ mod tests {
         assert!(!finished.load(Ordering::SeqCst));
         workers.drain().await;
         assert!(finished.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_panics_is_started_again() {
+        let workers = Workers::default();
+        let (starts, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+        let (counted, told) = (Arc::clone(&starts), Arc::clone(&running));
+        workers.supervise("test", move |stop| {
+            let (starts, running) = (Arc::clone(&counted), Arc::clone(&told));
+            async move {
+                assert!(starts.fetch_add(1, Ordering::SeqCst) == 2, "the first two starts panic");
+                running.notify_one();
+                stop.cancelled().await;
+            }
+        });
+        running.notified().await;
+        workers.drain().await;
+        assert_eq!(starts.load(Ordering::SeqCst), 3);
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use model::TenantId;
 use store::analysis::jobs::Priority;
 use store::outbox::messages::Channel;
-use store::Conn;
 use store::upkeep::gauges;
+use store::{Conn, Store};
 
-use crate::{Result, Service};
+use crate::analysis::Running;
+use crate::runtime::{Clock, Result};
 
 /// Tenants named one by one; the others are one number, so that a thousand tenants do not make a thousand series.
 const NAMED_TENANTS: usize = 20;
@@ -24,9 +25,16 @@ pub struct QueueGauges {
     pub messages: Vec<(&'static str, i64)>,
 }
 
-impl Service {
-    /// How long the queues are. Bounded reads, but reads: for whoever scrapes, not for a hot path.
-    pub async fn queue_gauges(&self) -> Result<QueueGauges> {
+/// Reads gauges.
+pub struct Gauges {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) running: Running,
+}
+
+impl Gauges {
+    /// How long the queues are. These are bounded reads, for a scraper and not for a hot path.
+    pub async fn queues(&self) -> Result<QueueGauges> {
         let now = self.clock.now();
         self.store
             .read("queue_gauges", async |conn: &mut Conn| {

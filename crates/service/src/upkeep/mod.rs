@@ -1,5 +1,13 @@
-//! Keeping a deployment healthy: sweeping what has expired, gauges, and moving secrets to a new master key.
+//! Keeping a deployment healthy: sweeping what has expired, listening to other processes, gauges, and moving secrets to a
+//! new master key.
 
-pub(crate) mod gauges;
-pub(crate) mod rekeying;
-pub(crate) mod sweeper;
+mod gauges;
+mod listener;
+mod rekeying;
+mod sweeper;
+
+pub use self::gauges::{Gauges, QueueGauges};
+pub use self::rekeying::{MASTER_KEY_FACT, RekeyError, is_rekeying, rekey};
+
+pub(crate) use self::listener::Listener;
+pub(crate) use self::sweeper::Sweeper;

@@ -7,14 +7,14 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
+use store::runtime::nodes;
+use store::upkeep::deployment;
 use store::upkeep::rekeying;
 use store::upkeep::rekeying::{COLUMNS, Column};
 use store::{Conn, Store};
-use store::upkeep::deployment;
-use store::runtime::nodes;
 use uuid::Uuid;
 
-use crate::{Random, Sealer};
+use crate::runtime::{Random, Sealer};
 
 /// The fact that names the database's master key.
 pub const MASTER_KEY_FACT: &str = "master_key";

@@ -5,22 +5,22 @@
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
-use store::analysis::concluder::Standings;
-use store::analysis::history::Stretch;
-use store::{Conn, Store};
-use store::analysis::{concluder, history, verdict_slots};
+use store::accounts::{sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, rules};
+use store::analysis::concluder::Standings;
+use store::analysis::history::Stretch;
+use store::analysis::{concluder, history, verdict_slots};
 use store::runtime::rate;
 use store::upkeep::sweeper as retention;
-use store::accounts::{sessions, tenants};
+use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::runtime::wakeup::Bell;
-use crate::analysis::history::fold;
 use crate::actions::webhooks::endpoints::drop_deliveries;
-use crate::{Clock, Error, Random, Result, Throttle};
+use crate::analysis::history::fold;
+use crate::runtime::wakeup::Wakeup;
+use crate::runtime::{Clock, Error, Random, Result, Throttle};
 
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// Rows of one step: few enough that no request waits for a sweep.
@@ -39,19 +39,17 @@ const FIRINGS_KEPT: Duration = Duration::from_hours(90 * 24);
 /// An analysis that began while a condition was alive has ended by then, and writes no state of it any more.
 const RETIRED_FOR: Duration = Duration::from_mins(5);
 
+/// Removes what has expired.
+#[derive(Clone)]
 pub(crate) struct Sweeper {
-    store: Store,
-    clock: Clock,
-    throttle: Throttle,
-    bell: Bell,
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) throttle: Throttle,
+    /// Wakes the sweeper: a new retention takes effect at once.
+    pub(crate) wakeup: Wakeup,
 }
 
 impl Sweeper {
-    /// The bell is rung when a limit is set, which takes effect at once.
-    pub(crate) fn new(store: Store, clock: Clock, throttle: Throttle, bell: Bell) -> Self {
-        Self { store, clock, throttle, bell }
-    }
-
     pub(crate) async fn run(self, stop: CancellationToken) {
         while stop.run_until_cancelled(self.wait()).await.is_some() {
             if let Some(Err(error)) = stop.run_until_cancelled(self.sweep()).await {
@@ -63,7 +61,7 @@ impl Sweeper {
     async fn wait(&self) {
         tokio::select! {
             () = self.clock.sleep(SWEEP_EVERY) => {}
-            () = self.bell.rung() => {}
+            () = self.wakeup.woken() => {}
         }
     }
 
@@ -71,7 +69,9 @@ impl Sweeper {
         let now = self.clock.now();
         self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
         self.throttle.sweep().await?;
-        self.store.write("sweep_places", async |conn: &mut Conn| verdict_slots::sweep(conn, now).await).await?;
+        self.store
+            .write("sweep_places", async |conn: &mut Conn| verdict_slots::sweep(conn, now).await)
+            .await?;
         while self
             .store
             .write("sweep_keys", async |conn: &mut Conn| retention::drop_keys(conn, now, STEP).await)
@@ -184,7 +184,7 @@ impl Sweeper {
                 self.store
                     .write("sweep_events", async |conn: &mut Conn| {
                         // Held, so that what is folded is not left to another object of the same name.
-                        let held = Standings::lock(conn, &[(tenant, object_id.as_str())]).await?;
+                        let held = LockedObjects::lock(conn, &[(tenant, object_id.as_str())]).await?;
                         if held.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
                             return Ok(());
                         }
@@ -192,7 +192,7 @@ impl Sweeper {
                         let after = summary.as_ref().map_or(0, |summary| summary.through_seq);
                         let events = history::events_between(
                             conn,
-                            Stretch { tenant, object_id: &object_id, after, through },
+                            EventRange { tenant, object_id: &object_id, after, through },
                             i64::MAX,
                         )
                         .await?;

@@ -1,15 +1,15 @@
 //! Mail, from the queue to a real mail server and back when the server will not have it.
 
 mod discretion;
-mod letters;
 mod office;
 mod peer;
+mod templates;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use service::mail::{Firing, Letters, Mail, Mailer, Transport};
+use service::mail::{Firing, Mail, MailTemplates, Mailer, Transport};
 use store::Conn;
 use store::actions::firings;
 use store::actions::firings::Firing as Fired;
@@ -202,10 +202,10 @@ async fn without_a_server_mails_are_files(office: &Office) {
     let directory = office.database.directory().join("data/mail");
     let mailer = office.mailer(Transport::files(&directory).unwrap());
     let workers = start(&mailer);
-    let letters = Letters::new("https://auspex.example");
+    let templates = MailTemplates::new("https://auspex.example");
     for number in 0..3 {
         let to = format!("person{number}@example.com");
-        office.queue(&mailer, &letters.password_reset(&to, &format!("token-{number}"))).await;
+        office.queue(&mailer, &templates.password_reset(&to, &format!("token-{number}"))).await;
         office.advance(Duration::from_secs(1));
     }
     office.until_left(0).await;

@@ -8,3 +8,4 @@ extern crate auspex_service as service;
 mod mail;
 mod providers;
 mod rate;
+mod rooms;

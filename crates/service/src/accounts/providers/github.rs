@@ -5,8 +5,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::http::{Failure, Http, fetch};
-use super::oauth::{Application, Tokens, exchange};
-use super::{ProvenIdentity, without_slash};
+use super::oauth::{Application, ProvenIdentity, Tokens, exchange, without_slash};
 
 const SCOPE: &str = "read:user user:email";
 /// The version of the API that this was written for; GitHub keeps answering in its form.

@@ -14,9 +14,8 @@ use url::{Url, form_urlencoded};
 
 use super::http::{Failure, Http, fetch};
 use super::id_token::{self, Expected, Profile};
-use super::oauth::{Application, Tokens, exchange};
-use super::{ProvenIdentity, without_slash};
-use crate::Clock;
+use super::oauth::{Application, ProvenIdentity, Tokens, exchange, without_slash};
+use crate::runtime::Clock;
 
 const SCOPE: &str = "openid email profile";
 const DISCOVERY: &str = "reading the OpenID configuration";

@@ -10,6 +10,19 @@ const EXCHANGE: &str = "exchanging the code";
 /// Long enough for every error code in use; more would be something else.
 const MAX_ERROR_CODE: usize = 64;
 
+/// Who a provider says has signed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProvenIdentity {
+    /// The account at the provider; it stays when the address changes.
+    pub subject: String,
+    /// The account's address.
+    pub email: String,
+    /// Whether the provider has seen that the address is theirs.
+    pub email_verified: bool,
+    /// What they call themselves.
+    pub name: Option<String>,
+}
+
 /// How this service is known to a provider.
 pub(super) struct Application {
     pub(super) client_id: String,
@@ -91,4 +104,9 @@ fn refused(code: &str) -> Failure {
 /// Whether the text is an error code; anything longer or wilder might repeat what was sent.
 fn is_error_code(text: &str) -> bool {
     text.len() <= MAX_ERROR_CODE && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+/// A URL without the slash at its end, to append a path to.
+pub(super) fn without_slash(url: &Url) -> &str {
+    url.as_str().trim_end_matches('/')
 }

@@ -1,82 +1,130 @@
 //! The courier: sends webhook deliveries, endpoints in turn, so that no receiver delays another.
 //!
-//! Each round is one transaction: it writes down what became of the attempts that have ended and claims what comes next.
-//! A delivery that is claimed is held by a lease; whatever happens to this process, it is due again when that ends.
-
-mod attempt;
-pub(crate) mod board;
-mod settlement;
+//! Each look at the queue is one transaction: it writes what became of the attempts that have ended and claims what comes
+//! next. A claimed delivery is leased; whatever happens to this process, it is due again when the lease ends.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::webhook::SigningKey;
 use model::{TenantId, Timestamp};
-use store::actions::webhooks::queue;
-use store::actions::webhooks::queue::{Content, Due, Held, Lease, Turn};
-use store::{Backend, Conn};
+use store::actions::webhooks::queue::{self, Content, Due, Held, Turn};
 use store::actions::webhooks::{deliveries, endpoints};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use store::{Conn, Lease, Store};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 use uuid::Uuid;
 
-use self::attempt::{Attempt, Destination, Outcome, Parcel};
-use self::board::{Asking, Board, LaneId, Room};
-use crate::actions::webhooks::endpoints::SECRET_PLACE;
-use crate::{Result, Service, internal};
+use crate::actions::webhooks::attempt::{
+    Attempt, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
+};
+use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
+use crate::actions::webhooks::endpoints::SECRET_COLUMN;
+use crate::actions::webhooks::handle::CourierHandle;
+use crate::actions::webhooks::settlement::Settler;
+use crate::outbox::Notifications;
+use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::{Clock, Outbound, Random, Result, Sealer, Traces, Wakeup, internal};
 
-/// How often the queue is looked at when nothing rings: what nobody told us of is found then at the latest.
+/// How often the queue is looked at without being woken: what no notification told of is found then at the latest.
 const POLL: Duration = Duration::from_secs(1);
 /// How long a delivery may wait in this process before it is sent. A lease lasts so much longer than an attempt.
-const HOLD: Duration = Duration::from_secs(20);
-/// Endpoints that are served in one round.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+/// Endpoints that are served by one look.
 const TURNS: usize = 128;
-/// Fruitless rounds before it waits for something to happen.
+/// Fruitless looks in a row before the courier waits for something to happen.
 const MAX_FRUITLESS: u32 = 64;
-/// Outcomes that are written down in one round.
+/// Outcomes that are written in one transaction.
 const MAX_SETTLED: usize = 1_024;
-/// How long outcomes are gathered before they are written down: a round has its price, whatever it writes.
-const GATHER: Duration = Duration::from_millis(10);
-/// Outcomes that are worth a round at once.
+/// Outcomes that are worth a transaction at once; fewer wait some milliseconds for others.
 const PLENTY: usize = 256;
-/// A delivery that was taken in hand this often, and each time nobody came to the end of an attempt, may be what ends them:
-/// it is taken alone among its kind, so that others do not fall under suspicion with it.
+/// A delivery that was claimed this often without an attempt coming to its end may be what crashes the sender: it is claimed
+/// alone among its kind, so that others do not fall under suspicion with it.
 const SUSPECT: i64 = 2;
-/// And after this often it is given up.
-const MAX_BEGUN: i64 = 5;
+/// A delivery that was claimed this often without an attempt coming to its end is given up.
+const MAX_CLAIMS: i64 = 5;
 
+/// Sends webhook deliveries. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct Courier {
-    service: Arc<Service>,
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) sealer: Sealer,
+    pub(crate) outbound: Outbound,
+    pub(crate) traces: Traces,
+    pub(crate) notifications: Notifications,
+    pub(crate) options: CourierOptions,
+    pub(crate) handle: CourierHandle,
+}
+
+/// The courier at work.
+struct DeliveryQueue {
+    store: Store,
+    clock: Clock,
+    random: Random,
+    sealer: Sealer,
+    timeout: Duration,
+    sender: Arc<Sender>,
+    settler: Settler,
+    wakeup: Wakeup,
     board: Arc<Board>,
-    tasks: TaskTracker,
-    ended: UnboundedSender<Outcome>,
-    outcomes: UnboundedReceiver<Outcome>,
-    /// Outcomes still to be written down.
+    /// Outcomes that tasks have reported.
+    reported: Arc<Outcomes>,
+    /// Outcomes still to be written.
     unsettled: Vec<Outcome>,
-    /// Endpoints whose last failure is not forgotten yet: a success of theirs is worth writing down.
-    troubled: HashSet<Uuid>,
+    /// Endpoints whose last failure is not forgotten yet: a success of theirs must be written.
+    failing: HashSet<Uuid>,
     /// The endpoint that was served last.
-    served: Uuid,
-    /// Rounds in a row in which there were more endpoints than one round serves, and no room for any of them.
+    last_served: Uuid,
+    /// Looks in a row that found more endpoints than one look serves, and no room for any of them.
     fruitless: u32,
-    /// The delivery under suspicion that is in hand, and until when it is.
+    /// The claimed delivery under suspicion, and until when it is leased.
     suspect: Option<(Uuid, Timestamp)>,
-    /// Whether the last round left something to do for another one at once.
+    /// Whether the last look left something to do at once.
     goes_on: bool,
 }
 
-/// What a round has claimed.
+/// Outcomes on their way from the tasks to the courier.
+struct Outcomes {
+    waiting: Mutex<Vec<Outcome>>,
+    wakeup: Wakeup,
+}
+
+impl Outcomes {
+    fn lock(&self) -> MutexGuard<'_, Vec<Outcome>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, outcome: Outcome) {
+        let mut waiting = self.lock();
+        waiting.push(outcome);
+        if waiting.len() < PLENTY { self.wakeup.wake_soon() } else { self.wakeup.wake() }
+    }
+
+    fn report_unsent(&self, deliveries: Vec<ClaimedDelivery>) {
+        for delivery in deliveries {
+            self.report(Outcome { delivery, attempt: None });
+        }
+    }
+
+    fn take(&self, most: usize) -> Vec<Outcome> {
+        let mut waiting = self.lock();
+        let count = waiting.len().min(most);
+        waiting.drain(..count).collect()
+    }
+}
+
+/// What a look has claimed.
 struct Claims {
-    parcels: Vec<(Arc<Destination>, Vec<Parcel>)>,
+    deliveries: Vec<(Arc<Destination>, Vec<ClaimedDelivery>)>,
     /// What is given up instead of being sent.
-    abandoned: Vec<Parcel>,
+    abandoned: Vec<ClaimedDelivery>,
     suspect: Option<(Uuid, Timestamp)>,
     /// Endpoints that have failed lately.
     failing: Vec<Uuid>,
-    served: Uuid,
+    last_served: Uuid,
     /// Whether there may be more endpoints whose turn has not come.
     is_full: bool,
     /// When to look again.
@@ -84,160 +132,136 @@ struct Claims {
 }
 
 impl Courier {
-    pub(crate) fn new(service: Arc<Service>) -> Self {
-        // Bounded by what the board holds.
-        let (ended, outcomes) = unbounded_channel();
-        let board = Arc::clone(&service.board);
-        Self {
-            service,
-            board,
-            tasks: TaskTracker::new(),
-            ended,
-            outcomes,
+    /// Sends deliveries until it is told to stop; then it finishes what is being sent and puts back the rest.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let Self { store, clock, random, sealer, outbound, traces, notifications, options, handle } = self;
+        let wakeup = handle.wakeup.clone();
+        let sender = Sender {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            outbound,
+            traces,
+            options,
+        };
+        let settler = Settler { store: store.clone(), notifications, retry_base: options.retry_base };
+        let queue = DeliveryQueue {
+            store,
+            clock: clock.clone(),
+            random,
+            sealer,
+            timeout: options.timeout,
+            sender: Arc::new(sender),
+            settler,
+            wakeup: wakeup.clone(),
+            board: Arc::clone(&handle.board),
+            // Bounded by what the board holds.
+            reported: Arc::new(Outcomes { waiting: Mutex::default(), wakeup: wakeup.clone() }),
             unsettled: Vec::new(),
-            troubled: HashSet::new(),
-            served: Uuid::nil(),
+            failing: HashSet::new(),
+            last_served: Uuid::nil(),
             fruitless: 0,
             suspect: None,
             goes_on: false,
-        }
+        };
+        drive(queue, clock, wakeup, stop).await;
+    }
+}
+
+impl LeasedQueue for DeliveryQueue {
+    const NAME: &'static str = "courier";
+
+    async fn prepare(&mut self) -> Result<()> {
+        let void = async |conn: &mut Conn| queue::void_leases(conn).await;
+        self.store.write("void_delivery_leases", void).await?;
+        Ok(())
     }
 
-    /// Works until it is told to stop, and then finishes what is being sent and puts back the rest.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        self.void_leases().await;
-        while !stop.is_cancelled() {
-            let next = match self.round().await {
-                Ok(next) => next,
-                Err(error) => {
-                    error!(cause = error.cause(), "cannot send webhook deliveries: {error}");
-                    // Real time: the clock may stand still in a test, and outcomes must not wait for it.
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = tokio::time::sleep(POLL) => {}
-                    }
-                    self.service.clock.now()
-                }
-            };
-            let is_hurried = next <= self.service.clock.now();
-            let wait = self.service.clock.sleep_until(next);
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = self.service.courier_bell.rung() => {}
-                Some(outcome) = self.outcomes.recv() => {
-                    self.unsettled.push(outcome);
-                    if !is_hurried && self.outcomes.len() < PLENTY {
-                        // Real time again. The bell ends this: a new delivery does not wait, nor does an empty lane.
-                        tokio::select! {
-                            () = stop.cancelled() => {}
-                            () = self.service.courier_bell.rung() => {}
-                            () = tokio::time::sleep(GATHER) => {}
-                        }
-                    }
-                }
-                () = wait => {}
+    async fn look(&mut self, tasks: &Tasks) -> Result<NextLook> {
+        self.gather();
+        let now = self.clock.now();
+        if self.unsettled.is_empty() && !self.goes_on {
+            // An idle courier only reads: on SQLite a claim would wait for its turn to write.
+            let next = self
+                .store
+                .read("next_delivery", async |conn: &mut Conn| {
+                    let turns = in_turn(conn, self.last_served, now).await?;
+                    if turns.is_empty() { next_look(conn, now).await.map(Some) } else { Ok(None) }
+                })
+                .await?;
+            if let Some(next) = next {
+                return Ok(NextLook::At(next));
             }
         }
-        for parcel in self.board.clear() {
-            self.unsettled.push(Outcome { parcel, attempt: None });
+        let claims = self.settle_and_claim(now).await?;
+        self.last_served = claims.last_served;
+        self.suspect = claims.suspect;
+        self.failing.extend(claims.failing);
+        self.fruitless = if claims.is_full && claims.deliveries.is_empty() { self.fruitless + 1 } else { 0 };
+        self.goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
+        for delivery in claims.abandoned {
+            warn!(delivery = %delivery.delivery_id, "a webhook delivery is given up: every sender crashed during it");
+            self.unsettled.push(Outcome { delivery, attempt: Some(Attempt::abandoned(now)) });
         }
-        self.tasks.close();
-        self.tasks.wait().await;
-        while let Ok(outcome) = self.outcomes.try_recv() {
-            self.unsettled.push(outcome);
+        for (destination, claimed) in claims.deliveries {
+            let count = claimed.len();
+            for lane in self.board.put(destination.endpoint_id, destination.updated_at, claimed) {
+                self.start_sender(lane, tasks);
+            }
+            self.goes_on |= self.board.is_hungry(destination.endpoint_id, count);
         }
+        Ok(NextLook::At(if self.goes_on { now } else { claims.next }))
+    }
+
+    fn stop(&mut self) {
+        // Tasks end after the delivery that they are sending: there is nothing left for them to take.
+        self.unsettled.extend(unsent(self.board.clear()));
+    }
+
+    async fn finish(&mut self) {
+        self.unsettled.extend(self.reported.take(usize::MAX));
         for outcomes in self.unsettled.chunks(MAX_SETTLED) {
-            if let Err(error) = self.service.settle(outcomes, &mut self.troubled).await {
+            if let Err(error) = self.settler.settle(outcomes, &mut self.failing).await {
                 error!(cause = error.cause(), "webhook deliveries may be sent twice: {error}");
             }
         }
     }
+}
 
-    /// One process has a SQLite file: whoever held these leases is gone.
-    async fn void_leases(&self) {
-        if self.service.store.backend() != Backend::Sqlite {
-            return;
-        }
-        let store = &self.service.store;
-        let voided =
-            store.write("void_deliveries", async |conn: &mut Conn| queue::void_leases(conn).await);
-        if let Err(error) = voided.await {
-            error!(%error, "cannot void the leases of an earlier process");
-        }
-    }
+fn unsent(deliveries: Vec<ClaimedDelivery>) -> impl Iterator<Item = Outcome> {
+    deliveries.into_iter().map(|delivery| Outcome { delivery, attempt: None })
+}
 
+impl DeliveryQueue {
     fn gather(&mut self) {
-        let recalled = self.board.take_recalled();
-        self.unsettled.extend(recalled.into_iter().map(|parcel| Outcome { parcel, attempt: None }));
-        while self.unsettled.len() < MAX_SETTLED
-            && let Ok(outcome) = self.outcomes.try_recv()
-        {
-            self.unsettled.push(outcome);
-        }
+        self.unsettled.extend(unsent(self.board.take_recalled()));
+        let room = MAX_SETTLED.saturating_sub(self.unsettled.len());
+        self.unsettled.extend(self.reported.take(room));
     }
 
-    /// Writes down what has ended, claims what comes next and starts sending it; returns when to look again.
-    async fn round(&mut self) -> Result<Timestamp> {
-        self.gather();
-        let service = Arc::clone(&self.service);
-        let now = service.clock.now();
-        if self.unsettled.is_empty() && !self.goes_on {
-            // An idle courier only reads: on SQLite a claim would wait for its turn to write.
-            let waits = service
-                .store
-                .read("next_delivery", async |conn: &mut Conn| {
-                    let turns = in_turn(conn, self.served, now).await?;
-                    if turns.is_empty() { next_look(conn, now).await.map(Some) } else { Ok(None) }
-                })
-                .await?;
-            if let Some(next) = waits {
-                return Ok(next);
-            }
-        }
-        let claims = self.settle_and_claim(now).await?;
-        self.served = claims.served;
-        self.suspect = claims.suspect;
-        self.troubled.extend(claims.failing);
-        self.fruitless = if claims.is_full && claims.parcels.is_empty() { self.fruitless + 1 } else { 0 };
-        self.goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
-        for parcel in claims.abandoned {
-            warn!(delivery = %parcel.delivery_id, "a webhook delivery ends whoever sends it and is given up");
-            self.unsettled.push(Outcome { parcel, attempt: Some(Attempt::abandoned(now)) });
-        }
-        for (destination, parcels) in claims.parcels {
-            let claimed = parcels.len();
-            for lane in self.board.put(destination.endpoint_id, destination.updated_at, parcels) {
-                self.start_sender(lane);
-            }
-            self.goes_on |= self.board.is_hungry(destination.endpoint_id, claimed);
-        }
-        Ok(if self.goes_on { now } else { claims.next })
-    }
-
-    /// One transaction for all that has happened and all that is to happen.
+    /// Writes what has ended and claims what comes next, in one transaction.
     async fn settle_and_claim(&mut self, now: Timestamp) -> Result<Claims> {
-        let service = Arc::clone(&self.service);
         let outcomes = std::mem::take(&mut self.unsettled);
-        let lease =
-            Lease { token: service.random.id(now), until: now + service.options.webhook_timeout + HOLD };
-        let settles = |delivery| outcomes.iter().any(|outcome| outcome.parcel.delivery_id == delivery);
+        let lease = Lease { token: self.random.id(now), until: now + self.timeout + MAX_WAIT };
+        let settles = |delivery| outcomes.iter().any(|outcome| outcome.delivery.delivery_id == delivery);
         let suspect = self.suspect.filter(|(delivery, until)| *until > now && !settles(*delivery));
-        let (board, served, troubled) = (&self.board, self.served, &self.troubled);
-        let written = service
+        let (settler, sealer, board) = (&self.settler, &self.sealer, &self.board);
+        let (last_served, failing) = (self.last_served, &self.failing);
+        let written = self
             .store
             .write("deliveries", async |conn: &mut Conn| {
-                let settlement = service.write_outcomes(conn, &outcomes, troubled).await?;
-                let claims = Claim { service: &service, board, now, lease, suspect };
-                Ok::<_, crate::Error>((settlement, claims.in_turn(conn, served).await?))
+                let settlement = settler.write_outcomes(conn, &outcomes, failing).await?;
+                let claim = Claim { sealer, board, now, lease, suspect };
+                Ok::<_, crate::runtime::Error>((settlement, claim.in_turn(conn, last_served).await?))
             })
             .await;
         match written {
             Ok((settlement, claims)) => {
-                settlement.follow(&service, &outcomes, &mut self.troubled);
+                self.settler.follow(settlement, &outcomes, &mut self.failing);
                 Ok(claims)
             }
             Err(error) => {
-                // What has happened has happened: it is written down next time.
+                // The attempts were made all the same: they are written next time.
                 self.unsettled = outcomes;
                 Err(error)
             }
@@ -245,73 +269,70 @@ impl Courier {
     }
 
     /// Starts a task that sends what is in an endpoint's lane, one after the other.
-    fn start_sender(&self, lane: LaneId) {
-        let (service, board, ended) =
-            (Arc::clone(&self.service), Arc::clone(&self.board), self.ended.clone());
-        self.tasks.spawn(async move {
-            let mut sender = Sender { board: &board, lane, ended: &ended, carried: 0, is_done: false };
-            while let Some(mut parcel) = sender.next() {
-                let attempt = if service.may_send(&parcel).await {
+    fn start_sender(&self, lane: LaneId, tasks: &Tasks) {
+        let (sender, board) = (Arc::clone(&self.sender), Arc::clone(&self.board));
+        let (reported, wakeup) = (Arc::clone(&self.reported), self.wakeup.clone());
+        tasks.spawn(async move {
+            let mut task =
+                SenderTask { board: &board, lane, reported: &reported, carried: 0, is_done: false };
+            while let Some(mut delivery) = task.next() {
+                let attempt = if sender.may_send(&delivery).await {
                     let started = Instant::now();
-                    let attempt = service.attempt(&mut parcel).await;
+                    let attempt = sender.attempt(&mut delivery).await;
                     let took = started.elapsed();
                     metrics::histogram!("auspex_webhook_delivery_seconds").record(took);
-                    for parcel in board.learn(lane, attempt.is_success(), took) {
-                        let _ = ended.send(Outcome { parcel, attempt: None });
-                    }
+                    reported.report_unsent(board.record_attempt(lane, attempt.is_success(), took));
                     Some(attempt)
                 } else {
                     None
                 };
-                // The receiving end is gone only when the courier is.
-                let _ = ended.send(Outcome { parcel, attempt });
+                reported.report(Outcome { delivery, attempt });
             }
-            service.courier_bell.ring();
+            drop(task);
+            wakeup.wake();
         });
     }
 }
 
-/// A task that sends. One that panics leaves its place to others like one that ends, and gives back what it would have
-/// sent; the delivery in its hands is due again when the lease ends.
-struct Sender<'a> {
+/// A task that sends. One that panics frees its slot like one that ends, and gives back what it would have sent; the
+/// delivery that it was sending is due again when the lease ends.
+struct SenderTask<'a> {
     board: &'a Board,
     lane: LaneId,
-    ended: &'a UnboundedSender<Outcome>,
-    /// The size of what it has in hand.
+    reported: &'a Outcomes,
+    /// The size of what it is sending.
     carried: usize,
     is_done: bool,
 }
 
-impl Sender<'_> {
-    fn next(&mut self) -> Option<Parcel> {
+impl SenderTask<'_> {
+    fn next(&mut self) -> Option<ClaimedDelivery> {
         let next = self.board.next(self.lane, self.carried);
-        self.carried = next.as_ref().map_or(0, |parcel| parcel.payload.len());
+        self.carried = next.as_ref().map_or(0, |delivery| delivery.payload.len());
         self.is_done = next.is_none();
         next
     }
 }
 
-impl Drop for Sender<'_> {
+impl Drop for SenderTask<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            for parcel in self.board.abandon(self.lane, self.carried) {
-                let _ = self.ended.send(Outcome { parcel, attempt: None });
-            }
+            self.reported.report_unsent(self.board.abandon(self.lane, self.carried));
         }
     }
 }
 
 /// The endpoints to serve, beginning after the one that was served last.
-async fn in_turn(conn: &mut Conn, served: Uuid, now: Timestamp) -> store::Result<Vec<Turn>> {
+async fn in_turn(conn: &mut Conn, last_served: Uuid, now: Timestamp) -> store::Result<Vec<Turn>> {
     let most = i64::try_from(TURNS).unwrap_or(i64::MAX);
     let mut first = queue::turns(conn, Uuid::nil(), now, most).await?;
-    let before = first.partition_point(|turn| turn.endpoint_id <= served);
-    if first.len() < TURNS || served == Uuid::nil() {
+    let before = first.partition_point(|turn| turn.endpoint_id <= last_served);
+    if first.len() < TURNS || last_served == Uuid::nil() {
         // All that there are, which is the usual case, or where it begins anyway.
         first.rotate_left(before);
         return Ok(first);
     }
-    let mut turns = queue::turns(conn, served, now, most).await?;
+    let mut turns = queue::turns(conn, last_served, now, most).await?;
     // Past the end it goes on from the start, up to where it began.
     turns.extend(first.into_iter().take(before.min(TURNS - turns.len())));
     Ok(turns)
@@ -324,14 +345,14 @@ async fn next_look(conn: &mut Conn, now: Timestamp) -> store::Result<Timestamp> 
 
 /// What claiming goes by.
 struct Claim<'a> {
-    service: &'a Service,
+    sealer: &'a Sealer,
     board: &'a Board,
     now: Timestamp,
     lease: Lease,
     suspect: Option<(Uuid, Timestamp)>,
 }
 
-/// An endpoint of which something is taken.
+/// An endpoint of which something was claimed.
 struct Taken {
     destination: Arc<Destination>,
     is_probe: bool,
@@ -342,16 +363,16 @@ impl Claim<'_> {
     /// Claims as much of each endpoint as there is room for.
     async fn in_turn(mut self, conn: &mut Conn, after: Uuid) -> Result<Claims> {
         let turns = in_turn(conn, after, self.now).await?;
-        let asking: Vec<Asking> = turns
+        let demands: Vec<EndpointDemand> = turns
             .iter()
-            .map(|turn| Asking {
+            .map(|turn| EndpointDemand {
                 endpoint: turn.endpoint_id,
                 version: turn.updated_at,
                 failures: turn.consecutive_failures,
             })
             .collect();
         let mut taken = Vec::new();
-        for (turn, room) in turns.iter().zip(self.board.rooms(&asking)) {
+        for (turn, room) in turns.iter().zip(self.board.rooms(&demands)) {
             if room.deliveries > 0 {
                 taken.extend(self.of_endpoint(conn, turn, room).await?);
             }
@@ -362,11 +383,11 @@ impl Claim<'_> {
         let served = taken.iter().rev().find(|taken| !taken.deliveries.is_empty());
         let looked_at = turns.last().map(|turn| turn.endpoint_id);
         let mut claims = Claims {
-            parcels: Vec::new(),
+            deliveries: Vec::new(),
             abandoned: Vec::new(),
             suspect: None,
             failing: failing.collect(),
-            served: served.map(|taken| taken.destination.endpoint_id).or(looked_at).unwrap_or(after),
+            last_served: served.map(|taken| taken.destination.endpoint_id).or(looked_at).unwrap_or(after),
             is_full: turns.len() == TURNS,
             next: if turns.is_empty() { next_look(conn, self.now).await? } else { self.now + POLL },
         };
@@ -375,9 +396,9 @@ impl Claim<'_> {
         Ok(claims)
     }
 
-    /// Takes what is due to an endpoint in hand. None when it cannot be served now.
+    /// Claims what is due to an endpoint. None when it cannot be served now.
     async fn of_endpoint(&mut self, conn: &mut Conn, turn: &Turn, mut room: Room) -> Result<Option<Taken>> {
-        let destination = match destination(self.service, turn) {
+        let destination = match destination(self.sealer, turn) {
             Ok(destination) => Arc::new(destination),
             Err(error) => {
                 // Nobody else waits for this one to be mended.
@@ -414,7 +435,7 @@ impl Claim<'_> {
 
     /// Whether a delivery may be taken, as far as it is under suspicion.
     fn may_take(&mut self, due: &Due) -> bool {
-        if !(SUSPECT..MAX_BEGUN).contains(&due.begun) {
+        if !(SUSPECT..MAX_CLAIMS).contains(&due.begun) {
             return true;
         }
         let is_free = self.suspect.is_none();
@@ -422,7 +443,7 @@ impl Claim<'_> {
         is_free
     }
 
-    /// Reads what was taken in hand.
+    /// Reads what was claimed.
     async fn read(&self, conn: &mut Conn, taken: Vec<Taken>, claims: &mut Claims) -> Result<()> {
         let of = |taken: &Taken| {
             let tenant = taken.destination.tenant;
@@ -434,13 +455,13 @@ impl Claim<'_> {
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();
         let claimed = Instant::now();
         for Taken { destination, is_probe, deliveries } in taken {
-            let (mut parcels, mut hollow) = (Vec::with_capacity(deliveries.len()), Vec::new());
+            let (mut sendable, mut without_content) = (Vec::with_capacity(deliveries.len()), Vec::new());
             for due in deliveries {
                 let Some(content) = contents.remove(&due.delivery_id) else {
-                    hollow.push((due.delivery_id, destination.endpoint_id));
+                    without_content.push((due.delivery_id, destination.endpoint_id));
                     continue;
                 };
-                let parcel = Parcel {
+                let delivery = ClaimedDelivery {
                     destination: Arc::clone(&destination),
                     delivery_id: due.delivery_id,
                     event_type: content.event_type,
@@ -452,22 +473,22 @@ impl Claim<'_> {
                     is_probe,
                     claimed,
                 };
-                if due.begun >= MAX_BEGUN { &mut claims.abandoned } else { &mut parcels }.push(parcel);
+                if due.begun >= MAX_CLAIMS { &mut claims.abandoned } else { &mut sendable }.push(delivery);
             }
-            if !hollow.is_empty() {
+            if !without_content.is_empty() {
                 // Their objects were deleted while these were put back into the queue.
-                deliveries::drop_all(conn, destination.tenant, &hollow).await?;
+                deliveries::drop_all(conn, destination.tenant, &without_content).await?;
             }
-            if !parcels.is_empty() {
-                claims.parcels.push((destination, parcels));
+            if !sendable.is_empty() {
+                claims.deliveries.push((destination, sendable));
             }
         }
         Ok(())
     }
 }
 
-fn destination(service: &Service, turn: &Turn) -> Result<Destination> {
-    let secret = service.sealer.open(SECRET_PLACE, turn.endpoint_id, &turn.secret).map_err(internal)?;
+fn destination(sealer: &Sealer, turn: &Turn) -> Result<Destination> {
+    let secret = sealer.open(SECRET_COLUMN, turn.endpoint_id, &turn.secret).map_err(internal)?;
     let secret = String::from_utf8(secret).map_err(internal)?;
     Ok(Destination {
         tenant: turn.tenant_id,

@@ -1,4 +1,17 @@
 //! Webhooks: endpoints and deliveries as their owner sees them, and the courier that sends deliveries.
 
-pub(crate) mod courier;
-pub(crate) mod endpoints;
+mod attempt;
+mod board;
+mod courier;
+mod deliveries;
+mod endpoints;
+mod handle;
+mod settlement;
+
+pub use self::deliveries::{Deliveries, DeliveryQuery};
+pub use self::endpoints::Endpoints;
+
+pub(crate) use self::attempt::CourierOptions;
+pub(crate) use self::courier::Courier;
+pub(crate) use self::deliveries::drop_deliveries;
+pub(crate) use self::handle::CourierHandle;

@@ -5,8 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::message::Posting;
-use super::transport::SEND_DEADLINE;
+use super::message::{Posting, SEND_DEADLINE};
 use crate::outbox::worker::Failure;
 
 /// Makes the directory, for us alone: mails carry reset links.

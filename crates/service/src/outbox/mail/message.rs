@@ -6,12 +6,49 @@ use lettre::address::{Address, Envelope};
 use lettre::message::header::{ContentTransferEncoding, HeaderName, HeaderValue};
 use lettre::message::{Body, Mailbox, MultiPart, SinglePart};
 use model::Timestamp;
+use serde::{Deserialize, Serialize};
 use store::outbox::messages::Claimed;
 
-use super::Mail;
+use super::body::Body as MailBody;
 
+/// How long one attempt may take. Servers may greylist or scan while we wait; past this they are stuck.
+pub(super) const SEND_DEADLINE: Duration = Duration::from_secs(30);
 /// The longest line that mail servers must take (RFC 5322).
 const MAX_LINE: usize = 998;
+
+/// A mail to one person, in both of its forms. Its texts may be credentials, so it has no `Debug`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mail {
+    /// What it is about, such as `password_reset`: all that the log may say of it.
+    pub event: String,
+    /// The address it goes to.
+    pub to: String,
+    /// Its subject, one line.
+    pub subject: String,
+    /// What it says, as plain text.
+    pub text: String,
+    /// The same as HTML.
+    pub html: String,
+}
+
+impl Mail {
+    /// Writes `body` down as a mail.
+    pub fn new(event: &str, to: &str, subject: &str, body: &MailBody) -> Self {
+        Self {
+            event: event.to_owned(),
+            to: to.to_owned(),
+            subject: subject.to_owned(),
+            text: body.to_text(),
+            html: body.to_html(),
+        }
+    }
+
+    /// Whether it can be sent at all: its address is one, and its subject is a single line.
+    pub fn check(&self) -> Result<(), InvalidMail> {
+        recipient(&self.to)?;
+        one_line(&self.subject).map(drop)
+    }
+}
 
 /// A mail that cannot be sent, and why; it never quotes the mail.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +143,7 @@ mod tests {
     use super::*;
 
     fn mail(to: &str, subject: &str) -> Mail {
-        Mail::new("test", to, subject, &crate::outbox::mail::Body::default())
+        Mail::new("test", to, subject, &MailBody::default())
     }
 
     fn posted(text: &str) -> String {

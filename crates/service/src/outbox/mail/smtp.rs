@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use super::transport::SEND_DEADLINE;
+use super::message::SEND_DEADLINE;
 use crate::outbox::worker::Failure;
 
 /// How long connecting to one address may take; a name may have another that answers.

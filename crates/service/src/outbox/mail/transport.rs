@@ -1,21 +1,18 @@
-//! The ways a mail can leave: over SMTP, or into files where there is no mail server.
+//! Where mails are sent: over SMTP, or into files where there is no mail server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::message::Posting;
-use super::{InvalidSmtpUrl, files, smtp};
+use super::smtp::InvalidSmtpUrl;
+use super::{files, smtp};
 use crate::outbox::worker::Failure;
-
-/// How long one attempt may take. Servers may greylist or scan while we wait; past this they are stuck.
-pub(super) const SEND_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Where mails go. Cheap to clone. It holds a password, so it has no `Debug`.
 #[derive(Clone)]
-pub struct Transport(Arc<Way>);
+pub struct Transport(Arc<Destination>);
 
-enum Way {
+enum Destination {
     Smtp(smtp::Server),
     Files(PathBuf),
 }
@@ -32,25 +29,25 @@ impl Transport {
     /// The ports shown are the defaults. User and password may be left out; characters that mean something in an
     /// address are percent-encoded.
     pub fn smtp(url: &str) -> Result<Self, InvalidSmtpUrl> {
-        smtp::Server::parse(url, None).map(|server| Self(Arc::new(Way::Smtp(server))))
+        smtp::Server::parse(url, None).map(|server| Self(Arc::new(Destination::Smtp(server))))
     }
 
     /// The same, trusting one more certificate authority (PEM), for a server with a certificate of a private one.
     pub fn smtp_trusting(url: &str, authority: &[u8]) -> Result<Self, InvalidSmtpUrl> {
-        smtp::Server::parse(url, Some(authority)).map(|server| Self(Arc::new(Way::Smtp(server))))
+        smtp::Server::parse(url, Some(authority)).map(|server| Self(Arc::new(Destination::Smtp(server))))
     }
 
     /// Into a directory, one `.eml` file a mail, for our eyes only. Makes the directory where there is none.
     pub fn files(directory: impl Into<PathBuf>) -> std::io::Result<Self> {
         let directory = directory.into();
         files::prepare(&directory)?;
-        Ok(Self(Arc::new(Way::Files(directory))))
+        Ok(Self(Arc::new(Destination::Files(directory))))
     }
 
     pub(super) async fn send(&self, posting: Posting) -> Result<(), Failure> {
         match &*self.0 {
-            Way::Smtp(server) => server.send(&posting.envelope, &posting.bytes).await,
-            Way::Files(directory) => files::write(directory.clone(), posting).await,
+            Destination::Smtp(server) => server.send(&posting.envelope, &posting.bytes).await,
+            Destination::Files(directory) => files::write(directory.clone(), posting).await,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
-use service::mail::Letters;
+use service::mail::MailTemplates;
 use testkit::{Backend, Stage as _};
 
 use super::office::{Office, start};
@@ -59,7 +59,7 @@ fn the_log_names_a_mail_and_tells_nothing_of_it() {
     runtime.block_on(async {
         let office = Office::set(Backend::Sqlite).await;
         let letter =
-            Letters::new("https://auspex.example").password_reset("ann@example.com", "hush-hush-token");
+            MailTemplates::new("https://auspex.example").password_reset("ann@example.com", "hush-hush-token");
         let refusing = Peer::start(&["--refuse"]);
         let mailer = office.plain_mailer(&refusing.plain_url());
         let workers = start(&mailer);

@@ -1,0 +1,193 @@
+//! Sign-in with an identity provider: where to send the person, and who the provider says came back.
+//!
+//! The caller keeps `state` and the PKCE verifier; nothing here is stored but the provider's own public documents.
+
+mod github;
+mod google;
+mod http;
+mod id_token;
+mod oauth;
+
+pub use self::oauth::ProvenIdentity;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use model::Provider;
+use url::Url;
+
+use self::github::Github;
+use self::google::Google;
+use self::http::{Failure, Http};
+use self::oauth::{Application, without_slash};
+use crate::runtime::{Clock, Error, Kind, Result};
+
+/// Long enough for a random value with whatever the console packs beside it.
+const STATE_LENGTH: RangeInclusive<usize> = 1..=512;
+/// Providers' codes are opaque; the longest in use are some hundreds of characters.
+const CODE_LENGTH: RangeInclusive<usize> = 1..=2048;
+/// A SHA-256 in base64url.
+const CHALLENGE_LENGTH: RangeInclusive<usize> = 43..=43;
+/// RFC 7636, section 4.1.
+const VERIFIER_LENGTH: RangeInclusive<usize> = 43..=128;
+
+/// How this service is known to Google, or to another OpenID Connect issuer in its place.
+#[derive(Clone)]
+pub struct GoogleOptions {
+    /// The name of this service at the issuer.
+    pub client_id: String,
+    /// What proves that name.
+    pub client_secret: String,
+    /// Where discovery starts.
+    pub issuer: Url,
+}
+
+/// How this service is known to GitHub, or to a server of its kind.
+#[derive(Clone)]
+pub struct GithubOptions {
+    /// The name of this service at GitHub.
+    pub client_id: String,
+    /// What proves that name.
+    pub client_secret: String,
+    /// Where people sign in.
+    pub url: Url,
+    /// Where the API is.
+    pub api_url: Url,
+}
+
+/// The identity providers that are configured.
+pub struct Providers {
+    http: Http,
+    google: Option<Google>,
+    github: Option<Github>,
+}
+
+impl Providers {
+    /// Readies the providers that have options; asks none of them yet.
+    pub fn new(
+        google: Option<GoogleOptions>,
+        github: Option<GithubOptions>,
+        public_url: &Url,
+        clock: Clock,
+    ) -> Result<Self> {
+        let application = |provider: Provider, client_id: String, client_secret: String| Application {
+            client_id,
+            client_secret,
+            redirect_uri: format!("{}/console/oauth/{provider}", without_slash(public_url)),
+        };
+        Ok(Self {
+            http: Http::new().map_err(|error| {
+                Error::new(Kind::Internal, "the client of the identity providers cannot be made")
+                    .because(error)
+            })?,
+            google: google.map(|options| {
+                let ours = application(Provider::Google, options.client_id, options.client_secret);
+                Google::new(ours, &options.issuer, clock)
+            }),
+            github: github.map(|options| {
+                let ours = application(Provider::Github, options.client_id, options.client_secret);
+                Github::new(ours, &options.url, &options.api_url)
+            }),
+        })
+    }
+
+    /// The same, with another deadline for each call to a provider.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.http.deadline = deadline;
+        self
+    }
+
+    /// Which providers people can sign in with.
+    pub fn configured(&self) -> Vec<Provider> {
+        let is_configured = |provider: &Provider| match provider {
+            Provider::Google => self.google.is_some(),
+            Provider::Github => self.github.is_some(),
+        };
+        Provider::ALL.into_iter().filter(is_configured).collect()
+    }
+
+    /// Where the person's browser goes to sign in.
+    pub async fn authorization_url(
+        &self,
+        provider: Provider,
+        state: &str,
+        code_challenge: &str,
+    ) -> Result<Url> {
+        let client = self.client(provider)?;
+        check("state", state, STATE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
+        check("code_challenge", code_challenge, CHALLENGE_LENGTH, "base64url", is_base64url)?;
+        let url = match client {
+            Client::Google(google) => google.authorization_url(&self.http, state, code_challenge).await,
+            Client::Github(github) => github.authorization_url(state, code_challenge),
+        };
+        url.map_err(|failure| refusal(provider, failure))
+    }
+
+    /// Trades the code that the person's browser brought back for who they are.
+    pub async fn identify(
+        &self,
+        provider: Provider,
+        code: &str,
+        code_verifier: &str,
+    ) -> Result<ProvenIdentity> {
+        let client = self.client(provider)?;
+        check("code", code, CODE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
+        check("code_verifier", code_verifier, VERIFIER_LENGTH, "unreserved", is_unreserved)?;
+        let identity = match client {
+            Client::Google(google) => google.identify(&self.http, code, code_verifier).await,
+            Client::Github(github) => github.identify(&self.http, code, code_verifier).await,
+        };
+        identity.map_err(|failure| refusal(provider, failure))
+    }
+
+    fn client(&self, provider: Provider) -> Result<Client<'_>> {
+        let client = match provider {
+            Provider::Google => self.google.as_ref().map(Client::Google),
+            Provider::Github => self.github.as_ref().map(Client::Github),
+        };
+        client.ok_or_else(|| Error::new(Kind::NotFound, format!("sign-in with {provider} is not configured")))
+    }
+}
+
+enum Client<'a> {
+    Google(&'a Google),
+    Github(&'a Github),
+}
+
+fn refusal(provider: Provider, failure: Failure) -> Error {
+    match failure {
+        Failure::GrantRefused => Error::bad_request("the sign-in code is not valid or was used"),
+        Failure::EmailUnverified => {
+            Error::new(Kind::Forbidden, format!("{provider} has not verified the account's email address"))
+        }
+        Failure::Broken { .. } => {
+            Error::new(Kind::IdentityProviderError, format!("sign-in with {provider} failed at the provider"))
+                .because(failure)
+        }
+    }
+}
+
+fn check(
+    field: &str,
+    value: &str,
+    length: RangeInclusive<usize>,
+    alphabet: impl fmt::Display,
+    fits: impl Fn(u8) -> bool,
+) -> Result<()> {
+    if length.contains(&value.len()) && value.bytes().all(fits) {
+        return Ok(());
+    }
+    let (least, most) = length.into_inner();
+    let count = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    Err(Error::bad_request(format!("`{field}` must be {count} {alphabet} characters")))
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}

@@ -1,0 +1,22 @@
+//! Asking a signed-in user for the password or a code again.
+
+use model::UserId;
+
+use crate::runtime::{Kind, Limit, Result, Throttle};
+
+/// Counts wrong passwords and codes of somebody who is signed in, as a stolen session would guess them.
+pub(crate) async fn reauthenticating<T>(
+    throttle: &Throttle,
+    user: UserId,
+    work: impl AsyncFnOnce() -> Result<T>,
+) -> Result<T> {
+    let subject = user.to_string();
+    throttle.attempt(&Limit::REAUTHENTICATE, &subject).await?;
+    let outcome = work().await;
+    match &outcome {
+        Ok(_) => throttle.clear(&Limit::REAUTHENTICATE, &subject).await?,
+        Err(error) if matches!(error.kind(), Kind::InvalidPassword | Kind::InvalidCode) => {}
+        Err(_) => throttle.forgive(&Limit::REAUTHENTICATE, &subject).await?,
+    }
+    outcome
+}

@@ -1,0 +1,61 @@
+//! Users: who is asking, and what the console remembers of them.
+
+use model::api::{AuthType, Me};
+use model::{TenantId, UserId};
+use store::accounts::users::User;
+use store::accounts::{tenants, users};
+use store::{Conn, Store};
+
+use crate::accounts::authentication::{Caller, Credential};
+use crate::runtime::{Error, Kind, Result};
+
+/// The users of all accounts.
+pub struct Users {
+    pub(crate) store: Store,
+}
+
+impl Users {
+    /// Who is asking.
+    pub async fn me(&self, caller: Caller) -> Result<Me> {
+        self.store
+            .read("me", async |conn: &mut Conn| {
+                let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(Error::unauthorized)?;
+                let user = match caller.credential {
+                    Credential::Console { user, .. } => Some(signed_in(conn, caller.tenant, user).await?),
+                    Credential::Key(_) => None,
+                };
+                Ok(Me {
+                    auth_type: if user.is_some() { AuthType::Console } else { AuthType::Tenant },
+                    tenant_id: tenant.tenant_id.0,
+                    tenant_name: tenant.name,
+                    user_id: user.as_ref().map(|user| user.user_id.0),
+                    email: user.as_ref().map(|user| user.email.clone()),
+                    onboarded: user.as_ref().map(|user| user.onboarded),
+                    role: user.map(|user| user.role),
+                })
+            })
+            .await
+    }
+
+    /// Remembers that a person has finished the console's first steps.
+    pub async fn set_onboarded(&self, tenant: TenantId, user: UserId) -> Result<()> {
+        let found = self
+            .store
+            .write("set_onboarded", async |conn: &mut Conn| users::set_onboarded(conn, tenant, user).await)
+            .await?;
+        if found { Ok(()) } else { Err(Error::new(Kind::NotFound, "there is no such user")) }
+    }
+}
+
+/// The user of a session, who may have been removed since it was opened.
+pub(crate) async fn signed_in(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<User> {
+    users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)
+}
+
+/// The person as they are now, locked, if their password is still the one that was checked before the transaction
+/// began. Checking takes long, and nobody may act on a password that was changed meanwhile.
+pub(crate) async fn with_same_password(conn: &mut Conn, checked: &User) -> Result<Option<User>> {
+    users::lock(conn, checked.tenant_id, checked.user_id).await?;
+    let user = users::find(conn, checked.tenant_id, checked.user_id).await?;
+    Ok(user.filter(|user| user.password_hash == checked.password_hash))
+}

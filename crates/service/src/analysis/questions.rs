@@ -1,0 +1,117 @@
+//! The questions that are asked: a tenant's enabled signals, parsed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use model::{Question, TenantId};
+use store::analysis::signals::{self, Signal};
+use store::{Conn, Store};
+use uuid::Uuid;
+
+use crate::runtime::{Result, ShortCache, internal};
+
+/// Signals of one tenant, parsed into questions.
+pub(crate) struct QuestionSet {
+    pub(crate) signals: Vec<Signal>,
+    questions: Vec<Question>,
+}
+
+/// Which of a tenant's enabled signals are asked.
+#[derive(Clone, Copy)]
+pub(crate) enum SignalSelection<'a> {
+    All,
+    Keys(&'a [String]),
+    Ids(&'a [Uuid]),
+}
+
+impl QuestionSet {
+    /// Parses the enabled signals that are selected. Keys and ids without a signal are skipped.
+    fn of(signals: &[Signal], selection: SignalSelection<'_>) -> Result<Self> {
+        let is_selected = |signal: &&Signal| match selection {
+            SignalSelection::All => true,
+            SignalSelection::Keys(keys) => keys.contains(&signal.key),
+            SignalSelection::Ids(ids) => ids.contains(&signal.signal_id),
+        };
+        let selected = signals.iter().filter(|signal| signal.enabled).filter(is_selected);
+        let signals: Vec<Signal> = selected.cloned().collect();
+        let parse = |signal: &Signal| {
+            Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
+                .map_err(internal)
+        };
+        let questions = signals.iter().map(parse).collect::<Result<_>>()?;
+        Ok(Self { signals, questions })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.questions.is_empty()
+    }
+
+    pub(crate) fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+}
+
+/// The questions of each request, given the tenant and the selection of each. Most ask all signals of their tenant, which
+/// are parsed once.
+pub(crate) async fn of_each<'a>(
+    conn: &mut Conn,
+    requests: impl Iterator<Item = (TenantId, SignalSelection<'a>)> + Clone,
+) -> Result<Vec<Arc<QuestionSet>>> {
+    let tenants: BTreeSet<TenantId> = requests.clone().map(|(tenant, _)| tenant).collect();
+    let signals = signals::of_tenants(conn, &tenants).await?;
+    let mut all: HashMap<TenantId, Arc<QuestionSet>> = HashMap::new();
+    let mut sets = Vec::new();
+    for (tenant, selection) in requests {
+        let parse = || QuestionSet::of(signals.get(&tenant).map_or(&[], Vec::as_slice), selection);
+        let set = match (selection, all.get(&tenant)) {
+            (SignalSelection::All, Some(known)) => Arc::clone(known),
+            (SignalSelection::All, None) => {
+                let set = Arc::new(parse()?);
+                all.insert(tenant, Arc::clone(&set));
+                set
+            }
+            _ => Arc::new(parse()?),
+        };
+        sets.push(set);
+    }
+    Ok(sets)
+}
+
+/// The questions of tenants, cached for callers who wait. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct CachedQuestions {
+    store: Store,
+    cache: Arc<ShortCache<TenantId, QuestionSet>>,
+}
+
+impl CachedQuestions {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, cache: Arc::new(ShortCache::new()) }
+    }
+
+    /// The questions of a tenant, less than a second old. Only for callers who wait: a job may have been queued because of
+    /// a signal that was made a moment ago on another node.
+    pub(crate) async fn get(
+        &self,
+        tenant: TenantId,
+        selection: SignalSelection<'_>,
+    ) -> Result<Arc<QuestionSet>> {
+        let all = if let Some(all) = self.cache.get(&tenant) {
+            all
+        } else {
+            let read = self.cache.start_read();
+            let signals =
+                self.store.read("signals", async |conn| signals::of_tenant(conn, tenant).await).await?;
+            self.cache.insert(tenant, read, QuestionSet::of(&signals, SignalSelection::All)?)
+        };
+        match selection {
+            SignalSelection::All => Ok(all),
+            some => Ok(Arc::new(QuestionSet::of(&all.signals, some)?)),
+        }
+    }
+
+    /// Drops everything: a signal has changed on this node.
+    pub(crate) fn clear(&self) {
+        self.cache.clear();
+    }
+}

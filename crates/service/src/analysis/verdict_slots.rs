@@ -1,0 +1,116 @@
+//! Verdict slots: how many synchronous analyses a tenant may have running at a time, over all nodes. A slot is a row that
+//! expires by itself, so that a crash frees it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use model::TenantId;
+use store::analysis::verdict_slots::{self, SlotRequest};
+use store::{Conn, Store};
+use uuid::Uuid;
+
+use crate::analysis::running::Running;
+use crate::runtime::{Clock, Error, Kind, Random, Result};
+
+/// How much longer than the analyzer's deadline a slot is kept: those of a crashed node are free after that.
+const MARGIN: Duration = Duration::from_secs(5);
+/// When to retry after too many at once: one of them will have ended by then.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
+
+/// Gives out verdict slots. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct VerdictSlots {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) running: Running,
+    /// How long an analyzer may take.
+    pub(crate) analyzer_timeout: Duration,
+    /// Slots of each tenant, over all nodes.
+    pub(crate) limit: u32,
+}
+
+/// A slot that a synchronous analysis has.
+pub(crate) struct Slot {
+    pub(crate) tenant: TenantId,
+    pub(crate) lease: Uuid,
+    /// Whether it was given back in the transaction that wrote the answers.
+    is_released: AtomicBool,
+}
+
+impl Slot {
+    /// The slot that was requested, if it was granted; else the refusal.
+    pub(crate) fn granted(request: &SlotRequest, is_granted: bool) -> Result<Self> {
+        if is_granted {
+            let is_released = AtomicBool::new(false);
+            return Ok(Self { tenant: request.tenant, lease: request.lease, is_released });
+        }
+        count("refused");
+        Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
+    }
+
+    /// Notes that the slot was given back with the answers.
+    pub(crate) fn released(&self) {
+        self.is_released.store(true, Ordering::Relaxed);
+    }
+}
+
+impl VerdictSlots {
+    /// The request for a slot, to be granted by the recorder together with the events, or by [`Self::take`].
+    pub(crate) fn request(&self, tenant: TenantId) -> SlotRequest {
+        let now = self.clock.now();
+        SlotRequest {
+            tenant,
+            lease: self.random.id(now),
+            now,
+            until: now + self.analyzer_timeout + MARGIN,
+            limit: i64::from(self.limit),
+        }
+    }
+
+    /// Takes a slot for an analysis that records nothing.
+    pub(crate) async fn take(&self, tenant: TenantId) -> Result<Slot> {
+        let request = self.request(tenant);
+        let granted = self
+            .store
+            .write("take_slot", async |conn: &mut Conn| verdict_slots::take_one(conn, &request).await)
+            .await?;
+        Slot::granted(&request, granted)
+    }
+
+    /// Runs a synchronous analysis in its slot, and gives the slot back unless that was done with the answers.
+    pub(crate) async fn run<T>(&self, slot: Slot, work: impl AsyncFnOnce(&Slot) -> Result<T>) -> Result<T> {
+        let running = self.running.begin(slot.tenant);
+        let outcome = work(&slot).await;
+        drop(running);
+        count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
+        let Slot { tenant, lease, is_released } = slot;
+        if is_released.into_inner() {
+            return outcome;
+        }
+        let released = self
+            .store
+            .write("release_slot", async |conn: &mut Conn| verdict_slots::release(conn, tenant, lease).await)
+            .await;
+        if let Err(error) = released {
+            // It expires by itself; the outcome is worth more.
+            tracing::warn!(%error, "cannot release a verdict slot");
+        }
+        outcome
+    }
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("auspex_analyses_total", "source" => "sync", "outcome" => outcome).increment(1);
+}
+
+/// The outcome that a refusal is counted as, named like those of queued analyses.
+fn outcome_of(refusal: &Error) -> &'static str {
+    match refusal.kind() {
+        Kind::RateLimited => "refused",
+        Kind::PaymentRequired => "unpaid",
+        Kind::AnalyzerBusy => "throttled",
+        Kind::AnalyzerError => "failed",
+        _ => "error",
+    }
+}

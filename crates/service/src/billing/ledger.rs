@@ -1,0 +1,193 @@
+//! The ledger as its owner reads it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use model::TenantId;
+use model::api::{LedgerBatch, LedgerEntry, LedgerPage};
+use model::money::cents;
+use serde::{Deserialize, Serialize};
+use store::billing::ledger::{self, Batch, Entry, Kind as LedgerKind};
+use store::{Conn, Store};
+use uuid::Uuid;
+
+use crate::runtime::{Error, Result};
+
+/// Lines of a page.
+const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+
+/// A part of the ledger that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerQuery<'a> {
+    /// Only credits, or only charges.
+    pub kind: Option<LedgerKind>,
+    /// Whether a bulk run is one line.
+    pub grouped: bool,
+    /// Only the charges of this bulk run; they are not grouped then.
+    pub batch_id: Option<Uuid>,
+    /// The page size.
+    pub limit: i64,
+    /// Where the page before ended.
+    pub cursor: Option<&'a str>,
+}
+
+/// What a cursor says: where the page ended, and which list it belongs to.
+#[derive(Serialize, Deserialize, PartialEq, Eq)]
+struct Cursor {
+    kind: Option<bool>,
+    grouped: bool,
+    batch_id: Option<Uuid>,
+    before: i64,
+}
+
+/// The ledgers of all accounts.
+pub struct Ledger {
+    pub(crate) store: Store,
+}
+
+impl Ledger {
+    /// A page of the ledger, newest first.
+    pub async fn page(&self, tenant: TenantId, query: &LedgerQuery<'_>) -> Result<LedgerPage> {
+        if !PAGE_LIMITS.contains(&query.limit) {
+            return Err(Error::bad_request("limit: it must be from 1 to 200"));
+        }
+        // The last page's cursor is empty: who sends it back begins anew.
+        let cursor = query.cursor.filter(|cursor| !cursor.is_empty());
+        let before = cursor.map_or(Ok(i64::MAX), |cursor| read_cursor(cursor, query))?;
+        let limit = query.limit + 1;
+        let mut lines: Vec<(i64, LedgerEntry)> = self
+            .store
+            .snapshot("ledger", async |conn: &mut Conn| lines(conn, tenant, query, before, limit).await)
+            .await?;
+        let page_size = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        let has_more = lines.len() > page_size;
+        lines.truncate(page_size);
+        let last = lines.last().filter(|_| has_more).map(|(seq, _)| *seq);
+        Ok(LedgerPage {
+            next_cursor: last.map_or_else(String::new, |seq| write_cursor(seq, query)),
+            entries: lines.into_iter().map(|(_, entry)| entry).collect(),
+        })
+    }
+}
+
+/// Lines before a place, newest first, each with the place that it stands at.
+async fn lines(
+    conn: &mut Conn,
+    tenant: TenantId,
+    query: &LedgerQuery<'_>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<(i64, LedgerEntry)>> {
+    let entries = match (query.batch_id, query.kind, query.grouped) {
+        // A bulk run only charges.
+        (Some(_), Some(LedgerKind::Credit), _) => Vec::new(),
+        (Some(batch_id), _, _) => ledger::entries_of_batch(conn, tenant, batch_id, before, limit).await?,
+        (None, None, false) => ledger::entries(conn, tenant, before, limit).await?,
+        // Credits are part of no bulk run.
+        (None, Some(kind @ LedgerKind::Credit), _) | (None, Some(kind), false) => {
+            ledger::entries_of_kind(conn, tenant, kind, before, limit).await?
+        }
+        (None, kind, true) => return grouped_lines(conn, tenant, kind, before, limit).await,
+    };
+    entries.into_iter().map(line).collect()
+}
+
+/// Lines with one for each bulk run: three lists in order, made one.
+async fn grouped_lines(
+    conn: &mut Conn,
+    tenant: TenantId,
+    kind: Option<LedgerKind>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<(i64, LedgerEntry)>> {
+    let mut entries = ledger::single_charges(conn, tenant, before, limit).await?;
+    if kind.is_none() {
+        let credits = ledger::entries_of_kind(conn, tenant, LedgerKind::Credit, before, limit);
+        entries.extend(credits.await?);
+    }
+    let mut lines: Vec<(i64, LedgerEntry)> = entries.into_iter().map(line).collect::<Result<_>>()?;
+    lines.extend(ledger::batches(conn, tenant, before, limit).await?.into_iter().map(batch_line));
+    lines.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    lines.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(lines)
+}
+
+fn line(entry: Entry) -> Result<(i64, LedgerEntry)> {
+    let decimal =
+        |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::runtime::internal);
+    let line = LedgerEntry {
+        id: entry.entry_id,
+        delta_cents: cents(entry.delta_micros),
+        balance_after_cents: cents(entry.balance_after_micros),
+        delta_micros: entry.delta_micros,
+        balance_after_micros: entry.balance_after_micros,
+        reason: entry.reason,
+        model: entry.model,
+        object_id: entry.object_id,
+        cost_usd: decimal(entry.cost_usd)?,
+        cost_margin: decimal(entry.cost_margin)?,
+        input_tokens: entry.input_tokens,
+        output_tokens: entry.output_tokens,
+        payment_ref: entry.payment_ref,
+        note: entry.note,
+        batch_id: entry.batch_id,
+        batch: None,
+        created_at: entry.created_at,
+    };
+    Ok((entry.seq, line))
+}
+
+fn batch_line(batch: Batch) -> (i64, LedgerEntry) {
+    let models = batch.models.0;
+    let model = (models.len() == 1).then(|| models[0].clone());
+    let line = LedgerEntry {
+        id: batch.entry_id,
+        delta_cents: cents(batch.delta_micros),
+        balance_after_cents: cents(batch.balance_after_micros),
+        delta_micros: batch.delta_micros,
+        balance_after_micros: batch.balance_after_micros,
+        reason: "analysis".to_owned(),
+        model: model.clone(),
+        object_id: None,
+        cost_usd: None,
+        cost_margin: None,
+        input_tokens: Some(batch.input_tokens),
+        output_tokens: Some(batch.output_tokens),
+        payment_ref: None,
+        note: None,
+        batch_id: Some(batch.batch_id),
+        batch: Some(LedgerBatch {
+            count: batch.entries,
+            delta_micros: batch.delta_micros,
+            input_tokens: batch.input_tokens,
+            output_tokens: batch.output_tokens,
+            models,
+            model,
+            first_at: batch.first_at,
+        }),
+        created_at: batch.created_at,
+    };
+    (batch.last_seq, line)
+}
+
+impl Cursor {
+    fn of(query: &LedgerQuery<'_>, before: i64) -> Self {
+        Self {
+            kind: query.kind.map(|kind| kind == LedgerKind::Credit),
+            grouped: query.grouped,
+            batch_id: query.batch_id,
+            before,
+        }
+    }
+}
+
+fn write_cursor(before: i64, query: &LedgerQuery<'_>) -> String {
+    // Numbers and flags: there is nothing that JSON cannot write.
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&Cursor::of(query, before)).unwrap_or_default())
+}
+
+fn read_cursor(cursor: &str, query: &LedgerQuery<'_>) -> Result<i64> {
+    let refused = || Error::bad_request("cursor: it is not one of this list");
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
+    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
+    if cursor == Cursor::of(query, cursor.before) { Ok(cursor.before) } else { Err(refused()) }
+}

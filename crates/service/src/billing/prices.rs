@@ -1,0 +1,29 @@
+//! What analyses cost.
+
+use std::collections::BTreeMap;
+
+use model::Tariff;
+use model::money::Charge;
+
+/// The prices of a deployment.
+#[derive(Clone, Debug)]
+pub(crate) struct Prices {
+    /// Whether analyses are billed.
+    pub(crate) metering: bool,
+    /// What analyses cost by default.
+    pub(crate) tariff: Tariff,
+    /// What they cost with particular models.
+    pub(crate) tariffs: BTreeMap<String, Tariff>,
+}
+
+impl Prices {
+    /// What an analysis costs, whether or not it is billed.
+    pub(crate) fn charge(&self, model: &str, input_tokens: u64, output_tokens: u64) -> Charge {
+        self.tariffs.get(model).unwrap_or(&self.tariff).charge(input_tokens, output_tokens)
+    }
+
+    /// What an analysis is billed, in micro-dollars.
+    pub(crate) fn billed_micros(&self, model: &str, input_tokens: u64, output_tokens: u64) -> i64 {
+        if self.metering { self.charge(model, input_tokens, output_tokens).micros } else { 0 }
+    }
+}

@@ -1,0 +1,108 @@
+//! An account at a glance.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use model::api::{CategoryCount, Overview, RiskyObject, SignalSummary};
+use model::{SignalType, TenantId};
+use store::analysis::signals::{self, Signal};
+use store::objects::overview::{self, SignalTally};
+use store::objects::reads::{self, Sort};
+use store::objects::recorder::minute_of;
+use store::{Conn, Store};
+
+use crate::runtime::{Clock, Result};
+
+/// How many objects the overview names.
+const TOP_RISK: i64 = 10;
+const DAY: Duration = Duration::from_hours(24);
+
+/// Accounts at a glance.
+pub struct Overviews {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+}
+
+impl Overviews {
+    /// The account at a glance.
+    pub async fn get(&self, tenant: TenantId) -> Result<Overview> {
+        let yesterday = minute_of(self.clock.now() - DAY);
+        self.store
+            .read("overview", async |conn: &mut Conn| {
+                let all = signals::of_tenant(conn, tenant).await?;
+                let categories = overview::categories(conn, tenant).await?;
+                let tallies = overview::signal_tallies(conn, tenant).await?;
+                let risky = reads::page(conn, tenant, Sort::Flagged, TOP_RISK, 0).await?;
+                let total: i64 = categories.iter().map(|category| category.objects).sum();
+                let analyzed: i64 = categories.iter().map(|category| category.analyzed).sum();
+                let enabled = all.iter().filter(|signal| signal.enabled);
+                Ok(Overview {
+                    objects: total,
+                    signals: i64::try_from(all.len()).unwrap_or(i64::MAX),
+                    analyzed_pct: share(analyzed, total),
+                    events_today: overview::events_since(conn, tenant, yesterday).await?,
+                    flagged: categories.iter().map(|category| category.flagged).sum(),
+                    signal_summary: enabled.map(|signal| summarize(signal, &tallies)).collect(),
+                    categories: categories
+                        .into_iter()
+                        .map(|category| CategoryCount { name: category.object_type, count: category.objects })
+                        .collect(),
+                    top_risk: risky
+                        .into_iter()
+                        .filter(|object| object.risk >= 0.0)
+                        .map(|object| RiskyObject {
+                            object_id: object.object_id,
+                            display_name: object.display_name,
+                            risk: object.risk,
+                        })
+                        .collect(),
+                })
+            })
+            .await
+    }
+}
+
+fn summarize(signal: &Signal, tallies: &[SignalTally]) -> SignalSummary {
+    let kind = signal.kind;
+    let ours: BTreeMap<&str, &SignalTally> = tallies
+        .iter()
+        .filter(|tally| tally.signal_id == signal.signal_id)
+        .map(|tally| (tally.choice.as_str(), tally))
+        .collect();
+    let total: i64 = ours.values().map(|tally| tally.answers).sum();
+    let mut summary = SignalSummary {
+        key: signal.key.clone(),
+        kind,
+        total,
+        avg: None,
+        high: None,
+        high_pct: None,
+        choices: None,
+    };
+    if kind == SignalType::Choice {
+        let shares = ours.iter().filter(|(_, tally)| tally.answers > 0);
+        summary.choices = Some(
+            shares
+                .map(|(choice, tally)| ((*choice).to_owned(), share(tally.answers, total)))
+                .collect::<IndexMap<_, _>>(),
+        );
+        return summary;
+    }
+    if let Some(tally) = ours.get("").filter(|_| total > 0) {
+        summary.avg = Some(share(tally.value_micros, total * 1_000_000));
+    }
+    if kind == SignalType::Noul {
+        let high = ours.get("").map_or(0, |tally| tally.high);
+        summary.high = Some(high);
+        summary.high_pct = Some(share(high, total));
+    }
+    summary
+}
+
+/// A part of a whole, to six decimals; nothing of nothing.
+fn share(part: i64, whole: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    (share * 1e6).round() / 1e6
+}

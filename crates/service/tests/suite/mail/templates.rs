@@ -1,0 +1,37 @@
+//! Every letter of the service, word by word, in both of its forms.
+
+use service::mail::{KeyFacts, Mail, MailTemplates};
+
+use super::office::START;
+
+const TO: &str = "ann@example.com";
+const KEY: KeyFacts<'_> = KeyFacts { name: "Shop & <sons>", public_id: "ak_0123456789" };
+
+#[test]
+fn every_letter_reads_as_it_should() {
+    let templates = MailTemplates::new("https://auspex.example");
+    let all = [
+        templates.password_reset(TO, "rt_0123456789abcdef"),
+        templates.password_changed(TO, START),
+        templates.mfa_enabled(TO, START),
+        templates.mfa_disabled(TO, START),
+        templates.identity_linked(TO, "Google", START),
+        templates.identity_unlinked(TO, "GitHub", START),
+        templates.api_key_created(TO, KEY, START),
+        templates.api_key_rotated(TO, KEY, START),
+        templates.api_key_revoked(TO, KEY, START),
+        templates.low_balance(TO, 87, 100),
+        templates.topup_credited(TO, 2_500, 2_587, START),
+        templates.webhook_dead(TO, "https://shop.example/hook?a=1&b=2", "the receiver answered 500", START),
+    ];
+    for mail in &all {
+        assert_eq!(mail.to, TO);
+        assert_eq!(mail.check(), Ok(()));
+        assert!(mail.text.is_ascii() && mail.html.is_ascii(), "files of mails read well without decoding");
+        insta::assert_snapshot!(mail.event.as_str(), shown(mail));
+    }
+}
+
+fn shown(mail: &Mail) -> String {
+    format!("Subject: {}\n\n=== text ===\n{}\n=== html ===\n{}", mail.subject, mail.text, mail.html)
+}
