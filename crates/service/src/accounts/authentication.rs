@@ -5,16 +5,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use model::{KeyId, TenantId, Timestamp, UserId};
-use store::Conn;
-use store::accounts::keys::Key;
-use store::accounts::sessions::Session;
-use store::accounts::{keys, sessions, users};
+use store::accounts::keys::{self, Key};
+use store::accounts::sessions::{self, Session};
+use store::accounts::users;
+use store::{Conn, Store};
 use tracing::warn;
 
-use crate::accounts::signing::{RequestLine, Verifier};
-use crate::accounts::{signing, tokens};
-use crate::runtime::short_cache::ShortCache;
-use crate::runtime::{Error, Kind, Result};
+use crate::accounts::signing::{self, RequestLine, Verifier};
+use crate::accounts::tokens;
+use crate::runtime::{Clock, Error, Kind, Result, Sealer, ShortCache};
 
 /// How often the use of a key is written down.
 const TOUCH_EVERY: Duration = Duration::from_mins(1);

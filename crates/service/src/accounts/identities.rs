@@ -5,15 +5,17 @@ use model::api::{
     OAuthProviders, Token,
 };
 use model::{EmailAddress, Provider, TenantId, UserId};
-use store::Conn;
-use store::accounts::users::User;
-use store::accounts::{identities, keys, sessions, users};
+use store::accounts::users::{self, User};
+use store::accounts::{identities, keys, sessions};
+use store::{Conn, Store};
 
-use crate::accounts::authentication::Caller;
-use crate::accounts::providers::ProvenIdentity;
-use crate::accounts::tenants;
-use crate::accounts::tenants::FirstUser;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::accounts::authentication::{Authentication, Caller};
+use crate::accounts::providers::{ProvenIdentity, Providers};
+use crate::accounts::sessions::Sessions;
+use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
+use crate::accounts::users::signed_in;
+use crate::outbox::Notifications;
+use crate::runtime::{Clock, Error, Kind, Result, internal};
 
 /// Sign-in with identity providers.
 pub struct Identities {
@@ -114,10 +116,10 @@ impl Identities {
         provider: Provider,
         proven: &ProvenIdentity,
         email: &EmailAddress,
-        tenant_name: Option<&str>,
+        chosen_name: Option<&str>,
     ) -> Result<Token> {
         self.tenants.demand_registration()?;
-        let name = match tenant_name {
+        let name = match chosen_name {
             Some(name) => tenant_name(name)?,
             None => proven.name.as_deref().and_then(|name| tenant_name(name).ok()).unwrap_or(email.as_str()),
         };

@@ -4,15 +4,15 @@ use model::api::{
     APIKey, APIKeyActivity, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyStatus, APIKeyUpdate,
 };
 use model::{KeyId, TenantId};
-use store::Conn;
-use store::accounts::keys::Key;
-use store::accounts::{keys, sessions, tenants};
+use store::accounts::keys::{self, Key};
+use store::accounts::{sessions, tenants};
+use store::{Conn, Store};
 
-use crate::accounts::authentication::Caller;
+use crate::accounts::authentication::{Authentication, Caller};
 use crate::accounts::tokens;
 use crate::outbox::mail::KeyFacts;
-use crate::outbox::notifications::Event;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::outbox::{EmailEvent, Notifications};
+use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, internal};
 
 /// The longest name of a key.
 const MAX_NAME: usize = 100;

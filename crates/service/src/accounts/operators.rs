@@ -2,14 +2,14 @@
 
 use model::api::APIKeySecret;
 use model::{EmailAddress, TenantId, UserId};
-use store::Conn;
-use store::accounts::tenants::Tenant;
-use store::accounts::users::NewUser;
-use store::accounts::{tenants, users};
+use store::accounts::tenants::{self, Tenant};
+use store::accounts::users::{self, NewUser};
+use store::{Conn, Store};
 
+use crate::accounts::keys::Keys;
 use crate::accounts::passwords::Passwords;
-use crate::accounts::tenants;
-use crate::runtime::{Error, Kind, Result};
+use crate::accounts::tenants::{ADMIN, Tenants, tenant_name};
+use crate::runtime::{Clock, Error, Kind, Random, Result};
 
 /// What an operator may do.
 pub struct Operators {

@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};
 use model::{EmailAddress, TenantId, UserId};
-use store::Conn;
 use store::accounts::{sessions, users};
+use store::{Conn, Store};
 use tracing::error;
 
+use crate::accounts::authentication::Authentication;
 use crate::accounts::passwords::Passwords;
+use crate::accounts::reauthentication::reauthenticating;
+use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
-use crate::runtime::throttle::Limit;
-use crate::runtime::{Error, Kind, Result, client_network};
+use crate::accounts::users::{signed_in, with_same_password};
+use crate::outbox::Notifications;
+use crate::runtime::{Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, client_network};
 
 /// The life of a reset link.
 const RESET_LIFE: Duration = Duration::from_hours(1);

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
 use model::{EmailAddress, TenantId, UserId};
-use store::Conn;
-use store::accounts::sessions::Holder;
-use store::accounts::users::User;
-use store::accounts::{sessions, users};
+use store::accounts::sessions::{self, Holder};
+use store::accounts::users;
+use store::{Conn, Store};
 
-use crate::accounts::authentication::unauthorized;
+use crate::accounts::authentication::Authentication;
+use crate::accounts::passwords::Passwords;
+use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
-use crate::runtime::throttle::Limit;
-use crate::runtime::{Error, Kind, Result, client_network};
+use crate::accounts::two_factor::TwoFactorCodes;
+use crate::accounts::users::with_same_password;
+use crate::runtime::{Clock, Error, Kind, Limit, Result, Throttle, client_network};
 
 /// The life of a tenant token.
 const TENANT_TOKEN_LIFE: Duration = Duration::from_mins(15);

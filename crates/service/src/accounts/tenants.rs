@@ -1,21 +1,18 @@
 //! Accounts: how they begin, who is asking, and their settings.
 
-use model::api::{AuthType, EventRetention, Me, RegisterRequest, Settings, SettingsUpdate, Token};
+use model::api::{EventRetention, RegisterRequest, Settings, SettingsUpdate, Token};
 use model::money::MICROS_PER_CENT;
 use model::{EmailAddress, TenantId, Timestamp, UserId};
-use store::Conn;
-use store::accounts::tenants::Tenant;
-use store::accounts::users::{NewUser, User};
-use store::accounts::{tenants, users};
-use store::analysis::signals;
-use store::analysis::signals::Signal;
-use store::billing::balance;
-use store::billing::balance::Credit;
+use store::accounts::tenants::{self, Tenant};
+use store::accounts::users::{self, NewUser};
+use store::analysis::signals::{self, Signal};
+use store::billing::balance::{self, Credit};
+use store::{Conn, Store};
 
-use crate::accounts::authentication::{Caller, Credential, unauthorized};
 use crate::accounts::passwords::Passwords;
+use crate::accounts::sessions::Sessions;
 use crate::analysis::default_signals;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, internal};
 
 /// The one role there is.
 pub(crate) const ADMIN: &str = "admin";

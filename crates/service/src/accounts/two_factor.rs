@@ -2,14 +2,16 @@
 
 use model::api::{MfaDisableRequest, MfaEnableRequest, MfaRecoveryCodes, MfaSetup, MfaStatus};
 use model::{TenantId, UserId, totp};
-use store::Conn;
-use store::accounts::users;
-use store::accounts::users::User;
+use store::accounts::users::{self, User};
+use store::{Conn, Store};
 
-use crate::accounts::authentication::Caller;
+use crate::accounts::authentication::{Authentication, Caller};
+use crate::accounts::passwords::Passwords;
+use crate::accounts::reauthentication::reauthenticating;
 use crate::accounts::tokens;
-use crate::runtime::throttle::Limit;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::accounts::users::signed_in;
+use crate::outbox::Notifications;
+use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, Throttle, internal};
 
 /// How many recovery codes are given out.
 const RECOVERY_CODES: usize = 8;

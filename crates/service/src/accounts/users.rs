@@ -2,8 +2,8 @@
 
 use model::api::{AuthType, Me};
 use model::{TenantId, UserId};
-use store::accounts::users::User;
-use store::accounts::{tenants, users};
+use store::accounts::tenants;
+use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
 use crate::accounts::authentication::{Caller, Credential};

@@ -5,15 +5,15 @@ use model::condition::Condition;
 use model::webhook::RULE_TRIGGERED;
 use model::{EmailAddress, TenantId};
 use serde_json::{Map, Value};
-use store::Conn;
 use store::accounts::tenants;
 use store::actions::rules;
 use store::actions::webhooks::endpoints;
 use store::analysis::signals;
+use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::objects::answers::shape;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, internal};
 
 /// Names the column that sealed settings of an action belong in.
 const SEALED_COLUMN: &str = "rules.action_config";

@@ -7,21 +7,19 @@ use std::time::Duration;
 
 use model::TenantId;
 use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
-use store::Conn;
 use store::accounts::tenants;
-use store::analysis::bulk_runs;
-use store::analysis::bulk_runs::{BulkRun, Kind as RunKind, NewRun};
-use store::analysis::jobs;
-use store::analysis::jobs::BulkAsk;
-use store::analysis::signals::Signal;
-use store::analysis::{concluder, signals};
+use store::analysis::bulk_runs::{self, BulkRun, Kind as RunKind, NewRun};
+use store::analysis::concluder;
+use store::analysis::jobs::{self, BulkAsk};
+use store::analysis::signals::{self, Signal};
 use store::billing::balance;
 use store::objects::overview;
+use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 use uuid::Uuid;
 
-use crate::runtime::{Error, Kind, Result};
+use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup};
 
 /// Objects that a run takes at a time: enough that feeding costs little beside the analyses, few enough that its
 /// transaction is over within milliseconds.

@@ -1,16 +1,20 @@
 //! Signals: the questions of an account, as their owner writes them.
 
+use std::sync::Arc;
+
 use model::api::{Signal, SignalInput, SignalList};
 use model::condition::{Condition, MAX_KEY, is_key};
 use model::{Question, TenantId};
 use serde_json::value::RawValue;
-use store::Conn;
 use store::accounts::tenants;
 use store::actions::rules;
 use store::analysis::signals;
+use store::{Conn, Store};
 
-use crate::analysis::bulk_runs::no_such_signal;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::analysis::bulk_runs::{BulkRuns, no_such_signal};
+use crate::analysis::questions::CachedQuestions;
+use crate::objects::ObjectCache;
+use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
 /// Signals of an account: each is asked, and paid for, in every analysis, and all of them must fit one question to the
 /// analyzer. As many as `/v1/systemone` takes.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::api::EventRetention;
 use model::api::{IngestRequest, ModerationVerdict};
 use model::{NewEvent, TenantId};
 use store::analysis::history::{self, HistoryRequest, StoredHistory};
@@ -17,7 +18,6 @@ use crate::analysis::questions::{CachedQuestions, SignalSelection};
 use crate::analysis::verdict_slots::{Slot, VerdictSlots};
 use crate::objects::ingest::{Ingest, refusal as ingest_refusal};
 use crate::runtime::{Clock, Error, Kind, Result};
-use model::api::EventRetention;
 
 /// Records events and answers with a verdict.
 #[derive(Clone)]

@@ -5,9 +5,9 @@ use std::fmt::Display;
 
 use model::TenantId;
 use model::money::MICROS_PER_CENT;
-use store::Conn;
-use store::billing::audit;
-use store::billing::audit::{BatchTotals, DayTotals};
+use store::accounts::tenants;
+use store::billing::audit::{self, BatchTotals, DayTotals};
+use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::runtime::{Error, Result};

@@ -7,15 +7,15 @@ use model::TenantId;
 use model::api::{CheckoutCreate, CheckoutSession, CheckoutState, CheckoutStatus};
 use model::money::{CURRENCY, MICROS_PER_CENT, cents};
 use serde::Deserialize;
-use store::Conn;
 use store::billing::balance::Credit;
-use store::billing::checkouts;
-use store::billing::checkouts::Checkout;
+use store::billing::checkouts::{self, Checkout};
+use store::{Conn, Store};
 use tracing::{error, info, warn};
 
+use crate::billing::balance::Balances;
 use crate::billing::stripe::{NewSession, Session, Stripe};
-use crate::outbox::notifications::Event;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::outbox::{EmailEvent, Notifications};
+use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
 /// How often the provider is asked about one checkout, however often we are.
 const ASK_EVERY: Duration = Duration::from_secs(2);

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use model::api::{Usage, UsageBreakdown, UsageDay, UsageSignal, UsageTotals};
 use model::money::{CURRENCY, cents};
 use model::{Date, TenantId};
-use store::Conn;
 use store::billing::balance;
-use store::billing::usage;
-use store::billing::usage::Used;
+use store::billing::usage::{self, Used};
+use store::{Conn, Store};
 
-use crate::runtime::{Error, Result};
+use crate::runtime::{Clock, Error, Result};
 
 /// Days of a range at most, both ends included.
 const MAX_DAYS: i64 = 366;

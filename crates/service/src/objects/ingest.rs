@@ -1,15 +1,18 @@
 //! Ingest: events in, and either a schedule or a verdict out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::api::{IngestAccepted, IngestRequest, ModerationVerdict};
 use model::event::{self, MAX_EVENTS};
 use model::{NewEvent, TenantId};
 use opentelemetry::trace::SpanKind;
+use store::analysis::verdict_slots::SlotRequest;
 use store::objects::recorder::{Entry, Idempotency, IngestKind, Recorded, Schedule};
 
-use crate::analysis::verdict::{Asking, Placed};
-use crate::runtime::{Error, Kind, Result, traces};
+use crate::objects::recorder::Recorder;
+use crate::runtime::group_writer::GroupWriter;
+use crate::runtime::{Clock, Error, Kind, Result, Traces, traces};
 
 /// How long an idempotency key is remembered.
 const KEY_LIFE: Duration = Duration::from_hours(24);

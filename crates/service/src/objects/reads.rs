@@ -15,18 +15,16 @@ use model::condition::{BoundCondition, Query, SignalShape};
 use model::{Judgement, Question, SignalType, TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::Conn;
+use store::analysis::history;
 use store::analysis::signals::Signal;
-use store::analysis::{history, jobs, signals};
 use store::objects::conditions::Search;
-use store::objects::overview;
-use store::objects::overview::SignalTally;
-use store::objects::reads;
-use store::objects::reads::{KeptAnswer, Object, Place, Sort};
-use store::objects::recorder::minute_of;
+use store::objects::reads::{self, Object, Place, Sort};
 use store::objects::search::TextSearch;
+use store::{Conn, Store};
 
-use crate::runtime::{Error, Kind, Result, internal, traces};
+use crate::objects::answers::{enabled_signals, results, shape};
+use crate::objects::cache::ObjectCache;
+use crate::runtime::{Error, Kind, Random, Result, internal};
 
 /// Events of a list.
 const MAX_LISTED_EVENTS: i64 = 200;

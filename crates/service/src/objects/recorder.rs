@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry, Recorded};
+use store::objects::recorder::{self, Enforcement, Entry, Recorded};
 use store::{Conn, Store};
 
 use crate::objects::cache::ObjectCache;

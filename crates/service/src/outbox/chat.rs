@@ -12,8 +12,8 @@ use store::outbox::messages::{Channel, Claimed};
 use url::Url;
 
 use crate::outbox::worker::{Carrier, Failure, Outbox};
-use crate::runtime::outbound::{Outbound, OutboundError, Reply};
-use crate::runtime::{Clock, Random, Sealer};
+use crate::runtime::outbound::{OutboundError, Reply};
+use crate::runtime::{Clock, Outbound, Random, Result, Sealer};
 
 /// How much of Slack's own words a firing tells: `invalid_payload`, `no_service` and the like.
 const MAX_WORDS: usize = 100;

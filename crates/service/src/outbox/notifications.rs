@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use model::api::{NotificationPreference, NotificationPreferences, NotificationPreferencesUpdate};
 use model::{TenantId, UserId};
-use store::accounts::users;
-use store::accounts::users::User;
+use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
 use crate::outbox::mail::{Mail, MailTemplates, Mailer};

@@ -5,13 +5,12 @@
 //! request. Nothing is followed anywhere else, and one deadline covers everything from the name to the last byte.
 //! Addresses that the operator configured do not go through here.
 
-mod lookups;
-
 use std::error::Error as StdError;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use self::lookups::Lookups;
 use model::address::objection;
 use model::webhook::retry_after;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -19,8 +18,9 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Body, Client, Response, redirect};
 use url::{Host, Url};
 
-use self::lookups::Lookups;
 use crate::runtime::{Result, internal};
+
+mod lookups;
 
 /// How much of an answer is kept.
 pub(crate) const KEPT_BYTES: usize = 1_024;

@@ -7,7 +7,7 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::runtime::Random;
+use crate::runtime::{Random, Result};
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;

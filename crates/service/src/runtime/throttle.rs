@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use store::runtime::throttle;
-use store::runtime::throttle::Attempt;
+use store::runtime::throttle::{self, Attempt};
 use store::{Conn, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -9,12 +9,11 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use store::runtime::nodes;
 use store::upkeep::deployment;
-use store::upkeep::rekeying;
-use store::upkeep::rekeying::{COLUMNS, Column};
+use store::upkeep::rekeying::{self, COLUMNS, Column};
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::runtime::{Random, Sealer};
+use crate::runtime::{Random, Result, Sealer};
 
 /// The fact that names the database's master key.
 pub const MASTER_KEY_FACT: &str = "master_key";

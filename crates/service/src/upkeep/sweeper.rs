@@ -8,19 +8,18 @@ use model::{TenantId, Timestamp};
 use store::accounts::{sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, rules};
-use store::analysis::concluder::Standings;
-use store::analysis::history::Stretch;
-use store::analysis::{concluder, history, verdict_slots};
+use store::analysis::concluder::{self, LockedObjects};
+use store::analysis::history::{self, EventRange};
+use store::analysis::verdict_slots;
 use store::runtime::rate;
 use store::upkeep::sweeper as retention;
 use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::actions::webhooks::endpoints::drop_deliveries;
+use crate::actions::drop_deliveries;
 use crate::analysis::history::fold;
-use crate::runtime::wakeup::Wakeup;
-use crate::runtime::{Clock, Error, Random, Result, Throttle};
+use crate::runtime::{Clock, Error, Random, Result, Throttle, Wakeup};
 
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// Rows of one step: few enough that no request waits for a sweep.

@@ -5,7 +5,9 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::http::{Failure, Http, fetch};
-use super::oauth::{Application, ProvenIdentity, Tokens, exchange, without_slash};
+use super::oauth::{Application, Tokens, exchange, without_slash};
+use crate::accounts::providers::ProvenIdentity;
+use crate::runtime::Result;
 
 const SCOPE: &str = "read:user user:email";
 /// The version of the API that this was written for; GitHub keeps answering in its form.

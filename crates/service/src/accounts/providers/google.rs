@@ -14,8 +14,9 @@ use url::{Url, form_urlencoded};
 
 use super::http::{Failure, Http, fetch};
 use super::id_token::{self, Expected, Profile};
-use super::oauth::{Application, ProvenIdentity, Tokens, exchange, without_slash};
-use crate::runtime::Clock;
+use super::oauth::{Application, Tokens, exchange, without_slash};
+use crate::accounts::providers::ProvenIdentity;
+use crate::runtime::{Clock, Result};
 
 const SCOPE: &str = "openid email profile";
 const DISCOVERY: &str = "reading the OpenID configuration";

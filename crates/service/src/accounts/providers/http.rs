@@ -7,6 +7,8 @@ use reqwest::{Client, RequestBuilder, StatusCode, header, redirect};
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use crate::runtime::Result;
+
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 /// From the first byte sent to the last one received. A person is waiting.
 const DEADLINE: Duration = Duration::from_secs(10);

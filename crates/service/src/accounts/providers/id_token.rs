@@ -9,6 +9,7 @@ use model::Timestamp;
 use serde::Deserialize;
 
 use super::http::Failure;
+use crate::runtime::Result;
 
 pub(super) const STEP: &str = "checking the ID token";
 /// How far the issuer's clock may be from ours.

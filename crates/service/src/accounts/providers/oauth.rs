@@ -5,6 +5,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::http::{Failure, answer};
+use crate::runtime::Result;
 
 const EXCHANGE: &str = "exchanging the code";
 /// Long enough for every error code in use; more would be something else.

@@ -7,13 +7,13 @@ use model::webhook::{SigningKey, wait_after};
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use store::Conn;
-use store::actions::webhooks::queue;
-use store::actions::webhooks::queue::{Held, Lease, Settled};
+use store::actions::webhooks::queue::{self, Held, Settled};
+use store::{Conn, Lease, Store};
 use url::Url;
 use uuid::Uuid;
 
 use crate::runtime::outbound::{OutboundError, Reply};
+use crate::runtime::{Clock, Outbound, Random, Result, Traces};
 
 /// The longest that a receiver can ask to be left alone: it cannot hold a delivery for ever.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);

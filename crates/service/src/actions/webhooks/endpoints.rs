@@ -14,17 +14,14 @@ use model::api::{
 use model::condition::is_key;
 use model::webhook::{ANALYSIS_COMPLETED, EVENT_TYPES, SECRET_PREFIX};
 use serde_json::value::RawValue;
-use store::Conn;
 use store::accounts::tenants;
-use store::actions::webhooks::deliveries;
-use store::actions::webhooks::deliveries::{Delivery, NewDelivery};
-use store::actions::webhooks::endpoints;
-use store::actions::webhooks::endpoints::Endpoint;
-use store::actions::webhooks::queue;
+use store::actions::webhooks::endpoints::{self, Endpoint};
+use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::actions::consequences::{Concluded, Consequences};
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::actions::webhooks::deliveries::drop_deliveries;
+use crate::actions::webhooks::handle::CourierHandle;
+use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers};
 
 /// Names the column that a sealed secret belongs in, so that it opens nowhere else.
 pub(crate) const SECRET_COLUMN: &str = "webhook_endpoints.secret";

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use model::webhook::rest_after;
 use model::{TenantId, Timestamp};
-use store::Conn;
-use store::actions::webhooks::endpoints;
-use store::actions::webhooks::endpoints::Circuit;
-use store::actions::webhooks::queue;
-use store::actions::webhooks::queue::Held;
+use store::actions::webhooks::endpoints::{self, Circuit};
+use store::actions::webhooks::queue::{self, Held};
+use store::{Conn, Store};
 use tracing::{debug, info};
 use uuid::Uuid;
 
 use super::attempt::{Attempt, ClaimedDelivery, Outcome, Verdict};
-use crate::outbox::notifications::Event;
+use crate::outbox::{EmailEvent, Notifications};
 use crate::runtime::Result;
 
 /// Failures in a row after which an endpoint rests.

@@ -6,6 +6,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use model::Timestamp;
 use sha2::Sha256;
 
+use crate::runtime::Result;
+
 /// How far the signer's clock and ours may be apart, deliveries under way included. Stripe's own libraries take as much.
 const TOLERANCE_S: u64 = 300;
 

@@ -10,7 +10,7 @@ use store::outbox::messages::{Channel, Claimed};
 use super::message::{self, InvalidMail, Mail, SEND_DEADLINE};
 use super::transport::Transport;
 use crate::outbox::worker::{Carrier, Failure, Outbox};
-use crate::runtime::{Clock, Random, Sealer};
+use crate::runtime::{Clock, Random, Result, Sealer};
 
 /// Sends mails through one transport, from one address. It holds a password, so it has no `Debug`.
 #[derive(Clone)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::message::{Posting, SEND_DEADLINE};
 use crate::outbox::worker::Failure;
+use crate::runtime::Result;
 
 /// Makes the directory, for us alone: mails carry reset links.
 pub(super) fn prepare(directory: &Path) -> io::Result<()> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use store::outbox::messages::Claimed;
 
 use super::body::Body as MailBody;
+use crate::runtime::Result;
 
 /// How long one attempt may take. Servers may greylist or scan while we wait; past this they are stuck.
 pub(super) const SEND_DEADLINE: Duration = Duration::from_secs(30);

@@ -16,6 +16,7 @@ use url::{Host, Url};
 
 use super::message::SEND_DEADLINE;
 use crate::outbox::worker::Failure;
+use crate::runtime::Result;
 
 /// How long connecting to one address may take; a name may have another that answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

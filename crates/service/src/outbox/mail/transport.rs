@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::files;
 use super::message::Posting;
-use super::smtp::InvalidSmtpUrl;
-use super::{files, smtp};
+use super::smtp::{self, InvalidSmtpUrl};
 use crate::outbox::worker::Failure;
+use crate::runtime::Result;
 
 /// Where mails go. Cheap to clone. It holds a password, so it has no `Debug`.
 #[derive(Clone)]
