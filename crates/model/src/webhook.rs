@@ -83,22 +83,6 @@ pub fn wait_after(base: Duration, attempt: i64, roll: f64) -> Duration {
     doubled(base, attempt - 1).mul_f64(1.0 - JITTER + 2.0 * JITTER * roll)
 }
 
-/// How long a receiver asks to be left alone: `Retry-After` is a number of seconds, or an instant as HTTP writes it, which
-/// is compared with the receiver's own `Date`, since its clock may differ from ours.
-pub fn retry_after(header: &str, date: Option<&str>) -> Option<Duration> {
-    let header = header.trim();
-    if header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are more than anybody will wait.
-        return (!header.is_empty()).then(|| Duration::from_secs(header.parse().unwrap_or(u64::MAX)));
-    }
-    // What HTTP calls a date is one of mail.
-    let instant = |text| {
-        let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-        Some(Timestamp::from_micros(parsed.as_microsecond()))
-    };
-    Some(instant(header)?.since(instant(date?)?))
-}
-
 /// How long an endpoint rests that rested this often in a row before.
 pub fn rest_after(base: Duration, rests: i64) -> Duration {
     /// A quarter of an hour at the usual base: a receiver that is back is not kept waiting much longer.
@@ -156,21 +140,6 @@ mod tests {
         // However large the numbers an operator sets, a wait is one.
         assert!(wait_after(Duration::MAX, i64::MAX, 1.0) < Duration::from_hours(24 * 500));
         assert_eq!(wait_after(Duration::ZERO, 3, 0.5), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_receiver_says_when_in_seconds_or_as_an_instant() {
-        let date = Some("Wed, 21 Oct 2015 07:27:50 GMT");
-        let seconds = |header| retry_after(header, date).map(|wait| wait.as_secs());
-        assert_eq!(seconds("120"), Some(120));
-        assert_eq!(seconds(" 0 "), Some(0));
-        assert_eq!(seconds("99999999999999999999999"), Some(u64::MAX));
-        assert_eq!(seconds("Wed, 21 Oct 2015 07:28:00 GMT"), Some(10));
-        assert_eq!(seconds("Wed, 21 Oct 2015 07:27:00 GMT"), Some(0), "that has passed");
-        assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT", None), None, "nobody knows its clock");
-        for nonsense in ["", "soon", "-5", "1.5", "Wed, 99 Oct 2015 07:28:00 GMT"] {
-            assert_eq!(seconds(nonsense), None, "{nonsense}");
-        }
     }
 
     #[test]

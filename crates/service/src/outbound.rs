@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use model::address::objection;
-use model::webhook::retry_after;
+use model::retry_after;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Body, Client, Response, redirect};
