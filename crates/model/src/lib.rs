@@ -6,6 +6,7 @@
 pub mod address;
 mod answer;
 pub mod api;
+pub mod backoff;
 pub mod compaction;
 pub mod condition;
 mod date;

@@ -9,6 +9,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::backoff::{Backoff, Jitter};
 
 /// The event of an analysis that has finished.
 pub const ANALYSIS_COMPLETED: &str = "analysis.completed";
@@ -19,9 +20,6 @@ pub const EVENT_TYPES: [&str; 2] = [ANALYSIS_COMPLETED, RULE_TRIGGERED];
 
 /// What an endpoint's secret starts with; standard base64 follows.
 pub const SECRET_PREFIX: &str = "whsec_";
-
-/// How far a wait is spread to both sides, so that deliveries that failed together do not come back together.
-const JITTER: f64 = 0.1;
 
 /// What proves to a receiver that a delivery is ours, in both of the forms that are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,21 +78,15 @@ fn over(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
 /// The wait after the attempt of this number, counted from 1: the base, doubled with each, a tenth more or less.
 /// `roll` is from 0 up to 1.
 pub fn wait_after(base: Duration, attempt: i64, roll: f64) -> Duration {
-    doubled(base, attempt - 1).mul_f64(1.0 - JITTER + 2.0 * JITTER * roll)
+    Backoff { first: base, longest: Duration::MAX, jitter: Jitter::TENTH }.wait(attempt, roll)
 }
 
 /// How long an endpoint rests that rested this often in a row before.
 pub fn rest_after(base: Duration, rests: i64) -> Duration {
     /// A quarter of an hour at the usual base: a receiver that is back is not kept waiting much longer.
     const MOST: u32 = 30;
-    doubled(base, rests).min(base.saturating_mul(MOST))
-}
-
-/// A duration doubled some times, short of what a clock can show.
-fn doubled(base: Duration, times: i64) -> Duration {
-    const LONGEST: Duration = Duration::from_hours(24 * 365);
-    let factor = u32::try_from(times.max(0)).ok().and_then(|times| 2_u32.checked_pow(times));
-    factor.and_then(|factor| base.checked_mul(factor)).map_or(LONGEST, |wait| wait.min(LONGEST))
+    let longest = base.saturating_mul(MOST);
+    Backoff { first: base, longest, jitter: Jitter::NONE }.wait(rests.saturating_add(1), 0.0)
 }
 
 #[cfg(test)]
