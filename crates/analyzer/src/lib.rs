@@ -4,6 +4,7 @@
 //! every candidate is. It stores nothing and retries nothing; it says whether to try again, and when.
 
 mod anthropic;
+#[cfg(feature = "embedded")]
 mod embedded;
 mod http;
 mod measure;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use model::{Distribution, Question};
 
 pub use anthropic::Anthropic;
+#[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use http::{Endpoint, InvalidEndpoint};
 pub use openai::OpenAi;

@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
-static FILE: &[u8] = include_bytes!("weights.bin");
+/// The file stays where it was before the model became a crate of its own, until the next weights ship: moving it now
+/// and replacing it later would be two changes of 100 MB instead of one.
+static FILE: &[u8] = include_bytes!("../../analyzer/src/embedded/weights.bin");
 const MAGIC: &[u8] = b"AUSPEX1\n";
 /// Elements that share a scale where four bits have to do.
 const GROUP: usize = 32;
 
 /// The weights are not as the code expects them: a defect of the build.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("the weights of the embedded model are broken: {0}")]
-pub(super) struct Broken(pub(super) String);
+pub struct InvalidWeights(pub(super) String);
 
 /// The parsed header, and where the tensors start.
 pub(super) struct Weights {
@@ -33,13 +35,13 @@ pub(super) struct Nibbles {
 }
 
 impl Weights {
-    pub(super) fn open() -> Result<Self, Broken> {
-        let broken = || Broken("no header".to_owned());
+    pub(super) fn open() -> Result<Self, InvalidWeights> {
+        let broken = || InvalidWeights("no header".to_owned());
         let rest = FILE.strip_prefix(MAGIC).ok_or_else(broken)?;
         let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| broken())?;
         let (header, data) = rest.split_at_checked(length).ok_or_else(broken)?;
-        let header = serde_json::from_slice(header).map_err(|error| Broken(error.to_string()))?;
+        let header = serde_json::from_slice(header).map_err(|error| InvalidWeights(error.to_string()))?;
         Ok(Self { header, data })
     }
 
@@ -48,14 +50,14 @@ impl Weights {
         &self.header["config"][name]
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<usize, Broken> {
+    pub(super) fn number(&self, name: &str) -> Result<usize, InvalidWeights> {
         let number = self.config(name).as_u64().and_then(|number| usize::try_from(number).ok());
-        number.ok_or_else(|| Broken(format!("no {name}")))
+        number.ok_or_else(|| InvalidWeights(format!("no {name}")))
     }
 
     /// The shape of a tensor, and what is stored from its start on.
-    fn tensor(&self, name: &str, kind: &str) -> Result<(usize, usize, &'static [u8]), Broken> {
-        let broken = || Broken(format!("no tensor {name} of kind {kind}"));
+    fn tensor(&self, name: &str, kind: &str) -> Result<(usize, usize, &'static [u8]), InvalidWeights> {
+        let broken = || InvalidWeights(format!("no tensor {name} of kind {kind}"));
         let entry = &self.header["tensors"][name];
         let size = |value: &Value| value.as_u64().and_then(|size| usize::try_from(size).ok());
         let shape = entry["shape"].as_array().ok_or_else(broken)?;
@@ -66,22 +68,22 @@ impl Weights {
         if entry["kind"] == kind { Ok((rows, columns, data)) } else { Err(broken()) }
     }
 
-    pub(super) fn floats(&self, name: &str) -> Result<Vec<f32>, Broken> {
+    pub(super) fn floats(&self, name: &str) -> Result<Vec<f32>, InvalidWeights> {
         let (rows, columns, data) = self.tensor(name, "f32")?;
-        floats(data, rows * columns).ok_or_else(|| Broken(format!("{name} is cut")))
+        floats(data, rows * columns).ok_or_else(|| InvalidWeights(format!("{name} is cut")))
     }
 
-    pub(super) fn rows(&self, name: &str) -> Result<Rows, Broken> {
+    pub(super) fn rows(&self, name: &str) -> Result<Rows, InvalidWeights> {
         let (rows, columns, data) = self.tensor(name, "i8")?;
-        let cut = || Broken(format!("{name} is cut"));
+        let cut = || InvalidWeights(format!("{name} is cut"));
         let scales = floats(data, rows).ok_or_else(cut)?;
         let values = data.get(rows * 4..rows * 4 + rows * columns).ok_or_else(cut)?;
         Ok(Rows { columns, scales, values: values.iter().map(|byte| byte.cast_signed()).collect() })
     }
 
-    pub(super) fn nibbles(&self, name: &str) -> Result<Nibbles, Broken> {
+    pub(super) fn nibbles(&self, name: &str) -> Result<Nibbles, InvalidWeights> {
         let (rows, columns, data) = self.tensor(name, "i4")?;
-        let cut = || Broken(format!("{name} is cut"));
+        let cut = || InvalidWeights(format!("{name} is cut"));
         let (scales, rest) = data.split_at_checked(rows * columns / GROUP * 2).ok_or_else(cut)?;
         let values = rest.get(..rows * columns / 2).ok_or_else(cut)?;
         if columns % GROUP == 0 { Ok(Nibbles { columns, scales, values }) } else { Err(cut()) }

@@ -18,12 +18,12 @@ pub(super) const START: u32 = 101;
 pub(super) const END: u32 = 102;
 
 /// Turns text into the numbers of tokens.
-pub(super) struct WordPiece {
+pub(super) struct Tokenizer {
     first: HashMap<&'static str, u32>,
     continued: HashMap<&'static str, u32>,
 }
 
-impl WordPiece {
+impl Tokenizer {
     pub(super) fn new() -> Self {
         let mut pieces = Self { first: HashMap::new(), continued: HashMap::new() };
         for (token, number) in VOCABULARY.lines().zip(0..) {

@@ -14,7 +14,7 @@ use rten_vecmath::{
     ExtendInit as _, Gelu, MinMax, Normalize, NormalizeOptions, Quantize, Softmax, Sum, SumSquareSub,
 };
 
-use super::weights::{Broken, Nibbles, Rows, Weights};
+use super::weights::{InvalidWeights, Nibbles, Rows, Weights};
 
 /// Rows that go through a layer's products together.
 const BLOCK_ROWS: usize = 128;
@@ -89,12 +89,12 @@ impl Layout {
 }
 
 impl Network {
-    pub(super) fn load(weights: &Weights) -> Result<Self, Broken> {
+    pub(super) fn load(weights: &Weights) -> Result<Self, InvalidWeights> {
         let bytes = GemmExecutor::<u8, i8, i32>::new();
         let heads = weights.number("heads")?;
         let relative = weights.floats("relative.weight")?;
         if relative.len() != BUCKETS * heads {
-            return Err(Broken("distances".to_owned()));
+            return Err(InvalidWeights("distances".to_owned()));
         }
         let distance = |place: usize| bucket(place, PLACES - 1) * heads;
         let distances = (0..heads)
@@ -120,7 +120,7 @@ impl Network {
             norm: Norm::load(weights, "norm")?,
             distances,
             far: relative[FAR * heads..][..heads].to_vec(),
-            layers: (0..weights.number("layers")?).map(layer).collect::<Result<_, Broken>>()?,
+            layers: (0..weights.number("layers")?).map(layer).collect::<Result<_, InvalidWeights>>()?,
             head: Linear::load(weights, &bytes, &["head"])?,
             logit: weights.floats("logit.weight")?,
             logit_bias: weights.floats("logit.bias")?.iter().sum(),
@@ -259,7 +259,11 @@ impl Network {
 
 impl Linear {
     /// One product out of several with the same input.
-    fn load(weights: &Weights, bytes: &GemmExecutor<u8, i8, i32>, names: &[&str]) -> Result<Self, Broken> {
+    fn load(
+        weights: &Weights,
+        bytes: &GemmExecutor<u8, i8, i32>,
+        names: &[&str],
+    ) -> Result<Self, InvalidWeights> {
         let (mut values, mut scales, mut bias) = (Vec::new(), Vec::new(), Vec::new());
         let mut inputs = 0;
         for name in names {
@@ -270,10 +274,10 @@ impl Linear {
             bias.extend(weights.floats(&format!("{name}.bias"))?);
         }
         if values.len() != inputs * scales.len() || bias.len() != scales.len() {
-            return Err(Broken(format!("the shape of {names:?}")));
+            return Err(InvalidWeights(format!("the shape of {names:?}")));
         }
         if values.iter().any(|value| value.unsigned_abs() > HIGHEST_WEIGHT) {
-            return Err(Broken(format!("a weight of {names:?} is too large")));
+            return Err(InvalidWeights(format!("a weight of {names:?} is too large")));
         }
         let ones =
             values.chunks_exact(inputs).map(|row| row.iter().map(|value| i32::from(*value)).sum()).collect();
@@ -334,7 +338,7 @@ fn rounded(row: &[f32], scale: f32, zero: u8, bytes: &mut Vec<u8>) {
 }
 
 impl Norm {
-    fn load(weights: &Weights, name: &str) -> Result<Self, Broken> {
+    fn load(weights: &Weights, name: &str) -> Result<Self, InvalidWeights> {
         Ok(Self {
             weight: weights.floats(&format!("{name}.weight"))?,
             bias: weights.floats(&format!("{name}.bias"))?,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use model::{Candidate, Question, SignalType};
 use serde_json::Value;
 
-use super::wordpiece::{END, START, WordPiece};
+use super::tokenizer::{END, START, Tokenizer};
 
 /// Tokens of a chunk, its marks included. The model knows 512 places.
 const CHUNK_TOKENS: usize = 480;
@@ -20,7 +20,7 @@ const OPTION_TOKENS: usize = 128;
 const STAMP: &str = "0000-00-00T00:00:00.000000Z ";
 
 /// The state in chunks, oldest first. Lines stay together while they fit, from the newest backwards.
-pub(super) fn chunks(words: &WordPiece, state: &str) -> Vec<Vec<u32>> {
+pub(super) fn chunks(words: &Tokenizer, state: &str) -> Vec<Vec<u32>> {
     let room = CHUNK_TOKENS - 2;
     let mut pieces = Vec::new();
     for line in lines(state) {
@@ -58,7 +58,7 @@ pub(super) fn chunks(words: &WordPiece, state: &str) -> Vec<Vec<u32>> {
 }
 
 /// For each option the question and the option.
-pub(super) fn options(words: &WordPiece, question: &Question) -> Vec<Vec<u32>> {
+pub(super) fn options(words: &Tokenizer, question: &Question) -> Vec<Vec<u32>> {
     let mut ask = words.tokens(&plain(&question.instructions));
     ask.truncate(QUESTION_TOKENS - 2);
     let count = question.candidates.len();
