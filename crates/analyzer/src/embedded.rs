@@ -5,8 +5,8 @@ use std::sync::Arc;
 use decider::DeciderPool;
 use tokio::sync::oneshot;
 
-use crate::measure::measured;
-use crate::places::Places;
+use crate::instrument::instrumented;
+use crate::slots::Slots;
 use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
 
 /// The embedded model. Clones share it.
@@ -14,19 +14,19 @@ use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
 pub struct Embedded {
     pool: DeciderPool,
     /// One inquiry for each thread: more would only compete for the threads and take memory.
-    places: Arc<Places>,
+    slots: Arc<Slots>,
 }
 
 impl Embedded {
     /// Starts to load the model in the background. Fails where no thread can be started.
     pub fn new() -> Result<Self, Failure> {
         let pool = DeciderPool::start().map_err(Failure::failed)?;
-        let places = Arc::new(Places::new(pool.threads()));
-        Ok(Self { pool, places })
+        let slots = Arc::new(Slots::new(pool.threads()));
+        Ok(Self { pool, slots })
     }
 
     async fn findings(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
-        let _place = self.places.take(inquiry.is_urgent).await?;
+        let _slot = self.slots.acquire(inquiry.is_urgent).await?;
         let (sender, receiver) = oneshot::channel();
         self.pool.decide(inquiry.state.to_owned(), inquiry.questions.to_vec(), move |decision| {
             // The caller may have stopped waiting.
@@ -49,7 +49,7 @@ impl Analyzer for Embedded {
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("embedded", self, inquiry, self.findings(inquiry)))
+        Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, Words};
+use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, WordCounter};
 use model::Tariff;
 use service::mail::{Letters, Mailer, Transport};
 use service::{
@@ -231,7 +231,7 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
     let ours = &config.analyzer;
     match ours.kind {
         AnalyzerKind::Embedded => return embedded(config),
-        AnalyzerKind::Words => return Ok(Arc::new(Words)),
+        AnalyzerKind::Words => return Ok(Arc::new(WordCounter)),
         AnalyzerKind::Openai | AnalyzerKind::Anthropic | AnalyzerKind::Systemone => {}
     }
     let Some(url) = &ours.url else { return Err(config.refuse("analyzer_url", &"it is required").into()) };
@@ -248,7 +248,7 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
         AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(refused)?),
         AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(refused)?),
         AnalyzerKind::Systemone => Arc::new(SystemOne::new(endpoint).map_err(refused)?),
-        AnalyzerKind::Embedded | AnalyzerKind::Words => Arc::new(Words),
+        AnalyzerKind::Embedded | AnalyzerKind::Words => Arc::new(WordCounter),
     })
 }
 

@@ -69,7 +69,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use analyzer::{Analyzer, Pace};
+use analyzer::{AdaptiveLimit, Analyzer};
 use model::{Tariff, TenantId};
 use store::Store;
 use store::recording::Enforcement;
@@ -140,7 +140,7 @@ pub struct Service {
     analyzer: Arc<dyn Analyzer>,
     traces: Traces,
     /// How many analyses at a time the analyzer has shown to bear.
-    pace: Mutex<Pace>,
+    pace: Mutex<AdaptiveLimit>,
     recorder: GroupWriter<Recorder>,
     concluder: Concluder,
     cache: Arc<ObjectCache>,
@@ -261,7 +261,7 @@ impl Service {
             traces,
         } = foundations;
         let bell = Bell::default();
-        let pace = Mutex::new(Pace::new(usize::from(options.workers)));
+        let pace = Mutex::new(AdaptiveLimit::new(usize::from(options.workers)));
         let enforcement = if options.blocks() { Enforcement::Block } else { Enforcement::Grace };
         let cache = Arc::new(ObjectCache::new(store.backend()));
         let recorder = Recorder {
