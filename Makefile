@@ -43,8 +43,9 @@ bench-reads: ## Measure reads among a million objects on both databases; seeding
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench reads 1000000
 
 .PHONY: eval
-eval: ## Judge the embedded model on held-out histories (and on public sets where AUSPEX_EVAL_DATA names their folder)
+eval: ## Judge the embedded model on held-out histories (and on public sets in the folder AUSPEX_EVAL_DATA), its parity and its cost
 	mkdir -p target/eval
 	python3 training/evaluate.py questions target/eval/questions.jsonl $(AUSPEX_EVAL_DATA)
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
 	python3 training/evaluate.py judge target/eval/answers.jsonl
+	cargo run --release --quiet --package auspex-decider --example eval

@@ -1,6 +1,6 @@
 """What the model reads: dossiers as the service renders them, reduced to what matters, as a tree of token nodes.
 
-`crates/model/src/dossier.rs` and `crates/analyzer/src/embedded/reading.rs` say the same in Rust; `fixtures/` proves it.
+`crates/model/src/dossier.rs` and `crates/decider/src/reading.rs` say the same in Rust; `fixtures/` proves it.
 """
 
 import pathlib
@@ -41,7 +41,7 @@ def option_texts(question):
 
 
 class Tokenizer:
-    def __init__(self, vocabulary=pathlib.Path(__file__).parents[1] / "crates/analyzer/src/embedded/vocabulary.txt"):
+    def __init__(self, vocabulary=pathlib.Path(__file__).parents[1] / "crates/decider/src/vocabulary.txt"):
         self.inner = BertWordPieceTokenizer(str(vocabulary), lowercase=True)
         self.known = {}
 

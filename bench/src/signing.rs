@@ -27,7 +27,10 @@ pub(crate) fn measure() -> Result<Figure, Box<dyn Error>> {
 
 async fn measure_here() -> Result<f64, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
-    let variables = [("AUSPEX_DATA_DIR".to_owned(), directory.path().display().to_string())];
+    let variables = [
+        ("AUSPEX_DATA_DIR".to_owned(), directory.path().display().to_string()),
+        ("AUSPEX_ANALYZER".to_owned(), "words".to_owned()),
+    ];
     let config = Config::from_environment(variables.into_iter())?;
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;

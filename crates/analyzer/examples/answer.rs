@@ -1,7 +1,7 @@
-//! Answers the questions of a file with an analyzer: `answer QUESTIONS [openai|anthropic|systemone URL MODEL [KEY]]`.
+//! Answers the questions in a file with an analyzer: `answer QUESTIONS [openai|anthropic|systemone URL MODEL [KEY]]`.
 //!
 //! A question is a line of JSON with kind, state, ask and criteria; the answer is the same line with its probabilities.
-//! Questions about one state that follow each other are asked together, as the service does.
+//! Consecutive questions about one state are sent together, as the service does.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use futures_util::{StreamExt as _, stream};
 use model::Question;
 use serde_json::{Value, json};
 
-/// States that are asked about at once.
+/// Inquiries in flight at once.
 const CONCURRENCY: usize = 8;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let path = arguments.first().ok_or("which questions?")?;
+    let path =
+        arguments.first().ok_or("usage: answer QUESTIONS [openai|anthropic|systemone URL MODEL [KEY]]")?;
     let analyzer = analyzer(&arguments[1..])?;
     let text = std::fs::read_to_string(path)?;
     let rows = text.lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>()?;
@@ -27,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         stream::iter(states).map(|rows| answered(Arc::clone(&analyzer), rows)).buffered(CONCURRENCY);
     while let Some(rows) = answers.next().await {
         for row in rows? {
-            #[expect(clippy::print_stdout, reason = "this is what it is for")]
+            #[expect(clippy::print_stdout, reason = "its output is the result")]
             {
                 println!("{row}");
             }
@@ -49,7 +50,7 @@ fn analyzer(arguments: &[String]) -> Result<Arc<dyn Analyzer>, Box<dyn Error>> {
         "openai" => Arc::new(OpenAi::new(endpoint)?),
         "anthropic" => Arc::new(Anthropic::new(endpoint)?),
         "systemone" => Arc::new(SystemOne::new(endpoint)?),
-        other => return Err(format!("no analyzer {other}").into()),
+        other => return Err(format!("unknown analyzer: {other}").into()),
     })
 }
 

@@ -1,14 +1,14 @@
-//! A language model behind Anthropic's Messages API: all questions in one request, answered by a tool that it must use,
-//! whose input has a schema.
+//! A language model behind Anthropic's Messages API: all questions go in one request, and the answers are the input of a
+//! tool that the model must use, which has a schema.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::http::{Http, Problem};
-use crate::measure::measured;
+use crate::http::{Http, RequestError};
+use crate::instrument::instrumented;
 use crate::{
-    Analyzer, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage, prompt, shares,
+    Analyzer, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage, json_answers, prompt,
 };
 
 const VERSION: &str = "2023-06-01";
@@ -18,25 +18,26 @@ const TOOL: &str = "answer";
 pub struct Anthropic {
     http: Http,
     model: String,
-    /// Some models take no temperature. Found once, remembered as long as the process lives.
-    refuses_temperature: AtomicBool,
+    /// Some models reject a temperature. Discovered once and remembered while the process runs.
+    rejects_temperature: AtomicBool,
 }
 
 impl Anthropic {
-    /// Readies the analyzer; asks nothing yet.
+    /// Prepares the analyzer; nothing is sent yet.
     pub fn new(endpoint: Endpoint) -> Result<Self, InvalidEndpoint> {
         let http =
             Http::new(&endpoint, "messages", ("x-api-key", ""))?.with_header("anthropic-version", VERSION);
-        Ok(Self { http, model: endpoint.model, refuses_temperature: AtomicBool::new(false) })
+        Ok(Self { http, model: endpoint.model, rejects_temperature: AtomicBool::new(false) })
     }
 
     async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
         let reply = self.message(inquiry).await?;
-        let input = tool_input(&reply).ok_or_else(|| Failure::failed("the answer does not use the tool"))?;
-        let answers = shares::read(input, inquiry.questions);
+        let input =
+            tool_input(&reply).ok_or_else(|| Failure::failed("the response does not use the tool"))?;
+        let answers = json_answers::parse(input, inquiry.questions);
         let usage = usage(&reply).unwrap_or_else(|| {
-            let asked = prompt::for_shares(inquiry.questions);
-            Usage::estimate(inquiry.state.len() + asked.len(), input.to_string().len())
+            let questions = prompt::for_percentages(inquiry.questions);
+            Usage::estimate(inquiry.state.len() + questions.len(), input.to_string().len())
         });
         let model = self.model.clone();
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
@@ -45,15 +46,15 @@ impl Anthropic {
     async fn message(&self, inquiry: Inquiry<'_>) -> Result<Value, Failure> {
         let deadline = self.http.deadline(inquiry);
         let mut body = body(&self.model, inquiry);
-        if !self.refuses_temperature.load(Ordering::Relaxed) {
+        if !self.rejects_temperature.load(Ordering::Relaxed) {
             body["temperature"] = json!(0);
         }
         match self.http.post(&body, deadline).await {
-            Err(Problem::Refused(refusal))
+            Err(RequestError::Rejected(rejection))
                 if body.get("temperature").is_some()
-                    && refusal.is_about("temperature", &body["messages"]) =>
+                    && rejection.is_about("temperature", &body["messages"]) =>
             {
-                self.refuses_temperature.store(true, Ordering::Relaxed);
+                self.rejects_temperature.store(true, Ordering::Relaxed);
                 body.as_object_mut().map(|body| body.remove("temperature"));
                 Ok(self.http.post(&body, deadline).await?)
             }
@@ -68,24 +69,24 @@ impl Analyzer for Anthropic {
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("anthropic", self, inquiry, self.answer(inquiry)))
+        Box::pin(instrumented("anthropic", self, inquiry, self.answer(inquiry)))
     }
 }
 
 fn body(model: &str, inquiry: Inquiry<'_>) -> Value {
     json!({
         "model": model,
-        "max_tokens": shares::max_tokens(inquiry.questions),
+        "max_tokens": json_answers::max_tokens(inquiry.questions),
         "system": prompt::SYSTEM,
         "messages": [{"role": "user", "content": [
-            // Read once and kept for some minutes, for the next inquiry about the same object.
-            {"type": "text", "text": prompt::dossier(inquiry.state), "cache_control": {"type": "ephemeral"}},
-            {"type": "text", "text": prompt::for_shares(inquiry.questions)},
+            // Cached by the provider for some minutes, for the next inquiry about the same object.
+            {"type": "text", "text": prompt::history_block(inquiry.state), "cache_control": {"type": "ephemeral"}},
+            {"type": "text", "text": prompt::for_percentages(inquiry.questions)},
         ]}],
         "tools": [{
             "name": TOOL,
             "description": "Hands in the answers to all questions.",
-            "input_schema": shares::schema(inquiry.questions),
+            "input_schema": json_answers::schema(inquiry.questions),
         }],
         "tool_choice": {"type": "tool", "name": TOOL},
     })
@@ -98,7 +99,7 @@ fn tool_input(reply: &Value) -> Option<&Value> {
 
 fn usage(reply: &Value) -> Option<Usage> {
     let counted = |name: &str| reply["usage"][name].as_u64();
-    // What is read from the cache or written to it is counted apart, and was read nonetheless.
+    // Tokens read from the cache or written to it are counted separately, and are input all the same.
     let cached = counted("cache_read_input_tokens")
         .unwrap_or(0)
         .saturating_add(counted("cache_creation_input_tokens").unwrap_or(0));

@@ -1,91 +1,92 @@
-//! How a model behind HTTP is asked: bounded in time, in size and in number, never redirected. And how that fails.
+//! Requests to a model's HTTP API: bounded in time, size and number, without redirects. And how they fail.
 
 use std::time::Duration;
 
+use model::retry_after;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode, redirect};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::places::Places;
+use crate::slots::Slots;
 use crate::{Failure, Inquiry};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Whatever is configured: no analysis is worth more, and instants must not overflow.
+/// An upper bound for what is configured: no analysis is worth more, and instants must not overflow.
 const MAX_TIMEOUT: Duration = Duration::from_hours(1);
-/// A wrong header must not stop the queue for days. Asking again after an hour costs one request.
+/// A wrong header must not stop the queue for days, and retrying after an hour costs one request.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
-/// Answers are some kilobytes.
-const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
-/// How much of a refusal reaches the log.
+/// Responses are some kilobytes.
+const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
+/// How much of a rejection goes to the log.
 const MAX_EXCERPT_BYTES: usize = 500;
-/// How some services say that they are overloaded.
+/// The status by which some services say that they are overloaded.
 const OVERLOADED: u16 = 529;
 const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
 
-/// Where a model is, and how it may be asked.
+/// Where a model's API is, and how it may be called.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The address that the paths of the API are below; it usually ends in `/v1`.
+    /// The base URL of the API; it usually ends in `/v1`.
     pub url: Url,
-    /// What proves that we may ask.
+    /// The API key, if the server needs one.
     pub api_key: Option<String>,
-    /// The model to ask for. Answers are recorded under this name, whatever the server calls it.
+    /// The model to request. Answers are recorded under this name, whatever the server calls it.
     pub model: String,
-    /// How long an inquiry may take, all its requests and the wait for their turn together.
+    /// How long an inquiry may take, including all its requests and the wait for a slot.
     pub timeout: Duration,
-    /// How many requests may be under way at once, over all inquiries.
+    /// How many requests may be in flight at once, over all inquiries.
     pub max_concurrency: usize,
 }
 
-/// Why a model cannot be asked at all.
+/// Why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidEndpoint {
-    /// The address is not one that paths can be below.
-    #[error("the analyzer's URL must be one that paths can be added to")]
+    /// The URL cannot be a base.
+    #[error("invalid URL: a path cannot be added to it; use one like https://example.com/v1")]
     Url,
-    /// The key cannot be sent.
-    #[error("the analyzer's API key has characters that a header cannot carry")]
+    /// The API key cannot be sent.
+    #[error("invalid API key: it has characters that are not allowed in a header")]
     ApiKey,
-    /// There can be no client.
-    #[error("the analyzer's HTTP client cannot be made")]
+    /// The HTTP client cannot be built.
+    #[error("the analyzer's HTTP client cannot be built")]
     Client(#[source] reqwest::Error),
 }
 
-/// One address of a model's API.
+/// One operation of a model's API.
 pub(crate) struct Http {
     client: Client,
     url: Url,
     headers: HeaderMap,
     api_key: Option<String>,
     timeout: Duration,
-    places: Places,
+    slots: Slots,
 }
 
-/// When an inquiry must be over, and whether somebody waits for it.
+/// When an inquiry must be over, and whether a caller is waiting for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline {
     at: Instant,
     is_urgent: bool,
 }
 
-/// Why a request has no successful answer.
-pub(crate) enum Problem {
-    /// The server does not want this request; another one might do.
-    Refused(Refusal),
+/// Why a request has failed.
+pub(crate) enum RequestError {
+    /// The server rejects this request; another one may succeed.
+    Rejected(Rejection),
     Failure(Failure),
 }
 
-/// An answer that is not a success.
-pub(crate) struct Refusal {
+/// A response that is not a success.
+pub(crate) struct Rejection {
     pub(crate) status: StatusCode,
-    /// What the server says about it, without our key.
+    /// The body, with the API key removed.
     pub(crate) body: String,
 }
 
 impl Http {
-    /// Readies requests to `path`. The key goes into the header `key_name`, after `key_prefix`.
+    /// Prepares requests to `path`. The API key goes into the header `key_name`, after `key_prefix`.
     pub(crate) fn new(
         endpoint: &Endpoint,
         path: &str,
@@ -108,56 +109,59 @@ impl Http {
             .build()
             .map_err(InvalidEndpoint::Client)?;
         let timeout = endpoint.timeout.min(MAX_TIMEOUT);
-        let places = Places::new(endpoint.max_concurrency);
-        Ok(Self { client, url, headers, api_key, timeout, places })
+        let slots = Slots::new(endpoint.max_concurrency);
+        Ok(Self { client, url, headers, api_key, timeout, slots })
     }
 
-    /// The same, with another header on every request.
+    /// Adds a header to every request.
     pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.insert(name, HeaderValue::from_static(value));
         self
     }
 
-    /// When an inquiry that starts now must be over.
+    /// The deadline of an inquiry that starts now.
     pub(crate) fn deadline(&self, inquiry: Inquiry<'_>) -> Deadline {
         Deadline { at: Instant::now() + self.timeout, is_urgent: inquiry.is_urgent }
     }
 
-    /// Asks, and reads the answer as JSON.
-    pub(crate) async fn post(&self, body: &Value, deadline: Deadline) -> Result<Value, Problem> {
+    /// Sends a request and parses the response as JSON.
+    pub(crate) async fn post(&self, body: &Value, deadline: Deadline) -> Result<Value, RequestError> {
         let exchange = tokio::time::timeout_at(deadline.at, self.exchange(body, deadline.is_urgent));
         exchange.await.unwrap_or_else(|_| {
-            Err(Problem::Failure(Failure::failed(format!("no answer within {:?}", self.timeout))))
+            Err(RequestError::Failure(Failure::failed(format!(
+                "the request timed out after {:?}",
+                self.timeout
+            ))))
         })
     }
 
-    async fn exchange(&self, body: &Value, is_urgent: bool) -> Result<Value, Problem> {
-        let _place = self.places.take(is_urgent).await?;
+    async fn exchange(&self, body: &Value, is_urgent: bool) -> Result<Value, RequestError> {
+        let _slot = self.slots.acquire(is_urgent).await?;
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).json(body);
-        let mut response = request.send().await.map_err(unanswered)?;
+        let mut response = request.send().await.map_err(transport_failure)?;
         let status = response.status();
         if is_throttling(status) {
-            return Err(Failure::Throttled { retry_after: retry_after(response.headers()) }.into());
+            return Err(Failure::Throttled { retry_after: requested_wait(response.headers()) }.into());
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unanswered)? {
-            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                let cause = format!("the answer is {status} and larger than {MAX_ANSWER_BYTES} bytes");
+        while let Some(chunk) = response.chunk().await.map_err(transport_failure)? {
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                let cause = format!("the response is {status} and larger than {MAX_RESPONSE_BYTES} bytes");
                 return Err(Failure::failed(cause).into());
             }
             body.extend_from_slice(&chunk);
         }
         if !status.is_success() {
-            return Err(Problem::Refused(Refusal { status, body: self.without_key(&body) }));
+            return Err(RequestError::Rejected(Rejection { status, body: self.without_key(&body) }));
         }
-        // serde's own words quote what it read, which may be a person's data.
+        // serde's own message quotes the input, which may be personal data.
         serde_json::from_slice(&body).map_err(|error| {
-            let place = format!("line {}, column {}", error.line(), error.column());
-            Failure::failed(format!("the answer is not JSON, at {place}")).into()
+            let (line, column) = (error.line(), error.column());
+            Failure::failed(format!("the response is not JSON, at line {line}, column {column}")).into()
         })
     }
 
-    /// Some servers quote the key that they refuse.
+    /// Removes the API key, which some servers quote when they reject it.
     fn without_key(&self, body: &[u8]) -> String {
         let body = String::from_utf8_lossy(body);
         match &self.api_key {
@@ -167,71 +171,62 @@ impl Http {
     }
 }
 
-impl Refusal {
-    /// Whether the server names this parameter as the reason. It may quote the prompt, so a word that is in the prompt too
-    /// proves nothing: what a person writes must not change how the server is asked.
+impl Rejection {
+    /// Whether the server names this parameter as the reason. It may quote the prompt, so a parameter whose name is in
+    /// the prompt does not count: what a user writes must not change how the server is called.
     pub(crate) fn is_about(&self, parameter: &str, prompt: &Value) -> bool {
-        let is_complaint = matches!(
+        let is_about_the_request = matches!(
             self.status,
             StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN | StatusCode::UNPROCESSABLE_ENTITY
         );
-        is_complaint && self.says(parameter) && !prompt.to_string().to_lowercase().contains(parameter)
+        is_about_the_request
+            && self.mentions(parameter)
+            && !prompt.to_string().to_lowercase().contains(parameter)
     }
 
-    /// Whether the server's words hold this one, in any case.
-    pub(crate) fn says(&self, word: &str) -> bool {
+    /// Whether the body contains this word, in upper or lower case.
+    pub(crate) fn mentions(&self, word: &str) -> bool {
         self.body.to_lowercase().contains(word)
     }
 }
 
-/// Below 500 or above, these say "later" and not "never".
+/// Whether the status asks to retry later.
 fn is_throttling(status: StatusCode) -> bool {
     matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) || status == OVERLOADED
 }
 
-/// Without the address, which may hold a secret of its own.
-fn unanswered(error: reqwest::Error) -> Problem {
+/// The failure of a request without a response. The URL is left out, since it may contain a secret.
+fn transport_failure(error: reqwest::Error) -> RequestError {
     let is_down = error.is_connect();
     let cause = Box::new(error.without_url());
     if is_down { Failure::Down(cause).into() } else { Failure::Failed(cause).into() }
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::trim);
-    let asked = text(header::RETRY_AFTER)?;
-    let wait = match asked.parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        // A date is compared with the server's own clock, since ours may differ.
-        Err(_) => Duration::from_secs(
-            instant(asked)?.saturating_sub(instant(text(header::DATE)?)?).try_into().unwrap_or(0),
-        ),
-    };
+/// The wait that the `Retry-After` header asks for.
+fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let wait = retry_after(text(header::RETRY_AFTER)?, text(header::DATE))?;
     Some(wait.min(MAX_RETRY_AFTER))
 }
 
-/// Seconds since the epoch. What HTTP calls a date is one of mail.
-fn instant(date: &str) -> Option<i64> {
-    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok().map(jiff::Timestamp::as_second)
-}
-
-impl From<Failure> for Problem {
+impl From<Failure> for RequestError {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+impl From<RequestError> for Failure {
+    fn from(problem: RequestError) -> Self {
         match problem {
-            Problem::Refused(Refusal { status, body }) => {
-                Self::failed(format!("the answer is {status}: {}", excerpt(&body)))
+            RequestError::Rejected(Rejection { status, body }) => {
+                Self::failed(format!("the response is {status}: {}", excerpt(&body)))
             }
-            Problem::Failure(failure) => failure,
+            RequestError::Failure(failure) => failure,
         }
     }
 }
 
-/// The start of it, fit for a line of the log.
+/// The start of a text, in one line for the log.
 fn excerpt(text: &str) -> String {
     let start = &text[..text.floor_char_boundary(MAX_EXCERPT_BYTES)];
     start.replace(char::is_control, " ")
@@ -251,24 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_asked_for_in_seconds_or_until_a_date() {
+    fn the_requested_wait_is_at_most_an_hour() {
         let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
-        for (asked, date, wait_s) in [
+        for (retry_after, date, wait_s) in [
             ("7", None, Some(7)),
-            (" 0 ", None, Some(0)),
             ("999999999", None, Some(3600)),
             ("Sun, 06 Nov 1994 08:50:07 GMT", now, Some(30)),
-            ("Sun, 06 Nov 1994 08:00:00 GMT", now, Some(0)),
             ("Mon, 07 Nov 1994 08:00:00 GMT", now, Some(3600)),
-            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
-            ("Sun, 06 Nov 1994 08:50:07 GMT", Some("now"), None),
             ("soon", now, None),
-            ("-1", now, None),
         ] {
             let wait = wait_s.map(Duration::from_secs);
-            assert_eq!(retry_after(&headers(asked, date)), wait, "{asked:?} at {date:?}");
+            assert_eq!(requested_wait(&headers(retry_after, date)), wait, "{retry_after:?} at {date:?}");
         }
-        assert_eq!(retry_after(&HeaderMap::new()), None);
+        assert_eq!(requested_wait(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -1,19 +1,21 @@
-//! What answers questions about an object: one trait, and the models that can stand behind it.
+//! Analyzers, which answer questions about an object: one trait, and the models that implement it.
 //!
-//! An analyzer reads a dossier that its caller has rendered as text and bounded, and says for each question how likely
-//! every candidate is. It stores nothing and retries nothing; it says whether to try again, and when.
+//! An analyzer reads the history of an object, which its caller has rendered as text of a bounded length, and gives a
+//! probability for every candidate of each question. It stores nothing and retries nothing; a failure says whether and
+//! when to retry.
 
+mod adaptive_limit;
 mod anthropic;
+#[cfg(feature = "embedded")]
 mod embedded;
 mod http;
-mod measure;
+mod instrument;
+mod json_answers;
 mod openai;
-mod pace;
-mod places;
 mod prompt;
-mod shares;
+mod slots;
 mod systemone;
-mod words;
+mod word_counter;
 
 use std::error::Error as StdError;
 use std::pin::Pin;
@@ -21,84 +23,85 @@ use std::time::Duration;
 
 use model::{Distribution, Question};
 
+pub use adaptive_limit::AdaptiveLimit;
 pub use anthropic::Anthropic;
+#[cfg(feature = "embedded")]
 pub use embedded::Embedded;
 pub use http::{Endpoint, InvalidEndpoint};
 pub use openai::OpenAi;
-pub use pace::Pace;
 pub use systemone::SystemOne;
-pub use words::Words;
+pub use word_counter::WordCounter;
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What lies underneath a failure, for the log.
+/// The cause of a failure, for the log.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
 /// Answers questions about one object.
 pub trait Analyzer: Send + Sync {
-    /// The model that answers, as records and prices name it.
+    /// The name of the model, in records and prices.
     fn model(&self) -> &str;
 
     /// Answers every question of the inquiry, within the analyzer's own deadline.
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>>;
 }
 
-/// What is asked, and about what.
+/// Questions about one object.
 #[derive(Clone, Copy, Debug)]
 pub struct Inquiry<'a> {
-    /// The dossier as text. The caller bounds its length.
+    /// The history of the object as text. The caller bounds its length.
     pub state: &'a str,
-    /// The questions. Their keys are for the caller alone; no model sees them.
+    /// The questions. Their keys are not shown to the model.
     pub questions: &'a [Question],
-    /// Whether somebody waits for the answers: then it goes before those that nobody waits for.
+    /// Whether a caller is waiting for the answers: then it goes before inquiries of the queue.
     pub is_urgent: bool,
 }
 
-/// What came of an inquiry.
+/// The answers to an inquiry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
     /// The model that answered.
     pub model: String,
-    /// One for each question, in their order. At least one of them is an answer, unless nothing was asked.
+    /// One for each question, in the order of the questions. At least one is an answer, unless there was no question.
     pub answers: Vec<Result<Distribution, AnswerError>>,
-    /// Tokens read, over all requests that it took.
+    /// Tokens read, summed over all requests.
     pub input_tokens: u64,
-    /// Tokens written, over all requests that it took.
+    /// Tokens written, summed over all requests.
     pub output_tokens: u64,
 }
 
-/// Why one question has no answer although the analyzer could be asked.
+/// Why one question has no answer although others may have one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// The model left the question out.
+    /// The model omitted the question.
     #[error("the question was not answered")]
     Missing,
-    /// The model wants to say something else.
+    /// The model would write something other than a candidate.
     #[error("none of the candidates is among the likeliest tokens")]
     NoCandidate,
-    /// A candidate is missing, or its share is negative or not finite, or all shares are zero.
-    #[error("the answer is not a share for every candidate")]
+    /// A candidate is missing, its probability is negative or not finite, or all probabilities are zero.
+    #[error("the answer does not have a valid probability for every candidate")]
     Incomplete,
-    /// The request for this question alone failed.
+    /// The request for this question failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Why an inquiry has no findings.
+/// Why an inquiry has no answers.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The analyzer asks for patience. It is well, and so is the inquiry.
-    #[error("the analyzer asks for patience")]
+    /// The analyzer is rate-limiting. Nothing is wrong with it or with the inquiry.
+    #[error("the analyzer is rate-limiting; retry later")]
     Throttled {
-        /// How long it asks for, where it says so.
+        /// How long to wait, if the analyzer says so.
         retry_after: Option<Duration>,
     },
     /// The analyzer cannot be reached, so it has done nothing and charged nothing.
     #[error("the analyzer cannot be reached")]
     Down(#[source] Cause),
-    /// The analyzer failed, or did not answer in time. Too late is not `Down`: an inquiry that takes too long today takes
-    /// too long tomorrow, so it must use up its tries.
+    /// The analyzer failed or timed out. A timeout is not `Down`: an inquiry that takes too long is likely to take too
+    /// long again, so it must use up its attempts.
     #[error("the analyzer failed")]
     Failed(#[source] Cause),
 }
@@ -109,8 +112,8 @@ impl Failure {
     }
 }
 
-/// An error and all that lies underneath, in one line.
-fn in_full(error: &(dyn StdError + 'static)) -> String {
+/// An error and its causes in one line.
+fn error_chain(error: &(dyn StdError + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
@@ -123,7 +126,7 @@ struct Usage {
 }
 
 impl Usage {
-    /// What was written and read, when the server does not count: four bytes to a token, as is usual for English.
+    /// An estimate for servers that do not count tokens: four bytes for each, as is usual for English.
     fn estimate(input_bytes: usize, output_bytes: usize) -> Self {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         Self { input: tokens(input_bytes), output: tokens(output_bytes) }
@@ -132,7 +135,7 @@ impl Usage {
 
 impl std::iter::Sum for Usage {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        // A server that makes up its numbers must not make us overflow.
+        // The server's numbers are not trusted: they must not cause an overflow.
         all.fold(Self::default(), |sum, one| Self {
             input: sum.input.saturating_add(one.input),
             output: sum.output.saturating_add(one.output),

@@ -1,9 +1,9 @@
 //! Any OpenAI-compatible chat endpoint: `OpenAI`, vLLM, llama.cpp, Ollama, `LiteLLM`.
 //!
-//! Each question is asked for one letter, and the probabilities of that one token are the answer. A server that does not
-//! give them is asked for shares in JSON instead, all questions in one request.
+//! Each question is a request for one letter, and the probabilities of that one token are the answer. A server that gives
+//! no probabilities gets all questions in one request for percentages in JSON.
 
-mod labels;
+mod logprobs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,59 +11,59 @@ use futures_util::future::try_join_all;
 use model::{Distribution, Question};
 use serde_json::{Value, json};
 
-use crate::http::{Deadline, Http, Problem, Refusal};
-use crate::measure::measured;
+use crate::http::{Deadline, Http, Rejection, RequestError};
+use crate::instrument::instrumented;
 use crate::{
-    Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage, in_full,
-    prompt, shares,
+    Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage,
+    error_chain, json_answers, prompt,
 };
 
-/// The most that the API knows.
+/// The most that the API allows.
 const TOP_LOGPROBS: u32 = 20;
 
 /// A language model behind an OpenAI-compatible chat endpoint.
 pub struct OpenAi {
     http: Http,
     model: String,
-    refused: Refused,
+    unsupported: UnsupportedParameters,
 }
 
-/// What this server was found not to take. Found once, remembered as long as the process lives.
+/// The parameters that this server rejects. Discovered once and remembered while the process runs.
 #[derive(Default)]
-struct Refused {
+struct UnsupportedParameters {
     logprobs: AtomicBool,
     max_tokens: AtomicBool,
     temperature: AtomicBool,
     schema: AtomicBool,
 }
 
-/// What one request asks for.
+/// The questions of one request, by the format of their answers.
 #[derive(Clone, Copy)]
-enum Wanted<'a> {
+enum Format<'a> {
     Letter(&'a Question),
-    Shares(&'a [Question]),
+    Percentages(&'a [Question]),
 }
 
-/// Why a request, and all of the inquiry with it, comes to nothing.
-enum Stop {
+/// Why a request, and with it this way to ask the questions, has failed.
+enum CompletionError {
     NoLogprobs,
     Failure(Failure),
 }
 
 impl OpenAi {
-    /// Readies the analyzer; asks nothing yet.
+    /// Prepares the analyzer; nothing is sent yet.
     pub fn new(endpoint: Endpoint) -> Result<Self, InvalidEndpoint> {
         let http = Http::new(&endpoint, "chat/completions", ("authorization", "Bearer "))?;
-        Ok(Self { http, model: endpoint.model, refused: Refused::default() })
+        Ok(Self { http, model: endpoint.model, unsupported: UnsupportedParameters::default() })
     }
 
     async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
         let deadline = self.http.deadline(inquiry);
-        let dossier = prompt::dossier(inquiry.state);
-        let by_letters = if self.refused.logprobs.load(Ordering::Relaxed) {
-            Err(Stop::NoLogprobs)
+        let history = prompt::history_block(inquiry.state);
+        let by_letters = if self.unsupported.logprobs.load(Ordering::Relaxed) {
+            Err(CompletionError::NoLogprobs)
         } else {
-            let letter = |question| self.letter(&dossier, question, deadline);
+            let letter = |question| self.letter(&history, question, deadline);
             try_join_all(inquiry.questions.iter().map(letter)).await
         };
         let (answers, usage) = match by_letters {
@@ -71,110 +71,117 @@ impl OpenAi {
                 let (answers, usages): (Vec<_>, Vec<Usage>) = letters.into_iter().unzip();
                 (answers, usages.into_iter().sum())
             }
-            Err(Stop::NoLogprobs) => self.shares(&dossier, inquiry.questions, deadline).await?,
-            Err(Stop::Failure(failure)) => return Err(failure),
+            Err(CompletionError::NoLogprobs) => {
+                self.percentages(&history, inquiry.questions, deadline).await?
+            }
+            Err(CompletionError::Failure(failure)) => return Err(failure),
         };
         let model = self.model.clone();
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 
-    /// Asks one question for its letter. What fails for this question alone leaves the others their answers.
+    /// Requests the letter of one question. If it fails for this question alone, the others keep their answers.
     async fn letter(
         &self,
-        dossier: &str,
+        history: &str,
         question: &Question,
         deadline: Deadline,
-    ) -> Result<(Result<Distribution, AnswerError>, Usage), Stop> {
-        let (completion, usage) = match self.complete(dossier, Wanted::Letter(question), deadline).await {
-            Err(Stop::Failure(Failure::Failed(cause))) => {
-                return Ok((Err(AnswerError::Failed(in_full(&*cause))), Usage::default()));
+    ) -> Result<(Result<Distribution, AnswerError>, Usage), CompletionError> {
+        let (completion, usage) = match self.complete(history, Format::Letter(question), deadline).await {
+            Err(CompletionError::Failure(Failure::Failed(cause))) => {
+                return Ok((Err(AnswerError::Failed(error_chain(&*cause))), Usage::default()));
             }
             other => other?,
         };
-        let Some(answer) = labels::read(&completion, question) else {
-            remember(&self.refused.logprobs, "logprobs");
-            return Err(Stop::NoLogprobs);
+        let Some(answer) = logprobs::parse(&completion, question) else {
+            remember(&self.unsupported.logprobs, "logprobs");
+            return Err(CompletionError::NoLogprobs);
         };
         Ok((answer, usage))
     }
 
-    /// Asks all questions for shares.
-    async fn shares(
+    /// Requests the percentages of all questions.
+    async fn percentages(
         &self,
-        dossier: &str,
+        history: &str,
         questions: &[Question],
         deadline: Deadline,
     ) -> Result<(Vec<Result<Distribution, AnswerError>>, Usage), Failure> {
-        let (completion, usage) = self.complete(dossier, Wanted::Shares(questions), deadline).await?;
-        let answers = shares::find(written(&completion))
-            .ok_or_else(|| Failure::failed("the answer has no JSON object"))?;
-        Ok((shares::read(&answers, questions), usage))
+        let (completion, usage) = self.complete(history, Format::Percentages(questions), deadline).await?;
+        let answers = json_answers::find_object(written(&completion))
+            .ok_or_else(|| Failure::failed("the response has no JSON object"))?;
+        Ok((json_answers::parse(&answers, questions), usage))
     }
 
-    /// Sends a request, again for each parameter that the server turns out not to take.
+    /// Sends a request, and again without each parameter that the server rejects.
     async fn complete(
         &self,
-        dossier: &str,
-        wanted: Wanted<'_>,
+        history: &str,
+        format: Format<'_>,
         deadline: Deadline,
-    ) -> Result<(Value, Usage), Stop> {
+    ) -> Result<(Value, Usage), CompletionError> {
         loop {
-            let body = self.body(dossier, wanted);
+            let body = self.body(history, format);
             match self.http.post(&body, deadline).await {
                 Ok(completion) => {
                     let usage = usage(&body, &completion);
                     return Ok((completion, usage));
                 }
-                // What was learned is not in the next request, so this ends.
-                Err(Problem::Refused(refusal)) if self.refused.learn(&body, &refusal) => {
-                    if matches!(wanted, Wanted::Letter(_)) && self.refused.logprobs.load(Ordering::Relaxed) {
-                        return Err(Stop::NoLogprobs);
+                // The next request does not have the rejected parameter, so the loop ends.
+                Err(RequestError::Rejected(rejection)) if self.unsupported.learn(&body, &rejection) => {
+                    if matches!(format, Format::Letter(_))
+                        && self.unsupported.logprobs.load(Ordering::Relaxed)
+                    {
+                        return Err(CompletionError::NoLogprobs);
                     }
                 }
-                Err(problem) => return Err(Stop::Failure(problem.into())),
+                Err(error) => return Err(CompletionError::Failure(error.into())),
             }
         }
     }
 
-    fn body(&self, dossier: &str, wanted: Wanted<'_>) -> Value {
-        let is_refused = |parameter: &AtomicBool| parameter.load(Ordering::Relaxed);
-        let (asked, max_tokens) = match wanted {
-            Wanted::Letter(question) => (prompt::for_a_letter(question), 1),
-            Wanted::Shares(questions) => (prompt::for_shares(questions), shares::max_tokens(questions)),
+    fn body(&self, history: &str, format: Format<'_>) -> Value {
+        let is_unsupported = |parameter: &AtomicBool| parameter.load(Ordering::Relaxed);
+        let (questions, max_tokens) = match format {
+            Format::Letter(question) => (prompt::for_a_letter(question), 1),
+            Format::Percentages(questions) => {
+                (prompt::for_percentages(questions), json_answers::max_tokens(questions))
+            }
         };
         let mut body = json!({
             "model": self.model,
             "messages": [
                 {"role": "system", "content": prompt::SYSTEM},
-                {"role": "user", "content": format!("{dossier}{asked}")},
+                {"role": "user", "content": format!("{history}{questions}")},
             ],
         });
         let max_tokens_name =
-            if is_refused(&self.refused.max_tokens) { "max_completion_tokens" } else { "max_tokens" };
+            if is_unsupported(&self.unsupported.max_tokens) { "max_completion_tokens" } else { "max_tokens" };
         body[max_tokens_name] = json!(max_tokens);
-        if !is_refused(&self.refused.temperature) {
+        if !is_unsupported(&self.unsupported.temperature) {
             body["temperature"] = json!(0);
         }
-        match wanted {
-            Wanted::Letter(_) => {
+        match format {
+            Format::Letter(_) => {
                 body["logprobs"] = json!(true);
                 body["top_logprobs"] = json!(TOP_LOGPROBS);
             }
-            Wanted::Shares(questions) if !is_refused(&self.refused.schema) => {
-                let schema = json!({"name": "answers", "strict": true, "schema": shares::schema(questions)});
+            Format::Percentages(questions) if !is_unsupported(&self.unsupported.schema) => {
+                let schema =
+                    json!({"name": "answers", "strict": true, "schema": json_answers::schema(questions)});
                 body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
             }
-            Wanted::Shares(_) => {}
+            Format::Percentages(_) => {}
         }
         body
     }
 }
 
-impl From<Stop> for Failure {
-    fn from(stop: Stop) -> Self {
+impl From<CompletionError> for Failure {
+    fn from(stop: CompletionError) -> Self {
         match stop {
-            Stop::NoLogprobs => Self::failed("the server gives no probabilities of tokens"),
-            Stop::Failure(failure) => failure,
+            CompletionError::NoLogprobs => Self::failed("the server gives no log probabilities"),
+            CompletionError::Failure(failure) => failure,
         }
     }
 }
@@ -185,18 +192,19 @@ impl Analyzer for OpenAi {
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("openai", self, inquiry, self.answer(inquiry)))
+        Box::pin(instrumented("openai", self, inquiry, self.answer(inquiry)))
     }
 }
 
-impl Refused {
-    /// Whether the server refuses something that the request had and can do without. Remembers it.
-    fn learn(&self, body: &Value, refusal: &Refusal) -> bool {
-        let is_about = |parameter: &str| refusal.is_about(parameter, &body["messages"]);
+impl UnsupportedParameters {
+    /// Remembers a parameter that the server rejects and the request can do without. Returns whether there is one.
+    fn learn(&self, body: &Value, rejection: &Rejection) -> bool {
+        let is_about = |parameter: &str| rejection.is_about(parameter, &body["messages"]);
         let (parameter, name) = if body.get("logprobs").is_some() && is_about("logprobs") {
             (&self.logprobs, "logprobs")
-        // Newer models want another name for it. A value that does not fit is another matter.
-        } else if body.get("max_tokens").is_some() && is_about("max_tokens") && refusal.says("support") {
+        // Newer models have another name for it. A value that is too large is a different error.
+        } else if body.get("max_tokens").is_some() && is_about("max_tokens") && rejection.mentions("support")
+        {
             (&self.max_tokens, "max_tokens")
         } else if body.get("temperature").is_some() && is_about("temperature") {
             (&self.temperature, "temperature")
@@ -212,15 +220,16 @@ impl Refused {
     }
 }
 
-fn remember(refused: &AtomicBool, parameter: &'static str) {
-    if !refused.swap(true, Ordering::Relaxed) {
+fn remember(unsupported: &AtomicBool, parameter: &'static str) {
+    if !unsupported.swap(true, Ordering::Relaxed) {
         tracing::info!(
             parameter,
-            "the analyzer's server does not take this parameter and is asked without it from now on"
+            "the analyzer's server rejects this parameter; requests are sent without it from now on"
         );
     }
 }
 
+/// The text of a completion.
 fn written(completion: &Value) -> &str {
     completion["choices"][0]["message"]["content"].as_str().unwrap_or_default()
 }
@@ -231,6 +240,6 @@ fn usage(body: &Value, completion: &Value) -> Usage {
         return Usage { input, output };
     }
     let messages = body["messages"].as_array().into_iter().flatten();
-    let read_bytes = messages.filter_map(|message| message["content"].as_str()).map(str::len).sum();
-    Usage::estimate(read_bytes, written(completion).len())
+    let input_bytes = messages.filter_map(|message| message["content"].as_str()).map(str::len).sum();
+    Usage::estimate(input_bytes, written(completion).len())
 }

@@ -1,26 +1,27 @@
-//! A decision model behind `POST {url}/systemone`: the dossier as the state, every signal as a question, one request.
+//! A decision model behind `POST {url}/systemone`: one request with the history as the state and every signal as a
+//! question.
 //!
-//! Only probabilities are read. What else an answer holds (the winner, a confidence, a legend) follows from them, and
-//! servers differ in it.
+//! Only probabilities are used. The other fields of an answer (the winner, a confidence, a legend) follow from them, and
+//! servers differ in them.
 
 use model::{Distribution, Question, SignalType};
 use serde_json::{Map, Value, json};
 
 use crate::http::Http;
-use crate::measure::measured;
+use crate::instrument::instrumented;
 use crate::{Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage};
 
-/// How far above one a rounded probability may be.
+/// How far a rounded probability may exceed one.
 const ROUNDING: f64 = 1e-6;
 
-/// A decision model behind its HTTP interface.
+/// A decision model behind its HTTP API.
 pub struct SystemOne {
     http: Http,
     model: String,
 }
 
 impl SystemOne {
-    /// Readies the analyzer; asks nothing yet.
+    /// Prepares the analyzer; nothing is sent yet.
     pub fn new(endpoint: Endpoint) -> Result<Self, InvalidEndpoint> {
         let http = Http::new(&endpoint, "systemone", ("authorization", "Bearer "))?;
         Ok(Self { http, model: endpoint.model })
@@ -28,10 +29,11 @@ impl SystemOne {
 
     async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
         let questions: Map<String, Value> =
-            numbered(inquiry.questions).map(|(id, one)| (id, asked(one))).collect();
+            numbered(inquiry.questions).map(|(id, one)| (id, question_body(one))).collect();
         let body = json!({"model": self.model, "state": inquiry.state, "questions": questions});
         let reply = self.http.post(&body, self.http.deadline(inquiry)).await?;
-        let answers = numbered(inquiry.questions).map(|(id, one)| read(&reply["answers"][id], one)).collect();
+        let answers =
+            numbered(inquiry.questions).map(|(id, one)| parse(&reply["answers"][id], one)).collect();
         let usage = usage(&reply)
             .unwrap_or_else(|| Usage::estimate(inquiry.state.len() + body["questions"].to_string().len(), 0));
         let model = self.model.clone();
@@ -45,28 +47,28 @@ impl Analyzer for SystemOne {
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("systemone", self, inquiry, self.answer(inquiry)))
+        Box::pin(instrumented("systemone", self, inquiry, self.answer(inquiry)))
     }
 }
 
-/// The questions by number: an answer must not depend on what a tenant calls its signals.
+/// The questions by number, since an answer must not depend on the names that a tenant gives its signals.
 fn numbered(questions: &[Question]) -> impl Iterator<Item = (String, &Question)> {
     questions.iter().enumerate().map(|(number, question)| (number.to_string(), question))
 }
 
-fn asked(question: &Question) -> Value {
-    let mut asked = json!({"type": question.kind, "instructions": question.instructions});
+fn question_body(question: &Question) -> Value {
+    let mut body = json!({"type": question.kind, "instructions": question.instructions});
     if let Some(criteria) = &question.criteria {
-        asked["criteria"] = criteria.clone();
-        // Nor on the order that it lists its options in.
-        if let (SignalType::Choice, Value::Object(options)) = (question.kind, &mut asked["criteria"]) {
+        body["criteria"] = criteria.clone();
+        // Nor may it depend on the order of the options.
+        if let (SignalType::Choice, Value::Object(options)) = (question.kind, &mut body["criteria"]) {
             options.sort_keys();
         }
     }
-    asked
+    body
 }
 
-fn read(answer: &Value, question: &Question) -> Result<Distribution, AnswerError> {
+fn parse(answer: &Value, question: &Question) -> Result<Distribution, AnswerError> {
     if answer.is_null() {
         return Err(AnswerError::Missing);
     }
@@ -83,6 +85,6 @@ fn read(answer: &Value, question: &Question) -> Result<Distribution, AnswerError
 
 fn usage(reply: &Value) -> Option<Usage> {
     let counted = |name: &str| reply["usage"][name].as_u64();
-    // What writes nothing has nothing to count.
+    // A decision model writes no tokens, so some servers do not report them.
     Some(Usage { input: counted("input_tokens")?, output: counted("output_tokens").unwrap_or(0) })
 }

@@ -1,7 +1,7 @@
 //! One call: its tries, and what its answer is read as.
 
 use http::{HeaderMap, Method, StatusCode};
-use model::webhook::retry_after;
+use model::retry_after;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use model::backoff::{Backoff, Jitter};
 use uuid::Uuid;
 
 /// How patient a client is.
@@ -61,9 +62,8 @@ impl Retries {
         if !passing || tries > self.most {
             return None;
         }
-        let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(tries - 1)).min(LONGEST_WAIT);
-        // Callers that were refused together must not come back together.
-        let ours = doubled.mul_f64(0.5 + roll / 2.0);
+        let backoff = Backoff { first: self.first_wait, longest: LONGEST_WAIT, jitter: Jitter::UP_TO_HALF };
+        let ours = backoff.wait(i64::from(tries), roll);
         match ended {
             Ended::Refused { retry_after: Some(asked), .. } if asked > self.longest_asked => None,
             // Not earlier than asked, and not all at that instant either.

@@ -1,11 +1,12 @@
 //! Nouns and pure rules of the service: ids, time, money and what follows from them.
 //!
-//! Nothing here does I/O, reads a clock or rolls dice; whoever calls hands those in. The `sqlx` feature
+//! Nothing here does I/O, reads a clock or draws random numbers; callers pass those in. The `sqlx` feature
 //! teaches the nouns their native form on each database and is only for the `store` crate.
 
 pub mod address;
 mod answer;
 pub mod api;
+pub mod backoff;
 pub mod compaction;
 pub mod condition;
 mod date;
@@ -17,6 +18,7 @@ pub mod money;
 mod provider;
 mod question;
 mod record;
+mod retry_after;
 pub mod rule;
 #[cfg(feature = "sqlx")]
 mod sql;
@@ -34,4 +36,5 @@ pub use id::{KeyId, TenantId, UserId};
 pub use money::{Charge, Tariff};
 pub use provider::{Provider, UnknownProvider};
 pub use question::{Candidate, InvalidQuestion, Question, SignalType};
+pub use retry_after::retry_after;
 pub use timestamp::{InvalidTimestamp, Timestamp};

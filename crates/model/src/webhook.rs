@@ -9,6 +9,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::backoff::{Backoff, Jitter};
 
 /// The event of an analysis that has finished.
 pub const ANALYSIS_COMPLETED: &str = "analysis.completed";
@@ -19,9 +20,6 @@ pub const EVENT_TYPES: [&str; 2] = [ANALYSIS_COMPLETED, RULE_TRIGGERED];
 
 /// What an endpoint's secret starts with; standard base64 follows.
 pub const SECRET_PREFIX: &str = "whsec_";
-
-/// How far a wait is spread to both sides, so that deliveries that failed together do not come back together.
-const JITTER: f64 = 0.1;
 
 /// What proves to a receiver that a delivery is ours, in both of the forms that are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,37 +78,15 @@ fn over(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
 /// The wait after the attempt of this number, counted from 1: the base, doubled with each, a tenth more or less.
 /// `roll` is from 0 up to 1.
 pub fn wait_after(base: Duration, attempt: i64, roll: f64) -> Duration {
-    doubled(base, attempt - 1).mul_f64(1.0 - JITTER + 2.0 * JITTER * roll)
-}
-
-/// How long a receiver asks to be left alone: `Retry-After` is a number of seconds, or an instant as HTTP writes it, which
-/// is compared with the receiver's own `Date`, since its clock may differ from ours.
-pub fn retry_after(header: &str, date: Option<&str>) -> Option<Duration> {
-    let header = header.trim();
-    if header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are more than anybody will wait.
-        return (!header.is_empty()).then(|| Duration::from_secs(header.parse().unwrap_or(u64::MAX)));
-    }
-    // What HTTP calls a date is one of mail.
-    let instant = |text| {
-        let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-        Some(Timestamp::from_micros(parsed.as_microsecond()))
-    };
-    Some(instant(header)?.since(instant(date?)?))
+    Backoff { first: base, longest: Duration::MAX, jitter: Jitter::TENTH }.wait(attempt, roll)
 }
 
 /// How long an endpoint rests that rested this often in a row before.
 pub fn rest_after(base: Duration, rests: i64) -> Duration {
     /// A quarter of an hour at the usual base: a receiver that is back is not kept waiting much longer.
     const MOST: u32 = 30;
-    doubled(base, rests).min(base.saturating_mul(MOST))
-}
-
-/// A duration doubled some times, short of what a clock can show.
-fn doubled(base: Duration, times: i64) -> Duration {
-    const LONGEST: Duration = Duration::from_hours(24 * 365);
-    let factor = u32::try_from(times.max(0)).ok().and_then(|times| 2_u32.checked_pow(times));
-    factor.and_then(|factor| base.checked_mul(factor)).map_or(LONGEST, |wait| wait.min(LONGEST))
+    let longest = base.saturating_mul(MOST);
+    Backoff { first: base, longest, jitter: Jitter::NONE }.wait(rests.saturating_add(1), 0.0)
 }
 
 #[cfg(test)]
@@ -156,21 +132,6 @@ mod tests {
         // However large the numbers an operator sets, a wait is one.
         assert!(wait_after(Duration::MAX, i64::MAX, 1.0) < Duration::from_hours(24 * 500));
         assert_eq!(wait_after(Duration::ZERO, 3, 0.5), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_receiver_says_when_in_seconds_or_as_an_instant() {
-        let date = Some("Wed, 21 Oct 2015 07:27:50 GMT");
-        let seconds = |header| retry_after(header, date).map(|wait| wait.as_secs());
-        assert_eq!(seconds("120"), Some(120));
-        assert_eq!(seconds(" 0 "), Some(0));
-        assert_eq!(seconds("99999999999999999999999"), Some(u64::MAX));
-        assert_eq!(seconds("Wed, 21 Oct 2015 07:28:00 GMT"), Some(10));
-        assert_eq!(seconds("Wed, 21 Oct 2015 07:27:00 GMT"), Some(0), "that has passed");
-        assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT", None), None, "nobody knows its clock");
-        for nonsense in ["", "soon", "-5", "1.5", "Wed, 99 Oct 2015 07:28:00 GMT"] {
-            assert_eq!(seconds(nonsense), None, "{nonsense}");
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use analyzer::{Analyzer, Anthropic, Embedded, Endpoint, OpenAi, SystemOne, Words};
+use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, WordCounter};
 use model::Tariff;
 use service::mail::{MailTemplates, Mailer, Transport};
 use service::{
@@ -230,11 +230,8 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
     install_tls();
     let ours = &config.analyzer;
     match ours.kind {
-        AnalyzerKind::Embedded => {
-            let embedded = Embedded::new().map_err(|reason| config.refuse("analyzer", &reason))?;
-            return Ok(Arc::new(embedded));
-        }
-        AnalyzerKind::Words => return Ok(Arc::new(Words)),
+        AnalyzerKind::Embedded => return embedded(config),
+        AnalyzerKind::Words => return Ok(Arc::new(WordCounter)),
         AnalyzerKind::Openai | AnalyzerKind::Anthropic | AnalyzerKind::Systemone => {}
     }
     let Some(url) = &ours.url else { return Err(config.refuse("analyzer_url", &"it is required").into()) };
@@ -251,8 +248,21 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
         AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(refused)?),
         AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(refused)?),
         AnalyzerKind::Systemone => Arc::new(SystemOne::new(endpoint).map_err(refused)?),
-        AnalyzerKind::Embedded | AnalyzerKind::Words => Arc::new(Words),
+        AnalyzerKind::Embedded | AnalyzerKind::Words => Arc::new(WordCounter),
     })
+}
+
+#[cfg(feature = "embedded")]
+fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    let embedded = analyzer::Embedded::new().map_err(|reason| config.refuse("analyzer", &reason))?;
+    Ok(Arc::new(embedded))
+}
+
+#[cfg(not(feature = "embedded"))]
+fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    let reason = "this binary was built without the embedded model (cargo feature `embedded`); set it to systemone, \
+                  openai, anthropic or words";
+    Err(config.refuse("analyzer", &reason).into())
 }
 
 fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Providers, StartError> {

@@ -1,10 +1,11 @@
-//! How asking fails: the same for every analyzer behind HTTP.
+//! How requests fail, which is the same for every analyzer behind HTTP.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use analyzer::{
-    Analyzer, Anthropic, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, OpenAi, SystemOne, Words,
+    Analyzer, Anthropic, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, OpenAi, SystemOne,
+    WordCounter,
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
@@ -33,13 +34,13 @@ async fn outcomes(endpoint: &Endpoint) -> Vec<Result<Findings, Failure>> {
 }
 
 #[tokio::test]
-async fn patience_is_told_apart_from_failure() {
+async fn rate_limiting_is_distinguished_from_failure() {
     for (status, header, wait_s) in [
         (429, ("retry-after", "20"), Some(20)),
         (503, ("retry-after", "3"), Some(3)),
         (529, ("x-other", ""), None),
         (429, ("x-other", ""), None),
-        // The server's own date is today's: an hour is the most that is believed.
+        // The server's own date is today, and the wait is at most an hour.
         (503, ("retry-after", "Fri, 31 Dec 2100 23:59:59 GMT"), Some(3600)),
         (503, ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), Some(0)),
     ] {
@@ -52,7 +53,7 @@ async fn patience_is_told_apart_from_failure() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_down() {
+async fn an_unreachable_server_is_down() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refusing = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
@@ -61,27 +62,27 @@ async fn a_server_that_is_not_there_is_down() {
         for outcome in outcomes(&endpoint(&url)).await {
             assert!(matches!(outcome, Err(Failure::Down(_))), "{outcome:?}");
             let cause = cause_of(outcome);
-            assert!(!cause.contains("http://"), "an address may hold secrets: {cause}");
+            assert!(!cause.contains("http://"), "a URL may contain secrets: {cause}");
         }
     }
 }
 
 #[tokio::test]
-async fn silence_ends_at_the_deadline_and_is_a_failure() {
+async fn a_timeout_is_a_failure() {
     let server = Scripted::start(|_| Reply::Silence).await;
     let mut hasty = endpoint(&server.url);
     hasty.timeout = Duration::from_millis(50);
     for outcome in outcomes(&hasty).await {
-        assert_eq!(cause_of(outcome), "the analyzer failed: no answer within 50ms");
+        assert_eq!(cause_of(outcome), "the analyzer failed: the request timed out after 50ms");
     }
-    // Waiting for a turn counts too.
+    // The wait for a slot counts too.
     hasty.max_concurrency = 1;
     let openai = OpenAi::new(hasty).unwrap();
-    assert!(cause_of(ask(&openai, &questions()).await).contains("no answer within 50ms"));
+    assert!(cause_of(ask(&openai, &questions()).await).contains("the request timed out after 50ms"));
 }
 
 #[tokio::test]
-async fn an_answer_in_time_counts_beside_one_that_is_late() {
+async fn answers_in_time_count_although_others_time_out() {
     let server = Scripted::start(|body| {
         if super::user_message(body).contains("scam") {
             Reply::Json(200, completion(&[("A", 1.0)]))
@@ -98,14 +99,14 @@ async fn an_answer_in_time_counts_beside_one_that_is_late() {
 }
 
 #[tokio::test]
-async fn refusals_are_quoted_in_short_and_without_the_key() {
+async fn rejections_are_quoted_in_short_and_without_the_key() {
     let body = format!("{{\"error\": \"Incorrect API key provided: {API_KEY}\\n{}\"}}", "x".repeat(5000));
     for status in [401, 404, 418, 500, 502, 504] {
         let body = body.clone();
         let server = Scripted::start(move |_| Reply::Text(status, ("x-other", ""), body.clone())).await;
         for outcome in outcomes(&endpoint(&server.url)).await {
             let cause = cause_of(outcome);
-            assert!(cause.contains(&format!("the answer is {status}")), "{cause}");
+            assert!(cause.contains(&format!("the response is {status}")), "{cause}");
             assert!(cause.contains("Incorrect API key provided: ***"), "{cause}");
             assert!(cause.len() < 600, "{cause}");
         }
@@ -113,7 +114,7 @@ async fn refusals_are_quoted_in_short_and_without_the_key() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_a_failure() {
+async fn an_unusable_response_is_a_failure() {
     let text = |status, text: &str| (status, ("content-type", "text/html"), text.to_owned());
     for (reply, cause) in [
         (text(200, ""), "not JSON, at line 1"),
@@ -129,16 +130,19 @@ async fn what_is_no_answer_is_a_failure() {
     ] {
         let server = Scripted::start(move |_| Reply::Text(reply.0, reply.1, reply.2.clone())).await;
         for outcome in outcomes(&endpoint(&server.url)).await {
-            let told = cause_of(outcome);
-            assert!(told.contains(cause), "expected {cause:?} in {told:?}");
-            assert!(!told.contains("Ann"), "{told}");
+            let text = cause_of(outcome);
+            assert!(text.contains(cause), "expected {cause:?} in {text:?}");
+            assert!(!text.contains("Ann"), "{text}");
         }
-        assert!(server.asked().iter().all(|asked| asked.path != "/elsewhere"), "redirects are not followed");
+        assert!(
+            server.requests().iter().all(|request| request.path != "/elsewhere"),
+            "redirects are not followed"
+        );
     }
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_asked_is_refused() {
+fn an_invalid_endpoint_is_rejected() {
     let good = endpoint(&"http://127.0.0.1:1/".parse().unwrap());
     let bad_key = Endpoint { api_key: Some("a\nb".to_owned()), ..good.clone() };
     assert!(matches!(OpenAi::new(bad_key), Err(InvalidEndpoint::ApiKey)));
@@ -147,20 +151,20 @@ fn an_endpoint_that_cannot_be_asked_is_refused() {
 }
 
 #[tokio::test]
-async fn a_path_and_a_query_of_the_address_are_kept() {
+async fn the_path_and_the_query_of_the_url_are_kept() {
     let server = Scripted::start(|_| Reply::Json(200, completion(&[("A", 1.0)]))).await;
     for base in ["/openai/v1?api-version=1", "/openai/v1/?api-version=1"] {
         let url = server.url.join(base).unwrap();
         let openai = OpenAi::new(Endpoint { url, api_key: None, ..endpoint(&server.url) }).unwrap();
         ask(&openai, &questions()[..1]).await.unwrap();
-        let asked = server.asked().pop().unwrap();
-        assert_eq!(asked.path, "/openai/v1/chat/completions");
-        assert!(asked.headers.get("authorization").is_none(), "no key, no header");
+        let request = server.requests().pop().unwrap();
+        assert_eq!(request.path, "/openai/v1/chat/completions");
+        assert!(request.headers.get("authorization").is_none(), "no key, no header");
     }
 }
 
 #[tokio::test]
-async fn nothing_asked_is_nothing_sent() {
+async fn without_questions_nothing_is_sent() {
     let server = Scripted::start(|_| Reply::Silence).await;
     for analyzer in analyzers(&endpoint(&server.url)) {
         let findings =
@@ -171,12 +175,12 @@ async fn nothing_asked_is_nothing_sent() {
 }
 
 #[test]
-fn inquiries_are_measured() {
+fn inquiries_are_counted_and_timed() {
     let recorder = DebuggingRecorder::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
-            ask(&Words, &questions()).await.unwrap();
+            ask(&WordCounter, &questions()).await.unwrap();
             let server = Scripted::start(|body| {
                 if super::user_message(body).contains("scam") {
                     Reply::Json(200, completion(&[("A", 1.0)]))

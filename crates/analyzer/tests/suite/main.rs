@@ -1,9 +1,9 @@
-//! What the analyzers promise. Hosted services cannot run on a test machine: a scripted server replays the shapes of their
-//! answers. Where a real server can run, llama.cpp's, it is asked too.
+//! What the analyzers promise. Hosted services cannot run on a test machine, so a scripted server sends replies of the same
+//! shape. A real server that can run there, llama.cpp's, is tested too.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
-// The name that every other crate of the workspace knows it by.
+// The name that the other crates of the workspace use.
 extern crate auspex_analyzer as analyzer;
 
 mod anthropic;
@@ -27,7 +27,7 @@ const MODEL: &str = "a-model";
 const STATE: &str = "Ann, seller since May. Two messages: \"pay me outside\", \"now!\"";
 
 fn endpoint(url: &Url) -> Endpoint {
-    // Another test of this process may have installed it.
+    // Another test in this process may have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Endpoint {
         url: url.join("/v1").unwrap(),
@@ -61,13 +61,13 @@ async fn ask(analyzer: &impl Analyzer, questions: &[Question]) -> Result<Finding
 }
 
 /// The probabilities of every answer, rounded so that they can be compared.
-fn shares(findings: &Findings) -> Vec<Result<Vec<f64>, AnswerError>> {
-    let rounded = |share: &f64| (share * 1e9).round() / 1e9;
+fn probabilities(findings: &Findings) -> Vec<Result<Vec<f64>, AnswerError>> {
+    let rounded = |value: &f64| (value * 1e9).round() / 1e9;
     let answers = findings.answers.iter().cloned();
-    answers.map(|answer| answer.map(|shares| shares.probabilities().iter().map(rounded).collect())).collect()
+    answers.map(|answer| answer.map(|one| one.probabilities().iter().map(rounded).collect())).collect()
 }
 
-/// The cause of a failure in one line, in which no secret may be.
+/// The cause of a failure in one line, which must not contain a secret.
 #[track_caller]
 fn cause_of(outcome: Result<Findings, Failure>) -> String {
     let failure = outcome.unwrap_err();
@@ -82,7 +82,7 @@ fn cause_of(outcome: Result<Findings, Failure>) -> String {
     text
 }
 
-/// What the user message of a chat request says.
+/// The user message of a chat request.
 fn user_message(body: &Value) -> &str {
     assert_eq!(body["messages"][1]["role"], "user");
     body["messages"][1]["content"].as_str().unwrap()

@@ -1,69 +1,74 @@
-//! Shares in JSON, for servers that give no probabilities of tokens.
+//! Percentages in JSON, for servers that give no probabilities of tokens.
 
 use analyzer::OpenAi;
 use serde_json::{Value, json};
 
 use super::openai::completion;
 use super::scripted::{Reply, Scripted};
-use super::{ask, cause_of, endpoint, question, questions, shares, user_message};
+use super::{ask, cause_of, endpoint, probabilities, question, questions, user_message};
 use model::SignalType;
 
-const SHARES: &str =
+const PERCENTAGES: &str =
     r#"{"0": {"A": 90, "B": 10}, "1": {"A": 0, "B": 30, "C": 10}, "2": {"A": 50, "B": 25, "C": 25}}"#;
 
-fn said(text: &str) -> Reply {
+fn completed(text: &str) -> Reply {
     let message = json!({"role": "assistant", "content": text});
     let usage = json!({"prompt_tokens": 200, "completion_tokens": 40});
     Reply::Json(200, json!({"choices": [{"index": 0, "message": message, "logprobs": null}], "usage": usage}))
 }
 
-fn refused(status: u16, message: &str) -> Reply {
+fn rejected(status: u16, message: &str) -> Reply {
     Reply::Json(status, json!({"error": {"message": message, "type": "invalid_request_error"}}))
 }
 
-fn asks_for_a_letter(body: &Value) -> bool {
+fn requests_a_letter(body: &Value) -> bool {
     body.get("logprobs").is_some()
 }
 
 async fn assert_falls_back(letter: fn() -> Reply) {
     let server =
-        Scripted::start(move |body| if asks_for_a_letter(body) { letter() } else { said(SHARES) }).await;
+        Scripted::start(move |body| if requests_a_letter(body) { letter() } else { completed(PERCENTAGES) })
+            .await;
     let openai = OpenAi::new(endpoint(&server.url)).unwrap();
     for round in 1..=2 {
         let findings = ask(&openai, &questions()).await.unwrap();
         // The options by name are odd, pay and wares.
         let expected = [Ok(vec![0.9, 0.1]), Ok(vec![0.25, 0.75, 0.0]), Ok(vec![0.5, 0.25, 0.25])];
-        assert_eq!(shares(&findings), expected);
+        assert_eq!(probabilities(&findings), expected);
         assert_eq!((findings.input_tokens, findings.output_tokens), (200, 40));
-        let asked = server.asked();
+        let requests = server.requests();
         assert_eq!(
-            asked.iter().filter(|one| !asks_for_a_letter(&one.body)).count(),
+            requests.iter().filter(|one| !requests_a_letter(&one.body)).count(),
             round,
             "all in one request"
         );
     }
-    let asked = server.asked();
-    assert!(!asks_for_a_letter(&asked.last().unwrap().body));
+    let requests = server.requests();
+    assert!(!requests_a_letter(&requests.last().unwrap().body));
     assert!(
-        asked.iter().filter(|one| asks_for_a_letter(&one.body)).count() <= 3,
-        "found once, and remembered"
+        requests.iter().filter(|one| requests_a_letter(&one.body)).count() <= 3,
+        "discovered once, and remembered"
     );
 }
 
 #[tokio::test]
-async fn a_server_without_probabilities_is_asked_for_json() {
-    assert_falls_back(|| said("A")).await;
-    assert_falls_back(|| refused(400, "Unsupported parameter: 'logprobs' is not supported with this model."))
-        .await;
-    assert_falls_back(|| refused(403, "You are not allowed to request logprobs from this model")).await;
-    assert_falls_back(|| refused(422, "extra inputs are not permitted: top_logprobs")).await;
+async fn json_is_requested_from_a_server_without_probabilities() {
+    assert_falls_back(|| completed("A")).await;
+    assert_falls_back(|| {
+        rejected(400, "Unsupported parameter: 'logprobs' is not supported with this model.")
+    })
+    .await;
+    assert_falls_back(|| rejected(403, "You are not allowed to request logprobs from this model")).await;
+    assert_falls_back(|| rejected(422, "extra inputs are not permitted: top_logprobs")).await;
 }
 
 #[tokio::test]
-async fn the_request_has_a_strict_schema_and_the_dossier_first() {
-    let server = Scripted::start(|body| if asks_for_a_letter(body) { said("A") } else { said(SHARES) }).await;
+async fn the_request_has_a_strict_schema_and_the_history_first() {
+    let server =
+        Scripted::start(|body| if requests_a_letter(body) { completed("A") } else { completed(PERCENTAGES) })
+            .await;
     ask(&OpenAi::new(endpoint(&server.url)).unwrap(), &questions()).await.unwrap();
-    let body = server.asked().pop().unwrap().body;
+    let body = server.requests().pop().unwrap().body;
     assert_eq!(body["response_format"]["type"], "json_schema");
     let schema = &body["response_format"]["json_schema"];
     assert_eq!((&schema["name"], &schema["strict"]), (&json!("answers"), &json!(true)));
@@ -79,14 +84,14 @@ async fn the_request_has_a_strict_schema_and_the_dossier_first() {
 }
 
 #[tokio::test]
-async fn without_schemas_words_must_do() {
+async fn a_server_without_schemas_gets_instructions_in_words() {
     let server = Scripted::start(|body| {
-        if asks_for_a_letter(body) {
-            said("A")
+        if requests_a_letter(body) {
+            completed("A")
         } else if body.get("response_format").is_some() {
-            refused(400, "response_format is not available for this model")
+            rejected(400, "response_format is not available for this model")
         } else {
-            said(&format!("Here you are:\n```json\n{SHARES}\n```"))
+            completed(&format!("Here you are:\n```json\n{PERCENTAGES}\n```"))
         }
     })
     .await;
@@ -94,16 +99,16 @@ async fn without_schemas_words_must_do() {
     ask(&openai, &questions()[..1]).await.unwrap();
     assert_eq!(server.count(), 3, "a letter, a schema, words");
     let findings = ask(&openai, &questions()[..1]).await.unwrap();
-    assert_eq!((server.count(), shares(&findings)), (4, vec![Ok(vec![0.9, 0.1])]));
+    assert_eq!((server.count(), probabilities(&findings)), (4, vec![Ok(vec![0.9, 0.1])]));
 }
 
 #[tokio::test]
-async fn answers_that_do_not_cover_the_candidates_are_refused() {
+async fn incomplete_answers_are_rejected() {
     let server = Scripted::start(|body| {
-        if asks_for_a_letter(body) {
-            said("A")
+        if requests_a_letter(body) {
+            completed("A")
         } else {
-            said(r#"{"0": {"A": 90}, "1": {"A": 1, "B": 1, "C": 2}, "2": {"A": -1, "B": 1, "C": 1}}"#)
+            completed(r#"{"0": {"A": 90}, "1": {"A": 1, "B": 1, "C": 2}, "2": {"A": -1, "B": 1, "C": 1}}"#)
         }
     })
     .await;
@@ -114,21 +119,20 @@ async fn answers_that_do_not_cover_the_candidates_are_refused() {
 
 #[tokio::test]
 async fn an_answer_in_prose_is_a_failure() {
-    let server =
-        Scripted::start(
-            |body| if asks_for_a_letter(body) { said("A") } else { said("It looks fine to me.") },
-        )
-        .await;
+    let server = Scripted::start(|body| {
+        if requests_a_letter(body) { completed("A") } else { completed("It looks fine to me.") }
+    })
+    .await;
     let cause = cause_of(ask(&OpenAi::new(endpoint(&server.url)).unwrap(), &questions()).await);
-    assert_eq!(cause, "the analyzer failed: the answer has no JSON object");
+    assert_eq!(cause, "the analyzer failed: the response has no JSON object");
 }
 
 #[tokio::test]
-async fn what_a_person_writes_does_not_change_how_the_server_is_asked() {
+async fn the_text_of_a_user_does_not_change_how_the_server_is_called() {
     // The server quotes the prompt in an error that has nothing to do with probabilities.
     let server = Scripted::start(|body| {
         if user_message(body).contains("logprobs") {
-            refused(400, &format!("too long: {}", user_message(body)))
+            rejected(400, &format!("too long: {}", user_message(body)))
         } else {
             Reply::Json(200, completion(&[("A", 1.0)]))
         }
@@ -138,5 +142,5 @@ async fn what_a_person_writes_does_not_change_how_the_server_is_asked() {
     let sly = [question(SignalType::Noul, "Does it mention logprobs?", None)];
     assert!(cause_of(ask(&openai, &sly).await).contains("400"));
     ask(&openai, &questions()[..1]).await.unwrap();
-    assert!(server.asked().iter().all(|asked| asks_for_a_letter(&asked.body)));
+    assert!(server.requests().iter().all(|request| requests_a_letter(&request.body)));
 }

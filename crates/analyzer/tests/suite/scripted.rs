@@ -1,4 +1,4 @@
-//! A server that answers whatever a test tells it to, or passes requests on to a real one, and remembers what it was asked.
+//! A server that answers as a test's script says, or relays requests to a real server, and records all requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,20 +15,20 @@ use url::Url;
 
 const MAX_REQUEST_BYTES: usize = 16 * 1024 * 1024;
 
-/// How a request is answered.
+/// The reply to a request.
 pub(crate) enum Reply {
     Json(u16, Value),
     /// A status, a header, a body.
     Text(u16, (&'static str, &'static str), String),
-    /// Nothing, ever.
+    /// The server never replies.
     Silence,
-    /// As soon as the gate opens.
+    /// A reply once the gate opens.
     Together(Arc<Gate>, Value),
-    /// What a real server says, changed.
+    /// The reply of a real server, modified.
     Relay(Url, fn(&mut Value)),
 }
 
-/// Opens for some requests at a time, once as many wait, and counts how many waited at most.
+/// A barrier that opens when a given number of requests wait, and counts how many waited at most.
 pub(crate) struct Gate {
     barrier: Barrier,
     waiting: AtomicUsize,
@@ -52,25 +52,25 @@ impl Gate {
     }
 }
 
-/// A request, and what a real server said to it.
+/// A request, and the reply of the real server if it was relayed.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
     pub(crate) relayed: Option<Value>,
 }
 
-struct Stage {
+struct Shared {
     script: Box<dyn Fn(&Value) -> Reply + Send + Sync>,
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<RecordedRequest>>,
 }
 
-/// A server that does as it is told.
+/// A server that follows a script.
 pub(crate) struct Scripted {
     pub(crate) url: Url,
-    stage: Arc<Stage>,
-    // Ends the server with this value.
+    shared: Arc<Shared>,
+    // Stops the server when dropped.
     _server: JoinSet<()>,
 }
 
@@ -79,42 +79,43 @@ impl Scripted {
     pub(crate) async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let stage = Arc::new(Stage { script: Box::new(script), asked: Mutex::default() });
-        let router = axum::Router::new().fallback(play).with_state(Arc::clone(&stage));
+        let shared = Arc::new(Shared { script: Box::new(script), requests: Mutex::default() });
+        let router = axum::Router::new().fallback(handle).with_state(Arc::clone(&shared));
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url, stage, _server: server }
+        Self { url, shared, _server: server }
     }
 
-    /// Every request so far, by the order of their answers.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.stage.asked.lock().unwrap().clone()
+    /// Every request so far, in the order of the replies.
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.shared.requests.lock().unwrap().clone()
     }
 
-    /// How many requests there were.
+    /// The number of requests so far.
     pub(crate) fn count(&self) -> usize {
-        self.stage.asked.lock().unwrap().len()
+        self.shared.requests.lock().unwrap().len()
     }
 }
 
-async fn play(State(stage): State<Arc<Stage>>, request: Request) -> Response {
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, MAX_REQUEST_BYTES).await.unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let reply = (stage.script)(&body);
-    let mut asked = Asked { path: parts.uri.path().to_owned(), headers: parts.headers, body, relayed: None };
+    let reply = (shared.script)(&body);
+    let mut request =
+        RecordedRequest { path: parts.uri.path().to_owned(), headers: parts.headers, body, relayed: None };
     let response = match reply {
-        Reply::Relay(server, change) => relay(server, change, &mut asked).await,
+        Reply::Relay(server, change) => relay(server, change, &mut request).await,
         reply => {
-            stage.asked.lock().unwrap().push(asked);
-            return say(reply).await;
+            shared.requests.lock().unwrap().push(request);
+            return send(reply).await;
         }
     };
-    stage.asked.lock().unwrap().push(asked);
+    shared.requests.lock().unwrap().push(request);
     response
 }
 
-async fn say(reply: Reply) -> Response {
+async fn send(reply: Reply) -> Response {
     match reply {
         Reply::Json(status, value) => {
             (StatusCode::from_u16(status).unwrap(), axum::Json(value)).into_response()
@@ -130,16 +131,16 @@ async fn say(reply: Reply) -> Response {
     }
 }
 
-async fn relay(server: Url, change: fn(&mut Value), asked: &mut Asked) -> Response {
+async fn relay(server: Url, change: fn(&mut Value), recorded: &mut RecordedRequest) -> Response {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let mut request = client.post(server.join(&asked.path).unwrap()).json(&asked.body);
-    if let Some(authorization) = asked.headers.get(header::AUTHORIZATION) {
+    let mut request = client.post(server.join(&recorded.path).unwrap()).json(&recorded.body);
+    if let Some(authorization) = recorded.headers.get(header::AUTHORIZATION) {
         request = request.header(header::AUTHORIZATION, authorization);
     }
     let response = request.send().await.unwrap();
     let status = response.status();
     let mut value: Value = response.json().await.unwrap();
     change(&mut value);
-    asked.relayed = Some(value.clone());
+    recorded.relayed = Some(value.clone());
     (status, axum::Json(value)).into_response()
 }

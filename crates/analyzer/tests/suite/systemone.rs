@@ -1,28 +1,29 @@
-//! The wire format of decision models, against a server written by hand from the contract.
+//! The wire format of decision models, with a server written by hand from the contract.
 
 use analyzer::{Analyzer as _, AnswerError, SystemOne};
 use serde_json::{Map, Value, json};
 
 use super::scripted::{Reply, Scripted};
-use super::{API_KEY, MODEL, STATE, ask, cause_of, endpoint, questions, shares};
+use super::{API_KEY, MODEL, STATE, ask, cause_of, endpoint, probabilities, questions};
 
-/// Answers as the contract says: every field of each type, equal shares but for the first candidate.
+/// Replies as the contract says, with every field of each type.
 fn reference(body: &Value) -> Reply {
     assert!(body["state"].is_string());
     let answer = |question: &Value| match question["type"].as_str().unwrap() {
         "noul" => json!({"type": "noul", "noul": 0.25}),
         "choice" => {
             let names = question["criteria"].as_object().unwrap().keys();
-            let shares: Map<String, Value> = names.map(|name| (name.clone(), json!(name.len()))).collect();
-            json!({"type": "choice", "choice": "wares", "probabilities": shares, "confidence": 0.1})
+            let probabilities: Map<String, Value> =
+                names.map(|name| (name.clone(), json!(name.len()))).collect();
+            json!({"type": "choice", "choice": "wares", "probabilities": probabilities, "confidence": 0.1})
         }
         "score" => {
             let levels = question["criteria"].as_array().unwrap();
-            let shares: Map<String, Value> =
+            let probabilities: Map<String, Value> =
                 (0..levels.len()).map(|level| (level.to_string(), json!(level))).collect();
             let legend: Map<String, Value> =
                 levels.iter().enumerate().map(|(level, text)| (level.to_string(), text.clone())).collect();
-            json!({"type": "score", "score": 1.6, "probabilities": shares, "confidence": 0.2, "legend": legend})
+            json!({"type": "score", "score": 1.6, "probabilities": probabilities, "confidence": 0.2, "legend": legend})
         }
         other => panic!("{other}"),
     };
@@ -40,51 +41,55 @@ async fn all_questions_go_in_one_request() {
     let server = Scripted::start(reference).await;
     let systemone = SystemOne::new(endpoint(&server.url)).unwrap();
     let findings = ask(&systemone, &questions()).await.unwrap();
-    // Options weigh as much as their names are long: wares 5, pay 3, odd 3.
+    // The weight of an option is the length of its name: wares 5, pay 3, odd 3.
     let expected = [
         Ok(vec![0.25, 0.75]),
         Ok(vec![0.454_545_455, 0.272_727_273, 0.272_727_273]),
         Ok(vec![0.0, 0.333_333_333, 0.666_666_667]),
     ];
-    assert_eq!(shares(&findings), expected);
+    assert_eq!(probabilities(&findings), expected);
     assert_eq!((findings.model.as_str(), systemone.model()), (MODEL, MODEL));
     assert_eq!((findings.input_tokens, findings.output_tokens), (55, 0));
-    let [asked] = &server.asked()[..] else { panic!("one request") };
-    assert_eq!(asked.path, "/v1/systemone");
-    assert_eq!(asked.headers["authorization"], format!("Bearer {API_KEY}"));
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!(request.path, "/v1/systemone");
+    assert_eq!(request.headers["authorization"], format!("Bearer {API_KEY}"));
     assert_eq!(
-        asked.body,
+        request.body,
         json!({"model": MODEL, "state": STATE, "questions": {
             "0": {"type": "noul", "instructions": "Is it a scam?", "criteria": {"true": "asks for payment elsewhere"}},
             "1": {"type": "choice", "instructions": "What is it about?", "criteria": {"odd": null, "pay": "money", "wares": "goods"}},
             "2": {"type": "score", "instructions": "How rude is it?", "criteria": ["polite", "curt", "rude"]},
         }})
     );
-    let options = asked.body["questions"]["1"]["criteria"].as_object().unwrap();
-    assert_eq!(options.keys().collect::<Vec<_>>(), ["odd", "pay", "wares"], "by name, not as they were sent");
+    let options = request.body["questions"]["1"]["criteria"].as_object().unwrap();
+    assert_eq!(options.keys().collect::<Vec<_>>(), ["odd", "pay", "wares"], "sorted by name");
 }
 
-async fn read(answers: Value) -> Vec<Result<Vec<f64>, AnswerError>> {
+async fn answers_from(answers: Value) -> Vec<Result<Vec<f64>, AnswerError>> {
     // The last question always has an answer, so that the others can fail.
     let mut answers = answers;
     answers["2"] = json!({"probabilities": {"0": 1, "1": 0, "2": 0}});
     let server = Scripted::start(move |_| Reply::Json(200, json!({"answers": answers}))).await;
-    shares(&ask(&SystemOne::new(endpoint(&server.url)).unwrap(), &questions()).await.unwrap())
+    probabilities(&ask(&SystemOne::new(endpoint(&server.url)).unwrap(), &questions()).await.unwrap())
 }
 
 #[tokio::test]
-async fn extras_may_be_missing_or_unknown() {
-    let answers = read(json!({
+async fn other_fields_may_be_missing_or_unknown() {
+    let answers = answers_from(json!({
         "0": {"noul": 1, "confidence": 0.9, "why": ["…"]},
         "1": {"probabilities": {"wares": 0.2, "pay": 0.1, "odd": 0.1, "none": 0.6}},
         "9": {"noul": 0.5},
     }))
     .await;
-    assert_eq!(answers[..2], [Ok(vec![1.0, 0.0]), Ok(vec![0.5, 0.25, 0.25])], "over our options alone");
+    assert_eq!(
+        answers[..2],
+        [Ok(vec![1.0, 0.0]), Ok(vec![0.5, 0.25, 0.25])],
+        "normalized over the known options"
+    );
 }
 
 #[tokio::test]
-async fn what_is_no_distribution_is_refused() {
+async fn invalid_distributions_are_rejected() {
     for noul in [
         json!({}),
         json!({"noul": null}),
@@ -93,7 +98,7 @@ async fn what_is_no_distribution_is_refused() {
         json!({"noul": 1.1}),
         json!([]),
     ] {
-        let answers = read(json!({"0": noul.clone()})).await;
+        let answers = answers_from(json!({"0": noul.clone()})).await;
         assert_eq!(answers[0], Err(AnswerError::Incomplete), "{noul}");
         assert_eq!(answers[1], Err(AnswerError::Missing));
     }
@@ -106,13 +111,14 @@ async fn what_is_no_distribution_is_refused() {
         json!({"wares": 1e308, "pay": 1e308, "odd": 1e308}),
         json!([0.2, 0.3, 0.5]),
     ] {
-        let answers = read(json!({"1": {"choice": "wares", "probabilities": probabilities.clone()}})).await;
+        let answers =
+            answers_from(json!({"1": {"choice": "wares", "probabilities": probabilities.clone()}})).await;
         assert_eq!(answers[1], Err(AnswerError::Incomplete), "{probabilities}");
     }
 }
 
 #[tokio::test]
-async fn without_any_answer_the_inquiry_has_failed() {
+async fn an_inquiry_without_any_answer_has_failed() {
     for body in
         [json!({}), json!([]), json!({"answers": []}), json!({"answers": {"is_secret": {"noul": 0.5}}})]
     {

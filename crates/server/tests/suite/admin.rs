@@ -34,6 +34,9 @@ pub(crate) fn auspex(directory: &Path, database_url: &str, arguments: &[&str]) -
     command.args(arguments).env_clear().current_dir(directory);
     command.env("AUSPEX_LISTEN", "127.0.0.1:0").env("AUSPEX_DATA_DIR", directory.join("data"));
     command.env("AUSPEX_DATABASE_URL", database_url).env("AUSPEX_MASTER_KEY", MASTER_KEY);
+    if cfg!(not(feature = "embedded")) {
+        command.env("AUSPEX_ANALYZER", "words");
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -7,6 +7,9 @@ fn demo(variables: &[(&str, &str)]) -> (Output, String) {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_auspex"));
     command.arg("demo").env_clear().current_dir(&directory).env("TMPDIR", directory.path());
+    if cfg!(not(feature = "embedded")) {
+        command.env("AUSPEX_ANALYZER", "words");
+    }
     let output = command.envs(variables.iter().copied()).output().unwrap();
     let left: Vec<_> = std::fs::read_dir(&directory).unwrap().collect();
     assert!(left.is_empty(), "it leaves nothing behind: {left:?}");

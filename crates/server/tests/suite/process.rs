@@ -27,7 +27,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(directory: &TempDir, variables: &[(&str, &str)]) -> Self {
-        let mut child = auspex(directory, &["serve"]).envs(variables.iter().copied()).spawn().unwrap();
+        let mut command = auspex(directory, &["serve"]);
+        if cfg!(not(feature = "embedded")) {
+            command.env("AUSPEX_ANALYZER", "words");
+        }
+        let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
@@ -95,6 +99,15 @@ fn it_says_where_it_listens_and_what_to_do_next() {
     assert!(told.contains(&format!("curl http://{}/auth/console/register", service.address)), "{told}");
     assert!(directory.path().join("data/auspex.db").exists());
     assert!(service.stop().0);
+}
+
+#[test]
+#[cfg(not(feature = "embedded"))]
+fn a_build_without_the_embedded_model_says_so_at_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(&directory, &["serve"], &[]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && errors.contains("built without the embedded model"), "{errors}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::lookups::Lookups;
 use model::address::objection;
-use model::webhook::retry_after;
+use model::retry_after;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Body, Client, Response, redirect};

@@ -1,12 +1,12 @@
-//! Every analyzer is measured in the same way, and an inquiry without a single answer is a failure.
+//! What all analyzers have in common: metrics, and that an inquiry without a single answer has failed.
 
 use metrics::{counter, histogram};
 use tokio::time::Instant;
 
 use crate::{Analyzer, Failure, Findings, Inquiry};
 
-/// Awaits the findings of an analyzer, and counts what came of them. Where nothing is asked, nobody is bothered.
-pub(crate) async fn measured(
+/// Awaits the findings of an analyzer and records metrics about them. Without questions the analyzer is not called.
+pub(crate) async fn instrumented(
     name: &'static str,
     analyzer: &impl Analyzer,
     inquiry: Inquiry<'_>,
@@ -23,7 +23,7 @@ pub(crate) async fn measured(
         count_answers("answered", answered);
         count_answers("failed", findings.answers.len() - answered);
     }
-    let result = result.and_then(with_an_answer);
+    let result = result.and_then(require_an_answer);
     let outcome = match &result {
         Ok(_) => "answered",
         Err(Failure::Throttled { .. }) => {
@@ -43,7 +43,7 @@ fn count_answers(outcome: &'static str, number: usize) {
         .increment(number.try_into().unwrap_or(u64::MAX));
 }
 
-fn with_an_answer(findings: Findings) -> Result<Findings, Failure> {
+fn require_an_answer(findings: Findings) -> Result<Findings, Failure> {
     if findings.answers.iter().any(Result::is_ok) {
         return Ok(findings);
     }

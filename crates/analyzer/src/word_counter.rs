@@ -1,31 +1,31 @@
-//! What answers where nobody reads the answers: it looks for the words of the candidates in the dossier and leans a little
-//! towards those it finds. It costs next to nothing, so that tests and measurements see the service and not a model.
+//! An analyzer for tests and load measurements: it favours candidates whose words occur in the history, slightly.
+//! It takes almost no time, so that what is measured is the service and not a model.
 
 use std::collections::HashSet;
 
 use model::{Candidate, Distribution, Question, SignalType};
 use serde_json::Value;
 
-use crate::measure::measured;
+use crate::instrument::instrumented;
 use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry, Usage};
 
 const MODEL: &str = "auspex-words";
-/// How far finding every word of a candidate and none of another tips the scales: a yes stays between 0.35 and 0.65.
-const SWAY: f64 = 0.6;
-/// Shorter words are in every text.
+/// How much a candidate gains if all its words are found: the probability of a yes stays between 0.35 and 0.65.
+const GAIN: f64 = 0.6;
+/// Shorter words occur in every text.
 const MIN_WORD_CHARACTERS: usize = 3;
 
-/// Counts words: deterministic, without a network, and never far from indifference.
+/// Counts words. It is deterministic, needs no network and is never sure of an answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Words;
+pub struct WordCounter;
 
-impl Analyzer for Words {
+impl Analyzer for WordCounter {
     fn model(&self) -> &str {
         MODEL
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(measured("words", self, inquiry, async move { Ok(findings(inquiry)) }))
+        Box::pin(instrumented("words", self, inquiry, async move { Ok(findings(inquiry)) }))
     }
 }
 
@@ -44,19 +44,19 @@ fn findings(inquiry: Inquiry<'_>) -> Findings {
 }
 
 fn answer(candidates: &[String], known: &HashSet<&str>) -> Result<Distribution, AnswerError> {
-    let weights: Vec<f64> = candidates.iter().map(|text| (SWAY * overlap(text, known)).exp()).collect();
+    let weights: Vec<f64> = candidates.iter().map(|text| (GAIN * overlap(text, known)).exp()).collect();
     Distribution::from_weights(&weights).map_err(|_| AnswerError::Incomplete)
 }
 
-/// The share of the text's words that are known, and a half when it has none.
+/// The fraction of the text's words that are known, or a half if it has none.
 fn overlap(text: &str, known: &HashSet<&str>) -> f64 {
-    let asked: HashSet<&str> = words(text).collect();
-    if asked.is_empty() {
+    let wanted: HashSet<&str> = words(text).collect();
+    if wanted.is_empty() {
         return 0.5;
     }
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
-    let share = asked.intersection(known).count() as f64 / asked.len() as f64;
-    share
+    let fraction = wanted.intersection(known).count() as f64 / wanted.len() as f64;
+    fraction
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -64,7 +64,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.chars().nth(MIN_WORD_CHARACTERS - 1).is_some())
 }
 
-/// All that is said of each candidate, in lower case. The instructions speak for a yes.
+/// The text about each candidate, in lower case. The instructions count as text about *yes*.
 fn candidate_texts(question: &Question) -> Vec<String> {
     let text = |candidate: &Candidate| {
         let mut text = String::new();
@@ -108,26 +108,26 @@ mod tests {
         Question::parse("key", kind, &serde_json::to_string(instructions).unwrap(), criteria).unwrap()
     }
 
-    fn shares(state: &str, question: &Question) -> Vec<f64> {
+    fn probabilities(state: &str, question: &Question) -> Vec<f64> {
         let findings =
             findings(Inquiry { is_urgent: false, state, questions: std::slice::from_ref(question) });
         findings.answers[0].as_ref().unwrap().probabilities().to_vec()
     }
 
     #[test]
-    fn leans_towards_the_words_that_it_finds() {
+    fn candidates_whose_words_occur_are_favoured() {
         let route = question(
             SignalType::Choice,
             "Which team?",
             Some(r#"{"billing": "refunds, charges", "shipping": null}"#),
         );
-        let told = shares("I was charged twice. Refunds? Billing!", &route);
-        assert!(told[0] > told[1], "{told:?}");
-        let untold = shares("Hello.", &route);
-        assert!((untold[0] - 0.5).abs() < 1e-9, "{untold:?}");
+        let found = probabilities("I was charged twice. Refunds? Billing!", &route);
+        assert!(found[0] > found[1], "{found:?}");
+        let missing = probabilities("Hello.", &route);
+        assert!((missing[0] - 0.5).abs() < 1e-9, "{missing:?}");
         let scam =
             question(SignalType::Noul, "Is it a scam?", Some(r#"{"true": "wants money", "false": "chats"}"#));
-        assert!(shares("Scam! Wants money.", &scam)[0] > shares("Only chats.", &scam)[0]);
+        assert!(probabilities("Scam! Wants money.", &scam)[0] > probabilities("Only chats.", &scam)[0]);
     }
 
     #[test]
@@ -138,23 +138,25 @@ mod tests {
             question(SignalType::Choice, "Which?", Some(r#"{"blue": "a blue one", "red": "a red one"}"#));
         let noul = question(SignalType::Noul, "Is it red?", None);
         let state = "It is red.";
-        let mut turned = shares(state, &other);
-        turned.reverse();
-        assert_eq!(shares(state, &one), turned);
+        let mut reversed = probabilities(state, &other);
+        reversed.reverse();
+        assert_eq!(probabilities(state, &one), reversed);
         let questions = [noul, one.clone()];
         let together = findings(Inquiry { is_urgent: false, state, questions: &questions });
-        assert_eq!(together.answers[1].as_ref().unwrap().probabilities(), shares(state, &one));
+        assert_eq!(together.answers[1].as_ref().unwrap().probabilities(), probabilities(state, &one));
         assert!(together.input_tokens > 0);
     }
 
     #[tokio::test]
-    async fn says_what_it_is() {
+    async fn answers_are_recorded_under_the_name_of_the_model() {
         let questions = [question(SignalType::Noul, "Is it?", None)];
-        let findings =
-            Words.analyze(Inquiry { is_urgent: false, state: "", questions: &questions }).await.unwrap();
-        assert_eq!((findings.model.as_str(), Words.model()), ("auspex-words", "auspex-words"));
+        let findings = WordCounter
+            .analyze(Inquiry { is_urgent: false, state: "", questions: &questions })
+            .await
+            .unwrap();
+        assert_eq!((findings.model.as_str(), WordCounter.model()), ("auspex-words", "auspex-words"));
         assert!(
-            Words
+            WordCounter
                 .analyze(Inquiry { is_urgent: false, state: "", questions: &[] })
                 .await
                 .unwrap()
@@ -165,9 +167,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_claims_to_know(state in r"\PC{0,60}", instructions in r"[a-z]\PC{0,30}", no in r"\PC{0,20}") {
+        fn it_is_never_sure(state in r"\PC{0,60}", instructions in r"[a-z]\PC{0,30}", no in r"\PC{0,20}") {
             let criteria = serde_json::json!({"false": no}).to_string();
-            let yes = shares(&state, &question(SignalType::Noul, &instructions, Some(&criteria)))[0];
+            let yes = probabilities(&state, &question(SignalType::Noul, &instructions, Some(&criteria)))[0];
             prop_assert!((0.35..=0.65).contains(&yes));
         }
     }

@@ -1,4 +1,4 @@
-//! Reads an answer from the probabilities of one token: which letters the model was about to say, and how likely each was.
+//! Parses an answer from the log probabilities of one token: how likely the model was to write each letter.
 
 use model::{Distribution, Question};
 use serde_json::Value;
@@ -6,27 +6,26 @@ use serde_json::Value;
 use crate::AnswerError;
 use crate::prompt::labelled;
 
-/// Servers that cannot write minus infinity write some number below this.
+/// Servers that cannot write minus infinity write a number below this one.
 const IMPOSSIBLE: f64 = -9000.0;
 
-/// The answer that a completion holds. None when the server gives no probabilities at all, which says nothing about the
-/// question.
-pub(super) fn read(completion: &Value, question: &Question) -> Option<Result<Distribution, AnswerError>> {
+/// The answer in a completion, or none if the server gives no probabilities at all, whatever the question.
+pub(super) fn parse(completion: &Value, question: &Question) -> Option<Result<Distribution, AnswerError>> {
     let choice = &completion["choices"][0];
     if !choice["message"].is_object() {
         return Some(Err(AnswerError::Missing));
     }
     let content = choice["logprobs"].get("content")?;
     let Some(token) = content.get(0) else {
-        // The model may say nothing, or refuse to.
+        // The model may write nothing, or refuse to answer.
         return Some(Err(AnswerError::NoCandidate));
     };
     let likeliest = token["top_logprobs"].as_array().filter(|tokens| !tokens.is_empty())?;
-    // The token that was said counts too: the list may be shorter than asked for, and leave it out.
+    // The token that was written counts too: the list may be shorter than requested and omit it.
     Some(distribution(likeliest.iter().chain([token]), question))
 }
 
-/// Lists come in any order, with several ways to write a letter: the likeliest way counts.
+/// Probabilities from a list in any order. A letter may be in it in several spellings; the likeliest one counts.
 fn distribution<'a>(
     tokens: impl Iterator<Item = &'a Value>,
     question: &Question,
@@ -47,12 +46,12 @@ fn distribution<'a>(
     if highest == f64::NEG_INFINITY {
         return Err(AnswerError::NoCandidate);
     }
-    // Relative to the highest, so that letters which are all unlikely do not vanish.
+    // Relative to the highest, so that letters that are all unlikely do not underflow.
     let weights: Vec<f64> = logprobs.iter().map(|logprob| (logprob - highest).exp()).collect();
     Distribution::from_weights(&weights).map_err(|_| AnswerError::Incomplete)
 }
 
-/// The letter that a token stands for. Some servers show the blank before a word as their tokenizer writes it.
+/// The letter that a token stands for. Some servers show the space before a word as their tokenizer encodes it.
 fn letter(token: &str) -> Option<char> {
     let is_blank = |character: char| character.is_whitespace() || matches!(character, '▁' | 'Ġ' | 'Ċ');
     let word = token.trim_matches(is_blank);
@@ -82,7 +81,7 @@ mod tests {
     }
 
     fn yes(listed: &[(&str, Value)]) -> Result<f64, AnswerError> {
-        read(&completion(listed), &noul()).unwrap().map(|shares| shares.probabilities()[0])
+        parse(&completion(listed), &noul()).unwrap().map(|answer| answer.probabilities()[0])
     }
 
     fn close(value: Result<f64, AnswerError>, expected: f64) -> bool {
@@ -90,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_normalised_among_themselves() {
-        // 0.6 and 0.2 of all, in any order, with others between them.
+    fn letters_are_normalized_among_themselves() {
+        // 0.6 and 0.2, in any order, with other tokens between them.
         let listed = [
             ("B", json!(0.2_f64.ln())),
             ("The", json!(-0.1)),
@@ -99,15 +98,21 @@ mod tests {
             ("C", json!(-0.1)),
         ];
         assert!(close(yes(&listed), 0.75));
-        assert!(close(yes(&[("A", json!(-5000)), ("B", json!(-5000))]), 0.5), "unlikely, but told apart");
+        assert!(
+            close(yes(&[("A", json!(-5000)), ("B", json!(-5000))]), 0.5),
+            "unlikely, but distinguishable"
+        );
         assert!(close(yes(&[("B", json!(-0.5))]), 0.0), "the other letter is not among the likeliest");
     }
 
     #[test]
-    fn ways_to_write_a_letter_count_once() {
-        let ways = ["A", "a", " A", "A ", "\nA", "▁A", "ĠA", "A)", " A.", "a)"];
-        for way in ways {
-            assert!(close(yes(&[(way, json!(-1)), ("B", json!(-1)), ("A", json!(-3))]), 0.5), "{way:?}");
+    fn the_likeliest_spelling_of_a_letter_counts() {
+        let spellings = ["A", "a", " A", "A ", "\nA", "▁A", "ĠA", "A)", " A.", "a)"];
+        for spelling in spellings {
+            assert!(
+                close(yes(&[(spelling, json!(-1)), ("B", json!(-1)), ("A", json!(-3))]), 0.5),
+                "{spelling:?}"
+            );
         }
         for other in ["AB", "A))", "(A", "À", "", " ", ")", "１", "Answer"] {
             assert!(close(yes(&[(other, json!(-1)), ("B", json!(-1))]), 0.0), "{other:?}");
@@ -115,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn the_token_that_was_said_counts_too() {
+    fn the_token_that_was_written_counts_too() {
         let mut completion = completion(&[("B", json!(-1.5))]);
         completion["choices"][0]["logprobs"]["content"][0]["token"] = json!(" A");
         completion["choices"][0]["logprobs"]["content"][0]["logprob"] = json!(-1.5);
-        assert!(close(read(&completion, &noul()).unwrap().map(|shares| shares.probabilities()[0]), 0.5));
+        assert!(close(parse(&completion, &noul()).unwrap().map(|answer| answer.probabilities()[0]), 0.5));
     }
 
     #[test]
@@ -133,13 +138,13 @@ mod tests {
             assert_eq!(yes(&listed), Err(AnswerError::NoCandidate), "{listed:?}");
         }
         let silent = json!({"choices": [{"message": {}, "logprobs": {"content": []}}]});
-        assert_eq!(read(&silent, &noul()), Some(Err(AnswerError::NoCandidate)));
+        assert_eq!(parse(&silent, &noul()), Some(Err(AnswerError::NoCandidate)));
         let refused = json!({"choices": [{"message": {}, "logprobs": {"content": null, "refusal": []}}]});
-        assert_eq!(read(&refused, &noul()), Some(Err(AnswerError::NoCandidate)));
+        assert_eq!(parse(&refused, &noul()), Some(Err(AnswerError::NoCandidate)));
     }
 
     #[test]
-    fn a_server_without_probabilities_is_told_from_one_without_an_answer() {
+    fn a_server_without_probabilities_is_distinguished_from_one_without_an_answer() {
         for logprobs in [
             json!(null),
             json!({}),
@@ -148,16 +153,16 @@ mod tests {
             json!({"content": [{"token": "A", "logprob": -0.1, "top_logprobs": []}]}),
         ] {
             let completion = json!({"choices": [{"message": {"content": "A"}, "logprobs": logprobs}]});
-            assert_eq!(read(&completion, &noul()), None, "{logprobs}");
+            assert_eq!(parse(&completion, &noul()), None, "{logprobs}");
         }
         for other in
             [json!({}), json!({"choices": []}), json!({"error": {"message": "overloaded"}}), json!([1])]
         {
-            assert_eq!(read(&other, &noul()), Some(Err(AnswerError::Missing)), "{other}");
+            assert_eq!(parse(&other, &noul()), Some(Err(AnswerError::Missing)), "{other}");
         }
     }
 
-    /// Any JSON, with the words that are looked for in likely places.
+    /// Any JSON, with the member names that are looked for.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -186,12 +191,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_is_too_odd(whole in any_json(), listed in any_json(), token in any_json()) {
+        fn any_completion_is_parsed_without_a_panic(whole in any_json(), listed in any_json(), token in any_json()) {
             let content = json!([{"token": token, "top_logprobs": listed}]);
             let shaped = json!({"choices": [{"message": {}, "logprobs": {"content": content}}]});
             for completion in [whole, shaped] {
-                if let Some(Ok(shares)) = read(&completion, &noul()) {
-                    prop_assert!((shares.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+                if let Some(Ok(answer)) = parse(&completion, &noul()) {
+                    prop_assert!((answer.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-9);
                 }
             }
         }
@@ -200,13 +205,13 @@ mod tests {
         fn the_order_of_the_list_does_not_matter(
             mut listed in prop::collection::vec(("[ ▁]?[A-Da-d][).]?", -30.0_f64..0.0), 1..20)
         ) {
-            let read_all = |listed: &[(String, f64)]| {
+            let parse_all = |listed: &[(String, f64)]| {
                 let listed: Vec<_> = listed.iter().map(|(token, value)| (token.as_str(), json!(value))).collect();
                 yes(&listed)
             };
-            let before = read_all(&listed);
+            let before = parse_all(&listed);
             listed.reverse();
-            prop_assert_eq!(before, read_all(&listed));
+            prop_assert_eq!(before, parse_all(&listed));
         }
     }
 }

@@ -1,0 +1,90 @@
+//! The embedded model: a small decision model of our own that is compiled in and runs offline.
+//!
+//! A text is split into tokens (`tokenizer`), cut to what the model can read (`reading`), and evaluated with the
+//! weights (`weights`) by a transformer (`network`), which gives a logit for each candidate of a question.
+//! A calibration for each kind of question (`calibration`) turns logits into probabilities. `DeciderPool` runs all
+//! this on threads of its own.
+
+mod calibration;
+mod network;
+mod pool;
+mod reading;
+mod tokenizer;
+mod weights;
+
+use model::{Distribution, InvalidDistribution, Question, SignalType};
+
+use calibration::Calibration;
+use network::Network;
+pub use pool::{DeciderPool, StartError};
+use tokenizer::Tokenizer;
+pub use weights::InvalidWeights;
+use weights::Weights;
+
+/// The name of the model. It changes with the weights.
+pub const MODEL: &str = "auspex-1.0";
+
+/// The model, loaded and ready to answer.
+pub struct Decider {
+    tokenizer: Tokenizer,
+    network: Network,
+    noul: Calibration,
+    choice: Calibration,
+    score: Calibration,
+}
+
+/// The answers to some questions about one text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// One for each question, in the order of the questions.
+    pub answers: Vec<Result<Distribution, InvalidDistribution>>,
+    /// Tokens that the network read: of the text, and of each question with each of its candidates.
+    pub input_tokens: u64,
+}
+
+impl Decider {
+    /// Loads the weights, which takes about half a second. Fails only if the build is defective.
+    pub fn load() -> Result<Self, InvalidWeights> {
+        let weights = Weights::open()?;
+        let calibration =
+            |kind: SignalType| Calibration::parse(&weights.config("calibration")[kind.as_str()]);
+        Ok(Self {
+            tokenizer: Tokenizer::new(),
+            network: Network::load(&weights)?,
+            noul: calibration(SignalType::Noul),
+            choice: calibration(SignalType::Choice),
+            score: calibration(SignalType::Score),
+        })
+    }
+
+    /// Answers questions about a text. An answer depends on its question and on the text alone.
+    pub fn decide(&self, state: &str, questions: &[Question]) -> Decision {
+        let (logits, input_tokens) = self.logits(state, questions);
+        let answer = |(question, logits): (&Question, Vec<f64>)| self.calibrated(question.kind, &logits);
+        Decision { answers: questions.iter().zip(logits).map(answer).collect(), input_tokens }
+    }
+
+    /// The logits of each question's candidates before calibration, and the number of tokens that were read.
+    pub fn logits(&self, state: &str, questions: &[Question]) -> (Vec<Vec<f64>>, u64) {
+        let chunks = reading::chunks(&self.tokenizer, state);
+        let options: Vec<Vec<u32>> =
+            questions.iter().flat_map(|question| reading::options(&self.tokenizer, question)).collect();
+        let tokens = chunks.iter().chain(&options).map(Vec::len).sum::<usize>();
+        let mut logits = self.network.logits(&chunks, &options).into_iter().map(f64::from);
+        let of_question = |question: &Question| logits.by_ref().take(question.candidates.len()).collect();
+        (questions.iter().map(of_question).collect(), u64::try_from(tokens).unwrap_or(u64::MAX))
+    }
+
+    /// The probabilities that logits stand for in a question of this kind.
+    pub fn calibrated(&self, kind: SignalType, logits: &[f64]) -> Result<Distribution, InvalidDistribution> {
+        let calibration = match kind {
+            SignalType::Noul => self.noul,
+            SignalType::Choice => self.choice,
+            SignalType::Score => self.score,
+        };
+        calibration.distribution(logits)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! Threads that the model runs on, one for each core. They load the model in the background.
+
+use std::sync::{Arc, OnceLock};
+
+use model::Question;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::{Decider, Decision, InvalidWeights};
+
+/// The model on threads of its own. Clones share the model and the threads.
+#[derive(Clone)]
+pub struct DeciderPool {
+    threads: Arc<ThreadPool>,
+    decider: Arc<OnceLock<Result<Decider, InvalidWeights>>>,
+}
+
+/// The threads of the model could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("the threads of the embedded model cannot be started")]
+pub struct StartError(#[source] rayon::ThreadPoolBuildError);
+
+impl DeciderPool {
+    /// Starts the threads, begins to load the model and returns at once.
+    pub fn start() -> Result<Self, StartError> {
+        let threads = ThreadPoolBuilder::new()
+            .num_threads(std::thread::available_parallelism().map_or(1, usize::from))
+            .thread_name(|number| format!("decider-{number}"))
+            .build()
+            .map_err(StartError)?;
+        let pool = Self { threads: Arc::new(threads), decider: Arc::default() };
+        let decider = Arc::clone(&pool.decider);
+        pool.threads.spawn(move || {
+            decider.get_or_init(Decider::load);
+        });
+        Ok(pool)
+    }
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.threads.current_num_threads()
+    }
+
+    /// Answers questions about a text on the threads of the pool and calls `done` there with the outcome, once the
+    /// model is loaded. A single call uses all threads that are idle.
+    pub fn decide(
+        &self,
+        state: String,
+        questions: Vec<Question>,
+        done: impl FnOnce(Result<Decision, InvalidWeights>) + Send + 'static,
+    ) {
+        let decider = Arc::clone(&self.decider);
+        self.threads.spawn(move || {
+            let loaded = decider.get_or_init(Decider::load);
+            done(loaded.as_ref().map_err(Clone::clone).map(|decider| decider.decide(&state, &questions)));
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! What the model reads: the history without characters that carry no meaning, in chunks that fit, and a text for each
+//! option of a question.
+//!
+//! `training/text.py` does the same in training; the fixtures beside it test both.
+
+use std::borrow::Cow;
+
+use model::{Candidate, Question, SignalType};
+use serde_json::Value;
+
+use crate::tokenizer::{END, START, Tokenizer};
+
+/// Tokens of a chunk, including those that open and close it. The model has 512 positions.
+const CHUNK_TOKENS: usize = 480;
+/// Tokens of all chunks, without those that open and close them: the heading and the newest lines that fit.
+const STATE_TOKENS: usize = 4096;
+/// Tokens of a question, including those that open and close it.
+const QUESTION_TOKENS: usize = 256;
+/// Tokens of an option, including the one that closes it.
+const OPTION_TOKENS: usize = 128;
+/// The form of the time that a line about an event starts with.
+const STAMP: &str = "0000-00-00T00:00:00.000000Z ";
+
+/// The state in chunks, oldest first. Chunks are filled with whole lines from the newest backwards; only a line longer
+/// than a chunk is split.
+pub(crate) fn chunks(tokenizer: &Tokenizer, state: &str) -> Vec<Vec<u32>> {
+    let capacity = CHUNK_TOKENS - 2;
+    let mut pieces = Vec::new();
+    for line in lines(state) {
+        let tokens = tokenizer.tokens(&reduced(line));
+        if tokens.is_empty() {
+            pieces.push(tokens);
+        } else {
+            pieces.extend(tokens.chunks(capacity).map(<[u32]>::to_vec));
+        }
+    }
+    let heading = if pieces.is_empty() { Vec::new() } else { pieces.remove(0) };
+    let mut left = STATE_TOKENS - heading.len();
+    // Both the chunks and the pieces in them are collected backwards.
+    let mut chunks: Vec<Vec<Vec<u32>>> = vec![Vec::new()];
+    let mut filled = 0;
+    let newest = pieces.into_iter().rev().take_while(|piece| {
+        let fits = piece.len() <= left;
+        left = left.saturating_sub(piece.len());
+        fits
+    });
+    for piece in newest.chain([heading]) {
+        if filled + piece.len() > capacity {
+            chunks.push(Vec::new());
+            filled = 0;
+        }
+        filled += piece.len();
+        if let Some(chunk) = chunks.last_mut() {
+            chunk.push(piece);
+        }
+    }
+    let delimited = |chunk: Vec<Vec<u32>>| {
+        std::iter::once(START).chain(chunk.into_iter().rev().flatten()).chain([END]).collect()
+    };
+    chunks.into_iter().rev().map(delimited).collect()
+}
+
+/// For each option of a question, the tokens of the question and of the option.
+pub(crate) fn options(tokenizer: &Tokenizer, question: &Question) -> Vec<Vec<u32>> {
+    let mut instructions = tokenizer.tokens(&plain(&question.instructions));
+    instructions.truncate(QUESTION_TOKENS - 2);
+    let count = question.candidates.len();
+    let option = |(index, candidate): (usize, &Candidate)| {
+        let mut option = tokenizer.tokens(&option_text(question.kind, index, count, candidate));
+        option.truncate(OPTION_TOKENS - 1);
+        let question = std::iter::once(START).chain(instructions.iter().copied()).chain([END]);
+        question.chain(option).chain([END]).collect()
+    };
+    question.candidates.iter().enumerate().map(option).collect()
+}
+
+fn option_text(kind: SignalType, index: usize, count: usize, candidate: &Candidate) -> String {
+    let name = match kind {
+        SignalType::Score => format!("level {} of {count}", index + 1),
+        SignalType::Noul | SignalType::Choice => without_json_punctuation(&candidate.name),
+    };
+    match &candidate.description {
+        Some(description) => format!("{name}: {}", plain(description)),
+        None => name,
+    }
+}
+
+/// The lines of a text as Python's `splitlines` finds them in a text without other control characters.
+fn lines(state: &str) -> impl Iterator<Item = &str> {
+    state.split(['\n', '\u{2028}', '\u{2029}', '\u{85}']).filter(|line| !line.is_empty())
+}
+
+/// A line without seconds and JSON punctuation, which take a third of the tokens and carry no meaning.
+fn reduced(line: &str) -> String {
+    without_json_punctuation(&without_seconds(line))
+}
+
+fn without_seconds(line: &str) -> Cow<'_, str> {
+    let matches = |(byte, pattern): (u8, u8)| {
+        if pattern == b'0' { byte.is_ascii_digit() } else { byte == pattern }
+    };
+    let is_stamped = line.len() > STAMP.len() && line.bytes().zip(STAMP.bytes()).all(matches);
+    if !is_stamped {
+        return Cow::Borrowed(line);
+    }
+    let rest = &line[STAMP.len()..];
+    let is_event = ["event", "message"].iter().any(|kind| {
+        rest.strip_prefix(kind)
+            .is_some_and(|after| !after.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+    });
+    if is_event {
+        Cow::Owned(format!("{} {} {rest}", &line[..10], &line[11..16]))
+    } else {
+        Cow::Borrowed(line)
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => without_json_punctuation(text),
+        other => without_json_punctuation(&other.to_string()),
+    }
+}
+
+fn without_json_punctuation(text: &str) -> String {
+    text.replace(['{', '}', '"', '_'], " ")
+}

@@ -1,0 +1,155 @@
+//! The model answers like the framework that it was trained with, whatever else it is asked, and sensibly about the texts
+//! that it is made for.
+
+mod fixtures;
+
+use std::sync::OnceLock;
+
+use model::{Dossier, DossierEvent};
+use serde_json::{Value, json};
+
+use super::*;
+use fixtures::{default_signals, lines, parity, question};
+
+fn decider() -> &'static Decider {
+    static DECIDER: OnceLock<Decider> = OnceLock::new();
+    DECIDER.get_or_init(|| Decider::load().unwrap())
+}
+
+fn probabilities(state: &str, question: &Question) -> Vec<f64> {
+    let decision = decider().decide(state, std::slice::from_ref(question));
+    decision.answers[0].as_ref().unwrap().probabilities().to_vec()
+}
+
+#[test]
+fn tokens_are_those_of_the_training_framework() {
+    let tokenizer = Tokenizer::new();
+    let rows = lines("tokens.jsonl");
+    assert!(rows.len() > 500);
+    for row in rows {
+        let text = row["text"].as_str().unwrap();
+        assert_eq!(json!(tokenizer.tokens(text)), row["tokens"], "{text:?}");
+    }
+}
+
+/// `make eval` compares all 500 examples, which takes minutes.
+#[test]
+fn answers_are_those_of_the_training_framework() {
+    parity(decider(), 25).check();
+}
+
+#[test]
+fn histories_are_rendered_as_in_training() {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let event = |event: &Value| DossierEvent {
+        seq: 0,
+        kind: serde_json::from_value(event["type"].clone()).unwrap(),
+        name: text(&event["name"]),
+        content: text(&event["content"]),
+        metadata: event.get("metadata").map(Value::to_string),
+        occurred_at: event["at"].as_str().unwrap().parse().unwrap(),
+        received_at: event["at"].as_str().unwrap().parse().unwrap(),
+    };
+    let rows = lines("dossiers.jsonl");
+    assert!(rows.len() >= 20);
+    for row in rows {
+        let dossier = Dossier {
+            object_type: text(&row["object_type"]).unwrap(),
+            display_name: text(&row["called"]),
+            summary: None,
+            recent: row["events"].as_array().unwrap().iter().map(event).collect(),
+        };
+        assert_eq!(dossier.render(), row["text"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn the_scammer_is_flagged_and_the_honest_seller_is_not() {
+    let scammer = "Object of type user.\nEvents, oldest first:\n\
+        2026-03-02T09:15:00.000000Z event account_created {\"country\":\"BE\"}\n\
+        2026-03-02T09:30:00.000000Z event listing_created {\"title\":\"iPhone 15 Pro, new\",\"price\":\"250 EUR\"}\n\
+        2026-03-02T09:41:00.000000Z message I only take gift cards or crypto. Pay today, others are waiting. Write me on Telegram, not here.\n\
+        2026-03-03T10:00:00.000000Z event user_reported {\"reason\":\"paid, nothing arrived\",\"reporters\":3}\n";
+    let honest = "Object of type user.\nEvents, oldest first:\n\
+        2025-03-02T09:15:00.000000Z event account_created {\"country\":\"BE\"}\n\
+        2025-03-05T10:00:00.000000Z event identity_verified {}\n\
+        2025-04-02T09:30:00.000000Z event sale_completed {\"rating\":5}\n\
+        2025-06-02T09:30:00.000000Z event sale_completed {\"rating\":5}\n\
+        2025-06-09T09:41:00.000000Z message Posted it this morning, tracking is in the order. Pay through the site as usual.\n\
+        2025-06-12T09:30:00.000000Z event review_received {\"stars\":5,\"text\":\"exactly as described\"}\n";
+    let [scam, trust, _] = default_signals();
+    let (flagged, passed) = (probabilities(scammer, &scam)[0], probabilities(honest, &scam)[0]);
+    assert!(flagged > 0.55 && passed < 0.35, "{flagged} and {passed}");
+    let level = |state| {
+        probabilities(state, &trust)
+            .iter()
+            .zip(0..)
+            .map(|(share, level)| share * f64::from(level))
+            .sum::<f64>()
+    };
+    assert!(level(honest) > level(scammer) + 0.3, "{} and {}", level(honest), level(scammer));
+}
+
+#[test]
+fn an_answer_depends_on_its_question_and_the_state_alone() {
+    let state = "Object of type user.\nEvents, oldest first:\n\
+        2026-01-01T00:00:01.000000Z message I was charged twice, please refund me.\n";
+    let route = |criteria| question(SignalType::Choice, &json!("Which team should answer?"), &criteria);
+    let one = route(json!({"billing": "charges and refunds", "shipping": "parcels"}));
+    let other = route(json!({"shipping": "parcels", "billing": "charges and refunds"}));
+    let noul = question(SignalType::Noul, &json!("Is the user content?"), &Value::Null);
+    let mut reversed = probabilities(state, &other);
+    reversed.reverse();
+    let alone = probabilities(state, &one);
+    assert_eq!(alone, reversed);
+    let together = decider().decide(state, &[noul, one]);
+    assert_eq!(together.answers[1].as_ref().unwrap().probabilities(), alone);
+    assert!(alone[0] > 0.5, "{alone:?}");
+}
+
+#[test]
+fn any_text_is_answered() {
+    let short = question(SignalType::Noul, &json!("?"), &Value::Null);
+    let long = question(SignalType::Noul, &json!("why ".repeat(3000)), &Value::Null);
+    let levels: Vec<String> = (0..3).map(|level| format!("{level} {}", "very ".repeat(200))).collect();
+    let many = question(SignalType::Score, &json!("How?"), &json!(levels));
+    for state in ["", "\n", "\u{0}", &"x".repeat(40_000), &"é \n".repeat(500)] {
+        let decision = decider().decide(state, &[short.clone(), long.clone(), many.clone()]);
+        assert!(decision.answers.iter().all(Result::is_ok), "{state:.60}");
+    }
+    assert_eq!(
+        reading::options(&decider().tokenizer, &long)[0].len(),
+        256 + 2,
+        "a long question is truncated"
+    );
+    assert_eq!(reading::options(&decider().tokenizer, &many)[0].len(), 4 + 128, "a long option is truncated");
+}
+
+#[test]
+fn the_heading_and_the_newest_lines_of_a_long_history_are_read() {
+    let line = "2026-01-01T00:00:01.000000Z message the word is";
+    let events: Vec<String> =
+        (0..2000).map(|number| format!("{line} {}", if number < 1000 { "old" } else { "new" })).collect();
+    let state = format!("Object of type user.\nEvents, oldest first:\n{}\n", events.join("\n"));
+    let tokenizer = &decider().tokenizer;
+    let chunks = reading::chunks(tokenizer, &state);
+    assert!(chunks.iter().all(|chunk| (3..=480).contains(&chunk.len())));
+    let tokens = chunks.concat();
+    assert!((4000..4096 + 2 * chunks.len()).contains(&tokens.len()), "{}", tokens.len());
+    let heading = tokenizer.tokens("Object of type user.");
+    assert_eq!(tokens[1..=heading.len()], heading);
+    assert!(!tokens.contains(&tokenizer.tokens("old")[0]) && tokens.contains(&tokenizer.tokens("new")[0]));
+    let short = tokenizer.tokens("2026-01-01 00:00 message the word is new");
+    assert_eq!(tokens[tokens.len() - 1 - short.len()..tokens.len() - 1], short, "seconds are left out");
+}
+
+#[test]
+fn the_pool_answers_like_the_model() {
+    let pool = DeciderPool::start().unwrap();
+    let questions = vec![question(SignalType::Noul, &json!("Is it?"), &Value::Null)];
+    let (sender, receiver) = std::sync::mpsc::channel();
+    pool.decide("It is.".to_owned(), questions.clone(), move |decision| sender.send(decision).unwrap());
+    let decision = receiver.recv().unwrap().unwrap();
+    assert_eq!(decision, decider().decide("It is.", &questions));
+    assert!(decision.input_tokens > 4 && pool.threads() > 0);
+}
