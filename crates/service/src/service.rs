@@ -402,6 +402,19 @@ impl Service {
         outcome.unwrap_or_else(|| Err(internal("the analysis panicked")))
     }
 
+    /// Returns once every worker of a queue has looked at it, having begun after this call: what they should have started by
+    /// now, they have.
+    #[cfg(feature = "test-util")]
+    pub async fn workers_have_looked(&self) {
+        let QueueWorkers { scheduler, mailer, chat, courier, .. } = &self.queues;
+        tokio::join!(
+            scheduler.wakeup.has_looked(),
+            courier.handle.wakeup.has_looked(),
+            mailer.has_looked(),
+            chat.has_looked(),
+        );
+    }
+
     /// The database.
     pub fn store(&self) -> &Store {
         &self.store

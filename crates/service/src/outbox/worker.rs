@@ -221,6 +221,12 @@ impl<C: Carrier> Outbox<C> {
         self.wakeup.wake();
     }
 
+    /// Returns once the worker has ended a look at the queue that began after this call.
+    #[cfg(feature = "test-util")]
+    pub async fn has_looked(&self) {
+        self.wakeup.has_looked().await;
+    }
+
     /// Sends what is queued until it is told to stop, and then finishes what is being sent.
     pub async fn run(self, stop: CancellationToken) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());

@@ -90,7 +90,9 @@ pub(crate) async fn drive<Q: LeasedQueue>(
     let tasks = Tasks { worker: Q::NAME, tracker: TaskTracker::new() };
     while !stop.is_cancelled() {
         wakeup.looking();
-        let next = match AssertUnwindSafe(queue.look(&tasks)).catch_unwind().await {
+        let looked = AssertUnwindSafe(queue.look(&tasks)).catch_unwind().await;
+        wakeup.looked();
+        let next = match looked {
             Ok(Ok(next)) => next,
             failed => {
                 match failed {

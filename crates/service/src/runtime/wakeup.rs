@@ -15,6 +15,9 @@ struct Inner {
     soon: Notify,
     /// When the worker will look at its queue without being woken, in microseconds.
     next_look: AtomicI64,
+    /// Looks that have ended.
+    #[cfg(feature = "test-util")]
+    looks: tokio::sync::watch::Sender<u64>,
 }
 
 /// The worker is busy or has not said when it looks next.
@@ -22,8 +25,13 @@ const UNKNOWN: i64 = i64::MAX;
 
 impl Default for Wakeup {
     fn default() -> Self {
-        let next_look = AtomicI64::new(UNKNOWN);
-        Self(Arc::new(Inner { now: Notify::new(), soon: Notify::new(), next_look }))
+        Self(Arc::new(Inner {
+            now: Notify::new(),
+            soon: Notify::new(),
+            next_look: AtomicI64::new(UNKNOWN),
+            #[cfg(feature = "test-util")]
+            looks: tokio::sync::watch::Sender::new(0),
+        }))
     }
 }
 
@@ -58,6 +66,26 @@ impl Wakeup {
     /// The worker is about to look at its queue: what is scheduled from now on may be missed by that look.
     pub(crate) fn looking(&self) {
         self.0.next_look.store(UNKNOWN, Ordering::SeqCst);
+    }
+
+    /// The worker has looked at its queue, and has started what it claimed.
+    pub(crate) fn looked(&self) {
+        #[cfg(feature = "test-util")]
+        self.0.looks.send_modify(|looks| *looks += 1);
+    }
+
+    /// Returns once the worker has ended a look that began after this call.
+    #[cfg(feature = "test-util")]
+    pub(crate) async fn has_looked(&self) {
+        let mut looks = self.0.looks.subscribe();
+        // The first that ends may have begun before.
+        let enough = *looks.borrow_and_update() + 2;
+        while *looks.borrow_and_update() < enough {
+            self.wake();
+            if looks.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// The worker has looked, and looks again at `instant`.
