@@ -1,7 +1,7 @@
 //! Nouns and pure rules of the service: ids, time, money and what follows from them.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers; callers pass those in. The `sqlx` feature
-//! teaches the nouns their native form on each database and is only for the `store` crate.
+//! Nothing here does I/O, reads a clock or draws random numbers: callers pass those in. The `sqlx` feature adds the
+//! native form of the nouns on each database and is only for the `store` crate.
 
 pub mod address;
 mod answer;
@@ -22,6 +22,7 @@ mod retry_after;
 pub mod rule;
 #[cfg(feature = "sqlx")]
 mod sql;
+mod text_values;
 mod timestamp;
 pub mod totp;
 pub mod webhook;

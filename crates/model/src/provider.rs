@@ -20,18 +20,10 @@ pub enum Provider {
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownProvider;
 
+// In the order in which they are offered.
+crate::text_values!(Provider { Google = "google", Github = "github" });
+
 impl Provider {
-    /// Every provider, in the order in which they are offered.
-    pub const ALL: [Self; 2] = [Self::Google, Self::Github];
-
-    /// Its name in addresses, in the API and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Google => "google",
-            Self::Github => "github",
-        }
-    }
-
     /// Its name for people.
     pub const fn label(self) -> &'static str {
         match self {

@@ -26,24 +26,14 @@ pub enum SignalType {
     Score,
 }
 
-impl SignalType {
-    /// As it is written in records and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Noul => "noul",
-            Self::Choice => "choice",
-            Self::Score => "score",
-        }
-    }
-}
+crate::text_values!(SignalType { Noul = "noul", Choice = "choice", Score = "score" });
 
 impl FromStr for SignalType {
     type Err = InvalidQuestion;
 
     fn from_str(text: &str) -> Result<Self, InvalidQuestion> {
-        let all = [Self::Noul, Self::Choice, Self::Score];
-        all.into_iter()
-            .find(|kind| kind.as_str() == text)
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| kind.as_str() == text)
             .ok_or_else(|| InvalidQuestion::new("type", "there is no such type"))
     }
 }

@@ -7,7 +7,11 @@ use sqlx::sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
 use sqlx::types::time::{Date as SqlDate, OffsetDateTime};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
-use crate::{Date, Timestamp};
+use crate::api::{
+    APIKeyStatus, ActionType, CheckoutState, DeliveryStatus, EventRetention, EventType, FiringStatus,
+    TokenType,
+};
+use crate::{Date, Provider, SignalType, Timestamp};
 
 /// PostgreSQL counts from 2000-01-01, in microseconds for an instant and in days for a date.
 const PG_EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -121,3 +125,68 @@ fn binary_only(value: &PgValueRef<'_>) -> Result<(), BoxDynError> {
         PgValueFormat::Text => Err("a value in PostgreSQL's text format".into()),
     }
 }
+
+/// Stores enums with `ALL` and `as_str` ([`text_values!`](crate::text_values)) in text columns: a text in the database
+/// that belongs to no value is a decode error.
+#[macro_export]
+macro_rules! sql_text {
+    ($($name:ident),+ $(,)?) => {$(
+        impl ::sqlx::Type<::sqlx::Sqlite> for $name {
+            fn type_info() -> ::sqlx::sqlite::SqliteTypeInfo {
+                <str as ::sqlx::Type<::sqlx::Sqlite>>::type_info()
+            }
+
+            fn compatible(info: &::sqlx::sqlite::SqliteTypeInfo) -> bool {
+                <str as ::sqlx::Type<::sqlx::Sqlite>>::compatible(info)
+            }
+        }
+
+        impl ::sqlx::Type<::sqlx::Postgres> for $name {
+            fn type_info() -> ::sqlx::postgres::PgTypeInfo {
+                <str as ::sqlx::Type<::sqlx::Postgres>>::type_info()
+            }
+
+            fn compatible(info: &::sqlx::postgres::PgTypeInfo) -> bool {
+                <str as ::sqlx::Type<::sqlx::Postgres>>::compatible(info)
+            }
+        }
+
+        impl<DB: ::sqlx::Database> ::sqlx::Encode<'_, DB> for $name
+        where
+            for<'text> &'text str: ::sqlx::Encode<'text, DB>,
+        {
+            fn encode_by_ref(
+                &self,
+                buffer: &mut <DB as ::sqlx::Database>::ArgumentBuffer,
+            ) -> ::std::result::Result<::sqlx::encode::IsNull, ::sqlx::error::BoxDynError> {
+                <&str as ::sqlx::Encode<'_, DB>>::encode(self.as_str(), buffer)
+            }
+        }
+
+        impl<'row, DB: ::sqlx::Database> ::sqlx::Decode<'row, DB> for $name
+        where
+            &'row str: ::sqlx::Decode<'row, DB>,
+        {
+            fn decode(
+                value: <DB as ::sqlx::Database>::ValueRef<'row>,
+            ) -> ::std::result::Result<Self, ::sqlx::error::BoxDynError> {
+                let text = <&str as ::sqlx::Decode<'row, DB>>::decode(value)?;
+                let known = <$name>::ALL.into_iter().find(|known| known.as_str() == text);
+                known.ok_or_else(|| format!("{text:?} is no {}", stringify!($name)).into())
+            }
+        }
+    )+};
+}
+
+sql_text!(
+    APIKeyStatus,
+    ActionType,
+    CheckoutState,
+    DeliveryStatus,
+    EventRetention,
+    EventType,
+    FiringStatus,
+    Provider,
+    SignalType,
+    TokenType,
+);

@@ -72,6 +72,8 @@ pub enum TokenType {
     Tenant,
 }
 
+crate::text_values!(TokenType { Console = "console", Tenant = "tenant" });
+
 /// Asking for a reset link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForgotPasswordRequest {
@@ -189,16 +191,7 @@ pub enum EventRetention {
     AfterAnalysis,
 }
 
-impl EventRetention {
-    /// As it is written in records and in the database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forever => "forever",
-            Self::Days => "days",
-            Self::AfterAnalysis => "after_analysis",
-        }
-    }
-}
+crate::text_values!(EventRetention { Forever = "forever", Days = "days", AfterAnalysis = "after_analysis" });
 
 /// Where two-factor stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -176,6 +176,8 @@ pub enum CheckoutState {
     Credited,
 }
 
+crate::text_values!(CheckoutState { Pending = "pending", Credited = "credited" });
+
 /// What the payment provider is told of an event that it sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PaymentWebhookAck {

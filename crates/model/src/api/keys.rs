@@ -52,6 +52,8 @@ pub enum APIKeyStatus {
     Revoked,
 }
 
+crate::text_values!(APIKeyStatus { Active = "active", Inactive = "inactive", Revoked = "revoked" });
+
 /// A new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKeyCreate {
@@ -81,6 +83,15 @@ pub enum APIKeyActivity {
     Active,
     /// It does not.
     Inactive,
+}
+
+impl From<APIKeyActivity> for APIKeyStatus {
+    fn from(activity: APIKeyActivity) -> Self {
+        match activity {
+            APIKeyActivity::Active => Self::Active,
+            APIKeyActivity::Inactive => Self::Inactive,
+        }
+    }
 }
 
 /// A key with its signing secret, which is shown this once.

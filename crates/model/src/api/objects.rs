@@ -18,15 +18,7 @@ pub enum EventType {
     Message,
 }
 
-impl EventType {
-    /// As it is written in records and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Message => "message",
-        }
-    }
-}
+crate::text_values!(EventType { Event = "event", Message = "message" });
 
 /// Something that happened, as it is sent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -36,33 +36,14 @@ pub enum FiringStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
-impl ActionType {
-    /// As it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::Slack => "slack",
-            Self::Webhook => "webhook",
-        }
-    }
-}
-
-impl FiringStatus {
-    /// As it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dispatched => "dispatched",
-            Self::Error => "error",
-        }
-    }
-}
+crate::text_values!(ActionType { Email = "email", Slack = "slack", Webhook = "webhook" });
+crate::text_values!(FiringStatus { Dispatched = "dispatched", Error = "error" });
 
 impl FromStr for ActionType {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let all = [Self::Email, Self::Slack, Self::Webhook];
-        all.into_iter().find(|action| action.as_str() == text).ok_or(UnknownName)
+        Self::ALL.into_iter().find(|action| action.as_str() == text).ok_or(UnknownName)
     }
 }
 
@@ -70,8 +51,7 @@ impl FromStr for FiringStatus {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let all = [Self::Dispatched, Self::Error];
-        all.into_iter().find(|status| status.as_str() == text).ok_or(UnknownName)
+        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or(UnknownName)
     }
 }
 

@@ -112,6 +112,13 @@ pub enum DeliveryStatus {
     Dead,
 }
 
+crate::text_values!(DeliveryStatus {
+    Pending = "pending",
+    Delivering = "delivering",
+    Delivered = "delivered",
+    Dead = "dead",
+});
+
 /// One event on its way to one endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WebhookDelivery {

@@ -1,4 +1,4 @@
-//! A cache of what was read from the database, for less than a second (`docs/adr/0002-short-caches.md`).
+//! A cache of what was read from the database, for less than a second (`docs/adr/0002-credential-cache.md`).
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,18 +1,17 @@
 //! Accounts at identity providers, linked to our users.
 
-use model::{TenantId, Timestamp, UserId};
+use model::{Provider, TenantId, Timestamp, UserId};
 
-use crate::db::connect::{execute, fetch_all, fetch_optional};
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, fetch_all, fetch_optional};
 
 /// A linked account at a provider.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Identity {
     /// Which provider.
-    pub provider: String,
-    /// Whose it is here.
+    pub provider: Provider,
+    /// The account here.
     pub tenant_id: TenantId,
-    /// Whose it is here.
+    /// The user here.
     pub user_id: UserId,
     /// The address that the provider showed.
     pub email: String,
@@ -20,13 +19,13 @@ pub struct Identity {
     pub created_at: Timestamp,
 }
 
-/// Links an account at a provider; false when the account, or another one of the provider for this user, is linked.
+/// Links an account at a provider; false when it is already linked, or the user has another account of that provider linked.
 pub async fn insert(conn: &mut Conn, identity: &Identity, subject: &str) -> Result<bool> {
     let added = execute!(
         conn,
         "INSERT INTO identities (provider, subject, tenant_id, user_id, email, created_at)
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-        &identity.provider,
+        identity.provider,
         subject,
         identity.tenant_id,
         identity.user_id,
@@ -36,8 +35,8 @@ pub async fn insert(conn: &mut Conn, identity: &Identity, subject: &str) -> Resu
     Ok(added == 1)
 }
 
-/// Whose account at the provider this is.
-pub async fn find(conn: &mut Conn, provider: &str, subject: &str) -> Result<Option<Identity>> {
+/// Finds the user that an account at a provider is linked to.
+pub async fn find(conn: &mut Conn, provider: Provider, subject: &str) -> Result<Option<Identity>> {
     fetch_optional!(
         conn,
         "SELECT provider, tenant_id, user_id, email, created_at FROM identities WHERE provider = $1 AND subject = $2",
@@ -58,7 +57,7 @@ pub async fn of_user(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<
 }
 
 /// Unlinks a provider; says whether it was linked.
-pub async fn delete(conn: &mut Conn, tenant: TenantId, user: UserId, provider: &str) -> Result<bool> {
+pub async fn delete(conn: &mut Conn, tenant: TenantId, user: UserId, provider: Provider) -> Result<bool> {
     let deleted = execute!(
         conn,
         "DELETE FROM identities WHERE tenant_id = $1 AND user_id = $2 AND provider = $3",

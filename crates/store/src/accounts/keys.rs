@@ -1,35 +1,34 @@
 //! API keys.
 
+use model::api::APIKeyStatus;
 use model::{KeyId, TenantId, Timestamp};
 
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// An API key, with its secret still sealed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Key {
     /// Its id.
     pub key_id: KeyId,
-    /// What requests name it by.
+    /// Its public id, which requests carry.
     pub public_id: String,
     /// Whose it is.
     pub tenant_id: TenantId,
     /// What people call it.
     pub name: String,
-    /// `active`, `inactive` or `revoked`.
-    pub status: String,
+    /// Whether it authenticates.
+    pub status: APIKeyStatus,
     /// The sealed signing secret; none for a legacy key.
     pub secret: Option<Vec<u8>>,
-    /// The hash of the old long key, until it is rotated.
+    /// The hash of the legacy key, until it is rotated.
     pub legacy_hash: Option<Vec<u8>>,
-    /// The first characters of the old long key.
+    /// The first characters of the legacy key.
     pub legacy_preview: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last authenticated, to about a minute.
     pub last_used_at: Option<Timestamp>,
-    /// When it last authenticated the old way.
+    /// When it last authenticated by its legacy key.
     pub legacy_used_at: Option<Timestamp>,
 }
 
@@ -43,7 +42,7 @@ macro_rules! select {
     };
 }
 
-/// Adds a key; false when its public id or its old long key is taken.
+/// Adds a key; false when its public id or its legacy key is taken.
 pub async fn insert(conn: &mut Conn, key: &Key) -> Result<bool> {
     let added = execute!(
         conn,
@@ -53,7 +52,7 @@ pub async fn insert(conn: &mut Conn, key: &Key) -> Result<bool> {
         &key.public_id,
         key.tenant_id,
         &key.name,
-        &key.status,
+        key.status,
         &key.secret,
         &key.legacy_hash,
         &key.legacy_preview,
@@ -91,23 +90,23 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<Optio
     )
 }
 
-/// The active key that requests name so.
+/// The active key with this public id.
 pub async fn by_public_id(conn: &mut Conn, public_id: &str) -> Result<Option<Key>> {
     fetch_optional!(conn, select!("WHERE public_id = $1 AND status = 'active'"), public_id)
 }
 
-/// The active key whose old long key hashes to this.
+/// The active key whose legacy key has this hash.
 pub async fn by_legacy_hash(conn: &mut Conn, hash: &[u8; 32]) -> Result<Option<Key>> {
     fetch_optional!(conn, select!("WHERE legacy_hash = $1 AND status = 'active'"), hash.as_slice())
 }
 
-/// Changes name and status of a key that is not revoked; false when there is none.
+/// Changes the name, the status or both of a key that is not revoked; false when there is none.
 pub async fn update(
     conn: &mut Conn,
     tenant: TenantId,
     key: KeyId,
     name: Option<&str>,
-    status: Option<&str>,
+    status: Option<APIKeyStatus>,
 ) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -121,7 +120,7 @@ pub async fn update(
     Ok(changed == 1)
 }
 
-/// Gives a key a new secret and ends its old long key; false when there is no such key.
+/// Gives a key a new secret and removes its legacy key; false when there is no such key.
 pub async fn rotate(conn: &mut Conn, tenant: TenantId, key: KeyId, sealed: &[u8]) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -134,7 +133,7 @@ pub async fn rotate(conn: &mut Conn, tenant: TenantId, key: KeyId, sealed: &[u8]
     Ok(changed == 1)
 }
 
-/// Ends a key for good; false when there is none. Its public id stays taken.
+/// Revokes a key; false when there is none. Its public id stays taken.
 pub async fn revoke(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -146,7 +145,7 @@ pub async fn revoke(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<boo
     Ok(changed == 1)
 }
 
-/// Ends every key of a tenant for good.
+/// Revokes every key of a tenant.
 pub async fn revoke_all(conn: &mut Conn, tenant: TenantId) -> Result<u64> {
     execute!(
         conn,
@@ -156,15 +155,15 @@ pub async fn revoke_all(conn: &mut Conn, tenant: TenantId) -> Result<u64> {
     )
 }
 
-/// Writes down when a key was used.
+/// Records when a key was used, and whether by its legacy key.
 pub async fn touch(
     conn: &mut Conn,
     tenant: TenantId,
     key: KeyId,
     now: Timestamp,
-    the_old_way: bool,
+    is_legacy: bool,
 ) -> Result<()> {
-    let legacy_used_at = the_old_way.then_some(now);
+    let legacy_used_at = is_legacy.then_some(now);
     expect_one(execute!(
         conn,
         "UPDATE api_keys SET last_used_at = $3, legacy_used_at = coalesce($4, legacy_used_at)

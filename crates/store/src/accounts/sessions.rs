@@ -1,17 +1,16 @@
-//! Opaque tokens: who is signed in, and which reset links are out. Only hashes are kept.
+//! Sessions and password reset links. Only hashes of their tokens are stored.
 
+use model::api::TokenType;
 use model::{KeyId, TenantId, Timestamp, UserId};
 
-use crate::db::connect::{execute, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_optional};
 
-/// Whose token it is.
+/// Who a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// A person's, from signing in.
+    /// A person who signed in.
     User(UserId),
-    /// A legacy key's, exchanged for it.
+    /// A legacy key that was exchanged for it.
     Key(KeyId),
 }
 
@@ -38,8 +37,8 @@ pub async fn insert(
     expires_at: Timestamp,
 ) -> Result<()> {
     let (kind, user, key) = match holder {
-        Holder::User(user) => ("console", Some(user), None),
-        Holder::Key(key) => ("tenant", None, Some(key)),
+        Holder::User(user) => (TokenType::Console, Some(user), None),
+        Holder::Key(key) => (TokenType::Tenant, None, Some(key)),
     };
     expect_one(execute!(
         conn,
@@ -78,7 +77,7 @@ pub async fn delete_of_key(conn: &mut Conn, key: KeyId) -> Result<u64> {
     execute!(conn, "DELETE FROM sessions WHERE key_id = $1", key)
 }
 
-/// Remembers a reset link; the person's earlier ones end.
+/// Stores a reset link; the person's earlier ones become invalid.
 pub async fn insert_reset(
     conn: &mut Conn,
     tenant: TenantId,
@@ -97,12 +96,12 @@ pub async fn insert_reset(
     )?)
 }
 
-/// Ends the reset links of a person.
+/// Removes the reset links of a person.
 pub async fn delete_resets_of_user(conn: &mut Conn, user: UserId) -> Result<u64> {
     execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)
 }
 
-/// Whether there is such a reset link, and it has not expired.
+/// Whether a reset link exists and has not expired.
 pub async fn find_reset(conn: &mut Conn, token_hash: &[u8; 32], now: Timestamp) -> Result<bool> {
     let found: Option<(UserId,)> = fetch_optional!(
         conn,
@@ -113,7 +112,7 @@ pub async fn find_reset(conn: &mut Conn, token_hash: &[u8; 32], now: Timestamp) 
     Ok(found.is_some())
 }
 
-/// Uses up a reset link: whose it is, for one caller only, if it has not expired.
+/// Redeems a reset link that has not expired; only one caller succeeds.
 pub async fn take_reset(
     conn: &mut Conn,
     token_hash: &[u8; 32],
@@ -127,7 +126,7 @@ pub async fn take_reset(
     )
 }
 
-/// Removes what has expired.
+/// Removes expired sessions and reset links.
 pub async fn sweep(conn: &mut Conn, now: Timestamp) -> Result<u64> {
     let sessions = execute!(conn, "DELETE FROM sessions WHERE expires_at <= $1", now)?;
     let resets = execute!(conn, "DELETE FROM password_resets WHERE expires_at <= $1", now)?;

@@ -1,10 +1,9 @@
 //! Tenants and their settings.
 
+use model::api::EventRetention;
 use model::{TenantId, Timestamp};
 
-use crate::db::connect::{execute, fetch_all, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -15,8 +14,8 @@ pub struct Tenant {
     pub name: String,
     /// Whether a new signal is asked about existing objects.
     pub auto_backfill_signals: bool,
-    /// How long raw events are kept: `forever`, `days` or `after_analysis`.
-    pub event_retention: String,
+    /// How long raw events are kept.
+    pub event_retention: EventRetention,
     /// How many days, with `days`.
     pub event_retention_days: Option<i64>,
     /// When it was made.
@@ -48,9 +47,9 @@ pub async fn find(conn: &mut Conn, tenant: TenantId) -> Result<Option<Tenant>> {
     fetch_optional!(conn, select!("WHERE tenant_id = $1"), tenant)
 }
 
-/// The tenant as it stands, locked until the transaction ends, so that a change of one field loses no other.
+/// Finds the tenant and locks it until the transaction ends, so that concurrent changes lose nothing.
 pub async fn lock(conn: &mut Conn, tenant: TenantId) -> Result<Option<Tenant>> {
-    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    // On SQLite the write transaction is the lock; on PostgreSQL an update that changes nothing locks the row.
     execute!(conn, "UPDATE tenants SET name = name WHERE tenant_id = $1", tenant)?;
     find(conn, tenant).await
 }
@@ -68,7 +67,7 @@ pub async fn set_settings(conn: &mut Conn, tenant: &Tenant) -> Result<()> {
          WHERE tenant_id = $1",
         tenant.tenant_id,
         tenant.auto_backfill_signals,
-        &tenant.event_retention,
+        tenant.event_retention,
         tenant.event_retention_days
     )?)
 }

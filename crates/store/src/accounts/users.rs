@@ -2,9 +2,7 @@
 
 use model::{TenantId, Timestamp, UserId};
 
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// A person who signs in to the console.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -15,13 +13,13 @@ pub struct User {
     pub tenant_id: TenantId,
     /// Their address, as they wrote it.
     pub email: String,
-    /// When the address was shown to be theirs.
+    /// When the address was verified.
     pub email_verified_at: Option<Timestamp>,
     /// Argon2id, in PHC form; none for those who only sign in through a provider.
     pub password_hash: Option<String>,
     /// What they may do.
     pub role: String,
-    /// Whether they have finished the console's first steps.
+    /// Whether they have finished onboarding.
     pub onboarded: bool,
     /// The sealed TOTP secret, once set up.
     pub totp_secret: Option<Vec<u8>>,
@@ -38,9 +36,9 @@ pub struct NewUser<'a> {
     pub tenant_id: TenantId,
     /// Their address, as they wrote it.
     pub email: &'a str,
-    /// The address as it is compared.
+    /// The address in the form that is compared.
     pub email_key: &'a str,
-    /// When the address was shown to be theirs.
+    /// When the address was verified.
     pub email_verified_at: Option<Timestamp>,
     /// Argon2id, in PHC form.
     pub password_hash: Option<&'a str>,
@@ -58,7 +56,7 @@ macro_rules! select {
     };
 }
 
-/// Adds a person; says whether the address was free.
+/// Adds a person; false when the address is taken.
 pub async fn insert(conn: &mut Conn, user: &NewUser<'_>, now: Timestamp) -> Result<bool> {
     let added = execute!(
         conn,
@@ -76,7 +74,7 @@ pub async fn insert(conn: &mut Conn, user: &NewUser<'_>, now: Timestamp) -> Resu
     Ok(added == 1)
 }
 
-/// The person with this address, in whichever account.
+/// The person with this address, in any account.
 pub async fn by_email(conn: &mut Conn, email_key: &str) -> Result<Option<User>> {
     fetch_optional!(conn, select!("WHERE email_key = $1"), email_key)
 }
@@ -86,19 +84,19 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Opt
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND user_id = $2"), tenant, user)
 }
 
-/// Keeps other transactions from changing a person until this one ends.
+/// Locks a person until the transaction ends.
 pub async fn lock(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
-    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    // On SQLite the write transaction is the lock; on PostgreSQL an update that changes nothing locks the row.
     execute!(conn, "UPDATE users SET role = role WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
     Ok(())
 }
 
-/// Everybody of this account.
+/// Everybody in this account.
 pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<User>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY created_at, user_id"), tenant)
 }
 
-/// Sets, changes or ends a password.
+/// Sets, changes or removes a password.
 pub async fn set_password(conn: &mut Conn, tenant: TenantId, user: UserId, hash: Option<&str>) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -109,7 +107,7 @@ pub async fn set_password(conn: &mut Conn, tenant: TenantId, user: UserId, hash:
     )?)
 }
 
-/// Remembers that the address was shown to be theirs; the first time counts.
+/// Records that the address was verified; the first time counts.
 pub async fn verify_email(conn: &mut Conn, tenant: TenantId, user: UserId, now: Timestamp) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -120,7 +118,7 @@ pub async fn verify_email(conn: &mut Conn, tenant: TenantId, user: UserId, now: 
     )?)
 }
 
-/// Remembers that the first steps are done; says whether there is such a person.
+/// Records that onboarding is done; false when there is no such person.
 pub async fn set_onboarded(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -131,7 +129,7 @@ pub async fn set_onboarded(conn: &mut Conn, tenant: TenantId, user: UserId) -> R
     Ok(changed == 1)
 }
 
-/// Keeps a new TOTP secret for later; refused once two-factor is on.
+/// Stores a new TOTP secret; false once two-factor is on.
 pub async fn set_totp_secret(conn: &mut Conn, tenant: TenantId, user: UserId, sealed: &[u8]) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -143,7 +141,7 @@ pub async fn set_totp_secret(conn: &mut Conn, tenant: TenantId, user: UserId, se
     Ok(changed == 1)
 }
 
-/// Turns two-factor on with the secret whose code was shown; refused if it is on, or if the secret changed meanwhile.
+/// Turns two-factor on with a secret; false if it is already on, or if the secret changed meanwhile.
 pub async fn enable_totp(
     conn: &mut Conn,
     tenant: TenantId,
@@ -165,7 +163,7 @@ pub async fn enable_totp(
     Ok(changed == 1)
 }
 
-/// Turns two-factor off and forgets its secret and codes.
+/// Turns two-factor off and removes its secret and codes.
 pub async fn disable_totp(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -177,7 +175,7 @@ pub async fn disable_totp(conn: &mut Conn, tenant: TenantId, user: UserId) -> Re
     Ok(())
 }
 
-/// Uses up a TOTP step: true for one caller only, and only for a step newer than the last one used.
+/// Redeems a TOTP step: true for one caller only, and only for a step newer than the last one used.
 pub async fn take_totp_step(conn: &mut Conn, tenant: TenantId, user: UserId, step: i64) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -210,7 +208,7 @@ pub async fn set_recovery_codes(
     Ok(())
 }
 
-/// Uses up a recovery code: true for one caller only.
+/// Redeems a recovery code: true for one caller only.
 pub async fn take_recovery_code(
     conn: &mut Conn,
     tenant: TenantId,
@@ -238,7 +236,7 @@ pub async fn count_recovery_codes(conn: &mut Conn, tenant: TenantId, user: UserI
     Ok(count)
 }
 
-/// The email events that this person does not want.
+/// The email events that this person has opted out of.
 pub async fn optouts(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Vec<String>> {
     let events: Vec<(String,)> = fetch_all!(
         conn,
@@ -249,7 +247,7 @@ pub async fn optouts(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<
     Ok(events.into_iter().map(|(event,)| event).collect())
 }
 
-/// Sets whether this person wants the mails of an event.
+/// Sets whether this person gets the emails of an event.
 pub async fn set_optout(
     conn: &mut Conn,
     tenant: TenantId,
@@ -277,7 +275,7 @@ pub async fn set_optout(
     Ok(())
 }
 
-/// Everybody of this account who wants the mails of an event.
+/// Everybody in this account who gets the emails of an event.
 pub async fn recipients(conn: &mut Conn, tenant: TenantId, event: &str) -> Result<Vec<User>> {
     fetch_all!(
         conn,

@@ -1,13 +1,12 @@
-//! Firings of rules: what happened, and what became of it.
+//! Firings of rules, and the results of their actions.
 
+use model::api::{ActionType, FiringStatus};
 use model::{Date, TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::bulk::insert_many;
-use crate::db::connect::{execute, fetch_all, fetch_one};
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, Rows, execute, fetch_all, fetch_one};
 
-/// That a rule fired for an object.
+/// A rule that fired for an object.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Firing {
     /// Whose rule it is.
@@ -16,16 +15,16 @@ pub struct Firing {
     pub firing_id: Uuid,
     /// The rule.
     pub rule_id: Uuid,
-    /// The object; the firing goes with it.
+    /// The object; the firing is deleted with it.
     pub object_id: String,
     /// The condition as it was then.
     pub matched_when: String,
     /// JSON.
     pub signal_values: String,
-    /// `email`, `slack` or `webhook`.
-    pub action_type: String,
-    /// `dispatched` or `error`.
-    pub status: String,
+    /// What was to happen.
+    pub action_type: ActionType,
+    /// Whether it did.
+    pub status: FiringStatus,
     /// The error, or a short note of success.
     pub detail: Option<String>,
     /// When.
@@ -45,25 +44,20 @@ macro_rules! select {
 
 /// Records firings.
 pub async fn insert(conn: &mut Conn, firings: &[Firing]) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
-        firings,
-        "rule_firings",
-        [
-            ("tenant_id", "uuid", |row| row.tenant_id),
-            ("firing_id", "uuid", |row| row.firing_id),
-            ("rule_id", "uuid", |row| row.rule_id),
-            ("object_id", "text", |row| row.object_id.as_str()),
-            ("matched_when", "text", |row| row.matched_when.as_str()),
-            ("signal_values", "text", |row| row.signal_values.as_str()),
-            ("action_type", "text", |row| row.action_type.as_str()),
-            ("status", "text", |row| row.status.as_str()),
-            ("detail", "text", |row| row.detail.as_deref()),
-            ("fired_at", "timestamptz", |row| row.fired_at),
-        ],
-        "",
-    );
+    Rows::of(firings)
+        .column("tenant_id", |firing| firing.tenant_id)
+        .column("firing_id", |firing| firing.firing_id)
+        .column("rule_id", |firing| firing.rule_id)
+        .column("object_id", |firing| firing.object_id.as_str())
+        .column("matched_when", |firing| firing.matched_when.as_str())
+        .column("signal_values", |firing| firing.signal_values.as_str())
+        .column("action_type", |firing| firing.action_type.as_str())
+        .column("status", |firing| firing.status.as_str())
+        .column("detail", |firing| firing.detail.as_deref())
+        .column("fired_at", |firing| firing.fired_at)
+        .insert("rule_firings", "")
+        .execute(conn)
+        .await?;
     Ok(())
 }
 
@@ -94,12 +88,12 @@ pub async fn newest(
     }
 }
 
-/// Writes down what became of a firing's action. Nothing happens where the firing has gone with its object.
+/// Stores the result of a firing's action. Nothing happens if the firing was deleted with its object.
 pub async fn settle(
     conn: &mut Conn,
     tenant: TenantId,
     firing: Uuid,
-    status: &str,
+    status: FiringStatus,
     detail: &str,
 ) -> Result<()> {
     execute!(
@@ -113,17 +107,22 @@ pub async fn settle(
     Ok(())
 }
 
-/// Messages that rules want to send on a day.
+/// How many messages rules send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Mails.
+pub struct MessageCounts {
+    /// Emails.
     pub mails: i64,
-    /// Messages to a chat.
+    /// Chat messages.
     pub chats: i64,
 }
 
-/// Counts messages that rules want to send on a day; says how many were wanted before these.
-pub async fn tally(conn: &mut Conn, tenant: TenantId, day: Date, wanted: Tally) -> Result<Tally> {
+/// Counts messages that rules are about to send on a day; returns how many were counted before these.
+pub async fn count_messages(
+    conn: &mut Conn,
+    tenant: TenantId,
+    day: Date,
+    new: MessageCounts,
+) -> Result<MessageCounts> {
     let (mails, chats): (i64, i64) = fetch_one!(
         conn,
         "INSERT INTO rule_mail_tallies (tenant_id, day, mails, chats) VALUES ($1, $2, $3, $4)
@@ -132,14 +131,14 @@ pub async fn tally(conn: &mut Conn, tenant: TenantId, day: Date, wanted: Tally) 
          RETURNING mails, chats",
         tenant,
         day,
-        wanted.mails,
-        wanted.chats
+        new.mails,
+        new.chats
     )?;
-    Ok(Tally { mails: mails - wanted.mails, chats: chats - wanted.chats })
+    Ok(MessageCounts { mails: mails - new.mails, chats: chats - new.chats })
 }
 
-/// Removes up to `most` firings of a tenant from before an instant.
-pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, most: i64) -> Result<u64> {
+/// Removes up to `limit` firings of a tenant from before an instant.
+pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, limit: i64) -> Result<u64> {
     execute!(
         conn,
         "DELETE FROM rule_firings WHERE (tenant_id, firing_id) IN (
@@ -147,11 +146,11 @@ pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, m
              ORDER BY fired_at LIMIT $3)",
         tenant,
         before,
-        most
+        limit
     )
 }
 
-/// Removes a tenant's counts of messages from before a day.
-pub async fn drop_tallies(conn: &mut Conn, tenant: TenantId, before: Date) -> Result<u64> {
+/// Removes a tenant's message counts from before a day.
+pub async fn drop_message_counts(conn: &mut Conn, tenant: TenantId, before: Date) -> Result<u64> {
     execute!(conn, "DELETE FROM rule_mail_tallies WHERE tenant_id = $1 AND day < $2", tenant, before)
 }

@@ -1,14 +1,11 @@
-//! Rules, and where their conditions stand with each object.
+//! Rules, and the state of their conditions for each object.
 
+use model::api::ActionType;
 use model::rule::Standing;
 use model::{TenantId, Timestamp};
-use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::bulk::insert_many;
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// A rule, with the settings of its action still sealed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -17,17 +14,17 @@ pub struct Rule {
     pub tenant_id: TenantId,
     /// Its id.
     pub rule_id: Uuid,
-    /// Names its condition: another text is another condition.
+    /// Identifies its condition: another text is another condition.
     pub condition_id: Uuid,
     /// What people call it.
     pub name: String,
     /// The condition, as it was sent.
     pub condition: String,
-    /// `email`, `slack` or `webhook`.
-    pub action_type: String,
+    /// What happens when it fires.
+    pub action_type: ActionType,
     /// Sealed.
     pub action_config: Vec<u8>,
-    /// Whether it is looked at.
+    /// Whether it is evaluated.
     pub enabled: bool,
     /// How long it rests after a firing.
     pub cooldown_seconds: i64,
@@ -37,16 +34,16 @@ pub struct Rule {
     pub updated_at: Timestamp,
 }
 
-/// Where a condition stands with an object.
+/// Whether a condition held for an object when it was last evaluated, and when its rule last fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct ConditionState {
     /// Whose it is.
     pub tenant: TenantId,
     /// The object.
     pub object_id: String,
     /// The condition.
     pub condition_id: Uuid,
-    /// Where it stands.
+    /// Whether it held, and when the rule fired.
     pub standing: Standing,
 }
 
@@ -72,7 +69,7 @@ pub async fn insert(conn: &mut Conn, rule: &Rule) -> Result<()> {
         rule.condition_id,
         &rule.name,
         &rule.condition,
-        &rule.action_type,
+        rule.action_type,
         &rule.action_config,
         rule.enabled,
         rule.cooldown_seconds,
@@ -88,24 +85,17 @@ pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Rule>> {
 
 /// The enabled rules of some tenants, oldest first.
 pub async fn enabled_of(conn: &mut Conn, tenants: &[TenantId]) -> Result<Vec<Rule>> {
-    match conn {
-        // SQLite has no list of identifiers, so each is a value of its own. A batch has few tenants, and the text for
-        // one of them, the usual case, stays prepared.
-        Conn::Sqlite(held) => {
-            let mut query =
-                sqlx::QueryBuilder::<sqlx::Sqlite>::new(select!("WHERE enabled AND tenant_id IN ("));
-            let mut list = query.separated(", ");
-            for tenant in tenants {
-                list.push_bind(*tenant);
-            }
-            query.push(") ORDER BY rule_id");
-            Ok(query.build_query_as().fetch_all(held.native().await?).await?)
-        }
-        Conn::Postgres(held) => {
-            let text = select!("WHERE enabled AND tenant_id = ANY($1) ORDER BY rule_id");
-            Ok(sqlx::query_as(text).bind(tenants).fetch_all(held.native().await?).await?)
-        }
-    }
+    let mut rules = Rows::of(tenants)
+        .column("tenant", |tenant| *tenant)
+        .with_given(
+            "SELECT tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
+                    cooldown_seconds, created_at, updated_at
+             FROM given CROSS JOIN rules WHERE tenant_id = tenant AND enabled",
+        )
+        .fetch::<Rule>(conn)
+        .await?;
+    rules.sort_unstable_by_key(|rule| rule.rule_id);
+    Ok(rules)
 }
 
 /// A rule of a tenant.
@@ -113,13 +103,13 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, rule: Uuid) -> Result<Optio
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND rule_id = $2"), tenant, rule)
 }
 
-/// How many rules a tenant has.
+/// Counts the rules of a tenant.
 pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (count,): (i64,) = fetch_one!(conn, "SELECT count(*) FROM rules WHERE tenant_id = $1", tenant)?;
     Ok(count)
 }
 
-/// Writes down a changed rule.
+/// Stores a changed rule.
 pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -131,7 +121,7 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
         rule.condition_id,
         &rule.name,
         &rule.condition,
-        &rule.action_type,
+        rule.action_type,
         &rule.action_config,
         rule.enabled,
         rule.cooldown_seconds,
@@ -139,12 +129,12 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
     )?)
 }
 
-/// Removes a rule. Its firings stay: they are what happened.
+/// Removes a rule. Its firings stay.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, rule: Uuid) -> Result<()> {
     expect_one(execute!(conn, "DELETE FROM rules WHERE tenant_id = $1 AND rule_id = $2", tenant, rule)?)
 }
 
-/// Gives a condition up. Where it stood with objects is swept later: a rule may have met millions of them.
+/// Retires a condition. Its states are swept later: there may be millions of them.
 pub async fn retire(conn: &mut Conn, tenant: TenantId, condition: Uuid, now: Timestamp) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -155,7 +145,7 @@ pub async fn retire(conn: &mut Conn, tenant: TenantId, condition: Uuid, now: Tim
     )?)
 }
 
-/// Conditions that were given up before an instant.
+/// Conditions that were retired before an instant.
 pub async fn retired(conn: &mut Conn, before: Timestamp) -> Result<Vec<(TenantId, Uuid)>> {
     fetch_all!(
         conn,
@@ -165,9 +155,9 @@ pub async fn retired(conn: &mut Conn, before: Timestamp) -> Result<Vec<(TenantId
     )
 }
 
-/// Removes up to `most` states of a condition that was given up, and once there are none the condition itself. Says
-/// whether it is gone.
-pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, most: i64) -> Result<bool> {
+/// Removes up to `limit` states of a retired condition, and once there are none the condition itself; returns whether it is
+/// gone.
+pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, limit: i64) -> Result<bool> {
     let removed = execute!(
         conn,
         "DELETE FROM rule_states WHERE (tenant_id, object_id, condition_id) IN (
@@ -175,9 +165,9 @@ pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, m
              WHERE tenant_id = $1 AND condition_id = $2 LIMIT $3)",
         tenant,
         condition,
-        most
+        limit
     )?;
-    let is_gone = i64::try_from(removed).is_ok_and(|removed| removed < most);
+    let is_gone = i64::try_from(removed).is_ok_and(|removed| removed < limit);
     if is_gone {
         execute!(
             conn,
@@ -189,33 +179,22 @@ pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, m
     Ok(is_gone)
 }
 
-/// Where conditions stand with some objects of a tenant: none where nothing is written down is where all start.
-pub async fn states_of(conn: &mut Conn, tenant: TenantId, object_ids: &[&str]) -> Result<Vec<State>> {
-    type Row = (String, Uuid, bool, Option<Timestamp>);
-    // Each database has its own way to take a list.
-    let rows: Vec<Row> = match conn {
-        Conn::Sqlite(held) => {
-            sqlx::query_as(
-                "SELECT object_id, condition_id, matched, fired_at FROM rule_states
-                 WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))",
-            )
-            .bind(tenant)
-            .bind(Json(object_ids))
-            .fetch_all(held.native().await?)
-            .await?
-        }
-        Conn::Postgres(held) => {
-            sqlx::query_as(
-                "SELECT object_id, condition_id, matched, fired_at FROM rule_states
-                 WHERE tenant_id = $1 AND object_id = ANY($2)",
-            )
-            .bind(tenant)
-            .bind(object_ids)
-            .fetch_all(held.native().await?)
-            .await?
-        }
-    };
-    let state = |(object_id, condition_id, matched, fired_at)| State {
+/// The states of conditions for some objects of a tenant; a condition that was never evaluated for an object has none.
+pub async fn states_of(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_ids: &[&str],
+) -> Result<Vec<ConditionState>> {
+    let rows = Rows::of(object_ids)
+        .column("tenant", |_| tenant)
+        .column("id", |id| *id)
+        .with_given(
+            "SELECT object_id, condition_id, matched, fired_at
+             FROM given CROSS JOIN rule_states WHERE tenant_id = tenant AND object_id = id",
+        )
+        .fetch::<(String, Uuid, bool, Option<Timestamp>)>(conn)
+        .await?;
+    let state = |(object_id, condition_id, matched, fired_at)| ConditionState {
         tenant,
         object_id,
         condition_id,
@@ -224,22 +203,20 @@ pub async fn states_of(conn: &mut Conn, tenant: TenantId, object_ids: &[&str]) -
     Ok(rows.into_iter().map(state).collect())
 }
 
-/// Writes down where conditions stand. Their objects are locked by the caller.
-pub async fn put_states(conn: &mut Conn, states: &[State]) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
-        states,
-        "rule_states",
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id.as_str()),
-            ("condition_id", "uuid", |row| row.condition_id),
-            ("matched", "boolean", |row| row.standing.matched),
-            ("fired_at", "timestamptz", |row| row.standing.fired_at),
-        ],
-        "ON CONFLICT (tenant_id, object_id, condition_id) DO UPDATE SET matched = excluded.matched,
-             fired_at = excluded.fired_at",
-    );
+/// Stores the states of conditions. The caller has locked their objects.
+pub async fn put_states(conn: &mut Conn, states: &[ConditionState]) -> Result<()> {
+    Rows::of(states)
+        .column("tenant_id", |state| state.tenant)
+        .column("object_id", |state| state.object_id.as_str())
+        .column("condition_id", |state| state.condition_id)
+        .column("matched", |state| state.standing.matched)
+        .column("fired_at", |state| state.standing.fired_at)
+        .insert(
+            "rule_states",
+            "ON CONFLICT (tenant_id, object_id, condition_id) DO UPDATE SET matched = excluded.matched,
+                 fired_at = excluded.fired_at",
+        )
+        .execute(conn)
+        .await?;
     Ok(())
 }

@@ -1,46 +1,50 @@
-//! Walks over all objects of a tenant: one row with a cursor, whatever the number of objects.
+//! Bulk runs over all objects of a tenant: one row with a cursor, whatever the number of objects.
 
 use std::collections::HashSet;
 
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::connect::{execute, fetch_all, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
-/// What a walk is for.
+/// What a bulk run is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BulkRunKind {
     /// Every object is analyzed again, for all signals.
     Analyze,
-    /// Every object without an answer to one signal is asked for it.
+    /// Every object without an answer to one signal is analyzed for it.
     Backfill,
-    /// Every object is put in its place again, because the enabled signals are others.
+    /// Every object is ranked again, because the enabled signals have changed.
     Rerank,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Analyze => "analyze",
-            Self::Backfill => "backfill",
-            Self::Rerank => "rerank",
-        }
-    }
+model::text_values!(BulkRunKind { Analyze = "analyze", Backfill = "backfill", Rerank = "rerank" });
+
+/// Whether a bulk run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkRunStatus {
+    /// It has not.
+    Running,
+    /// It has reached every object.
+    Done,
 }
 
-/// A walk, as far as it has come.
+model::text_values!(BulkRunStatus { Running = "running", Done = "done" });
+model::sql_text!(BulkRunKind, BulkRunStatus);
+
+/// A bulk run and its progress.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct BulkRun {
     /// Whose objects.
     pub tenant_id: TenantId,
     /// Its id, which is also the batch of its charges.
     pub bulk_run_id: Uuid,
-    kind: String,
+    /// What it is for.
+    pub kind: BulkRunKind,
     /// The signal of a backfill.
     pub signal_id: Option<Uuid>,
-    status: String,
+    /// Whether it has ended.
+    pub status: BulkRunStatus,
     /// The last object that was reached; empty at the start.
     pub object_cursor: String,
     /// How many objects it was for when it started.
@@ -52,18 +56,9 @@ pub struct BulkRun {
 }
 
 impl BulkRun {
-    /// What it is for.
-    pub fn kind(&self) -> Kind {
-        match self.kind.as_str() {
-            "analyze" => Kind::Analyze,
-            "backfill" => Kind::Backfill,
-            _ => Kind::Rerank,
-        }
-    }
-
-    /// Whether it is still under way.
+    /// Whether it has not ended yet.
     pub fn is_running(&self) -> bool {
-        self.status == "running"
+        self.status == BulkRunStatus::Running
     }
 }
 
@@ -76,13 +71,13 @@ macro_rules! select {
     };
 }
 
-/// A walk about to start.
+/// A bulk run to be started.
 #[derive(Clone, Debug)]
-pub struct NewRun<'a> {
+pub struct NewBulkRun<'a> {
     /// Its id.
     pub id: Uuid,
     /// What it is for.
-    pub kind: Kind,
+    pub kind: BulkRunKind,
     /// The signal of a backfill: its key and its id.
     pub signal: Option<(&'a str, Uuid)>,
     /// How many objects it is for.
@@ -91,8 +86,8 @@ pub struct NewRun<'a> {
     pub now: Timestamp,
 }
 
-/// Starts a walk.
-pub async fn start(conn: &mut Conn, tenant: TenantId, new: &NewRun<'_>) -> Result<BulkRun> {
+/// Starts a bulk run.
+pub async fn start(conn: &mut Conn, tenant: TenantId, new: &NewBulkRun<'_>) -> Result<BulkRun> {
     let (signal_key, signal_id) = new.signal.unzip();
     expect_one(execute!(
         conn,
@@ -100,7 +95,7 @@ pub async fn start(conn: &mut Conn, tenant: TenantId, new: &NewRun<'_>) -> Resul
          VALUES ($1, $2, $3, $4, $5, 'running', '', $6, $7)",
         tenant,
         new.id,
-        new.kind.name(),
+        new.kind,
         signal_key,
         signal_id,
         new.total,
@@ -109,9 +104,9 @@ pub async fn start(conn: &mut Conn, tenant: TenantId, new: &NewRun<'_>) -> Resul
     Ok(BulkRun {
         tenant_id: tenant,
         bulk_run_id: new.id,
-        kind: new.kind.name().to_owned(),
+        kind: new.kind,
         signal_id,
-        status: "running".to_owned(),
+        status: BulkRunStatus::Running,
         object_cursor: String::new(),
         total: new.total,
         completed: None,
@@ -119,18 +114,18 @@ pub async fn start(conn: &mut Conn, tenant: TenantId, new: &NewRun<'_>) -> Resul
     })
 }
 
-/// Every walk under way, tenant by tenant: first the analysis of everything, then backfills in order of their start.
+/// Every running bulk run, tenant by tenant: first the analysis of everything, then backfills in order of their start.
 pub async fn running(conn: &mut Conn) -> Result<Vec<BulkRun>> {
     fetch_all!(conn, select!("WHERE status = 'running' ORDER BY tenant_id, kind, started_at, bulk_run_id"))
 }
 
-/// A tenant's walk of a kind that is under way, if there is one.
-pub async fn running_of(conn: &mut Conn, tenant: TenantId, kind: Kind) -> Result<Option<BulkRun>> {
+/// A tenant's running bulk run of a kind, if there is one.
+pub async fn running_of(conn: &mut Conn, tenant: TenantId, kind: BulkRunKind) -> Result<Option<BulkRun>> {
     fetch_optional!(
         conn,
         select!("WHERE tenant_id = $1 AND kind = $2 AND status = 'running' ORDER BY started_at LIMIT 1"),
         tenant,
-        kind.name()
+        kind
     )
 }
 
@@ -153,7 +148,7 @@ pub async fn latest_backfill(
     )
 }
 
-/// Moves a walk on from where it was seen; false when another node has done so meanwhile. Taken first in a step's
+/// Moves the cursor of a bulk run; false when another node has done so meanwhile. As the first statement of a step's
 /// transaction, it keeps every other node out of the step until the commit.
 pub async fn advance(conn: &mut Conn, run: &BulkRun, cursor: &str) -> Result<bool> {
     let moved = execute!(
@@ -168,18 +163,18 @@ pub async fn advance(conn: &mut Conn, run: &BulkRun, cursor: &str) -> Result<boo
     Ok(moved == 1)
 }
 
-/// Lets a tenant's walk of a kind begin anew; false when none is under way.
-pub async fn begin_anew(conn: &mut Conn, tenant: TenantId, kind: Kind) -> Result<bool> {
-    let begun = execute!(
+/// Restarts a tenant's running bulk run of a kind; false when there is none.
+pub async fn restart(conn: &mut Conn, tenant: TenantId, kind: BulkRunKind) -> Result<bool> {
+    let restarted = execute!(
         conn,
         "UPDATE bulk_runs SET object_cursor = '' WHERE tenant_id = $1 AND kind = $2 AND status = 'running'",
         tenant,
-        kind.name()
+        kind
     )?;
-    Ok(begun > 0)
+    Ok(restarted > 0)
 }
 
-/// Ends a walk where it was seen; false when it has been moved or ended meanwhile.
+/// Ends a bulk run; false when it has been moved or ended meanwhile.
 pub async fn finish(conn: &mut Conn, run: &BulkRun, completed: Option<i64>, now: Timestamp) -> Result<bool> {
     let ended = execute!(
         conn,

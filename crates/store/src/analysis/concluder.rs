@@ -1,21 +1,15 @@
-//! Everything that follows from an analysis, written together with what follows from others.
+//! What a finished analysis writes: answers, tallies and ranks, together with those of other analyses.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use model::{TenantId, Timestamp};
+use model::{SignalType, TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::analysis::history::{ObjectKey, Summary};
-use crate::db::bulk::with_rows;
-use crate::db::connect::{execute, fetch_all};
-use crate::db::round::{Round, change_later, insert_later};
-use crate::objects::recorder::add_object_tallies;
-use crate::{Backend, Conn, Result};
-
-/// From which probability on an object counts as flagged, and an answer as high.
-pub const HIGH: f64 = 0.8;
+use crate::analysis::tallies::{CountedAnswer, HIGH, ObjectCounts, ObjectTallies, SignalTallies};
+use crate::db::{Backend, Batch, Conn, Result, Rows, bigint, execute, fetch_all};
 
 /// Writes the summary, unless a newer one is there.
 pub async fn put_summary(
@@ -37,13 +31,13 @@ pub async fn put_summary(
         summary.through_seq,
         summary.through_time,
         summary.state.total_events,
-        i64::try_from(summary.state.sample_messages.len()).unwrap_or(i64::MAX),
+        bigint(summary.state.sample_messages.len()),
         Json(&summary.state)
     )?;
     Ok(())
 }
 
-/// Removes the raw events up to a sequence number: they are folded.
+/// Removes the raw events up to a sequence number: the summary includes them.
 pub async fn drop_events(conn: &mut Conn, tenant: TenantId, object_id: &str, through: i64) -> Result<u64> {
     execute!(
         conn,
@@ -54,7 +48,7 @@ pub async fn drop_events(conn: &mut Conn, tenant: TenantId, object_id: &str, thr
     )
 }
 
-/// An answer to be kept.
+/// An answer to be stored.
 #[derive(Clone, Debug)]
 pub struct NewAnswer {
     /// The question.
@@ -78,7 +72,7 @@ pub struct NewAnswers<'a> {
     pub tenant: TenantId,
     /// The object.
     pub object_id: &'a str,
-    /// What was found.
+    /// The answers.
     pub answers: Vec<NewAnswer>,
     /// What answered.
     pub model: &'a str,
@@ -88,12 +82,12 @@ pub struct NewAnswers<'a> {
     pub now: Timestamp,
 }
 
-/// A question of an object's tenant as it is now, and the answer that the object has to it.
+/// A signal of an object's tenant, and the object's current answer to it.
 #[derive(sqlx::FromRow)]
-struct Kept {
+struct SignalAnswer {
     signal_id: Uuid,
     #[sqlx(rename = "type")]
-    kind: String,
+    kind: SignalType,
     enabled: bool,
     value: Option<f64>,
     choice: Option<String>,
@@ -101,22 +95,43 @@ struct Kept {
     read_seq: Option<i64>,
 }
 
-/// The highest yes/no probability and the highest score among answers to enabled questions; -1 without one.
-fn place<'a>(answers: impl Iterator<Item = &'a Kept>) -> (f64, f64) {
-    let (mut risk, mut trust) = (-1.0_f64, -1.0_f64);
-    for Kept { kind, enabled, value, .. } in answers {
-        match (kind.as_str(), value) {
-            ("noul", Some(value)) if *enabled => risk = risk.max(*value),
-            ("score", Some(value)) if *enabled => trust = trust.max(*value),
-            _ => {}
-        }
+impl SignalAnswer {
+    fn is_answered(&self) -> bool {
+        self.read_seq.is_some()
     }
-    (risk, trust)
+
+    fn counted(&self, tenant: TenantId, is_noul: bool) -> CountedAnswer<'_> {
+        let Self { signal_id, value, choice, .. } = self;
+        CountedAnswer { tenant, signal: *signal_id, value: *value, choice: choice.as_deref(), is_noul }
+    }
+}
+
+/// The values that objects are sorted by; -1 without an answer.
+#[derive(Clone, Copy, PartialEq)]
+struct Rank {
+    /// The highest yes/no probability among the answers to enabled signals.
+    risk: f64,
+    /// The highest score among them.
+    trust: f64,
+}
+
+impl Rank {
+    fn of<'a>(answers: impl Iterator<Item = &'a SignalAnswer>) -> Self {
+        let mut rank = Self { risk: -1.0, trust: -1.0 };
+        for SignalAnswer { kind, enabled, value, .. } in answers {
+            match (kind, value) {
+                (SignalType::Noul, Some(value)) if *enabled => rank.risk = rank.risk.max(*value),
+                (SignalType::Score, Some(value)) if *enabled => rank.trust = rank.trust.max(*value),
+                _ => {}
+            }
+        }
+        rank
+    }
 }
 
 /// An object whose row is locked.
 #[derive(sqlx::FromRow)]
-struct Standing {
+struct LockedObject {
     tenant_id: TenantId,
     object_id: String,
     counted_type: String,
@@ -128,159 +143,275 @@ struct Standing {
     has_rules: bool,
 }
 
-/// A standing, and one of the questions; none where nothing is asked.
+/// A locked object and one of the signals; none where its tenant has no signals.
 #[derive(sqlx::FromRow)]
-struct Asked {
+struct LockedRow {
     #[sqlx(flatten)]
-    standing: Standing,
+    object: LockedObject,
     signal_id: Option<Uuid>,
     #[sqlx(rename = "type")]
-    kind: Option<String>,
+    kind: Option<SignalType>,
     enabled: Option<bool>,
     value: Option<f64>,
     choice: Option<String>,
     read_seq: Option<i64>,
 }
 
-/// Locks objects in order of their key, so that analyses of one object are written one after the other, and nobody waits
-/// in a ring. On SQLite the write transaction is the lock.
+/// Locks objects in key order, to avoid deadlocks: analyses of one object are written one after the other. On SQLite the
+/// write transaction is the lock.
 async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<()> {
     if conn.backend() == Backend::Postgres {
         let ordered: BTreeSet<(TenantId, &str)> = objects.iter().copied().collect();
         let ordered: Vec<(TenantId, &str)> = ordered.into_iter().collect();
-        with_rows!(
-            (i32,);
-            conn,
-            &ordered,
-            [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-            "SELECT 1 FROM given JOIN objects USING (tenant_id, object_id)
-             ORDER BY objects.tenant_id, objects.object_id FOR UPDATE OF objects",
-        );
+        Rows::of(&ordered)
+            .column("tenant_id", |object| object.0)
+            .column("object_id", |object| object.1)
+            .with_given(
+                "SELECT 1 FROM given CROSS JOIN objects
+                 WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
+                 ORDER BY objects.tenant_id, objects.object_id FOR UPDATE OF objects",
+            )
+            .execute(conn)
+            .await?;
     }
     Ok(())
 }
 
-/// Objects whose rows are locked, as they stand, with what is asked about them now and the answers that they have. A change
-/// of signals that comes later puts the objects in their place again.
-pub struct Standings(HashMap<ObjectKey, (Standing, HashMap<Uuid, Kept>)>);
+/// Objects whose rows are locked, with the signals of their tenants and their current answers. A change of signals that
+/// commits later ranks the objects again.
+pub struct LockedObjects(HashMap<ObjectKey, (LockedObject, HashMap<Uuid, SignalAnswer>)>);
 
-impl Standings {
-    /// Locks objects and reads how they stand.
+impl LockedObjects {
+    /// Locks objects and reads them; one that does not exist is left out.
     pub async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<Self> {
         // A statement of its own: what the next one reads must be no older than the locks.
         lock(conn, objects).await?;
-        let rows = with_rows!(
-            Asked;
-            conn,
-            objects,
-            [("tenant_id", "uuid", |row| row.0), ("object_id", "text", |row| row.1)],
-            "SELECT given.tenant_id, given.object_id, counted_type, risk, first_seen, last_analyzed_at, event_count,
-                    coalesce((SELECT TRUE FROM rules WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
-                             FALSE) AS has_rules,
-                    signals.signal_id, type, enabled, value, choice, read_seq
-             FROM given JOIN objects ON objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
-             LEFT JOIN signals ON signals.tenant_id = given.tenant_id
-             LEFT JOIN answers ON answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
-                              AND answers.signal_id = signals.signal_id",
-        );
-        let mut standings: HashMap<ObjectKey, (Standing, HashMap<Uuid, Kept>)> = HashMap::new();
+        let rows = Rows::of(objects)
+            .column("tenant_id", |object| object.0)
+            .column("object_id", |object| object.1)
+            .with_given(
+                "SELECT objects.tenant_id, objects.object_id, counted_type, risk, first_seen, last_analyzed_at,
+                        event_count,
+                        coalesce((SELECT TRUE FROM rules
+                                  WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
+                                 FALSE) AS has_rules,
+                        signals.signal_id, type, enabled, value, choice, read_seq
+                 FROM given CROSS JOIN objects
+                 LEFT JOIN signals ON signals.tenant_id = given.tenant_id
+                 LEFT JOIN answers ON answers.tenant_id = given.tenant_id
+                                  AND answers.object_id = given.object_id
+                                  AND answers.signal_id = signals.signal_id
+                 WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id",
+            )
+            .fetch::<LockedRow>(conn)
+            .await?;
+        let mut locked: HashMap<ObjectKey, (LockedObject, HashMap<Uuid, SignalAnswer>)> = HashMap::new();
         for row in rows {
-            let Asked { standing, value, choice, read_seq, .. } = row;
-            let key = (standing.tenant_id, standing.object_id.clone());
-            let (_, kept) = standings.entry(key).or_insert_with(|| (standing, HashMap::new()));
+            let LockedRow { object, value, choice, read_seq, .. } = row;
+            let key = (object.tenant_id, object.object_id.clone());
+            let (_, answers) = locked.entry(key).or_insert_with(|| (object, HashMap::new()));
             if let (Some(signal_id), Some(kind), Some(enabled)) = (row.signal_id, row.kind, row.enabled) {
-                kept.insert(signal_id, Kept { signal_id, kind, enabled, value, choice, read_seq });
+                answers.insert(signal_id, SignalAnswer { signal_id, kind, enabled, value, choice, read_seq });
             }
         }
-        Ok(Self(standings))
+        Ok(Self(locked))
     }
 
-    /// Whether the object that was read is still there: one that began later, or has fewer events than were read, is
-    /// another of the same name.
-    pub fn has(&self, tenant: TenantId, object_id: &str, since: Timestamp, read_seq: i64) -> bool {
-        self.standing(tenant, object_id)
-            .is_some_and(|standing| standing.first_seen == since && standing.event_count >= read_seq)
+    /// Whether the object that was read still exists: one that was created later, or has fewer events than were read, is
+    /// another object with the same id.
+    pub fn still_exists(
+        &self,
+        tenant: TenantId,
+        object_id: &str,
+        first_seen: Timestamp,
+        read_seq: i64,
+    ) -> bool {
+        self.object(tenant, object_id)
+            .is_some_and(|object| object.first_seen == first_seen && object.event_count >= read_seq)
     }
 
     /// The newest event of an object.
     pub fn newest_seq(&self, tenant: TenantId, object_id: &str) -> Option<i64> {
-        self.standing(tenant, object_id).map(|standing| standing.event_count)
+        self.object(tenant, object_id).map(|object| object.event_count)
     }
 
-    /// Whether rules may fire for an object: where its tenant has none, nobody has to look for them.
-    pub fn may_fire(&self, tenant: TenantId, object_id: &str) -> bool {
-        self.standing(tenant, object_id).is_some_and(|standing| standing.has_rules)
+    /// Whether the tenant of an object has enabled rules: if not, none of them can fire.
+    pub fn has_rules(&self, tenant: TenantId, object_id: &str) -> bool {
+        self.object(tenant, object_id).is_some_and(|object| object.has_rules)
     }
 
-    /// Whether all that is asked about an object is among these questions.
-    pub fn asks_only(
+    /// Whether `is_answered` holds for every enabled signal of an object's tenant.
+    pub fn all_signals(
         &self,
         tenant: TenantId,
         object_id: &str,
-        mut is_among: impl FnMut(Uuid) -> bool,
+        mut is_answered: impl FnMut(Uuid) -> bool,
     ) -> bool {
-        let asked = self.0.get(&(tenant, object_id.to_owned()));
-        asked.is_none_or(|(_, asked)| asked.values().all(|kept| !kept.enabled || is_among(kept.signal_id)))
+        let locked = self.0.get(&(tenant, object_id.to_owned()));
+        locked.is_none_or(|(_, answers)| {
+            answers.values().all(|answer| !answer.enabled || is_answered(answer.signal_id))
+        })
     }
 
-    fn standing(&self, tenant: TenantId, object_id: &str) -> Option<&Standing> {
-        self.0.get(&(tenant, object_id.to_owned())).map(|(standing, _)| standing)
+    fn object(&self, tenant: TenantId, object_id: &str) -> Option<&LockedObject> {
+        self.0.get(&(tenant, object_id.to_owned())).map(|(object, _)| object)
     }
 }
 
-/// Keeps the answers that are not older than what is there, with every count that follows. The objects are locked and
-/// each is there once. Answers to questions that were deleted meanwhile are not kept.
-pub fn put_answers(round: &mut Round, mut standings: Standings, analyses: &[NewAnswers<'_>], shard: i64) {
+/// Stores the answers that are not older than the current ones, with every count that follows. The objects are locked, and
+/// each is there once. Answers to signals that were deleted meanwhile are not stored.
+pub fn put_answers(batch: &mut Batch, mut locked: LockedObjects, analyses: &[NewAnswers<'_>], shard: i64) {
     let mut newer: Vec<(&NewAnswers<'_>, &NewAnswer)> = Vec::new();
-    let mut tallies = Tallies::default();
-    let mut places: Vec<Placed<'_>> = Vec::new();
-    for new in analyses {
-        let standing = standings.0.remove(&(new.tenant, new.object_id.to_owned()));
-        let Some((standing, mut current)) = standing else { continue };
-        for answer in &new.answers {
-            let Some(kept) = current.get_mut(&answer.signal_id) else { continue };
-            if kept.read_seq.is_some_and(|read_seq| read_seq > new.read_seq) {
+    let mut tallies = SignalTallies::default();
+    let mut ranked: Vec<RankedObject<'_>> = Vec::new();
+    for analysis in analyses {
+        let found = locked.0.remove(&(analysis.tenant, analysis.object_id.to_owned()));
+        let Some((object, mut current)) = found else { continue };
+        for answer in &analysis.answers {
+            let Some(stored) = current.get_mut(&answer.signal_id) else { continue };
+            if stored.read_seq.is_some_and(|read_seq| read_seq > analysis.read_seq) {
                 continue;
             }
-            if kept.read_seq.is_some() {
-                let (value, choice) = (kept.value, kept.choice.as_deref());
-                tallies.add(new.tenant, answer.signal_id, value, choice, answer.is_noul, -1);
+            if stored.is_answered() {
+                tallies.remove(stored.counted(analysis.tenant, answer.is_noul));
             }
-            let (value, choice) = (answer.value, answer.choice.as_deref());
-            tallies.add(new.tenant, answer.signal_id, value, choice, answer.is_noul, 1);
-            (kept.value, kept.choice, kept.read_seq) = (value, answer.choice.clone(), Some(new.read_seq));
-            newer.push((new, answer));
+            stored.value = answer.value;
+            stored.choice.clone_from(&answer.choice);
+            stored.read_seq = Some(analysis.read_seq);
+            tallies.add(stored.counted(analysis.tenant, answer.is_noul));
+            newer.push((analysis, answer));
         }
-        let mut answered = current.values().filter(|kept| kept.read_seq.is_some()).peekable();
+        let mut answered = current.values().filter(|answer| answer.is_answered()).peekable();
         // Without any answer, an object does not count as analyzed.
         if answered.peek().is_some() {
-            let (risk, trust) = place(answered);
-            places.push(Placed { new, standing, risk, trust });
+            let rank = Rank::of(answered);
+            ranked.push(RankedObject { analysis, object, rank });
         }
     }
-    upsert(round, &newer);
-    tallies.write(round, shard);
-    rank(round, &places, shard);
+    upsert_answers(batch, &newer);
+    tallies.write(batch, shard);
+    rank_objects(batch, &ranked, shard);
 }
 
-/// An object's place in each sort.
-struct Placed<'a> {
-    new: &'a NewAnswers<'a>,
-    /// How it stood before.
-    standing: Standing,
+/// An analyzed object and its new rank.
+struct RankedObject<'a> {
+    analysis: &'a NewAnswers<'a>,
+    /// The object as it was before.
+    object: LockedObject,
+    rank: Rank,
+}
+
+fn upsert_answers(batch: &mut Batch, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
+    batch.add(
+        Rows::of(newer)
+            .column("tenant_id", |row| row.0.tenant)
+            .column("object_id", |row| row.0.object_id)
+            .column("signal_id", |row| row.1.signal_id)
+            .column("value", |row| row.1.value)
+            .column("choice", |row| row.1.choice.as_deref())
+            .column("probabilities", |row| row.1.probabilities.as_deref())
+            .column("confidence", |row| row.1.confidence)
+            .column("model", |row| row.0.model)
+            .column("read_seq", |row| row.0.read_seq)
+            .column("computed_at", |row| row.0.now)
+            .insert(
+                "answers",
+                "ON CONFLICT (tenant_id, object_id, signal_id) DO UPDATE SET value = excluded.value,
+                     choice = excluded.choice, probabilities = excluded.probabilities,
+                     confidence = excluded.confidence, model = excluded.model, read_seq = excluded.read_seq,
+                     computed_at = excluded.computed_at",
+            ),
+    );
+}
+
+/// Stores the ranks of objects, and counts them as analyzed and flagged.
+fn rank_objects(batch: &mut Batch, ranked: &[RankedObject<'_>], shard: i64) {
+    batch.add(
+        Rows::of(ranked)
+            .column("tenant_id", |row| row.analysis.tenant)
+            .column("object_id", |row| row.analysis.object_id)
+            .column("last_analyzed_at", |row| row.analysis.now)
+            .column("risk", |row| row.rank.risk)
+            .column("trust", |row| row.rank.trust)
+            .with_given(
+                "UPDATE objects SET last_analyzed_at = given.last_analyzed_at, risk = given.risk, trust = given.trust
+                 FROM given WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id",
+            ),
+    );
+    let mut tallies = ObjectTallies::default();
+    for RankedObject { analysis, object, rank } in ranked {
+        let change = ObjectCounts {
+            objects: 0,
+            analyzed: i64::from(object.last_analyzed_at.is_none()),
+            flagged: i64::from(rank.risk >= HIGH) - i64::from(object.risk >= HIGH),
+        };
+        tallies.add(analysis.tenant, &object.counted_type, change);
+    }
+    tallies.write(batch, shard);
+}
+
+#[derive(sqlx::FromRow)]
+struct AnswerOfObject {
+    object_id: String,
+    #[sqlx(flatten)]
+    answer: SignalAnswer,
+}
+
+#[derive(sqlx::FromRow)]
+struct StoredRank {
+    object_id: String,
+    counted_type: String,
     risk: f64,
     trust: f64,
+    last_analyzed_at: Option<Timestamp>,
 }
 
-/// Puts the objects after one up to another in their place again, by the signals as they are now, and removes their
-/// answers to questions that are no more. One that is left without any answer counts as never analyzed.
+/// Ranks the objects after one up to another again, by the signals as they are now, and removes their answers to deleted
+/// signals. An object that is left without any answer counts as never analyzed.
 pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &str, shard: i64) -> Result<()> {
     let statement = format!(
         "SELECT object_id, counted_type, risk, trust, last_analyzed_at FROM objects
          WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3 ORDER BY object_id {}",
         conn.backend().for_update()
     );
-    let objects: Vec<Ranked> = fetch_all!(conn, AssertSqlSafe(statement), tenant, after, through)?;
+    let objects: Vec<StoredRank> = fetch_all!(conn, AssertSqlSafe(statement), tenant, after, through)?;
+    let mut answers = current_answers(conn, tenant, after, through).await?;
+    let mut tallies = ObjectTallies::default();
+    for object in objects {
+        let answers = answers.remove(&object.object_id).unwrap_or_default();
+        let analyzed_at = object.last_analyzed_at.filter(|_| !answers.is_empty());
+        let (before, rank) = (Rank { risk: object.risk, trust: object.trust }, Rank::of(answers.iter()));
+        if (rank, analyzed_at) == (before, object.last_analyzed_at) {
+            continue;
+        }
+        execute!(
+            conn,
+            "UPDATE objects SET risk = $3, trust = $4, last_analyzed_at = $5 WHERE tenant_id = $1 AND object_id = $2",
+            tenant,
+            &object.object_id,
+            rank.risk,
+            rank.trust,
+            analyzed_at
+        )?;
+        let change = ObjectCounts {
+            objects: 0,
+            analyzed: -i64::from(analyzed_at != object.last_analyzed_at),
+            flagged: i64::from(rank.risk >= HIGH) - i64::from(before.risk >= HIGH),
+        };
+        tallies.add(tenant, &object.counted_type, change);
+    }
+    let mut batch = conn.batch();
+    tallies.write(&mut batch, shard);
+    batch.run(conn).await
+}
+
+/// Removes the answers of a range of objects to deleted signals, and returns the others by object.
+async fn current_answers(
+    conn: &mut Conn,
+    tenant: TenantId,
+    after: &str,
+    through: &str,
+) -> Result<HashMap<String, Vec<SignalAnswer>>> {
     execute!(
         conn,
         "DELETE FROM answers WHERE tenant_id = $1 AND object_id > $2 AND object_id <= $3
@@ -289,7 +420,7 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         after,
         through
     )?;
-    let kept: Vec<KeptOf> = fetch_all!(
+    let rows: Vec<AnswerOfObject> = fetch_all!(
         conn,
         "SELECT object_id, answers.signal_id, type, enabled, value, choice, read_seq
          FROM answers JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
@@ -298,161 +429,38 @@ pub async fn rerank(conn: &mut Conn, tenant: TenantId, after: &str, through: &st
         after,
         through
     )?;
-    let mut answers: HashMap<String, Vec<Kept>> = HashMap::new();
-    for KeptOf { object_id, kept } in kept {
-        answers.entry(object_id).or_default().push(kept);
+    let mut answers: HashMap<String, Vec<SignalAnswer>> = HashMap::new();
+    for AnswerOfObject { object_id, answer } in rows {
+        answers.entry(object_id).or_default().push(answer);
     }
-    let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
-    for object in objects {
-        let kept = answers.remove(&object.object_id).unwrap_or_default();
-        let analyzed_at = object.last_analyzed_at.filter(|_| !kept.is_empty());
-        let (risk, trust) = place(kept.iter());
-        if (risk, trust, analyzed_at) == (object.risk, object.trust, object.last_analyzed_at) {
-            continue;
-        }
-        execute!(
-            conn,
-            "UPDATE objects SET risk = $3, trust = $4, last_analyzed_at = $5 WHERE tenant_id = $1 AND object_id = $2",
-            tenant,
-            &object.object_id,
-            risk,
-            trust,
-            analyzed_at
-        )?;
-        let tally = tallies.entry((tenant, object.counted_type)).or_default();
-        tally.1 -= i64::from(analyzed_at != object.last_analyzed_at);
-        tally.2 += i64::from(risk >= HIGH) - i64::from(object.risk >= HIGH);
-    }
-    let mut round = conn.round();
-    add_object_tallies(&mut round, &tallies, shard);
-    round.run(conn).await
+    Ok(answers)
 }
 
-#[derive(sqlx::FromRow)]
-struct KeptOf {
-    object_id: String,
-    #[sqlx(flatten)]
-    kept: Kept,
-}
-
-#[derive(sqlx::FromRow)]
-struct Ranked {
-    object_id: String,
-    counted_type: String,
-    risk: f64,
-    trust: f64,
-    last_analyzed_at: Option<Timestamp>,
-}
-
-/// Takes an object that is about to go out of every count; false when there is none.
-pub(crate) async fn uncount(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
-    let standings = Standings::lock(conn, &[(tenant, object_id)]).await?;
-    let Some((standing, kept)) = standings.0.into_values().next() else { return Ok(false) };
-    let change = (-1, -i64::from(standing.last_analyzed_at.is_some()), -i64::from(standing.risk >= HIGH));
-    // Only of signals that still are: nobody reads the counts of others.
-    let mut tallies = Tallies::default();
-    for Kept { signal_id, kind, value, choice, .. } in kept.values().filter(|kept| kept.read_seq.is_some()) {
-        tallies.add(tenant, *signal_id, *value, choice.as_deref(), kind == "noul", -1);
+/// Takes an object that is about to be deleted out of every count; false when there is none.
+pub(crate) async fn remove_from_tallies(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    shard: i64,
+) -> Result<bool> {
+    let locked = LockedObjects::lock(conn, &[(tenant, object_id)]).await?;
+    let Some((object, answers)) = locked.0.into_values().next() else { return Ok(false) };
+    // Answers to deleted signals are not in any count that is read.
+    let mut signal_tallies = SignalTallies::default();
+    for answer in answers.values().filter(|answer| answer.is_answered()) {
+        signal_tallies.remove(answer.counted(tenant, answer.kind == SignalType::Noul));
     }
-    // Counters in the order in which analyses take them.
-    let mut round = conn.round();
-    tallies.write(&mut round, shard);
-    let counted = (tenant, standing.counted_type.clone());
-    add_object_tallies(&mut round, &BTreeMap::from([(counted, change)]), shard);
-    round.run(conn).await?;
+    let change = ObjectCounts {
+        objects: -1,
+        analyzed: -i64::from(object.last_analyzed_at.is_some()),
+        flagged: -i64::from(object.risk >= HIGH),
+    };
+    let mut object_tallies = ObjectTallies::default();
+    object_tallies.add(tenant, &object.counted_type, change);
+    // Tallies in the order in which analyses lock them.
+    let mut batch = conn.batch();
+    signal_tallies.write(&mut batch, shard);
+    object_tallies.write(&mut batch, shard);
+    batch.run(conn).await?;
     Ok(true)
-}
-
-fn upsert(round: &mut Round, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
-    insert_later!(
-        round,
-        newer,
-        "answers",
-        [
-            ("tenant_id", "uuid", |row| row.0.tenant),
-            ("object_id", "text", |row| row.0.object_id),
-            ("signal_id", "uuid", |row| row.1.signal_id),
-            ("value", "double precision", |row| row.1.value),
-            ("choice", "text", |row| row.1.choice.as_deref()),
-            ("probabilities", "text", |row| row.1.probabilities.as_deref()),
-            ("confidence", "double precision", |row| row.1.confidence),
-            ("model", "text", |row| row.0.model),
-            ("read_seq", "bigint", |row| row.0.read_seq),
-            ("computed_at", "timestamptz", |row| row.0.now),
-        ],
-        "ON CONFLICT (tenant_id, object_id, signal_id) DO UPDATE SET value = excluded.value, choice = excluded.choice,
-             probabilities = excluded.probabilities, confidence = excluded.confidence, model = excluded.model,
-             read_seq = excluded.read_seq, computed_at = excluded.computed_at",
-    );
-}
-
-/// Changes to the counts of questions: answers, high ones, and the sum of values in millionths, by question and option.
-#[derive(Default)]
-struct Tallies(BTreeMap<(TenantId, Uuid, String), (i64, i64, i64)>);
-
-impl Tallies {
-    fn add(
-        &mut self,
-        tenant: TenantId,
-        signal: Uuid,
-        value: Option<f64>,
-        choice: Option<&str>,
-        is_noul: bool,
-        sign: i64,
-    ) {
-        let tally = self.0.entry((tenant, signal, choice.unwrap_or_default().to_owned())).or_default();
-        let high = i64::from(is_noul && value.is_some_and(|value| value >= HIGH));
-        *tally = (tally.0 + sign, tally.1 + sign * high, tally.2 + sign * micros(value));
-    }
-
-    fn write(self, round: &mut Round, shard: i64) {
-        let rows: Vec<_> = self.0.into_iter().filter(|(_, change)| *change != (0, 0, 0)).collect();
-        insert_later!(
-            round,
-            &rows,
-            "signal_tallies",
-            [
-                ("tenant_id", "uuid", |row| row.0.0),
-                ("signal_id", "uuid", |row| row.0.1),
-                ("choice", "text", |row| row.0.2.as_str()),
-                ("shard", "bigint", |_row| shard),
-                ("answers", "bigint", |row| row.1.0),
-                ("high", "bigint", |row| row.1.1),
-                ("value_micros", "bigint", |row| row.1.2),
-            ],
-            "ON CONFLICT (tenant_id, signal_id, choice, shard) DO UPDATE SET
-             answers = signal_tallies.answers + excluded.answers, high = signal_tallies.high + excluded.high,
-             value_micros = signal_tallies.value_micros + excluded.value_micros",
-        );
-    }
-}
-
-/// Puts objects in their place of each sort, and counts them as analyzed and flagged.
-fn rank(round: &mut Round, places: &[Placed<'_>], shard: i64) {
-    change_later!(
-        round,
-        places,
-        [
-            ("tenant_id", "uuid", |row| row.new.tenant),
-            ("object_id", "text", |row| row.new.object_id),
-            ("last_analyzed_at", "timestamptz", |row| row.new.now),
-            ("risk", "double precision", |row| row.risk),
-            ("trust", "double precision", |row| row.trust),
-        ],
-        "UPDATE objects SET last_analyzed_at = given.last_analyzed_at, risk = given.risk, trust = given.trust
-         FROM given WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id",
-    );
-    let mut tallies: BTreeMap<(TenantId, String), (i64, i64, i64)> = BTreeMap::new();
-    for Placed { new, standing, risk, .. } in places {
-        let tally = tallies.entry((new.tenant, standing.counted_type.clone())).or_default();
-        tally.1 += i64::from(standing.last_analyzed_at.is_none());
-        tally.2 += i64::from(*risk >= HIGH) - i64::from(standing.risk >= HIGH);
-    }
-    add_object_tallies(round, &tallies, shard);
-}
-
-/// A value in millionths: answers have six decimals, so this is exact.
-fn micros(value: Option<f64>) -> i64 {
-    #[expect(clippy::cast_possible_truncation, reason = "at most 25 million")]
-    value.map_or(0, |value| (value * 1e6).round() as i64)
 }

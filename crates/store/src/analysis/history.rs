@@ -2,20 +2,18 @@
 
 use std::collections::HashMap;
 
-use model::api::EventType;
+use model::api::{EventRetention, EventType};
 use model::{CompactedState, DossierEvent, TenantId, Timestamp};
 use sqlx::types::Json;
 
-use crate::db::bulk::with_rows;
-use crate::db::connect::{fetch_all, fetch_optional};
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, Rows, fetch_all, fetch_optional};
 
 /// A tenant's object.
 pub type ObjectKey = (TenantId, String);
 
-/// An object whose history is wanted.
+/// An object whose history is to be read.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct HistoryRequest<'a> {
     /// Whose object it is.
     pub tenant: TenantId,
     /// The object.
@@ -24,24 +22,24 @@ pub struct Wanted<'a> {
     pub through: Option<i64>,
 }
 
-/// An object as an analysis finds it.
+/// An object as an analysis reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ObjectHistory {
     /// What it is.
     pub object_type: String,
     /// What people call it.
     pub display_name: Option<String>,
-    /// When it began, which tells it from another that has the same name after it.
+    /// When it was created, which tells it from a later object of the same id.
     pub first_seen: Timestamp,
-    /// How long its tenant keeps events: `forever`, `days` or `after_analysis`.
-    pub retention: String,
+    /// How long its tenant keeps events.
+    pub retention: EventRetention,
     /// The version of the job that is queued for it.
-    pub queued: Option<i64>,
+    pub queued_version: Option<i64>,
     /// The rolling summary, once it has one.
     pub summary: Option<Summary>,
     /// The newest event that was to be read.
     pub through: i64,
-    /// The events after those in the summary, in order of arrival; none where they were too many.
+    /// The events after those in the summary, in order of arrival; none if they are too many.
     pub events: Option<Vec<DossierEvent>>,
 }
 
@@ -56,120 +54,129 @@ pub struct Summary {
     pub state: CompactedState,
 }
 
-/// Events of an object after one and up to another, in order of arrival.
+/// Events of an object after one and up to another.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch<'a> {
+pub struct EventRange<'a> {
     /// Whose object it is.
     pub tenant: TenantId,
     /// The object.
     pub object_id: &'a str,
-    /// The last event that is not wanted.
+    /// The last event before the range.
     pub after: i64,
-    /// The last one that is.
+    /// The last event of the range.
     pub through: i64,
 }
 
-/// A row about an object, or about an event of it.
+/// Either the row about an object or one about an event of it: each leaves the other's columns empty.
 #[derive(sqlx::FromRow)]
-struct Row {
+struct HistoryRow {
     tenant_id: TenantId,
     object_id: String,
     /// 0 in the row about the object.
     seq: i64,
-    #[sqlx(rename = "type")]
-    kind: String,
+    object_type: Option<String>,
+    event_type: Option<EventType>,
+    /// The display name of the object, or the name of the event.
     name: Option<String>,
     content: Option<String>,
     metadata: Option<String>,
+    /// When the object was first seen, or when the event happened.
     occurred_at: Timestamp,
     received_at: Timestamp,
     last_seq: Option<i64>,
-    retention: Option<String>,
-    queued: Option<i64>,
+    retention: Option<EventRetention>,
+    queued_version: Option<i64>,
     through_seq: Option<i64>,
     through_time: Option<Timestamp>,
     state: Option<Json<CompactedState>>,
 }
 
-/// Those of the objects that exist, with the events that are not in their summaries: of each at most `most`. One
-/// statement, so all of it is of one moment.
-pub async fn read(conn: &mut Conn, wanted: &[Wanted<'_>], most: i64) -> Result<HashMap<ObjectKey, Told>> {
-    let rows = with_rows!(
-        Row;
-        conn,
-        wanted,
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("wanted_seq", "bigint", |row| row.through.unwrap_or(i64::MAX)),
-            ("most", "bigint", |_row| most),
-        ],
-        "SELECT tenant_id, object_id, 0 AS seq, object_type AS type, display_name AS name, NULL AS content,
-                NULL AS metadata, first_seen AS occurred_at, last_seen AS received_at,
-                CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END AS last_seq,
-                event_retention AS retention, version AS queued, through_seq, through_time, state
-         FROM given JOIN objects USING (tenant_id, object_id)
-         JOIN tenants USING (tenant_id)
-         LEFT JOIN summaries USING (tenant_id, object_id)
-         LEFT JOIN jobs USING (tenant_id, object_id)
-         UNION ALL
-         SELECT tenant_id, object_id, seq, events.type, events.name, content, metadata, occurred_at, received_at,
-                NULL, NULL, NULL, NULL, NULL, NULL
-         FROM given JOIN objects USING (tenant_id, object_id)
-         LEFT JOIN summaries USING (tenant_id, object_id)
-         JOIN events USING (tenant_id, object_id)
-         WHERE seq > coalesce(through_seq, 0) AND seq <= wanted_seq
-           AND CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END - coalesce(through_seq, 0) <= most
-         ORDER BY tenant_id, object_id, seq",
-    );
-    let mut told: HashMap<ObjectKey, Told> = HashMap::with_capacity(wanted.len());
-    let mut last: Option<&mut Told> = None;
+/// Reads those of the objects that exist, with the events that are not in their summaries: of each object at most `limit`.
+/// It is one statement, so all of it is of one moment.
+pub async fn read(
+    conn: &mut Conn,
+    requests: &[HistoryRequest<'_>],
+    limit: i64,
+) -> Result<HashMap<ObjectKey, ObjectHistory>> {
+    let rows = Rows::of(requests)
+        .column("tenant_id", |request| request.tenant)
+        .column("object_id", |request| request.object_id)
+        .column("wanted_seq", |request| request.through.unwrap_or(i64::MAX))
+        .column("most", |_| limit)
+        .with_given(
+            "SELECT objects.tenant_id, objects.object_id, 0 AS seq, object_type, NULL AS event_type,
+                    display_name AS name, NULL AS content, NULL AS metadata, first_seen AS occurred_at,
+                    last_seen AS received_at,
+                    CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END AS last_seq,
+                    event_retention AS retention, version AS queued_version, through_seq, through_time, state
+             FROM given CROSS JOIN objects CROSS JOIN tenants
+             LEFT JOIN summaries
+               ON summaries.tenant_id = given.tenant_id AND summaries.object_id = given.object_id
+             LEFT JOIN jobs ON jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id
+             WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
+               AND tenants.tenant_id = given.tenant_id
+             UNION ALL
+             SELECT events.tenant_id, events.object_id, seq, NULL, events.type, events.name, content, metadata,
+                    occurred_at, received_at, NULL, NULL, NULL, NULL, NULL, NULL
+             FROM given CROSS JOIN objects
+             LEFT JOIN summaries
+               ON summaries.tenant_id = given.tenant_id AND summaries.object_id = given.object_id
+             CROSS JOIN events
+             WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
+               AND events.tenant_id = given.tenant_id AND events.object_id = given.object_id
+               AND seq > coalesce(through_seq, 0) AND seq <= wanted_seq
+               AND CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END - coalesce(through_seq, 0)
+                   <= most
+             ORDER BY tenant_id, object_id, seq",
+        )
+        .fetch::<HistoryRow>(conn)
+        .await?;
+    let mut histories: HashMap<ObjectKey, ObjectHistory> = HashMap::with_capacity(requests.len());
+    let mut last: Option<&mut ObjectHistory> = None;
     for row in rows {
         if row.seq == 0 {
             let key = (row.tenant_id, row.object_id.clone());
-            last = Some(told.entry(key).insert_entry(Told::of(row, most)).into_mut());
-        } else if let Some(events) = last.as_mut().and_then(|told| told.events.as_mut()) {
-            events.push(row.into());
+            last = Some(histories.entry(key).insert_entry(row.into_history(limit)).into_mut());
+        } else if let Some(events) = last.as_mut().and_then(|history| history.events.as_mut()) {
+            events.extend(row.into_event());
         }
     }
-    Ok(told)
+    Ok(histories)
 }
 
-impl Told {
-    fn of(row: Row, most: i64) -> Self {
-        let summary = match (row.through_seq, row.through_time, row.state) {
+impl HistoryRow {
+    /// The object of the row about it, with no events yet.
+    fn into_history(self, limit: i64) -> ObjectHistory {
+        let summary = match (self.through_seq, self.through_time, self.state) {
             (Some(through_seq), Some(through_time), Some(Json(state))) => {
                 Some(Summary { through_seq, through_time, state })
             }
             _ => None,
         };
-        let through = row.last_seq.unwrap_or_default();
-        let unread = through - row.through_seq.unwrap_or_default();
-        Self {
-            object_type: row.kind,
-            display_name: row.name,
-            first_seen: row.occurred_at,
-            retention: row.retention.unwrap_or_default(),
-            queued: row.queued,
+        let through = self.last_seq.unwrap_or_default();
+        let unread = through - self.through_seq.unwrap_or_default();
+        ObjectHistory {
+            object_type: self.object_type.unwrap_or_default(),
+            display_name: self.name,
+            first_seen: self.occurred_at,
+            retention: self.retention.unwrap_or(EventRetention::Forever),
+            queued_version: self.queued_version,
             summary,
             through,
-            events: (unread <= most).then(Vec::new),
+            events: (unread <= limit).then(Vec::new),
         }
     }
-}
 
-impl From<Row> for DossierEvent {
-    fn from(row: Row) -> Self {
-        EventRow {
-            seq: row.seq,
-            kind: row.kind,
-            name: row.name,
-            content: row.content,
-            metadata: row.metadata,
-            occurred_at: row.occurred_at,
-            received_at: row.received_at,
-        }
-        .into()
+    fn into_event(self) -> Option<DossierEvent> {
+        Some(DossierEvent {
+            seq: self.seq,
+            kind: self.event_type?,
+            name: self.name,
+            content: self.content,
+            metadata: self.metadata,
+            occurred_at: self.occurred_at,
+            received_at: self.received_at,
+        })
     }
 }
 
@@ -177,7 +184,7 @@ impl From<Row> for DossierEvent {
 struct EventRow {
     seq: i64,
     #[sqlx(rename = "type")]
-    kind: String,
+    kind: EventType,
     name: Option<String>,
     content: Option<String>,
     metadata: Option<String>,
@@ -187,29 +194,21 @@ struct EventRow {
 
 impl From<EventRow> for DossierEvent {
     fn from(row: EventRow) -> Self {
-        let is_message = row.kind == "message";
-        Self {
-            seq: row.seq,
-            kind: if is_message { EventType::Message } else { EventType::Event },
-            name: row.name,
-            content: row.content,
-            metadata: row.metadata,
-            occurred_at: row.occurred_at,
-            received_at: row.received_at,
-        }
+        let EventRow { seq, kind, name, content, metadata, occurred_at, received_at } = row;
+        Self { seq, kind, name, content, metadata, occurred_at, received_at }
     }
 }
 
-/// Events of an object, in order of arrival, at most `limit` of them.
-pub async fn events_between(conn: &mut Conn, stretch: Stretch<'_>, limit: i64) -> Result<Vec<DossierEvent>> {
+/// Reads events of an object in order of arrival, at most `limit` of them.
+pub async fn events_between(conn: &mut Conn, range: EventRange<'_>, limit: i64) -> Result<Vec<DossierEvent>> {
     let rows: Vec<EventRow> = fetch_all!(
         conn,
         "SELECT seq, type, name, content, metadata, occurred_at, received_at FROM events
          WHERE tenant_id = $1 AND object_id = $2 AND seq > $3 AND seq <= $4 ORDER BY seq LIMIT $5",
-        stretch.tenant,
-        stretch.object_id,
-        stretch.after,
-        stretch.through,
+        range.tenant,
+        range.object_id,
+        range.after,
+        range.through,
         limit
     )?;
     Ok(rows.into_iter().map(DossierEvent::from).collect())

@@ -1,4 +1,4 @@
-//! The queue of analyses: one row an object, debounced, leased, live before bulk, tenants in turn.
+//! The job queue: one row for each object to be analyzed, debounced, leased, live before bulk, tenants in turn.
 
 use std::collections::HashMap;
 
@@ -7,76 +7,65 @@ use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::bulk::{insert_many, with_rows};
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::leased_queue::Queue;
-use crate::db::notify;
-use crate::db::round::{Round, change_later, insert_later};
-use crate::objects::recorder::Schedule;
-use crate::{Conn, Result};
+use crate::db::leased_queue::LeasedQueue;
+use crate::db::{
+    Backend, Batch, Conn, Lease, Result, Rows, Sql, execute, fetch_all, fetch_one, fetch_optional, notify,
+};
 
-/// Which jobs go first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which jobs go first; the database stores the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[repr(i64)]
 pub enum Priority {
-    /// Asked for by events and by people.
-    Live,
-    /// Part of a walk over all objects.
-    Bulk,
+    /// Requested by events and by people.
+    Live = 0,
+    /// Part of a bulk run.
+    Bulk = 1,
 }
 
-impl Priority {
-    pub(crate) fn number(self) -> i64 {
-        match self {
-            Self::Live => 0,
-            Self::Bulk => 1,
-        }
-    }
+/// When an analysis is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// After the object has had no events for a while.
+    pub run_at: Timestamp,
+    /// At the latest.
+    pub deadline_at: Timestamp,
 }
 
-/// A job that a worker holds.
+/// A job that a worker has claimed.
 #[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Claimed {
+pub struct LeasedJob {
     /// Whose object it is.
     pub tenant_id: TenantId,
     /// The object.
     pub object_id: String,
-    /// The signal ids asked for; none asks all.
+    /// The signal ids to be answered; none: all.
     pub signals: Option<Json<Vec<Uuid>>>,
-    /// The walk that it is part of.
+    /// The bulk run that it is part of.
     pub bulk_run_id: Option<Uuid>,
     /// The version that was claimed.
     pub version: i64,
     /// How often it was tried, this time included.
     pub attempts: i64,
-    /// The traces of the requests that asked for it, newest first.
+    /// The traces of the requests that scheduled it, newest first.
     pub traceparents: Option<String>,
 }
 
-/// What a worker holds a job by.
-#[derive(Clone, Copy, Debug)]
-pub struct Lease {
-    /// Only this token releases it.
-    pub token: Uuid,
-    /// When it ends by itself.
-    pub until: Timestamp,
-}
-
-/// Traces that a job remembers: the newest goes on with its analysis, which tells of the others.
+/// Traces that a job keeps: its analysis continues the newest and links to the others.
 const MAX_TRACEPARENTS: usize = 8;
-/// The characters of that many, each with the space before the next.
+/// The characters of that many, each but the last followed by a space.
 const TRACEPARENTS_LENGTH: usize = MAX_TRACEPARENTS * 56 - 1;
 
-/// An object that had events, and when it is to be analyzed.
-pub(crate) struct Due<'a> {
+/// An analysis of an object that had events.
+pub(crate) struct NewLiveJob<'a> {
     pub(crate) tenant: TenantId,
     pub(crate) object_id: &'a str,
     pub(crate) schedule: Schedule,
     pub(crate) traceparents: Option<String>,
 }
 
-impl Due<'_> {
-    /// Remembers the trace of a newer request.
-    pub(crate) fn trace(&mut self, newer: Option<&str>) {
+impl NewLiveJob<'_> {
+    /// Adds the trace of a newer request.
+    pub(crate) fn add_trace(&mut self, newer: Option<&str>) {
         let Some(newer) = newer else { return };
         let older = self.traceparents.take().map(|older| format!(" {older}")).unwrap_or_default();
         let mut all = format!("{newer}{older}");
@@ -85,43 +74,50 @@ impl Due<'_> {
     }
 }
 
-/// Schedules analyses for objects that had events: debounced, for all signals, at live priority.
-pub(crate) fn schedule_live(round: &mut Round, rows: &[Due<'_>]) {
-    insert_later!(
-        round,
-        rows,
-        "jobs",
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("priority", "bigint", |_row| 0_i64),
-            ("run_at", "timestamptz", |row| row.schedule.run_at),
-            ("deadline_at", "timestamptz", |row| row.schedule.deadline_at),
-            ("version", "bigint", |row| row.schedule.run_at.micros()),
-            ("traceparents", "text", |row| row.traceparents.as_deref()),
-        ],
-        // A job that is claimed, or that was a bulk job, begins a new debounce; another keeps the deadline it has. One
-        // that has reached it, or waits after a failure, is not moved any more. 447 is TRACEPARENTS_LENGTH.
-        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
-             priority = 0,
-             signals = NULL,
-             bulk_run_id = NULL,
-             version = jobs.version + 1,
-             traceparents = CASE WHEN excluded.traceparents IS NULL THEN jobs.traceparents
-                            WHEN jobs.traceparents IS NULL OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
-                            THEN excluded.traceparents
-                            ELSE substr(excluded.traceparents || ' ' || jobs.traceparents, 1, 447) END,
-             deadline_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
-                           THEN excluded.deadline_at ELSE jobs.deadline_at END,
-             run_at = CASE WHEN jobs.priority = 1 OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
-                           THEN excluded.run_at
-                           WHEN jobs.run_at >= jobs.deadline_at THEN jobs.run_at
-                           WHEN excluded.run_at < jobs.deadline_at THEN excluded.run_at
-                           ELSE jobs.deadline_at END",
+/// Schedules analyses for objects that had events: debounced, for all signals, at live priority. Other processes are
+/// notified once the transaction is committed.
+pub(crate) fn schedule_live(batch: &mut Batch, jobs: &[NewLiveJob<'_>]) {
+    batch.add(
+        Rows::of(jobs)
+            .column("tenant_id", |job| job.tenant)
+            .column("object_id", |job| job.object_id)
+            .column("priority", |_| Priority::Live as i64)
+            .column("run_at", |job| job.schedule.run_at)
+            .column("deadline_at", |job| job.schedule.deadline_at)
+            .column("version", |job| job.schedule.run_at.micros())
+            .column("traceparents", |job| job.traceparents.as_deref())
+            .insert("jobs", MERGE_LIVE),
     );
+    if let Some(soonest) = jobs.iter().map(|job| job.schedule.run_at.micros()).min() {
+        batch.notify(notify::JOBS, soonest.to_string());
+    }
 }
 
-/// Schedules an analysis of one object for all signals, at once and at live priority. It belongs to the trace of who asks.
+/// How a live job is merged into the one that is there. A leased job, or a bulk job, starts a new debounce; another keeps
+/// its deadline. One that has reached its deadline, or waits after a failure, is not moved any more. 447 is
+/// [`TRACEPARENTS_LENGTH`].
+const MERGE_LIVE: &str = "
+    ON CONFLICT (tenant_id, object_id) DO UPDATE SET
+        priority = 0,
+        signals = NULL,
+        bulk_run_id = NULL,
+        version = jobs.version + 1,
+        traceparents = CASE WHEN excluded.traceparents IS NULL THEN jobs.traceparents
+                            WHEN jobs.traceparents IS NULL
+                              OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
+                            THEN excluded.traceparents
+                            ELSE substr(excluded.traceparents || ' ' || jobs.traceparents, 1, 447) END,
+        deadline_at = CASE WHEN jobs.priority = 1
+                             OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
+                           THEN excluded.deadline_at ELSE jobs.deadline_at END,
+        run_at = CASE WHEN jobs.priority = 1
+                        OR (jobs.lease_token IS NOT NULL AND jobs.version = jobs.claimed_version)
+                      THEN excluded.run_at
+                      WHEN jobs.run_at >= jobs.deadline_at THEN jobs.run_at
+                      WHEN excluded.run_at < jobs.deadline_at THEN excluded.run_at
+                      ELSE jobs.deadline_at END";
+
+/// Schedules an analysis of one object for all signals, at once and at live priority, as part of the caller's trace.
 pub async fn schedule_now(
     conn: &mut Conn,
     tenant: TenantId,
@@ -142,55 +138,54 @@ pub async fn schedule_now(
         now.micros(),
         traceparent
     )?;
-    notify::announce(conn).await
+    notify::notify_jobs(conn).await
 }
 
-/// An object that a walk asks about.
+/// An analysis that a bulk run schedules.
 #[derive(Clone, Debug)]
-pub struct BulkAsk {
+pub struct NewBulkJob {
     /// The object.
     pub object_id: String,
-    /// The signal ids asked for; none asks all.
+    /// The signal ids to be answered; none: all.
     pub signals: Option<Vec<Uuid>>,
 }
 
-/// Schedules analyses of a walk, at bulk priority.
+/// Schedules analyses of a bulk run, at bulk priority.
 ///
-/// A live job that waits does all that is asked here and stays, at another version: a verdict that began earlier does not
-/// make it needless. One in a worker's hands may have begun before the walk did, so it is done once more. Two walks of a tenant meet only where one of them asks for everything: they
-/// feed one after the other.
+/// A live job that waits covers what is scheduled here and stays, at a new version: a verdict that began earlier does not
+/// make it redundant. A leased one may have begun before the bulk run did, so it runs once more. Two bulk runs of a tenant
+/// meet only where one of them is for all signals: they feed jobs one after the other.
 pub async fn schedule_bulk(
     conn: &mut Conn,
     tenant: TenantId,
     bulk_run_id: Uuid,
-    asks: &[BulkAsk],
+    jobs: &[NewBulkJob],
     now: Timestamp,
 ) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
-        asks,
-        "jobs",
-        [
-            ("tenant_id", "uuid", |_row| tenant),
-            ("object_id", "text", |row| row.object_id.as_str()),
-            ("priority", "bigint", |_row| 1_i64),
-            ("run_at", "timestamptz", |_row| now),
-            ("deadline_at", "timestamptz", |_row| now),
-            ("signals", "jsonb", |row| row.signals.as_ref().map(Json)),
-            ("bulk_run_id", "uuid", |_row| bulk_run_id),
-            ("version", "bigint", |_row| now.micros()),
-        ],
-        "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
-             signals = NULL,
-             bulk_run_id = CASE WHEN jobs.priority = 1 THEN excluded.bulk_run_id END,
-             version = jobs.version + 1",
-    );
-    notify::announce(conn).await
+    let ids = |signals: &Vec<Uuid>| Json(signals.iter().map(Uuid::to_string).collect::<serde_json::Value>());
+    Rows::of(jobs)
+        .column("tenant_id", |_| tenant)
+        .column("object_id", |job| job.object_id.as_str())
+        .column("priority", |_| Priority::Bulk as i64)
+        .column("run_at", |_| now)
+        .column("deadline_at", |_| now)
+        .column("signals", |job| job.signals.as_ref().map(ids))
+        .column("bulk_run_id", |_| bulk_run_id)
+        .column("version", |_| now.micros())
+        .insert(
+            "jobs",
+            "ON CONFLICT (tenant_id, object_id) DO UPDATE SET
+                 signals = NULL,
+                 bulk_run_id = CASE WHEN jobs.priority = 1 THEN excluded.bulk_run_id END,
+                 version = jobs.version + 1",
+        )
+        .execute(conn)
+        .await?;
+    notify::notify_jobs(conn).await
 }
 
-/// How many bulk jobs a tenant has, counted up to `limit`.
-pub async fn queued_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<i64> {
+/// Counts the bulk jobs of a tenant, up to `limit`.
+pub async fn count_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<i64> {
     let (queued,): (i64,) = fetch_one!(
         conn,
         "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE priority = 1 AND tenant_id = $1 LIMIT $2) AS queued",
@@ -200,9 +195,9 @@ pub async fn queued_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Resul
     Ok(queued)
 }
 
-const QUEUE: Queue = Queue { table: "jobs", line: "priority", row: "object_id" };
+const QUEUE: LeasedQueue = LeasedQueue { table: "jobs", queue_column: "priority", row_column: "object_id" };
 
-/// The tenant with due jobs of this priority whose turn comes after another's.
+/// The next tenant after another with due jobs of this priority.
 pub async fn next_tenant(
     conn: &mut Conn,
     priority: Priority,
@@ -211,11 +206,11 @@ pub async fn next_tenant(
 ) -> Result<Option<TenantId>> {
     let after = after.unwrap_or(TenantId(Uuid::nil()));
     let next: Option<(TenantId,)> =
-        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), priority.number(), after, now)?;
+        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), priority, after, now)?;
     Ok(next.map(|(tenant,)| tenant))
 }
 
-/// Takes up to `limit` due jobs of a tenant, longest due first.
+/// Claims up to `limit` due jobs of a tenant, longest due first.
 pub async fn claim(
     conn: &mut Conn,
     tenant: TenantId,
@@ -223,109 +218,104 @@ pub async fn claim(
     now: Timestamp,
     lease: Lease,
     limit: i64,
-) -> Result<Vec<Claimed>> {
+) -> Result<Vec<LeasedJob>> {
     let statement = QUEUE.claim(
         conn.backend(),
         "",
         ", claimed_version = version",
         "tenant_id, object_id, signals, bulk_run_id, version, attempts, traceparents",
     );
-    fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        priority.number(),
-        tenant,
-        now,
-        limit,
-        lease.token,
-        lease.until
-    )
+    fetch_all!(conn, AssertSqlSafe(statement), priority, tenant, now, limit, lease.token, lease.until)
 }
 
-/// When the next job is due, or the next lease ends.
+/// When the next job is due, or the next lease expires.
 pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
     let (due,): (Option<Timestamp>,) = fetch_one!(conn, "SELECT min(due_at) FROM jobs")?;
     Ok(due)
 }
 
-/// A job in the hands of a worker.
+/// The lease of a job, as far as ending the job needs it.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
+pub struct JobLease<'a> {
     /// Whose object it is.
     pub tenant: TenantId,
     /// The object.
     pub object_id: &'a str,
-    /// What the worker holds it by.
+    /// The token of the lease.
     pub token: Uuid,
-    /// The version that it claimed.
+    /// The version that was claimed.
     pub version: i64,
 }
 
-/// The version that each of the jobs has now, in the order given; none where its lease was lost. Those that are still held
-/// cannot be taken away any more before this transaction ends.
-pub async fn still_held(conn: &mut Conn, jobs: &[Held<'_>]) -> Result<Vec<Option<i64>>> {
-    let mut ordered: Vec<&Held<'_>> = jobs.iter().collect();
+/// Locks jobs in key order and returns the current version of each, in the order given; none where the lease was lost.
+/// Nobody else can claim the others before this transaction ends.
+pub async fn lock_leased(conn: &mut Conn, jobs: &[JobLease<'_>]) -> Result<Vec<Option<i64>>> {
+    let mut ordered: Vec<&JobLease<'_>> = jobs.iter().collect();
     ordered.sort_by_key(|job| (job.tenant, job.object_id));
-    let lock = conn.backend().for_update();
-    let held = with_rows!(
-        (TenantId, String, Uuid, i64);
-        conn,
-        &ordered,
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("lease_token", "uuid", |row| row.token),
-        ],
-        format!(
-            "SELECT tenant_id, object_id, lease_token, version
-             FROM given JOIN jobs USING (tenant_id, object_id, lease_token)
-             ORDER BY jobs.tenant_id, jobs.object_id {lock}"
-        ),
-    );
-    let held: HashMap<(TenantId, String, Uuid), i64> = held
+    let leased = Rows::of(&ordered)
+        .column("tenant_id", |job| job.tenant)
+        .column("object_id", |job| job.object_id)
+        .column("token", |job| job.token)
+        .with_given(Sql {
+            sqlite: "SELECT jobs.tenant_id, jobs.object_id, lease_token, version FROM given CROSS JOIN jobs
+                     WHERE jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id
+                       AND lease_token = token",
+            postgres: "SELECT jobs.tenant_id, jobs.object_id, lease_token, version FROM given CROSS JOIN jobs
+                       WHERE jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id
+                         AND lease_token = token
+                       ORDER BY jobs.tenant_id, jobs.object_id FOR UPDATE OF jobs",
+        })
+        .fetch::<(TenantId, String, Uuid, i64)>(conn)
+        .await?;
+    let versions: HashMap<(TenantId, String, Uuid), i64> = leased
         .into_iter()
         .map(|(tenant, object_id, token, version)| ((tenant, object_id, token), version))
         .collect();
-    let version = |job: &Held<'_>| held.get(&(job.tenant, job.object_id.to_owned(), job.token)).copied();
+    let version =
+        |job: &JobLease<'_>| versions.get(&(job.tenant, job.object_id.to_owned(), job.token)).copied();
     Ok(jobs.iter().map(version).collect())
 }
 
-/// Removes jobs that are done, each at the version that was claimed; where events came since, only the lease ends. Each
-/// comes with the version that [`still_held`] found in this transaction.
-pub fn finish(round: &mut Round, jobs: &[(Held<'_>, i64)]) {
-    let (done, changed): (Vec<&(Held<'_>, i64)>, Vec<_>) =
+/// Removes jobs that are done, each at the version that was claimed; if events came since, only the lease ends. Each comes
+/// with the version that [`lock_leased`] found in this transaction.
+pub fn finish(batch: &mut Batch, jobs: &[(JobLease<'_>, i64)]) {
+    let (done, changed): (Vec<&(JobLease<'_>, i64)>, Vec<_>) =
         jobs.iter().partition(|(job, version)| job.version == *version);
-    change_later!(
-        round,
-        &done,
-        [("tenant_id", "uuid", |row| row.0.tenant), ("object_id", "text", |row| row.0.object_id)],
-        "DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
+    batch.add(
+        Rows::of(&done)
+            .column("tenant_id", |row| row.0.tenant)
+            .column("object_id", |row| row.0.object_id)
+            .with_given(
+                "DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
+            ),
     );
-    change_later!(
-        round,
-        &changed,
-        [("tenant_id", "uuid", |row| row.0.tenant), ("object_id", "text", |row| row.0.object_id)],
-        "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0
-         WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
+    batch.add(
+        Rows::of(&changed)
+            .column("tenant_id", |row| row.0.tenant)
+            .column("object_id", |row| row.0.object_id)
+            .with_given(
+                "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0
+                 WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
+            ),
     );
 }
 
-/// Removes a job for which there is nothing to do, as [`finish`] does. Nothing happens where its lease was lost.
-pub async fn put_away(conn: &mut Conn, job: Held<'_>) -> Result<()> {
-    let Some(version) = still_held(conn, &[job]).await?.pop().flatten() else { return Ok(()) };
-    let mut round = conn.round();
-    finish(&mut round, &[(job, version)]);
-    round.run(conn).await
+/// Removes a job that needs no analysis, as [`finish`] does. Nothing happens if its lease was lost.
+pub async fn discard(conn: &mut Conn, job: JobLease<'_>) -> Result<()> {
+    let Some(version) = lock_leased(conn, &[job]).await?.pop().flatten() else { return Ok(()) };
+    let mut batch = conn.batch();
+    finish(&mut batch, &[(job, version)]);
+    batch.run(conn).await
 }
 
-/// Puts a job back until `run_at` at the earliest, whatever events come; `uses_up_a_try` is false when nobody is to blame.
-/// False when the lease was lost.
+/// Puts a job back until `run_at` at the earliest, whatever events come; `counts_as_attempt` is false when the failure says
+/// nothing about the job. Returns false when the lease was lost.
 pub async fn retry(
     conn: &mut Conn,
-    job: &Claimed,
+    job: &LeasedJob,
     token: Uuid,
     run_at: Timestamp,
-    uses_up_a_try: bool,
+    counts_as_attempt: bool,
 ) -> Result<bool> {
     let put_back = execute!(
         conn,
@@ -337,19 +327,28 @@ pub async fn retry(
         &job.object_id,
         token,
         run_at,
-        i64::from(!uses_up_a_try)
+        i64::from(!counts_as_attempt)
     )?;
     Ok(put_back == 1)
 }
 
-/// Ends every lease: on SQLite those of an earlier process are void at the start.
-pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
-    execute!(conn, "UPDATE jobs SET lease_token = NULL, lease_until = NULL WHERE lease_token IS NOT NULL")
+/// Ends the leases of an earlier process, at the start of this one; returns how many.
+///
+/// Only one process uses a SQLite file, so any lease there is a dead process's. On PostgreSQL the leases may be those of
+/// other processes: nothing happens, and leases of a dead one expire.
+pub async fn void_stale_leases(conn: &mut Conn) -> Result<u64> {
+    match conn.backend() {
+        Backend::Sqlite => execute!(
+            conn,
+            "UPDATE jobs SET lease_token = NULL, lease_until = NULL WHERE lease_token IS NOT NULL"
+        ),
+        Backend::Postgres => Ok(0),
+    }
 }
 
-/// A queued job that a verdict covers.
+/// A queued job that a verdict makes redundant.
 #[derive(Clone, Copy, Debug)]
-pub struct Covered<'a> {
+pub struct CoveredJob<'a> {
     /// Whose object it is.
     pub tenant: TenantId,
     /// The object.
@@ -358,18 +357,17 @@ pub struct Covered<'a> {
     pub version: i64,
 }
 
-/// Removes queued jobs that verdicts over the whole history and all signals cover. Whoever calls has seen that no event
-/// came since, and holds the object.
-pub fn clear_covered(round: &mut Round, jobs: &[Covered<'_>]) {
-    change_later!(
-        round,
-        jobs,
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("object_id", "text", |row| row.object_id),
-            ("version", "bigint", |row| row.version),
-        ],
-        "DELETE FROM jobs WHERE lease_token IS NULL
-           AND (tenant_id, object_id, version) IN (SELECT tenant_id, object_id, version FROM given)",
+/// Removes queued jobs that verdicts over the whole history and all signals make redundant. The caller has locked the
+/// objects and seen that no event came since.
+pub fn remove_covered(batch: &mut Batch, jobs: &[CoveredJob<'_>]) {
+    batch.add(
+        Rows::of(jobs)
+            .column("tenant_id", |job| job.tenant)
+            .column("object_id", |job| job.object_id)
+            .column("version", |job| job.version)
+            .with_given(
+                "DELETE FROM jobs WHERE lease_token IS NULL
+                   AND (tenant_id, object_id, version) IN (SELECT tenant_id, object_id, version FROM given)",
+            ),
     );
 }

@@ -5,4 +5,5 @@ pub mod concluder;
 pub mod history;
 pub mod jobs;
 pub mod signals;
+pub mod tallies;
 pub mod verdict_slots;

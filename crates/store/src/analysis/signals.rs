@@ -2,31 +2,28 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use model::{TenantId, Timestamp};
+use model::{SignalType, TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::bulk::with_rows;
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// A question of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Signal {
-    /// What it is called.
+    /// Its key.
     pub key: String,
-    /// Names the question: another type is another question.
+    /// Identifies the question: another type is another question.
     pub signal_id: Uuid,
-    /// `noul`, `score` or `choice`.
+    /// What kind of answer it has.
     #[sqlx(rename = "type")]
-    pub kind: String,
+    pub kind: SignalType,
     /// JSON, as it was sent.
     pub instructions: String,
     /// JSON, as it was sent.
     pub criteria: Option<String>,
     /// Whether it is asked.
     pub enabled: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -57,15 +54,16 @@ pub async fn of_tenants(
         #[sqlx(flatten)]
         signal: Signal,
     }
-    let tenants: Vec<&TenantId> = tenants.iter().collect();
-    let rows = with_rows!(
-        Owned;
-        conn,
-        &tenants,
-        [("tenant_id", "uuid", |row| **row)],
-        "SELECT tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at
-         FROM given JOIN signals USING (tenant_id) ORDER BY tenant_id, key",
-    );
+    let tenants: Vec<TenantId> = tenants.iter().copied().collect();
+    let rows = Rows::of(&tenants)
+        .column("tenant_id", |tenant| *tenant)
+        .with_given(
+            "SELECT signals.tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at
+             FROM given CROSS JOIN signals WHERE signals.tenant_id = given.tenant_id
+             ORDER BY signals.tenant_id, key",
+        )
+        .fetch::<Owned>(conn)
+        .await?;
     let mut signals: HashMap<TenantId, Vec<Signal>> = HashMap::new();
     for Owned { tenant_id, signal } in rows {
         signals.entry(tenant_id).or_default().push(signal);
@@ -78,13 +76,13 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<Option
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND key = $2"), tenant, key)
 }
 
-/// How many signals a tenant has.
+/// Counts the signals of a tenant.
 pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (count,): (i64,) = fetch_one!(conn, "SELECT count(*) FROM signals WHERE tenant_id = $1", tenant)?;
     Ok(count)
 }
 
-/// Makes a question, or replaces its definition.
+/// Creates a question, or replaces its definition.
 pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -96,7 +94,7 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<(
         tenant,
         &signal.key,
         signal.signal_id,
-        &signal.kind,
+        signal.kind,
         &signal.instructions,
         &signal.criteria,
         signal.enabled,
@@ -105,13 +103,13 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<(
     )?)
 }
 
-/// Removes the counts of a question that is no more.
-pub async fn forget_tallies(conn: &mut Conn, tenant: TenantId, signal_id: Uuid) -> Result<()> {
+/// Removes the counts of a question that was deleted.
+pub async fn delete_tallies(conn: &mut Conn, tenant: TenantId, signal_id: Uuid) -> Result<()> {
     execute!(conn, "DELETE FROM signal_tallies WHERE tenant_id = $1 AND signal_id = $2", tenant, signal_id)?;
     Ok(())
 }
 
-/// Removes a question; says whether there was one.
+/// Removes a question; false when there is none.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<bool> {
     let deleted = execute!(conn, "DELETE FROM signals WHERE tenant_id = $1 AND key = $2", tenant, key)?;
     Ok(deleted == 1)

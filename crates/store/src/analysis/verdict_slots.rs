@@ -1,104 +1,102 @@
-//! Places in flight: one row for each synchronous analysis, which runs out by itself.
+//! Verdict slots: one row for each synchronous analysis in flight, which expires by itself.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::connect::{execute, fetch_one};
-use crate::db::round::{Round, change_later, insert_later};
-use crate::{Conn, Result};
+use crate::db::{Batch, Conn, Result, Rows, execute, fetch_one};
 
-/// A place that a synchronous analysis needs.
+/// A slot that a synchronous analysis asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct VerdictSlot {
     /// Whose it is.
     pub tenant: TenantId,
-    /// Names it.
-    pub lease: Uuid,
+    /// Its id.
+    pub slot_id: Uuid,
     /// When it is asked for.
     pub now: Timestamp,
-    /// When it runs out.
+    /// When it expires.
     pub until: Timestamp,
-    /// How many places the tenant has.
+    /// How many slots the tenant has.
     pub limit: i64,
 }
 
-/// Holds the places of tenants until the transaction ends, so that two nodes cannot both take the last one. On SQLite the
-/// write transaction sees to that. Locks of their own: whoever edits the tenant does not hold up its requests.
-pub(crate) async fn lock(conn: &mut Conn, wanted: &[&Place]) -> Result<()> {
-    if let Conn::Postgres(held) = conn
-        && !wanted.is_empty()
+/// Locks the slots of tenants until the transaction ends, so that two nodes cannot both take the last one. On SQLite the
+/// write transaction is the lock. Advisory locks: a transaction that changes the tenant's row does not delay its verdicts.
+pub(crate) async fn lock(conn: &mut Conn, requested: &[&VerdictSlot]) -> Result<()> {
+    if let Conn::Postgres(lent) = conn
+        && !requested.is_empty()
     {
-        let tenants: BTreeSet<TenantId> = wanted.iter().map(|place| place.tenant).collect();
+        let tenants: BTreeSet<TenantId> = requested.iter().map(|slot| slot.tenant).collect();
         sqlx::query(
             "SELECT pg_advisory_xact_lock(hashtextextended(tenant_id::text, 0))
              FROM UNNEST($1::uuid[]) AS tenants (tenant_id)",
         )
         .bind(tenants.into_iter().collect::<Vec<_>>())
-        .execute(held.native().await?)
+        .execute(lent.native())
         .await?;
     }
     Ok(())
 }
 
-/// Takes places with the round where fewer than the limit are taken, in the order given, and says which. The places are
-/// locked; `taken` is how many each tenant has in flight.
-pub(crate) fn take(round: &mut Round, wanted: &[&Place], mut taken: HashMap<TenantId, i64>) -> HashSet<Uuid> {
-    let mut placed: Vec<&Place> = Vec::new();
-    for place in wanted {
-        let taken = taken.entry(place.tenant).or_default();
-        if *taken < place.limit {
-            *taken += 1;
-            placed.push(place);
+/// Takes slots, in the order given, of tenants that have fewer in flight than their limit; returns the ids of those taken.
+/// The slots are locked; `in_flight` is how many each tenant has.
+pub(crate) fn take(
+    batch: &mut Batch,
+    requested: &[&VerdictSlot],
+    mut in_flight: HashMap<TenantId, i64>,
+) -> HashSet<Uuid> {
+    let mut taken: Vec<&VerdictSlot> = Vec::new();
+    for slot in requested {
+        let in_flight = in_flight.entry(slot.tenant).or_default();
+        if *in_flight < slot.limit {
+            *in_flight += 1;
+            taken.push(slot);
         }
     }
-    insert_later!(
-        round,
-        &placed,
-        "sync_leases",
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("lease_id", "uuid", |row| row.lease),
-            ("expires_at", "timestamptz", |row| row.until),
-        ],
-        "",
+    batch.add(
+        Rows::of(&taken)
+            .column("tenant_id", |slot| slot.tenant)
+            .column("lease_id", |slot| slot.slot_id)
+            .column("expires_at", |slot| slot.until)
+            .insert("sync_leases", ""),
     );
-    placed.into_iter().map(|place| place.lease).collect()
+    taken.into_iter().map(|slot| slot.slot_id).collect()
 }
 
-/// Takes one place; false when all are taken.
-pub async fn take_one(conn: &mut Conn, place: &Place) -> Result<bool> {
-    lock(conn, &[place]).await?;
-    let (taken,): (i64,) = fetch_one!(
+/// Takes one slot; false when all are taken.
+pub async fn take_one(conn: &mut Conn, slot: &VerdictSlot) -> Result<bool> {
+    lock(conn, &[slot]).await?;
+    let (in_flight,): (i64,) = fetch_one!(
         conn,
         "SELECT count(*) FROM sync_leases WHERE tenant_id = $1 AND expires_at > $2",
-        place.tenant,
-        place.now
+        slot.tenant,
+        slot.now
     )?;
-    let mut round = conn.round();
-    let placed = take(&mut round, &[place], HashMap::from([(place.tenant, taken)]));
-    round.run(conn).await?;
-    Ok(placed.contains(&place.lease))
+    let mut batch = conn.batch();
+    let taken = take(&mut batch, &[slot], HashMap::from([(slot.tenant, in_flight)]));
+    batch.run(conn).await?;
+    Ok(taken.contains(&slot.slot_id))
 }
 
-/// Gives places back with the round.
-pub fn release_all(round: &mut Round, places: &[(TenantId, Uuid)]) {
-    change_later!(
-        round,
-        places,
-        [("tenant_id", "uuid", |row| row.0), ("lease_id", "uuid", |row| row.1)],
-        "DELETE FROM sync_leases WHERE (tenant_id, lease_id) IN (SELECT tenant_id, lease_id FROM given)",
+/// Releases slots, each by its tenant and id.
+pub fn release_all(batch: &mut Batch, slots: &[(TenantId, Uuid)]) {
+    batch.add(
+        Rows::of(slots).column("tenant_id", |slot| slot.0).column("lease_id", |slot| slot.1).with_given(
+            "DELETE FROM sync_leases
+                 WHERE (tenant_id, lease_id) IN (SELECT tenant_id, lease_id FROM given)",
+        ),
     );
 }
 
-/// Gives a place back.
-pub async fn release(conn: &mut Conn, tenant: TenantId, lease: Uuid) -> Result<()> {
-    execute!(conn, "DELETE FROM sync_leases WHERE tenant_id = $1 AND lease_id = $2", tenant, lease)?;
+/// Releases a slot.
+pub async fn release(conn: &mut Conn, tenant: TenantId, slot_id: Uuid) -> Result<()> {
+    execute!(conn, "DELETE FROM sync_leases WHERE tenant_id = $1 AND lease_id = $2", tenant, slot_id)?;
     Ok(())
 }
 
-/// Removes places that have run out: those of nodes that crashed.
+/// Removes expired slots: those of nodes that crashed.
 pub async fn sweep(conn: &mut Conn, now: Timestamp) -> Result<()> {
     execute!(conn, "DELETE FROM sync_leases WHERE expires_at <= $1", now)?;
     Ok(())

@@ -1,32 +1,31 @@
-//! What an audit compares: sums over the whole ledger of a tenant, and what is kept beside it.
+//! What an audit compares: sums over the whole ledger of a tenant, and the totals stored beside it.
 //!
-//! Reads every line. For operators and tests, not for a hot path.
+//! Reads every entry: for operators and tests, not for a hot path.
 
 use model::{Date, TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::connect::{fetch_all, fetch_one};
-use crate::{Backend, Conn, Result};
+use crate::db::{Backend, Conn, Result, fetch_all, fetch_one};
 
-/// The ledger added up, beside what the balance's row says.
+/// The sum of the ledger, beside the stored balance.
 #[derive(Clone, Debug, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named for what they are")]
 pub struct Totals {
-    pub lines: i64,
+    pub entries: i64,
     pub last_seq: i64,
     pub sum_micros: i64,
     pub ledger_seq: i64,
     pub balance_micros: i64,
 }
 
-/// The ledger added up, beside what the balance's row says.
+/// Sums up the ledger of a tenant and reads its stored balance.
 pub async fn totals(conn: &mut Conn, tenant: TenantId) -> Result<Totals> {
     fetch_one!(
         conn,
-        "SELECT lines, last_seq, sum_micros, ledger_seq, balance_micros FROM balances,
-             (SELECT count(*) AS lines, coalesce(max(seq), 0) AS last_seq,
+        "SELECT entries, last_seq, sum_micros, ledger_seq, balance_micros FROM balances,
+             (SELECT count(*) AS entries, coalesce(max(seq), 0) AS last_seq,
                      CAST(coalesce(sum(delta_micros), 0) AS bigint) AS sum_micros
               FROM ledger_entries WHERE tenant_id = $1) AS ledger
          WHERE tenant_id = $1",
@@ -34,7 +33,8 @@ pub async fn totals(conn: &mut Conn, tenant: TenantId) -> Result<Totals> {
     )
 }
 
-/// The first lines that do not follow from the one before: place, balance before it, and what it claims that was.
+/// The first entries that do not continue the one before: position, balance after the previous entry, and the balance before
+/// this one by its own account.
 pub async fn breaks(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<Vec<(i64, i64, i64)>> {
     fetch_all!(
         conn,
@@ -48,7 +48,7 @@ pub async fn breaks(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<Vec
     )
 }
 
-/// The places of lines whose kind is not what their sign says.
+/// The positions of entries whose kind does not match their sign.
 pub async fn missigned(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<Vec<(i64,)>> {
     fetch_all!(
         conn,
@@ -60,7 +60,7 @@ pub async fn missigned(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<
     )
 }
 
-/// A bulk run's charges, added up.
+/// The sum of a bulk run's charges.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named as in the schema")]
 pub struct BatchTotals {
@@ -73,7 +73,7 @@ pub struct BatchTotals {
     pub first_at: Timestamp,
 }
 
-/// Every bulk run's charges, added up from the ledger.
+/// The sums of every bulk run's charges, from the ledger.
 pub async fn batches_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<BatchTotals>> {
     fetch_all!(
         conn,
@@ -85,8 +85,8 @@ pub async fn batches_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<
     )
 }
 
-/// Every bulk run's charges, as they are kept.
-pub async fn batches_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<BatchTotals>> {
+/// The sums of every bulk run's charges, as stored.
+pub async fn stored_batches(conn: &mut Conn, tenant: TenantId) -> Result<Vec<BatchTotals>> {
     fetch_all!(
         conn,
         "SELECT batch_id, last_seq, entries, delta_micros, input_tokens, output_tokens, first_at
@@ -105,8 +105,11 @@ pub async fn batch_models_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result
     )
 }
 
-/// The models of every bulk run, as they are kept.
-pub async fn batch_models_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<(Uuid, Json<Vec<String>>)>> {
+/// The models of every bulk run, as stored.
+pub async fn stored_batch_models(
+    conn: &mut Conn,
+    tenant: TenantId,
+) -> Result<Vec<(Uuid, Json<Vec<String>>)>> {
     fetch_all!(
         conn,
         "SELECT batch_id, models FROM ledger_batches WHERE tenant_id = $1 ORDER BY batch_id",
@@ -114,12 +117,12 @@ pub async fn batch_models_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<
     )
 }
 
-/// What was used on a day with one model.
+/// Usage of a day with one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named as in the schema")]
 pub struct DayTotals {
     pub analyses: i64,
-    /// Those without a line in the ledger; none where they were not counted.
+    /// Those without an entry in the ledger; none where they were not counted.
     pub unbilled: Option<i64>,
     pub spend_micros: i64,
     pub input_tokens: i64,
@@ -137,9 +140,9 @@ fn day_totals<D>(rows: Vec<DayRow<D>>, date: impl Fn(D) -> Date) -> Vec<((Date, 
     totals.collect()
 }
 
-/// What was charged on each day for each model, from the ledger.
+/// Charges of each day and model, from the ledger.
 pub async fn days_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((Date, String), DayTotals)>> {
-    // The only place that needs the day of an instant from the database.
+    // The only statement that needs the day of an instant from the database.
     let day = match conn.backend() {
         Backend::Sqlite => "created_at / 86400000000",
         Backend::Postgres => "CAST(floor(extract(epoch FROM created_at) / 86400) AS bigint)",
@@ -152,8 +155,8 @@ pub async fn days_of_ledger(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((D
     Ok(day_totals(fetch_all!(conn, AssertSqlSafe(statement), tenant)?, Date::from_days))
 }
 
-/// What was used on each day with each model, as it is kept.
-pub async fn days_kept(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((Date, String), DayTotals)>> {
+/// Usage of each day and model, as stored.
+pub async fn stored_days(conn: &mut Conn, tenant: TenantId) -> Result<Vec<((Date, String), DayTotals)>> {
     let rows: Vec<DayRow<Date>> = fetch_all!(
         conn,
         "SELECT day, model, CAST(sum(analyses) AS bigint),
@@ -185,7 +188,7 @@ pub async fn overcounted_signals(
     )
 }
 
-/// A credited checkout beside its line: id, amount in cents, and what the line credits, if there is one.
+/// Credited checkouts beside their ledger entries: id, amount in cents, and what the entry credits, if there is one.
 pub async fn credited_checkouts(
     conn: &mut Conn,
     tenant: TenantId,
@@ -201,7 +204,7 @@ pub async fn credited_checkouts(
     )
 }
 
-/// How many lines credit a top-up.
+/// Counts the entries that credit a top-up.
 pub async fn topups(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (topups,): (i64,) = fetch_one!(
         conn,

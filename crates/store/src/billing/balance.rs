@@ -1,4 +1,4 @@
-//! Balances, the ledger whose sum they are, and the rollups of usage that are kept with it.
+//! Balances, charges and credits, each with its ledger entry, and the daily usage counted with them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -6,13 +6,11 @@ use model::{Date, TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::bulk::{insert_many, with_rows};
-use crate::db::connect::{execute, fetch_one};
-use crate::db::round::{Round, change_later, insert_later};
-use crate::db::transaction::expect_one;
-use crate::{Backend, Conn, Result};
+use crate::billing::ledger::{LedgerKind, LedgerReason};
+use crate::billing::usage::UsageSource;
+use crate::db::{Backend, Batch, Conn, Result, Rows, execute, expect_one, fetch_one};
 
-/// Opens a tenant's account at zero.
+/// Creates a tenant's balance of zero.
 pub async fn open(conn: &mut Conn, tenant: TenantId) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -21,29 +19,30 @@ pub async fn open(conn: &mut Conn, tenant: TenantId) -> Result<()> {
     )?)
 }
 
-/// What a tenant has left, in micro-dollars.
+/// The balance of a tenant, in micro-dollars.
 pub async fn balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (balance,): (i64,) =
         fetch_one!(conn, "SELECT balance_micros FROM balances WHERE tenant_id = $1", tenant)?;
     Ok(balance)
 }
 
-/// Those of the tenants who have nothing left.
-pub async fn broke(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<HashSet<TenantId>> {
-    let tenants: Vec<&TenantId> = tenants.iter().collect();
-    let rows = with_rows!(
-        (TenantId,);
-        conn,
-        &tenants,
-        [("tenant_id", "uuid", |row| **row)],
-        "SELECT tenant_id FROM given LEFT JOIN balances USING (tenant_id) WHERE coalesce(balance_micros, 0) <= 0",
-    );
+/// Those of the tenants whose balance is zero or less.
+pub async fn empty_balances(conn: &mut Conn, tenants: &BTreeSet<TenantId>) -> Result<HashSet<TenantId>> {
+    let tenants: Vec<TenantId> = tenants.iter().copied().collect();
+    let rows = Rows::of(&tenants)
+        .column("tenant_id", |tenant| *tenant)
+        .with_given(
+            "SELECT given.tenant_id FROM given LEFT JOIN balances ON balances.tenant_id = given.tenant_id
+             WHERE coalesce(balance_micros, 0) <= 0",
+        )
+        .fetch::<(TenantId,)>(conn)
+        .await?;
     Ok(rows.into_iter().map(|(tenant,)| tenant).collect())
 }
 
-/// What a tenant has left, locked until the transaction ends: nobody charges or credits it meanwhile.
+/// Locks the balance of a tenant until the transaction ends, and returns it.
 pub async fn lock_balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
-    // On SQLite the write transaction is the lock; the update that changes nothing takes the row's on PostgreSQL.
+    // On SQLite the write transaction is the lock; on PostgreSQL an update that changes nothing locks the row.
     let (balance,): (i64,) = fetch_one!(
         conn,
         "UPDATE balances SET ledger_seq = ledger_seq WHERE tenant_id = $1 RETURNING balance_micros",
@@ -55,35 +54,35 @@ pub async fn lock_balance(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
 /// Money that comes in, or an adjustment of either sign.
 #[derive(Clone, Copy, Debug)]
 pub struct Credit<'a> {
-    /// The line's id.
+    /// The id of its ledger entry.
     pub entry_id: Uuid,
-    /// How much, in micro-dollars; an adjustment may take away.
+    /// How much, in micro-dollars; an adjustment may be negative.
     pub micros: i64,
-    /// Why: `signup_credit`, `topup` or `adjustment`.
-    pub reason: &'a str,
+    /// Why.
+    pub reason: LedgerReason,
     /// The provider's session that paid it.
     pub payment_ref: Option<&'a str>,
     /// What the operator said about it.
     pub note: Option<&'a str>,
 }
 
-/// Where a line stands.
+/// An entry that was written to the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Posted {
-    /// Its place in the tenant's ledger.
+pub struct PostedEntry {
+    /// Its position in the tenant's ledger.
     #[sqlx(rename = "ledger_seq")]
     pub seq: i64,
     /// The balance after it.
     pub balance_micros: i64,
 }
 
-/// Adds an amount to the balance and writes its line, in the order that the balance's row gives.
+/// Adds an amount to the balance and writes its ledger entry, at the position that the balance's row gives.
 pub async fn credit(
     conn: &mut Conn,
     tenant: TenantId,
     credit: &Credit<'_>,
     now: Timestamp,
-) -> Result<Posted> {
+) -> Result<PostedEntry> {
     let posted = change_balance(conn, tenant, credit.micros).await?;
     expect_one(execute!(
         conn,
@@ -93,8 +92,8 @@ pub async fn credit(
         tenant,
         posted.seq,
         credit.entry_id,
-        // A line is what its sign says: what an operator takes away is a charge.
-        if credit.micros < 0 { "charge" } else { "credit" },
+        // The kind follows the sign: what an operator takes away is a charge.
+        if credit.micros < 0 { LedgerKind::Charge } else { LedgerKind::Credit },
         credit.reason,
         credit.micros,
         posted.balance_micros,
@@ -105,7 +104,7 @@ pub async fn credit(
     Ok(posted)
 }
 
-/// Notes that the tenant was told of its low balance. False when it was told before, or the balance is not below the mark.
+/// Records that the tenant was warned of a low balance; false when it was warned before, or the balance is not below the mark.
 pub async fn mark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Result<bool> {
     let marked = execute!(
         conn,
@@ -117,7 +116,7 @@ pub async fn mark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Re
     Ok(marked == 1)
 }
 
-/// Notes that the balance is not low any more, if it is not: the next time that it falls is told again.
+/// Records that the balance is no longer low, if so: the tenant is warned again the next time that it falls.
 pub async fn unmark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> Result<()> {
     execute!(
         conn,
@@ -129,12 +128,12 @@ pub async fn unmark_low(conn: &mut Conn, tenant: TenantId, mark_micros: i64) -> 
     Ok(())
 }
 
-/// An analysis that was done and is to be paid.
+/// An analysis to be charged.
 #[derive(Clone, Debug)]
 pub struct AnalysisCharge<'a> {
     /// Who pays.
     pub tenant: TenantId,
-    /// The line's id.
+    /// The id of its ledger entry.
     pub entry_id: Uuid,
     /// What it is charged, in micro-dollars.
     pub micros: i64,
@@ -144,143 +143,142 @@ pub struct AnalysisCharge<'a> {
     pub cost_margin: String,
     /// What answered.
     pub model: &'a str,
-    /// About what; none for a playground.
+    /// The object; none for a playground.
     pub object_id: Option<&'a str>,
     /// Tokens read.
     pub input_tokens: i64,
     /// Tokens written.
     pub output_tokens: i64,
-    /// The walk over all objects that it is part of.
+    /// The bulk run that it is part of.
     pub batch_id: Option<Uuid>,
     /// Whether a caller waited for it.
-    pub is_sync: bool,
+    pub source: UsageSource,
     /// The signals that were answered.
     pub signal_keys: Vec<&'a str>,
 }
 
-/// What became of a tenant's balance.
+/// A balance after a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Charged {
+pub struct ChargedBalance {
     /// Whose it is.
     #[sqlx(rename = "tenant_id")]
     pub tenant: TenantId,
     /// The balance after, in micro-dollars.
     #[sqlx(rename = "balance_micros")]
     pub after_micros: i64,
-    /// Whether its owner was told that it is low.
+    /// Whether its owner was warned that it is low.
     pub low_mailed: bool,
-    /// The place of the last line.
+    /// The position of the last entry.
     ledger_seq: i64,
 }
 
-/// A line, seen from the tenant's last one of the same transaction.
-struct Line<'a> {
+/// A ledger entry of a charge, by its distance from the tenant's last entry of the same transaction.
+struct NewEntry<'a> {
     charge: &'a AnalysisCharge<'a>,
-    /// How many lines follow it, and what they charge.
-    later: Owed,
+    /// The charges of the same tenant after this one.
+    later: ChargeSum,
 }
 
-/// What somebody has to pay.
+/// Charges of one tenant summed up.
 #[derive(Clone, Copy, Default)]
-struct Owed {
+struct ChargeSum {
     micros: i64,
-    lines: i64,
+    entries: i64,
 }
 
-/// Runs a round, and with it takes charges out of the balances and writes their lines. Returns the balances that changed.
+/// Runs a batch, and with it takes charges out of the balances and writes their ledger entries. Returns the balances that
+/// changed.
 pub async fn charge(
     conn: &mut Conn,
-    round: Round,
+    batch: Batch,
     charges: &[AnalysisCharge<'_>],
     now: Timestamp,
-) -> Result<Vec<Charged>> {
-    let mut owed: BTreeMap<TenantId, Owed> = BTreeMap::new();
-    let mut lines = Vec::with_capacity(charges.len());
+) -> Result<Vec<ChargedBalance>> {
+    let mut sums: BTreeMap<TenantId, ChargeSum> = BTreeMap::new();
+    let mut entries = Vec::with_capacity(charges.len());
     for charge in charges.iter().rev() {
-        let owed = owed.entry(charge.tenant).or_default();
-        lines.push(Line { charge, later: *owed });
-        *owed = Owed { micros: owed.micros + charge.micros, lines: owed.lines + 1 };
+        let sum = sums.entry(charge.tenant).or_default();
+        entries.push(NewEntry { charge, later: *sum });
+        *sum = ChargeSum { micros: sum.micros + charge.micros, entries: sum.entries + 1 };
     }
-    lines.reverse();
-    let owed: Vec<(TenantId, Owed)> = owed.into_iter().collect();
-    lock_balances(conn, &owed).await?;
-    let charged = write_lines(conn, round, &owed, &lines, now).await?;
-    if charged.len() < owed.len() {
+    entries.reverse();
+    let sums: Vec<(TenantId, ChargeSum)> = sums.into_iter().collect();
+    lock_balances(conn, &sums).await?;
+    let charged = write_entries(conn, batch, &sums, &entries, now).await?;
+    if charged.len() < sums.len() {
         return Err(sqlx::Error::RowNotFound.into());
     }
     let last_seqs: HashMap<TenantId, i64> =
         charged.iter().map(|charged| (charged.tenant, charged.ledger_seq)).collect();
-    add_to_batches(conn, &lines, &last_seqs, now).await?;
+    add_to_ledger_batches(conn, &entries, &last_seqs, now).await?;
     Ok(charged)
 }
 
-/// Locks the balances of several who pay, in order, so that nobody waits in a ring. One alone is locked as it changes.
-async fn lock_balances(conn: &mut Conn, owed: &[(TenantId, Owed)]) -> Result<()> {
-    if owed.len() > 1 && conn.backend() == Backend::Postgres {
-        with_rows!(
-            (TenantId,);
-            conn,
-            owed,
-            [("tenant_id", "uuid", |row| row.0)],
-            "SELECT tenant_id FROM given JOIN balances USING (tenant_id) ORDER BY tenant_id FOR UPDATE OF balances",
-        );
+/// Locks the balances of several tenants in key order, to avoid deadlocks. The balance of a single tenant is locked as it
+/// changes, and on SQLite the write transaction is the lock.
+async fn lock_balances(conn: &mut Conn, sums: &[(TenantId, ChargeSum)]) -> Result<()> {
+    if sums.len() > 1 && conn.backend() == Backend::Postgres {
+        Rows::of(sums)
+            .column("tenant_id", |sum| sum.0)
+            .with_given(
+                "SELECT 1 FROM given CROSS JOIN balances WHERE balances.tenant_id = given.tenant_id
+                 ORDER BY balances.tenant_id FOR UPDATE OF balances",
+            )
+            .execute(conn)
+            .await?;
     }
     Ok(())
 }
 
-/// Takes what is owed out of the balances and writes the lines, in the order that the balances' rows give.
-async fn write_lines(
+/// Takes charges out of the balances and writes the ledger entries, at the positions that the balances' rows give.
+async fn write_entries(
     conn: &mut Conn,
-    mut round: Round,
-    owed: &[(TenantId, Owed)],
-    lines: &[Line<'_>],
+    mut batch: Batch,
+    sums: &[(TenantId, ChargeSum)],
+    entries: &[NewEntry<'_>],
     now: Timestamp,
-) -> Result<Vec<Charged>> {
-    change_later!(
-        &mut round,
-        owed,
-        [
-            ("tenant_id", "uuid", |row| row.0),
-            ("owed_micros", "bigint", |row| row.1.micros),
-            ("lines", "bigint", |row| row.1.lines),
-        ],
-        "UPDATE balances SET balance_micros = balance_micros - owed_micros, ledger_seq = ledger_seq + lines
-         FROM given WHERE balances.tenant_id = given.tenant_id
-         RETURNING balances.tenant_id, balance_micros, low_mailed, ledger_seq",
+) -> Result<Vec<ChargedBalance>> {
+    let update = Rows::of(sums)
+        .column("tenant_id", |sum| sum.0)
+        .column("charged_micros", |sum| sum.1.micros)
+        .column("entries", |sum| sum.1.entries)
+        .with_given(
+            "UPDATE balances SET balance_micros = balance_micros - charged_micros, ledger_seq = ledger_seq + entries
+             FROM given WHERE balances.tenant_id = given.tenant_id
+             RETURNING balances.tenant_id, balance_micros, low_mailed, ledger_seq",
+        );
+    let balances = batch.add_returning("balances", update);
+    let insert = format!(
+        "INSERT INTO ledger_entries
+             (tenant_id, seq, balance_after_micros, kind, reason, entry_id, delta_micros, model, object_id, cost_usd,
+              cost_margin, input_tokens, output_tokens, batch_id, created_at)
+         SELECT payer, charged.ledger_seq - later_entries, charged.balance_micros + later_micros, 'charge', 'analysis',
+                entry_id, delta_micros, model, object_id, cost_usd, cost_margin, input_tokens, output_tokens, batch_id,
+                created_at
+         FROM given CROSS JOIN {} AS charged WHERE charged.tenant_id = given.payer",
+        balances.name()
     );
-    let balances = round.changed("balances");
-    change_later!(
-        &mut round,
-        lines,
-        [
-            ("payer", "uuid", |row| row.charge.tenant),
-            ("later_lines", "bigint", |row| row.later.lines),
-            ("later_micros", "bigint", |row| row.later.micros),
-            ("entry_id", "uuid", |row| row.charge.entry_id),
-            ("delta_micros", "bigint", |row| -row.charge.micros),
-            ("model", "text", |row| row.charge.model),
-            ("object_id", "text", |row| row.charge.object_id),
-            ("cost_usd", "text", |row| row.charge.cost_usd.as_str()),
-            ("cost_margin", "text", |row| row.charge.cost_margin.as_str()),
-            ("input_tokens", "bigint", |row| row.charge.input_tokens),
-            ("output_tokens", "bigint", |row| row.charge.output_tokens),
-            ("batch_id", "uuid", |row| row.charge.batch_id),
-            ("created_at", "timestamptz", |_row| now),
-        ],
-        format!(
-            "INSERT INTO ledger_entries
-                 (tenant_id, seq, balance_after_micros, kind, reason, entry_id, delta_micros, model, object_id, cost_usd,
-                  cost_margin, input_tokens, output_tokens, batch_id, created_at)
-             SELECT payer, changed.ledger_seq - later_lines, changed.balance_micros + later_micros, 'charge', 'analysis',
-                    entry_id, delta_micros, model, object_id, cost_usd, cost_margin, input_tokens, output_tokens, batch_id,
-                    created_at
-             FROM given JOIN {balances} AS changed ON changed.tenant_id = given.payer"
-        ),
+    batch.add(
+        Rows::of(entries)
+            .column("payer", |entry| entry.charge.tenant)
+            .column("later_entries", |entry| entry.later.entries)
+            .column("later_micros", |entry| entry.later.micros)
+            .column("entry_id", |entry| entry.charge.entry_id)
+            .column("delta_micros", |entry| -entry.charge.micros)
+            .column("model", |entry| entry.charge.model)
+            .column("object_id", |entry| entry.charge.object_id)
+            .column("cost_usd", |entry| entry.charge.cost_usd.as_str())
+            .column("cost_margin", |entry| entry.charge.cost_margin.as_str())
+            .column("input_tokens", |entry| entry.charge.input_tokens)
+            .column("output_tokens", |entry| entry.charge.output_tokens)
+            .column("batch_id", |entry| entry.charge.batch_id)
+            .column("created_at", |_| now)
+            .with_given(insert.as_str()),
     );
-    round.fetch(conn, &balances).await
+    batch.fetch(conn, &balances).await
 }
 
-/// What charges add to the line of their batch.
+/// What charges add to the sum of their bulk run.
 struct Addition {
     key: (TenantId, Uuid),
     last_seq: i64,
@@ -291,17 +289,61 @@ struct Addition {
     models: Vec<String>,
 }
 
-/// Adds charges to the lines of their batches. The balances are locked, so nobody else of these tenants is here.
-async fn add_to_batches(
+/// Adds charges to the sums of their bulk runs. The balances are locked, so no other transaction of these tenants is here.
+async fn add_to_ledger_batches(
     conn: &mut Conn,
-    lines: &[Line<'_>],
+    entries: &[NewEntry<'_>],
     last_seqs: &HashMap<TenantId, i64>,
     now: Timestamp,
 ) -> Result<()> {
+    let mut additions = additions(entries, last_seqs);
+    let known = Rows::of(&additions)
+        .column("tenant_id", |row| row.key.0)
+        .column("batch_id", |row| row.key.1)
+        .with_given(
+            "SELECT known.tenant_id, known.batch_id, models FROM given CROSS JOIN ledger_batches AS known
+             WHERE known.tenant_id = given.tenant_id AND known.batch_id = given.batch_id",
+        )
+        .fetch::<(TenantId, Uuid, Json<Vec<String>>)>(conn)
+        .await?;
+    for (tenant, batch, Json(mut models)) in known {
+        if let Some(addition) = additions.iter_mut().find(|addition| addition.key == (tenant, batch)) {
+            for model in &addition.models {
+                add_model(&mut models, model);
+            }
+            addition.models = models;
+        }
+    }
+    Rows::of(&additions)
+        .column("tenant_id", |row| row.key.0)
+        .column("batch_id", |row| row.key.1)
+        .column("last_seq", |row| row.last_seq)
+        .column("entries", |row| row.entries)
+        .column("delta_micros", |row| row.delta_micros)
+        .column("input_tokens", |row| row.input_tokens)
+        .column("output_tokens", |row| row.output_tokens)
+        .column("models", |row| Json(row.models.iter().map(String::as_str).collect::<serde_json::Value>()))
+        .column("first_at", |_| now)
+        .insert(
+            "ledger_batches",
+            "ON CONFLICT (tenant_id, batch_id) DO UPDATE SET last_seq = excluded.last_seq,
+                 entries = ledger_batches.entries + excluded.entries,
+                 delta_micros = ledger_batches.delta_micros + excluded.delta_micros,
+                 input_tokens = ledger_batches.input_tokens + excluded.input_tokens,
+                 output_tokens = ledger_batches.output_tokens + excluded.output_tokens,
+                 models = excluded.models",
+        )
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Sums charges up by bulk run.
+fn additions(entries: &[NewEntry<'_>], last_seqs: &HashMap<TenantId, i64>) -> Vec<Addition> {
     let mut additions: BTreeMap<(TenantId, Uuid), Addition> = BTreeMap::new();
-    for line in lines {
-        let Some(batch) = line.charge.batch_id else { continue };
-        let key = (line.charge.tenant, batch);
+    for entry in entries {
+        let Some(batch) = entry.charge.batch_id else { continue };
+        let key = (entry.charge.tenant, batch);
         let addition = additions.entry(key).or_insert_with(|| Addition {
             key,
             last_seq: 0,
@@ -311,54 +353,15 @@ async fn add_to_batches(
             output_tokens: 0,
             models: Vec::new(),
         });
-        let last_seq = last_seqs.get(&line.charge.tenant).copied().unwrap_or_default();
-        addition.last_seq = last_seq - line.later.lines;
+        let last_seq = last_seqs.get(&entry.charge.tenant).copied().unwrap_or_default();
+        addition.last_seq = last_seq - entry.later.entries;
         addition.entries += 1;
-        addition.delta_micros -= line.charge.micros;
-        addition.input_tokens += line.charge.input_tokens;
-        addition.output_tokens += line.charge.output_tokens;
-        add_model(&mut addition.models, line.charge.model);
+        addition.delta_micros -= entry.charge.micros;
+        addition.input_tokens += entry.charge.input_tokens;
+        addition.output_tokens += entry.charge.output_tokens;
+        add_model(&mut addition.models, entry.charge.model);
     }
-    let mut additions: Vec<Addition> = additions.into_values().collect();
-    let known = with_rows!(
-        (TenantId, Uuid, Json<Vec<String>>);
-        conn,
-        &additions,
-        [("tenant_id", "uuid", |row| row.key.0), ("batch_id", "uuid", |row| row.key.1)],
-        "SELECT tenant_id, batch_id, models FROM given JOIN ledger_batches USING (tenant_id, batch_id)",
-    );
-    for (tenant, batch, Json(mut models)) in known {
-        if let Some(addition) = additions.iter_mut().find(|addition| addition.key == (tenant, batch)) {
-            for model in &addition.models {
-                add_model(&mut models, model);
-            }
-            addition.models = models;
-        }
-    }
-    insert_many!(
-        (i64,);
-        conn,
-        &additions,
-        "ledger_batches",
-        [
-            ("tenant_id", "uuid", |row| row.key.0),
-            ("batch_id", "uuid", |row| row.key.1),
-            ("last_seq", "bigint", |row| row.last_seq),
-            ("entries", "bigint", |row| row.entries),
-            ("delta_micros", "bigint", |row| row.delta_micros),
-            ("input_tokens", "bigint", |row| row.input_tokens),
-            ("output_tokens", "bigint", |row| row.output_tokens),
-            ("models", "jsonb", |row| Json(&row.models)),
-            ("first_at", "timestamptz", |_row| now),
-        ],
-        "ON CONFLICT (tenant_id, batch_id) DO UPDATE SET last_seq = excluded.last_seq,
-             entries = ledger_batches.entries + excluded.entries,
-             delta_micros = ledger_batches.delta_micros + excluded.delta_micros,
-             input_tokens = ledger_batches.input_tokens + excluded.input_tokens,
-             output_tokens = ledger_batches.output_tokens + excluded.output_tokens,
-             models = excluded.models",
-    );
-    Ok(())
+    additions.into_values().collect()
 }
 
 fn add_model(models: &mut Vec<String>, model: &str) {
@@ -377,7 +380,7 @@ pub async fn spent(conn: &mut Conn, tenant: TenantId) -> Result<(i64, i64)> {
     )
 }
 
-async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<Posted> {
+async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Result<PostedEntry> {
     fetch_one!(
         conn,
         "UPDATE balances SET balance_micros = balance_micros + $2, ledger_seq = ledger_seq + 1
@@ -387,9 +390,9 @@ async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Resul
     )
 }
 
-/// Usage of one kind.
+/// Usage of one source and model.
 #[derive(Default)]
-struct Used {
+struct UsageSum {
     analyses: i64,
     unbilled: i64,
     spend_micros: i64,
@@ -397,13 +400,12 @@ struct Used {
     output_tokens: i64,
 }
 
-/// Counts usage with the round; `metered` is false where nothing is billed.
-pub fn count_usage(round: &mut Round, charges: &[AnalysisCharge<'_>], metered: bool, day: Date, shard: i64) {
-    let mut used: BTreeMap<(TenantId, &str, &str), Used> = BTreeMap::new();
+/// Adds analyses to the usage of a day; `metered` is false where nothing is billed.
+pub fn count_usage(batch: &mut Batch, charges: &[AnalysisCharge<'_>], metered: bool, day: Date, shard: i64) {
+    let mut used: BTreeMap<(TenantId, UsageSource, &str), UsageSum> = BTreeMap::new();
     let mut answered: BTreeMap<(TenantId, &str), i64> = BTreeMap::new();
     for charge in charges {
-        let source = if charge.is_sync { "sync" } else { "async" };
-        let used = used.entry((charge.tenant, source, charge.model)).or_default();
+        let used = used.entry((charge.tenant, charge.source, charge.model)).or_default();
         used.analyses += 1;
         used.unbilled += i64::from(!metered);
         used.spend_micros += if metered { charge.micros } else { 0 };
@@ -413,43 +415,41 @@ pub fn count_usage(round: &mut Round, charges: &[AnalysisCharge<'_>], metered: b
             *answered.entry((charge.tenant, key)).or_default() += 1;
         }
     }
-    let used: Vec<((TenantId, &str, &str), Used)> = used.into_iter().collect();
-    insert_later!(
-        round,
-        &used,
-        "usage_days",
-        [
-            ("tenant_id", "uuid", |row| row.0.0),
-            ("day", "date", |_row| day),
-            ("source", "text", |row| row.0.1),
-            ("model", "text", |row| row.0.2),
-            ("shard", "bigint", |_row| shard),
-            ("analyses", "bigint", |row| row.1.analyses),
-            ("unbilled", "bigint", |row| row.1.unbilled),
-            ("spend_micros", "bigint", |row| row.1.spend_micros),
-            ("input_tokens", "bigint", |row| row.1.input_tokens),
-            ("output_tokens", "bigint", |row| row.1.output_tokens),
-        ],
-        "ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET
-             analyses = usage_days.analyses + excluded.analyses,
-             unbilled = usage_days.unbilled + excluded.unbilled,
-             spend_micros = usage_days.spend_micros + excluded.spend_micros,
-             input_tokens = usage_days.input_tokens + excluded.input_tokens,
-             output_tokens = usage_days.output_tokens + excluded.output_tokens",
+    let used: Vec<((TenantId, UsageSource, &str), UsageSum)> = used.into_iter().collect();
+    batch.add(
+        Rows::of(&used)
+            .column("tenant_id", |row| row.0.0)
+            .column("day", |_| day)
+            .column("source", |row| row.0.1.as_str())
+            .column("model", |row| row.0.2)
+            .column("shard", |_| shard)
+            .column("analyses", |row| row.1.analyses)
+            .column("unbilled", |row| row.1.unbilled)
+            .column("spend_micros", |row| row.1.spend_micros)
+            .column("input_tokens", |row| row.1.input_tokens)
+            .column("output_tokens", |row| row.1.output_tokens)
+            .insert(
+                "usage_days",
+                "ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET
+                     analyses = usage_days.analyses + excluded.analyses,
+                     unbilled = usage_days.unbilled + excluded.unbilled,
+                     spend_micros = usage_days.spend_micros + excluded.spend_micros,
+                     input_tokens = usage_days.input_tokens + excluded.input_tokens,
+                     output_tokens = usage_days.output_tokens + excluded.output_tokens",
+            ),
     );
     let answered: Vec<((TenantId, &str), i64)> = answered.into_iter().collect();
-    insert_later!(
-        round,
-        &answered,
-        "usage_signal_days",
-        [
-            ("tenant_id", "uuid", |row| row.0.0),
-            ("day", "date", |_row| day),
-            ("signal_key", "text", |row| row.0.1),
-            ("shard", "bigint", |_row| shard),
-            ("analyses", "bigint", |row| row.1),
-        ],
-        "ON CONFLICT (tenant_id, day, signal_key, shard) DO UPDATE SET
-             analyses = usage_signal_days.analyses + excluded.analyses",
+    batch.add(
+        Rows::of(&answered)
+            .column("tenant_id", |row| row.0.0)
+            .column("day", |_| day)
+            .column("signal_key", |row| row.0.1)
+            .column("shard", |_| shard)
+            .column("analyses", |row| row.1)
+            .insert(
+                "usage_signal_days",
+                "ON CONFLICT (tenant_id, day, signal_key, shard) DO UPDATE SET
+                     analyses = usage_signal_days.analyses + excluded.analyses",
+            ),
     );
 }

@@ -1,16 +1,15 @@
-//! Top-ups by card: written down before the payment provider is asked, credited once.
+//! Top-ups by card: stored before the payment provider is asked, credited once.
 
+use model::api::CheckoutState;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::connect::{execute, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_optional};
 
 /// A top-up.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Checkout {
-    /// Its id with us, which the provider knows too.
+    /// Our id for it, which the provider knows too.
     pub checkout_id: Uuid,
     /// The provider's session, once we know it.
     pub provider_session_id: Option<String>,
@@ -18,10 +17,10 @@ pub struct Checkout {
     pub tenant_id: TenantId,
     /// How much.
     pub amount_cents: i64,
-    /// In what.
+    /// The currency of the amount.
     pub currency: String,
-    /// Whether it was credited: `pending` or `credited`.
-    pub status: String,
+    /// Whether it was credited.
+    pub status: CheckoutState,
     /// The balance after it was credited.
     pub balance_after_micros: Option<i64>,
 }
@@ -37,7 +36,7 @@ macro_rules! select {
     };
 }
 
-/// Writes a top-up down that nobody has paid yet.
+/// Stores a top-up that is not paid yet.
 pub async fn insert(
     conn: &mut Conn,
     tenant: TenantId,
@@ -58,7 +57,7 @@ pub async fn insert(
     )?)
 }
 
-/// Keeps the provider's session. The payment may have been faster than this, and then it is known already.
+/// Stores the provider's session. The payment may have arrived first and stored it already.
 pub async fn set_session(conn: &mut Conn, checkout_id: Uuid, session_id: &str) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -74,12 +73,12 @@ pub async fn find(conn: &mut Conn, checkout_id: Uuid) -> Result<Option<Checkout>
     fetch_optional!(conn, select!("WHERE checkout_id = $1"), checkout_id)
 }
 
-/// The top-up of this session of the provider's.
+/// The top-up with this session of the provider.
 pub async fn find_by_session(conn: &mut Conn, session_id: &str) -> Result<Option<Checkout>> {
     fetch_optional!(conn, select!("WHERE provider_session_id = $1"), session_id)
 }
 
-/// Notes that the provider is asked now how far a top-up is; false when it was asked since `earlier`.
+/// Records that the provider is asked about a top-up now; false when it was asked after `earlier`.
 pub async fn begin_asking(
     conn: &mut Conn,
     checkout_id: Uuid,
@@ -96,9 +95,9 @@ pub async fn begin_asking(
     Ok(begun == 1)
 }
 
-/// Takes a top-up for crediting. False when that was done before: of any number of racers one gets it.
-pub async fn take(conn: &mut Conn, checkout_id: Uuid, session_id: &str, now: Timestamp) -> Result<bool> {
-    let taken = execute!(
+/// Claims a top-up for crediting: true for one caller only.
+pub async fn claim(conn: &mut Conn, checkout_id: Uuid, session_id: &str, now: Timestamp) -> Result<bool> {
+    let claimed = execute!(
         conn,
         "UPDATE checkouts SET status = 'credited', provider_session_id = $2, credited_at = $3
          WHERE checkout_id = $1 AND status = 'pending'",
@@ -106,11 +105,11 @@ pub async fn take(conn: &mut Conn, checkout_id: Uuid, session_id: &str, now: Tim
         session_id,
         now
     )?;
-    Ok(taken == 1)
+    Ok(claimed == 1)
 }
 
-/// Keeps which line of the ledger credited a top-up.
-pub async fn set_line(conn: &mut Conn, checkout_id: Uuid, ledger_seq: i64) -> Result<()> {
+/// Stores which entry of the ledger credited a top-up.
+pub async fn set_ledger_entry(conn: &mut Conn, checkout_id: Uuid, ledger_seq: i64) -> Result<()> {
     expect_one(execute!(
         conn,
         "UPDATE checkouts SET ledger_seq = $2 WHERE checkout_id = $1 AND status = 'credited'",

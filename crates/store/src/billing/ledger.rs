@@ -1,37 +1,50 @@
-//! The ledger as it is read: newest first, by keyset, also with one line for each bulk run.
+//! Reading the ledger: newest first, page by page, also with one entry for each bulk run.
 
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::connect::fetch_all;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, fetch_all};
 
-/// Whether a line brings money or takes it.
+/// Whether an entry adds money or takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It brings some.
+pub enum LedgerKind {
+    /// It adds money.
     Credit,
-    /// It takes some.
+    /// It takes money.
     Charge,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Credit => "credit",
-            Self::Charge => "charge",
-        }
-    }
+model::text_values!(LedgerKind { Credit = "credit", Charge = "charge" });
+
+/// Why an entry was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LedgerReason {
+    /// A new account got it.
+    SignupCredit,
+    /// Somebody paid.
+    Topup,
+    /// An analysis was done.
+    Analysis,
+    /// An operator adjusted the balance.
+    Adjustment,
 }
 
-/// A line.
+model::text_values!(LedgerReason {
+    SignupCredit = "signup_credit",
+    Topup = "topup",
+    Analysis = "analysis",
+    Adjustment = "adjustment",
+});
+model::sql_text!(LedgerKind, LedgerReason);
+
+/// An entry of the ledger.
 #[derive(Clone, Debug, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named as in the schema, which explains them")]
-pub struct Entry {
+pub struct LedgerEntry {
     pub seq: i64,
     pub entry_id: Uuid,
-    pub reason: String,
+    pub reason: LedgerReason,
     pub delta_micros: i64,
     pub balance_after_micros: i64,
     pub model: Option<String>,
@@ -46,10 +59,10 @@ pub struct Entry {
     pub created_at: Timestamp,
 }
 
-/// A bulk run's charges as one line, which stands where the newest of them stands.
+/// The charges of a bulk run summed up, at the position of the newest of them.
 #[derive(Clone, Debug, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named as in the schema, which explains them")]
-pub struct Batch {
+pub struct LedgerBatch {
     pub batch_id: Uuid,
     pub last_seq: i64,
     pub entries: i64,
@@ -73,8 +86,8 @@ macro_rules! select {
     };
 }
 
-/// Lines before a place, newest first.
-pub async fn entries(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<Entry>> {
+/// Entries before a position, newest first.
+pub async fn entries(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<LedgerEntry>> {
     fetch_all!(
         conn,
         select!("WHERE tenant_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3"),
@@ -84,32 +97,32 @@ pub async fn entries(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64)
     )
 }
 
-/// Lines of one kind before a place, newest first.
+/// Entries of one kind before a position, newest first.
 pub async fn entries_of_kind(
     conn: &mut Conn,
     tenant: TenantId,
-    kind: Kind,
+    kind: LedgerKind,
     before: i64,
     limit: i64,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<LedgerEntry>> {
     fetch_all!(
         conn,
         select!("WHERE tenant_id = $1 AND kind = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4"),
         tenant,
-        kind.name(),
+        kind,
         before,
         limit
     )
 }
 
-/// Charges of a bulk run before a place, newest first.
+/// Charges of a bulk run before a position, newest first.
 pub async fn entries_of_batch(
     conn: &mut Conn,
     tenant: TenantId,
     batch_id: Uuid,
     before: i64,
     limit: i64,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<LedgerEntry>> {
     fetch_all!(
         conn,
         select!("WHERE tenant_id = $1 AND batch_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4"),
@@ -120,13 +133,13 @@ pub async fn entries_of_batch(
     )
 }
 
-/// Charges outside of any bulk run before a place, newest first. Credits are never part of one.
+/// Charges outside of any bulk run before a position, newest first. Credits are never part of one.
 pub async fn single_charges(
     conn: &mut Conn,
     tenant: TenantId,
     before: i64,
     limit: i64,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<LedgerEntry>> {
     fetch_all!(
         conn,
         select!(
@@ -138,11 +151,11 @@ pub async fn single_charges(
     )
 }
 
-/// Bulk runs that stand before a place, newest first.
-pub async fn batches(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<Batch>> {
+/// Bulk runs before a position, newest first.
+pub async fn batches(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<LedgerBatch>> {
     fetch_all!(
         conn,
-        // Not a join: there the planner is free to walk the whole ledger beside the batches.
+        // Not a join: the planner would be free to read the whole ledger beside the batches.
         "SELECT batch_id, last_seq, entries, delta_micros, input_tokens, output_tokens, models, first_at,
              (SELECT entry_id FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq) AS entry_id,
              (SELECT balance_after_micros FROM ledger_entries WHERE tenant_id = $1 AND seq = last_seq)

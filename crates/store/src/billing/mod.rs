@@ -1,4 +1,4 @@
-//! Money: balances, the ledger, usage, checkouts, work that waits for money, and the audit of it all.
+//! Money: balances, the ledger, usage, checkouts, jobs that wait for money, and the audit.
 
 pub mod audit;
 pub mod balance;

@@ -1,19 +1,18 @@
-//! Analyses that wait for money: set aside until a top-up, whenever that is, and not looked at in between.
+//! Analyses that wait for money: set aside until a top-up, and not looked at in between.
 //!
-//! A job that is set aside keeps its time and everything else; it is only never due. Who sets aside or wakes holds the
-//! lock of the tenant's balance, so that no job is set aside after the top-up that should have woken it.
+//! A job that is set aside keeps its time and everything else, but is never due. Setting aside and waking both happen under
+//! the lock of the tenant's balance, so that no job is set aside after the top-up that should have woken it.
 
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::analysis::jobs::Claimed;
-use crate::db::connect::{execute, fetch_all};
+use crate::analysis::jobs::LeasedJob;
 use crate::db::notify;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, fetch_all};
 
-/// Sets a job in a worker's hands aside. False when the lease was lost.
-pub async fn set_aside(conn: &mut Conn, job: &Claimed, token: Uuid) -> Result<bool> {
+/// Sets a leased job aside; false when the lease was lost.
+pub async fn set_aside(conn: &mut Conn, job: &LeasedJob, token: Uuid) -> Result<bool> {
     let set_aside = execute!(
         conn,
         "UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL, attempts = attempts - 1
@@ -25,7 +24,7 @@ pub async fn set_aside(conn: &mut Conn, job: &Claimed, token: Uuid) -> Result<bo
     Ok(set_aside == 1)
 }
 
-/// Sets up to `limit` due jobs of a tenant aside: without money none of them can be done.
+/// Sets up to `limit` due jobs of a tenant aside: without money none of them can run.
 pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: i64) -> Result<u64> {
     // Materialized: run again for each row, the inner query would lock and change more than its limit.
     let statement = format!(
@@ -40,7 +39,7 @@ pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, li
     execute!(conn, AssertSqlSafe(statement), tenant, now, limit)
 }
 
-/// Lets up to `limit` jobs of a tenant go on, and says how many they were.
+/// Makes up to `limit` unpaid jobs of a tenant due again; returns how many.
 pub async fn wake(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> {
     let statement = format!(
         "WITH waiting AS MATERIALIZED (
@@ -48,17 +47,18 @@ pub async fn wake(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> 
              WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2 {}
          )
          UPDATE jobs SET unpaid = FALSE FROM waiting WHERE tenant_id = $1 AND object_id = waiting_object",
-        // The balance is held, and whoever holds a job may wait for it. The waker comes back for what is passed over.
+        // The caller has locked the balance, and a transaction that has locked a job may wait for that lock. The caller
+        // comes back for the jobs that are skipped.
         conn.backend().skip_locked()
     );
     let woken = execute!(conn, AssertSqlSafe(statement), tenant, limit)?;
     if woken > 0 {
-        notify::announce(conn).await?;
+        notify::notify_jobs(conn).await?;
     }
     Ok(woken)
 }
 
-/// The tenants whose analyses wait for money, one step of the index each, however many analyses those are.
+/// The tenants with unpaid jobs, one step of the index each, however many jobs they have.
 pub async fn tenants(conn: &mut Conn) -> Result<Vec<TenantId>> {
     let tenants: Vec<(TenantId,)> = fetch_all!(
         conn,

@@ -1,16 +1,27 @@
-//! Usage as it is read: from rollups by day, so that its cost goes by the days of the range and not by the analyses.
+//! Usage: counted by day with every analysis, so that reading a range costs by its days and not by its analyses.
 
 use model::{Date, TenantId};
 
-use crate::db::connect::fetch_all;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, fetch_all};
+
+/// Whether a caller waited for an analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UsageSource {
+    /// Nobody waited.
+    Async,
+    /// A caller waited for the verdict.
+    Sync,
+}
+
+model::text_values!(UsageSource { Async = "async", Sync = "sync" });
+model::sql_text!(UsageSource);
 
 /// What was used on a day, from one source, with one model.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named as in the schema")]
-pub struct Used {
+pub struct DailyUsage {
     pub day: Date,
-    pub source: String,
+    pub source: UsageSource,
     pub model: String,
     pub analyses: i64,
     pub spend_micros: i64,
@@ -18,8 +29,8 @@ pub struct Used {
     pub output_tokens: i64,
 }
 
-/// What was used from one day to another, both included.
-pub async fn by_day(conn: &mut Conn, tenant: TenantId, from: Date, to: Date) -> Result<Vec<Used>> {
+/// Usage from one day to another, both included.
+pub async fn by_day(conn: &mut Conn, tenant: TenantId, from: Date, to: Date) -> Result<Vec<DailyUsage>> {
     fetch_all!(
         conn,
         "SELECT day, source, model, CAST(sum(analyses) AS bigint) AS analyses,
@@ -33,7 +44,7 @@ pub async fn by_day(conn: &mut Conn, tenant: TenantId, from: Date, to: Date) -> 
     )
 }
 
-/// How often each signal was answered on each day, from one day to another.
+/// How often each signal was answered on each day of a range.
 pub async fn signals_by_day(
     conn: &mut Conn,
     tenant: TenantId,

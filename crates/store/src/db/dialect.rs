@@ -1,6 +1,13 @@
-//! Where SQLite and PostgreSQL really differ: column types of the schema, and locks.
+//! Where SQLite and PostgreSQL differ in the same way everywhere: column types of the schema, and locks.
 
-use crate::{Backend, Conn};
+/// Which database is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Embedded, one process, no set-up.
+    Sqlite,
+    /// Shared by any number of processes.
+    Postgres,
+}
 
 /// The words that migrations use for column types and table kinds, with their native form.
 ///
@@ -16,7 +23,7 @@ const WORDS: [(&str, &str, &str); 14] = [
     ("DOUBLE", "REAL", "DOUBLE PRECISION"),
     // Bytewise order on both: a keyset must not depend on the locale a cluster was made with.
     ("TEXT", "TEXT", "TEXT COLLATE \"C\""),
-    // Where the grams of an object are: their number in the full-text index, or themselves.
+    // The grams of an object: the number of their row in the full-text index on SQLite, an array on PostgreSQL.
     ("GRAMS", "INTEGER", "BIGINT[]"),
     // A line for one database: for the other it is a comment.
     ("SQLITE_ONLY", "", "--"),
@@ -27,7 +34,7 @@ const WORDS: [(&str, &str, &str); 14] = [
 ];
 
 impl Backend {
-    /// Our schema text in this database's own words.
+    /// Translates our schema text for this database.
     pub(crate) fn translate(self, schema: &str) -> String {
         let native = |word: &str| {
             let (_, sqlite, postgres) = WORDS.iter().find(|(ours, ..)| *ours == word)?;
@@ -51,8 +58,7 @@ impl Backend {
         translated
     }
 
-    /// The end of a query whose rows stay as they are until the transaction ends. On SQLite the write transaction sees to
-    /// that.
+    /// The end of a query that locks its rows until the transaction ends. On SQLite the write transaction is the lock.
     pub(crate) fn for_update(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -60,22 +66,12 @@ impl Backend {
         }
     }
 
-    /// The end of a query that claims rows: those that another transaction is claiming are passed over, not waited for.
-    /// SQLite has one writer at a time, so there is nobody to pass.
+    /// The end of a query that claims rows: it skips those that another transaction has locked instead of waiting for them.
+    /// SQLite has one writer at a time, so there is nothing to skip.
     pub(crate) fn skip_locked(self) -> &'static str {
         match self {
             Self::Sqlite => "",
             Self::Postgres => "FOR UPDATE SKIP LOCKED",
-        }
-    }
-}
-
-impl Conn {
-    /// Which database this leads to.
-    pub(crate) fn backend(&self) -> Backend {
-        match self {
-            Self::Sqlite(_) => Backend::Sqlite,
-            Self::Postgres(_) => Backend::Postgres,
         }
     }
 }
@@ -85,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_reads_in_each_database_s_own_words() {
+    fn a_schema_is_translated_for_each_database() {
         let ours =
             "CREATE TABLE t (id UUID NOT NULL, at TIMESTAMP, -- TEXT in a comment\n at_text TEXT) CLUSTERED;";
         assert_eq!(

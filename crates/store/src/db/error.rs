@@ -1,25 +1,25 @@
-//! What can go wrong between us and the database.
+//! Errors of the store.
 
 use sqlx::error::ErrorKind;
 
 /// A result of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the database did not do as asked. For the log; never for a client.
+/// Why the database refused or failed. For the log, never for a client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database, or the way to it, failed.
+    /// The database, or the connection to it, failed.
     #[error("{0}")]
     Database(#[from] sqlx::Error),
-    /// A statement touched another number of rows than the one it was written for.
+    /// A statement changed another number of rows than expected.
     #[error("expected {expected} row(s) to change, {actual} did")]
     RowsAffected {
-        /// How many rows the statement is meant for.
+        /// How many rows it should have changed.
         expected: u64,
         /// How many it changed.
         actual: u64,
     },
-    /// The address of the database is not one we can open.
+    /// The URL of the database is invalid.
     #[error("{0}")]
     Address(String),
     /// The schema in the database is not one this binary can work with.

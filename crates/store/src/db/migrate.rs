@@ -4,9 +4,10 @@ use sha2::{Digest, Sha256};
 use sqlx::AssertSqlSafe;
 use tracing::info;
 
-use crate::db::connect::{execute, fetch_all, on_either};
-use crate::db::transaction::Conn;
-use crate::{Backend, Database, Error, Result, Store};
+use crate::db::dialect::Backend;
+use crate::db::error::{Error, Result};
+use crate::db::statement::{execute, fetch_all, on_either};
+use crate::db::transaction::{Conn, Store};
 
 struct Migration {
     version: i64,
@@ -35,16 +36,16 @@ const MIGRATIONS: [Migration; 12] = migrations! {
     12 "0012_places_in_flight";
 };
 
-/// Any number that nothing else takes as an advisory lock in the same database: "auspex" as bytes.
+/// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.
 const POSTGRES_LOCK: i64 = 0x0061_7573_7065_7800;
 
 /// How many migrations there are.
 pub(crate) const NEWEST: usize = MIGRATIONS.len();
 
-/// Applies what is missing, up to a number of migrations. Processes that start together do so one after the other; the later ones find nothing to do.
-pub(crate) async fn run(database: &Database, through: usize) -> Result<()> {
-    let store = Store { database: database.clone() };
-    let backend = database.backend();
+/// Applies the missing ones of the first `through` migrations. Processes that start together do so one after the other; the
+/// later ones find nothing to do.
+pub(crate) async fn run(store: &Store, through: usize) -> Result<()> {
+    let backend = store.database.backend();
     store
         .write("migrate", async |conn| {
             // SQLite's write transaction is the lock already.
@@ -57,10 +58,11 @@ pub(crate) async fn run(database: &Database, through: usize) -> Result<()> {
             run_script(conn, journal).await?;
             let applied: Vec<(i64, Vec<u8>)> =
                 fetch_all!(conn, "SELECT version, checksum FROM migrations ORDER BY version")?;
-            refuse_strangers(&applied)?;
+            check_journal(&applied)?;
             for migration in MIGRATIONS[..through].iter().skip(applied.len()) {
                 run_script(conn, backend.translate(migration.text)).await?;
-                execute!(conn, "INSERT INTO migrations (version, checksum) VALUES ($1, $2)", migration.version, checksum(migration))?;
+                let journal = "INSERT INTO migrations (version, checksum) VALUES ($1, $2)";
+                execute!(conn, journal, migration.version, checksum(migration))?;
                 info!(migration = migration.name, "schema migrated");
             }
             Ok(())
@@ -68,8 +70,8 @@ pub(crate) async fn run(database: &Database, through: usize) -> Result<()> {
         .await
 }
 
-/// A schema that this binary did not make is not one to write into.
-fn refuse_strangers(applied: &[(i64, Vec<u8>)]) -> Result<()> {
+/// Refuses a database whose migrations are not the ones of this binary.
+fn check_journal(applied: &[(i64, Vec<u8>)]) -> Result<()> {
     for (index, (version, sum)) in applied.iter().enumerate() {
         let Some(known) = MIGRATIONS.get(index) else {
             return Err(Error::Schema(format!(

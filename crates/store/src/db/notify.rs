@@ -1,27 +1,30 @@
-//! Waking the workers of other processes: a word on one of PostgreSQL's channels, for each commit that schedules
-//! something.
+//! Waking the workers of other processes: `NOTIFY` on PostgreSQL, once for each commit that schedules something.
 
 use model::Timestamp;
 use sqlx::postgres::PgListener;
 
-use crate::db::connect::execute;
-use crate::{Conn, Database, Result, Store};
+use crate::db::connect::Database;
+use crate::db::error::Result;
+use crate::db::statement::execute;
+use crate::db::transaction::{Conn, Store};
 
+/// The channel of analyses; the payload is when the first of them is due, in microseconds, or empty: now.
 pub(crate) const JOBS: &str = "auspex_jobs";
+/// The channel of webhook deliveries.
 const DELIVERIES: &str = "auspex_deliveries";
 
-/// Hears when another process has scheduled something.
+/// Receives what other processes have scheduled.
 pub struct Listener(PgListener);
 
-/// What was scheduled.
+/// What another process has scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Notification {
     /// Analyses, and when the first of them is due; none: now.
     Jobs(Option<Timestamp>),
     /// Webhook deliveries.
     Deliveries,
-    /// Anything: the connection was lost for a while.
-    Perhaps,
+    /// Perhaps anything: the connection was lost for a while.
+    Unknown,
 }
 
 impl Store {
@@ -39,28 +42,28 @@ impl Store {
 }
 
 impl Listener {
-    /// Returns when something was scheduled, or may have been while the connection was lost.
-    pub async fn heard(&mut self) -> Result<Heard> {
-        // None: the connection was lost and is made anew by the next call; words in between were missed.
+    /// Waits until something was scheduled, or may have been while the connection was lost.
+    pub async fn receive(&mut self) -> Result<Notification> {
+        // None: the connection was lost, and the next call connects again; notifications in between were missed.
         Ok(match self.0.try_recv().await? {
-            None => Heard::Perhaps,
-            Some(word) if word.channel() == DELIVERIES => Heard::Deliveries,
-            Some(word) => Heard::Jobs(word.payload().parse().ok().map(Timestamp::from_micros)),
+            None => Notification::Unknown,
+            Some(received) if received.channel() == DELIVERIES => Notification::Deliveries,
+            Some(received) => Notification::Jobs(received.payload().parse().ok().map(Timestamp::from_micros)),
         })
     }
 }
 
-/// Says, once the transaction is committed, that analyses were scheduled.
-pub(crate) async fn announce(conn: &mut Conn) -> Result<()> {
-    say(conn, JOBS).await
+/// Notifies other processes, once the transaction is committed, that analyses were scheduled.
+pub(crate) async fn notify_jobs(conn: &mut Conn) -> Result<()> {
+    notify(conn, JOBS).await
 }
 
-/// Says, once the transaction is committed, that deliveries were queued.
-pub(crate) async fn announce_deliveries(conn: &mut Conn) -> Result<()> {
-    say(conn, DELIVERIES).await
+/// Notifies other processes, once the transaction is committed, that deliveries were queued.
+pub(crate) async fn notify_deliveries(conn: &mut Conn) -> Result<()> {
+    notify(conn, DELIVERIES).await
 }
 
-async fn say(conn: &mut Conn, channel: &str) -> Result<()> {
+async fn notify(conn: &mut Conn, channel: &str) -> Result<()> {
     if let Conn::Postgres(_) = conn {
         execute!(conn, "SELECT pg_notify($1, '')", channel)?;
     }

@@ -1,24 +1,49 @@
-//! Named transactions: metered, and run again when the database says that a conflict, not the caller, is to blame.
+//! Named transactions: metered, and run again when they lose a conflict with another transaction.
 
 use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Postgres, QueryBuilder, SqlSafeStr as _, Sqlite, SqliteConnection};
+use sqlx::{Postgres, SqlSafeStr as _, Sqlite};
 use sqlx_core::transaction::TransactionManager as _;
 use tracing::debug;
 
-use crate::{Database, Error, Result, Round, Store};
+use crate::db::connect::Database;
+use crate::db::dialect::Backend;
+use crate::db::error::{Error, Result};
+
+/// The service's memory: one database, on either backend, at the newest schema.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) database: Database,
+}
 
 /// A connection on loan for one use case, on either database.
 pub enum Conn {
     /// To SQLite.
-    Sqlite(Held<Sqlite>),
+    Sqlite(Lent<Sqlite>),
     /// To PostgreSQL.
-    Postgres(Held<Postgres>),
+    Postgres(Lent<Postgres>),
 }
 
-/// A connection out of the pool, inside a transaction or only for the statements at hand.
-pub struct Held<DB: sqlx::Database> {
+impl Conn {
+    /// Which database this leads to.
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            Self::Sqlite(_) => Backend::Sqlite,
+            Self::Postgres(_) => Backend::Postgres,
+        }
+    }
+
+    async fn commit(&mut self) -> Result<()> {
+        match self {
+            Self::Sqlite(lent) => lent.commit().await,
+            Self::Postgres(lent) => lent.commit().await,
+        }
+    }
+}
+
+/// A connection out of the pool, inside a transaction or only for single statements.
+pub struct Lent<DB: sqlx::Database> {
     connection: PoolConnection<DB>,
     state: State,
 }
@@ -27,23 +52,16 @@ pub struct Held<DB: sqlx::Database> {
 enum State {
     /// Outside of a transaction: each statement stands alone.
     Plain,
-    /// Before a transaction that this word begins, with its first statement.
-    Due(&'static str),
-    /// Between the word that begins a transaction and its answer.
+    /// `BEGIN` was sent and has not been answered yet.
     Beginning,
     /// Inside a transaction.
     Open,
-    /// Inside a transaction that the driver does not know of, because it began with a statement.
-    Joined,
 }
 
-impl<DB: sqlx::Database> Held<DB> {
+impl<DB: sqlx::Database> Lent<DB> {
     /// The driver's own connection, to run a statement on.
-    pub async fn native(&mut self) -> Result<&mut DB::Connection> {
-        if let State::Due(word) = self.state {
-            self.begin(word).await?;
-        }
-        Ok(&mut self.connection)
+    pub fn native(&mut self) -> &mut DB::Connection {
+        &mut self.connection
     }
 
     fn plain(connection: PoolConnection<DB>) -> Self {
@@ -51,59 +69,26 @@ impl<DB: sqlx::Database> Held<DB> {
     }
 
     async fn begun(connection: PoolConnection<DB>, statement: &'static str) -> Result<Self> {
-        let mut held = Self::plain(connection);
-        held.begin(statement).await?;
-        Ok(held)
-    }
-
-    async fn begin(&mut self, statement: &'static str) -> Result<()> {
-        self.state = State::Beginning;
-        DB::TransactionManager::begin(&mut self.connection, Some(statement.into_sql_str())).await?;
-        self.state = State::Open;
-        Ok(())
+        let mut lent = Self { connection, state: State::Beginning };
+        DB::TransactionManager::begin(&mut lent.connection, Some(statement.into_sql_str())).await?;
+        lent.state = State::Open;
+        Ok(lent)
     }
 
     async fn commit(&mut self) -> Result<()> {
-        match self.state {
-            State::Plain | State::Due(_) => {}
-            State::Open => DB::TransactionManager::commit(&mut self.connection).await?,
-            State::Beginning | State::Joined => unreachable!("what began with a statement ends with one"),
-        }
+        DB::TransactionManager::commit(&mut self.connection).await?;
         self.state = State::Plain;
         Ok(())
     }
 }
 
-impl Held<Sqlite> {
-    /// What the next text starts with, and the connection to run it on. Where a transaction is due, it begins with this text:
-    /// if it fails, nothing else may be run.
-    pub(crate) fn begin_with_next(&mut self) -> (QueryBuilder<Sqlite>, &mut SqliteConnection) {
-        let mut text = QueryBuilder::default();
-        if let State::Due(word) = self.state {
-            text.push(word).push("; ");
-            self.state = State::Joined;
-        }
-        (text, &mut self.connection)
-    }
-
-    /// Takes back what a transaction did that the driver does not know of.
-    async fn undo(&mut self) {
-        // Where that fails, the connection is closed.
-        if matches!(self.state, State::Joined)
-            && sqlx::query("ROLLBACK").execute(&mut *self.connection).await.is_ok()
-        {
-            self.state = State::Plain;
-        }
-    }
-}
-
-impl<DB: sqlx::Database> Drop for Held<DB> {
+impl<DB: sqlx::Database> Drop for Lent<DB> {
     fn drop(&mut self) {
         match self.state {
-            State::Plain | State::Due(_) => {}
-            // Whether it began is not known, where whoever waited went away. The driver for PostgreSQL would give such a
-            // connection to the next with the transaction still open, and that for SQLite one that it does not know of.
-            State::Beginning | State::Joined => self.connection.close_on_drop(),
+            State::Plain => {}
+            // The caller was cancelled before the answer, so nobody knows whether the transaction began. The driver for
+            // PostgreSQL would hand such a connection to the next caller with the transaction still open.
+            State::Beginning => self.connection.close_on_drop(),
             State::Open => DB::TransactionManager::start_rollback(&mut self.connection),
         }
     }
@@ -121,8 +106,15 @@ impl StoreError for Error {
     }
 }
 
-/// Taking the write lock at once: a read lock that must grow can fail halfway.
-const SQLITE_BEGIN: &str = "BEGIN IMMEDIATE";
+/// Begins a transaction that writes on SQLite. It takes the write lock at once: a read lock that must become a write lock
+/// can fail halfway.
+const SQLITE_BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
+/// Begins a transaction that writes on PostgreSQL; see [`Store::write`] for why this level is enough.
+const POSTGRES_BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// Begins a snapshot on SQLite: a reader in WAL mode keeps the state that its first statement saw.
+const SQLITE_BEGIN_SNAPSHOT: &str = "BEGIN DEFERRED";
+/// Begins a snapshot on PostgreSQL.
+const POSTGRES_BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Tries of a transaction that keeps conflicting. Conflicts pass within milliseconds; more tries only hide a hot spot.
 const MAX_TRIES: u32 = 8;
 /// The wait before the second try; it doubles with each.
@@ -132,6 +124,21 @@ impl Store {
     /// Runs `work` in a transaction called `name` and commits what it did if it returns `Ok`.
     ///
     /// On a conflict the whole of `work` runs again, so it must have no effect outside of the transaction.
+    ///
+    /// # Isolation
+    ///
+    /// SQLite runs writers one after the other (`BEGIN IMMEDIATE`), which is serializable. PostgreSQL runs them at
+    /// `READ COMMITTED`. That is enough because no transaction decides by rows that another could change meanwhile:
+    ///
+    /// - Rows that a decision depends on are locked first (`FOR UPDATE`, or the update itself), and read by a later
+    ///   statement, which sees everything committed before the lock was granted.
+    /// - Rows of one kind are locked in key order, and kinds in one order (objects, jobs, tallies, balances), so that two
+    ///   transactions do not deadlock. If they do, PostgreSQL ends one of them, and it runs again here.
+    /// - Queued work is claimed by a lease: `FOR UPDATE SKIP LOCKED` hands a row to one worker, and whatever that worker
+    ///   writes later names its token, so a worker whose lease has expired changes nothing.
+    /// - What must happen once is a unique key (`ON CONFLICT`) or an update that names the state it expects; the number of
+    ///   changed rows tells whether it happened.
+    /// - Counters and balances change by addition in the database, never from a value that was read before.
     // A closure that is cloned and called once, not one that is called again: the compiler cannot see that the future
     // of the latter is `Send` when the closure borrows, and every request handler must be.
     pub async fn write<T, E: StoreError>(
@@ -139,29 +146,19 @@ impl Store {
         name: &'static str,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
-        let mut tries = Tries::of(name);
+        let started = Instant::now();
+        let mut tries = 1;
         loop {
             let outcome = self.try_write(work.clone()).await;
-            if tries.were_enough(&outcome).await {
+            let is_transient =
+                outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
+            if !is_transient || tries == MAX_TRIES {
+                meter(name, started, tries, outcome.is_ok());
                 return outcome;
             }
-        }
-    }
-
-    /// As [`Self::write`], for a writer that comes to its end whoever goes away: on SQLite the transaction begins with its first
-    /// statement, if that is one over given rows, and is then committed with the round that `work` leaves for the end. This
-    /// spares ways to the database.
-    pub async fn write_group<T, E: StoreError>(
-        &self,
-        name: &'static str,
-        work: impl AsyncFnOnce(&mut Conn) -> Result<(T, Round), E> + Clone,
-    ) -> Result<T, E> {
-        let mut tries = Tries::of(name);
-        loop {
-            let outcome = self.try_write_group(work.clone()).await;
-            if tries.were_enough(&outcome).await {
-                return outcome;
-            }
+            debug!(transaction = name, tries, "transaction conflicts, trying again");
+            tokio::time::sleep(Duration::from_millis(FIRST_RETRY_MS << (tries - 1))).await;
+            tries += 1;
         }
     }
 
@@ -169,31 +166,10 @@ impl Store {
         &self,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut conn = self.begin().await?;
+        let mut conn = self.begin_write().await?;
         let value = work(&mut conn).await?;
         conn.commit().await?;
         Ok(value)
-    }
-
-    async fn try_write_group<T, E: StoreError>(
-        &self,
-        work: impl AsyncFnOnce(&mut Conn) -> Result<(T, Round), E>,
-    ) -> Result<T, E> {
-        let mut conn = match &self.database {
-            Database::Sqlite { writer, .. } => {
-                let connection = writer.acquire().await.map_err(Error::from)?;
-                Conn::Sqlite(Held { connection, state: State::Due(SQLITE_BEGIN) })
-            }
-            Database::Postgres(_) => self.begin().await?,
-        };
-        let written = match work(&mut conn).await {
-            Ok((value, last)) => conn.commit_with(last).await.map(|()| value).map_err(E::from),
-            Err(error) => Err(error),
-        };
-        if let (Err(_), Conn::Sqlite(held)) = (&written, &mut conn) {
-            held.undo().await;
-        }
-        written
     }
 
     /// Lends `work` a connection outside of any transaction: each statement sees the newest committed state.
@@ -226,83 +202,33 @@ impl Store {
         outcome
     }
 
-    async fn begin_snapshot(&self) -> Result<Conn> {
+    async fn begin_write(&self) -> Result<Conn> {
         Ok(match &self.database {
-            // A reader in WAL mode keeps the state that its first statement saw.
-            Database::Sqlite { readers, .. } => {
-                Conn::Sqlite(Held::begun(readers.acquire().await?, "BEGIN").await?)
+            Database::Sqlite { writer, .. } => {
+                Conn::Sqlite(Lent::begun(writer.acquire().await?, SQLITE_BEGIN_WRITE).await?)
             }
             Database::Postgres(pool) => {
-                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-                Conn::Postgres(Held::begun(pool.acquire().await?, begin).await?)
+                Conn::Postgres(Lent::begun(pool.acquire().await?, POSTGRES_BEGIN_WRITE).await?)
             }
         })
     }
 
-    async fn begin(&self) -> Result<Conn> {
+    async fn begin_snapshot(&self) -> Result<Conn> {
         Ok(match &self.database {
-            Database::Sqlite { writer, .. } => {
-                Conn::Sqlite(Held::begun(writer.acquire().await?, SQLITE_BEGIN).await?)
+            Database::Sqlite { readers, .. } => {
+                Conn::Sqlite(Lent::begun(readers.acquire().await?, SQLITE_BEGIN_SNAPSHOT).await?)
             }
-            Database::Postgres(pool) => Conn::Postgres(Held::begun(pool.acquire().await?, "BEGIN").await?),
+            Database::Postgres(pool) => {
+                Conn::Postgres(Lent::begun(pool.acquire().await?, POSTGRES_BEGIN_SNAPSHOT).await?)
+            }
         })
     }
 
     async fn lend(&self) -> Result<Conn> {
         Ok(match &self.database {
-            Database::Sqlite { readers, .. } => Conn::Sqlite(Held::plain(readers.acquire().await?)),
-            Database::Postgres(pool) => Conn::Postgres(Held::plain(pool.acquire().await?)),
+            Database::Sqlite { readers, .. } => Conn::Sqlite(Lent::plain(readers.acquire().await?)),
+            Database::Postgres(pool) => Conn::Postgres(Lent::plain(pool.acquire().await?)),
         })
-    }
-}
-
-impl Conn {
-    async fn commit(&mut self) -> Result<()> {
-        match self {
-            Self::Sqlite(held) => held.commit().await,
-            Self::Postgres(held) => held.commit().await,
-        }
-    }
-
-    /// Runs the last round of a transaction and commits it, on SQLite in one way.
-    async fn commit_with(&mut self, round: Round) -> Result<()> {
-        match (self, round) {
-            (Self::Sqlite(held), Round::Sqlite(texts)) if matches!(held.state, State::Joined) => {
-                texts.commit(held).await?;
-                held.state = State::Plain;
-                Ok(())
-            }
-            (conn, round) => {
-                round.run(conn).await?;
-                conn.commit().await
-            }
-        }
-    }
-}
-
-/// The tries of a transaction.
-struct Tries {
-    name: &'static str,
-    started: Instant,
-    count: u32,
-}
-
-impl Tries {
-    fn of(name: &'static str) -> Self {
-        Self { name, started: Instant::now(), count: 1 }
-    }
-
-    /// Whether the outcome of the latest try stands. Else it conflicted, and by now the conflict may have passed.
-    async fn were_enough<T, E: StoreError>(&mut self, outcome: &Result<T, E>) -> bool {
-        let transient = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
-        if !transient || self.count == MAX_TRIES {
-            meter(self.name, self.started, self.count, outcome.is_ok());
-            return true;
-        }
-        debug!(transaction = self.name, tries = self.count, "transaction conflicts, trying again");
-        tokio::time::sleep(Duration::from_millis(FIRST_RETRY_MS << (self.count - 1))).await;
-        self.count += 1;
-        false
     }
 }
 
@@ -314,15 +240,4 @@ fn meter(name: &'static str, started: Instant, tries: u32, ok: bool) {
         metrics::counter!("auspex_store_transaction_retries_total", "name" => name)
             .increment(u64::from(tries - 1));
     }
-}
-
-/// Refuses a statement that changed another number of rows than the one it is about.
-pub(crate) fn expect_one(actual: u64) -> Result<()> {
-    expect_rows(1, actual)
-}
-
-/// Refuses a statement that changed another number of rows than those it is about.
-pub(crate) fn expect_rows(expected: usize, actual: u64) -> Result<()> {
-    let expected = expected as u64;
-    if actual == expected { Ok(()) } else { Err(Error::RowsAffected { expected, actual }) }
 }

@@ -1,12 +1,12 @@
-//! Objects by their answers: a condition as SQL that follows an index, however many objects there are.
+//! Searching objects by their answers: a condition as SQL that follows an index, however many objects there are.
 //!
-//! There are two ways to a page. Where few answers meet one of the comparisons, they lead to their objects, which are
-//! then sorted. Where many meet each of them, walking the objects in their order soon fills a page. No way serves all
-//! cases, and the planners cannot be left to choose: SQLite keeps no statistics unless it is told to, and PostgreSQL's may
-//! be old. So the answers are counted first, up to a bound, and a walk has a bound too.
+//! There are two strategies. Where few answers meet one of the comparisons, they lead to their objects, which are then
+//! sorted. Where many meet each of them, scanning the objects in their order soon fills a page. No strategy serves all cases,
+//! and the planners cannot be left to choose: SQLite keeps no statistics unless it is told to, and PostgreSQL's may be old. So
+//! the answers are counted first, up to a bound, and a scan has a bound too.
 //!
-//! Where very many meet each comparison and hardly any object meets all, both end at their bounds: the page then holds
-//! what is found among the first objects in their order. Nobody can make the database read everything.
+//! Where very many answers meet each comparison and hardly any object meets all, both end at their bounds: the page then
+//! holds what is found among the first objects in their order. Nobody can make the database read everything.
 
 use std::fmt::Write as _;
 
@@ -15,27 +15,26 @@ use model::condition::Accepts;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::connect::on_either;
+use crate::db::{Backend, Conn, Error, Result, on_either};
 use crate::objects::reads;
 use crate::objects::reads::{Object, Sort};
-use crate::{Backend, Conn, Error, Result};
 
-/// From how many answers on another way is taken. With a million objects and a page of a hundred both ways read about
-/// as many rows at this number; for fewer objects either is fast.
+/// From how many answers on objects are scanned instead. With a million objects and a page of a hundred both strategies
+/// read about as many rows at this number; with fewer objects either is fast.
 pub const MANY_ANSWERS: i64 = 10_000;
-/// Up to how many answers the others are not even counted as far.
+/// Up to how many answers are followed without trying anything else.
 const FEW_ANSWERS: [i64; 2] = [100, 1_000];
-/// How many objects are walked until a page is full: at least, and for each one asked for.
-const SHORT_WALK: (i64, i64) = (500, 4);
-const LONGER_WALK: (i64, i64) = (2_500, 20);
-/// Up to how many answers are followed rather than walking any further.
+/// How many objects are scanned until a page is full: at least, and for each object of the page.
+const SHORT_SCAN: (i64, i64) = (500, 4);
+const LONGER_SCAN: (i64, i64) = (2_500, 20);
+/// Up to how many answers are followed rather than scanning any further.
 const MOST_ANSWERS: i64 = 50_000;
-/// Objects that are walked at most.
-pub const LONGEST_WALK: i64 = 50_000;
+/// Objects that are scanned at most.
+pub const LONGEST_SCAN: i64 = 50_000;
 
 /// A page of the objects that meet a condition.
 #[derive(Clone, Copy, Debug)]
-pub struct Search<'a> {
+pub struct ConditionSearch<'a> {
     /// Whose objects.
     pub tenant: TenantId,
     /// Signals, and which of their answers are accepted; all must be.
@@ -44,66 +43,66 @@ pub struct Search<'a> {
     pub sort: Sort,
     /// How many at most.
     pub limit: i64,
-    /// How many to leave out first.
+    /// How many to skip first.
     pub offset: i64,
 }
 
-/// The way to a page.
+/// How a page is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Strategy {
     /// From the few answers that meet the comparison at this index to their objects.
-    FromAnswers(usize),
-    /// Along so many of the objects in their order, past those that do not match.
-    AlongObjects(i64),
+    FollowAnswers(usize),
+    /// By scanning so many of the objects in their order.
+    ScanObjects(i64),
 }
 
-/// What is tried, until one leads to a page.
+/// What is tried, until one fills the page.
 enum Step {
-    /// From the answers that meet one comparison, if they are fewer than this.
-    Answers(i64),
-    /// Along so many objects.
-    Walk(i64),
+    /// Following the answers that meet one comparison, if they are fewer than this.
+    Follow(i64),
+    /// Scanning so many objects.
+    Scan(i64),
 }
 
-impl Search<'_> {
-    /// The page.
+impl ConditionSearch<'_> {
+    /// Finds the page.
     pub async fn run(&self, conn: &mut Conn) -> Result<Vec<Object>> {
-        Ok(self.run_telling(conn).await?.0)
+        Ok(self.run_with_strategy(conn).await?.0)
     }
 
-    /// The page, and the way that led to it.
-    pub async fn run_telling(&self, conn: &mut Conn) -> Result<(Vec<Object>, Way)> {
-        // Little is lost by a step that leads nowhere: each costs a few times what the one before it does.
+    /// Finds the page, and tells how.
+    pub async fn run_with_strategy(&self, conn: &mut Conn) -> Result<(Vec<Object>, Strategy)> {
+        // A step that fails costs little: each costs a few times what the one before it does.
         let steps = [
-            Step::Answers(FEW_ANSWERS[0]),
-            Step::Answers(FEW_ANSWERS[1]),
-            Step::Walk(self.steps(SHORT_WALK)),
-            Step::Answers(MANY_ANSWERS),
-            Step::Walk(self.steps(LONGER_WALK)),
-            Step::Answers(MOST_ANSWERS),
-            Step::Walk(LONGEST_WALK),
+            Step::Follow(FEW_ANSWERS[0]),
+            Step::Follow(FEW_ANSWERS[1]),
+            Step::Scan(self.steps(SHORT_SCAN)),
+            Step::Follow(MANY_ANSWERS),
+            Step::Scan(self.steps(LONGER_SCAN)),
+            Step::Follow(MOST_ANSWERS),
+            Step::Scan(LONGEST_SCAN),
         ];
-        let mut walked = (Vec::new(), Way::AlongObjects(0));
+        let mut scanned = (Vec::new(), Strategy::ScanObjects(0));
         for step in steps {
-            let way = match step {
-                Step::Walk(most) => Some(Way::AlongObjects(most)),
-                Step::Answers(most) => self.fewest(conn, most).await?.map(Way::FromAnswers),
+            let strategy = match step {
+                Step::Scan(most) => Some(Strategy::ScanObjects(most)),
+                Step::Follow(most) => self.fewest(conn, most).await?.map(Strategy::FollowAnswers),
             };
-            let Some(way) = way else { continue };
-            let page = self.run_by(conn, way).await?;
-            // A walk that does not fill the page may have ended too early.
+            let Some(strategy) = strategy else { continue };
+            let page = self.run_by(conn, strategy).await?;
+            // A scan that does not fill the page may have ended too early.
             let is_full = i64::try_from(page.len()).is_ok_and(|found| found == self.limit);
-            if is_full || matches!(way, Way::FromAnswers(_)) {
-                return Ok((page, way));
+            if is_full || matches!(strategy, Strategy::FollowAnswers(_)) {
+                return Ok((page, strategy));
             }
-            walked = (page, way);
+            scanned = (page, strategy);
         }
-        Ok(walked)
+        Ok(scanned)
     }
 
-    /// How many objects to walk for this page.
-    fn steps(&self, (least, for_each): (i64, i64)) -> i64 {
-        self.offset.saturating_add(self.limit).saturating_mul(for_each).clamp(least, LONGEST_WALK)
+    /// How many objects to scan for this page.
+    fn steps(&self, (least, per_result): (i64, i64)) -> i64 {
+        self.offset.saturating_add(self.limit).saturating_mul(per_result).clamp(least, LONGEST_SCAN)
     }
 
     /// The comparison that the fewest answers meet, if those are fewer than a bound.
@@ -123,15 +122,16 @@ impl Search<'_> {
         Ok(at)
     }
 
-    /// The page, by one way or another: it is the same page, unless a walk ends too early.
-    pub async fn run_by(&self, conn: &mut Conn, way: Way) -> Result<Vec<Object>> {
-        self.page(conn.backend(), way).fetch_all(conn).await
+    /// Finds the page by one strategy: it is the same page with each, unless a scan ends too early.
+    pub async fn run_by(&self, conn: &mut Conn, strategy: Strategy) -> Result<Vec<Object>> {
+        self.page(conn.backend(), strategy).fetch_all(conn).await
     }
 
-    /// What the database would do for the page, line by line.
-    pub async fn explain(&self, conn: &mut Conn, way: Way) -> Result<Vec<String>> {
+    /// The plan of the database for the page, line by line.
+    #[cfg(feature = "test-util")]
+    pub async fn explain(&self, conn: &mut Conn, strategy: Strategy) -> Result<Vec<String>> {
         let backend = conn.backend();
-        let mut page = self.page(backend, way);
+        let mut page = self.page(backend, strategy);
         match backend {
             Backend::Sqlite => {
                 page.text.insert_str(0, "EXPLAIN QUERY PLAN ");
@@ -146,7 +146,7 @@ impl Search<'_> {
         }
     }
 
-    /// Counts the answers in a range, up to a bound. The order makes the index the only cheap way to them.
+    /// Counts the answers in a range, up to a bound. The `ORDER BY` makes the index the only cheap plan.
     fn count<'a>(&self, signal: Uuid, range: &Range<'a>, most: i64) -> Statement<'a> {
         let mut statement = Statement::new("SELECT count(*) FROM (SELECT 1 AS one FROM answers WHERE ");
         statement.answers_of(self.tenant, signal).push(" AND ").range(range);
@@ -155,11 +155,11 @@ impl Search<'_> {
         statement
     }
 
-    fn page(&self, backend: Backend, way: Way) -> Statement<'_> {
+    fn page(&self, backend: Backend, strategy: Strategy) -> Statement<'_> {
         let mut statement = Statement::new("");
-        match way {
-            Way::AlongObjects(most) => self.walked(&mut statement, most),
-            Way::FromAnswers(index) => self.led_to(&mut statement, backend, index),
+        match strategy {
+            Strategy::ScanObjects(most) => self.scan(&mut statement, most),
+            Strategy::FollowAnswers(index) => self.follow(&mut statement, backend, index),
         }
         statement.push(" ORDER BY ").push(self.sort.order());
         statement.push(" LIMIT ").bind(Value::Count(self.limit));
@@ -168,7 +168,7 @@ impl Search<'_> {
     }
 
     /// The first objects in their order that meet all comparisons.
-    fn walked<'a>(&'a self, statement: &mut Statement<'a>, most: i64) {
+    fn scan<'a>(&'a self, statement: &mut Statement<'a>, most: i64) {
         let columns = reads::COLUMNS;
         statement.push("SELECT ").push(columns).push(" FROM (SELECT tenant_id, ").push(columns);
         statement.push(" FROM objects WHERE tenant_id = ").bind(Value::Id(self.tenant.0));
@@ -181,10 +181,10 @@ impl Search<'_> {
 
     /// The objects of the answers that meet one comparison and whose objects meet the others.
     ///
-    /// One object after the other is looked up for the answers found. Each database has its own word for that: SQLite
-    /// takes the tables of a CROSS JOIN in their order. PostgreSQL would rather read all objects where it expects many
-    /// answers, and its guess is far off: it does not know that each signal has values of its own.
-    fn led_to<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, index: usize) {
+    /// One object after the other is looked up for the answers found. Each database has its own form for that: SQLite
+    /// takes the tables of a cross join in their order; PostgreSQL would rather read all objects where it expects many
+    /// answers, and its estimate is far off, because it does not know that each signal has values of its own.
+    fn follow<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, index: usize) {
         let (signal, accepts) = self.comparisons[index];
         statement.push("WITH found AS MATERIALIZED (");
         for (number, range) in ranges(accepts).iter().enumerate() {
@@ -243,7 +243,7 @@ enum Value<'a> {
     Count(i64),
 }
 
-/// A statement put together from our own words; values are only ever bound.
+/// A statement put together from our own texts; values are only ever bound.
 struct Statement<'a> {
     text: String,
     values: Vec<Value<'a>>,
@@ -278,8 +278,8 @@ impl<'a> Statement<'a> {
         self
     }
 
-    /// Whether the object at hand, of the row of this name, has an answer that is accepted. The offset keeps PostgreSQL
-    /// from making a join of it, which for lack of a good guess would read all answers.
+    /// Whether the object of the row with this name has an answer that is accepted. The offset keeps PostgreSQL from
+    /// turning it into a join, which for lack of a good estimate would read all answers.
     fn has_answer(&mut self, row: &'static str, signal: Uuid, accepts: &'a Accepts) -> &mut Self {
         self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = ").push(row).push(".tenant_id");
         self.push(" AND answers.object_id = ").push(row).push(".object_id");
@@ -307,7 +307,7 @@ impl<'a> Statement<'a> {
                     Value::Count(count) => query.bind(count),
                 };
             }
-            // Planned for these values, each time: a plan for any values could be the wrong one by orders of magnitude.
+            // Planned for these values each time: a plan for any values could be wrong by orders of magnitude.
             query.persistent(false).fetch_all(native).await
         })
         .map_err(Error::from)

@@ -1,9 +1,11 @@
-//! Objects and their events: recording, reading, searching and counting them.
+//! Objects and their events: recording, reading, searching, counting and deleting them.
 
 pub mod conditions;
+pub mod deletion;
 pub mod grams;
 pub(crate) mod idempotency;
 pub mod overview;
 pub mod reads;
 pub mod recorder;
+pub mod request;
 pub mod search;

@@ -1,13 +1,12 @@
-//! The account at a glance, from rollups: the cost does not grow with the number of objects or events.
+//! The overview of an account, from tallies: its cost does not grow with the number of objects or events.
 
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::connect::{fetch_all, fetch_one};
+use crate::db::{Conn, Result, fetch_all, fetch_one};
 use crate::objects::recorder::hour_of;
-use crate::{Conn, Result};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -39,7 +38,7 @@ pub struct SignalTally {
     pub value_micros: i64,
 }
 
-/// Objects by type, most first.
+/// Counts the objects by type, most first.
 pub async fn categories(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Category>> {
     // Cast: PostgreSQL widens a sum of bigint to numeric.
     fetch_all!(
@@ -52,7 +51,7 @@ pub async fn categories(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Categor
     )
 }
 
-/// How many objects a tenant has. Every one of them has events: the first event makes it.
+/// Counts the objects of a tenant. Every one of them has events: the first event creates it.
 pub async fn objects(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (objects,): (i64,) = fetch_one!(
         conn,
@@ -62,7 +61,7 @@ pub async fn objects(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     Ok(objects)
 }
 
-/// How many objects have no answer to a question.
+/// Counts the objects without an answer to a question.
 pub async fn unanswered(conn: &mut Conn, tenant: TenantId, signal_id: Uuid) -> Result<i64> {
     let (answers,): (i64,) = fetch_one!(
         conn,
@@ -73,7 +72,7 @@ pub async fn unanswered(conn: &mut Conn, tenant: TenantId, signal_id: Uuid) -> R
     Ok((objects(conn, tenant).await? - answers).max(0))
 }
 
-/// What is known of each question's answers.
+/// The tallies of all signals.
 pub async fn signal_tallies(conn: &mut Conn, tenant: TenantId) -> Result<Vec<SignalTally>> {
     fetch_all!(
         conn,
@@ -84,7 +83,7 @@ pub async fn signal_tallies(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Sig
     )
 }
 
-/// Events received in or after a minute: by the minute up to the next hour, by the hour from there.
+/// Counts the events received in or after a minute: by the minute up to the next hour, by the hour from there.
 pub async fn events_since(conn: &mut Conn, tenant: TenantId, minute: Timestamp) -> Result<i64> {
     let next_hour = hour_of(minute) + HOUR;
     let (events,): (i64,) = fetch_one!(

@@ -1,19 +1,13 @@
-//! Objects as they are read: one, a page in each sort, their answers and their events.
+//! Reading objects: one of them, a page in each sort, their answers and their events.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::num::ParseFloatError;
 
 use model::api::EventType;
 use model::{TenantId, Timestamp};
-use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::actions::webhooks::deliveries;
-use crate::analysis::concluder;
-use crate::db::connect::{execute, fetch_all, fetch_optional};
-use crate::objects::grams;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, Rows, bigint, fetch_all, fetch_optional};
 
 /// An object as lists show it.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
@@ -36,9 +30,9 @@ pub struct Object {
     pub trust: f64,
 }
 
-/// An answer that is kept.
+/// A stored answer.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
-pub struct KeptAnswer {
+pub struct StoredAnswer {
     /// The object.
     pub object_id: String,
     /// The question.
@@ -60,8 +54,9 @@ pub struct KeptAnswer {
 /// An event as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct ListedEvent {
+    /// What kind of thing it is.
     #[sqlx(rename = "type")]
-    kind: String,
+    pub kind: EventType,
     /// The event's name, or a message's subject.
     pub name: Option<String>,
     /// What was said.
@@ -70,13 +65,6 @@ pub struct ListedEvent {
     pub metadata: Option<String>,
     /// When it happened.
     pub occurred_at: Timestamp,
-}
-
-impl ListedEvent {
-    /// What kind of thing it is.
-    pub fn kind(&self) -> EventType {
-        if self.kind == EventType::Message.as_str() { EventType::Message } else { EventType::Event }
-    }
 }
 
 /// The order of a list.
@@ -100,7 +88,7 @@ impl Sort {
         }
     }
 
-    /// What it sorts by first; the same for all objects where that is when they were seen.
+    /// What it sorts by first; the same for all objects where that is the time they were last seen.
     fn value(self, object: &Object) -> f64 {
         match self {
             Self::Recent => 0.0,
@@ -120,9 +108,9 @@ impl Sort {
 pub(crate) const COLUMNS: &str =
     "object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust";
 
-/// Where a page ended.
+/// The position of a page's last object in a sort.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct Cursor {
     /// The sort's value of the last object; nothing for `Recent`.
     pub value: f64,
     /// When it was last seen.
@@ -131,14 +119,14 @@ pub struct Place {
     pub object_id: String,
 }
 
-impl Place {
-    /// The place of an object.
+impl Cursor {
+    /// The position of an object.
     pub fn of(object: &Object, sort: Sort) -> Self {
         Self { value: sort.value(object), last_seen: object.last_seen, object_id: object.object_id.clone() }
     }
 
-    /// Whether an object comes after this place.
-    pub(crate) fn is_before(&self, object: &Object, sort: Sort) -> bool {
+    /// Whether an object comes after this position.
+    pub(crate) fn precedes(&self, object: &Object, sort: Sort) -> bool {
         let by_value = self.value.total_cmp(&sort.value(object));
         let by_time = self.last_seen.cmp(&object.last_seen);
         let order = by_value.then(by_time).then_with(|| object.object_id.cmp(&self.object_id));
@@ -180,17 +168,17 @@ pub async fn page(
     fetch_all!(conn, text, tenant, limit, offset)
 }
 
-/// The page after a place. The rest of a sort is up to three ranges of its index, one after the other, so each is asked
-/// only for what the ones before it have left.
+/// The page after a cursor. The rest of a sort is up to three ranges of its index, one after the other, so each is read
+/// only as far as the ones before it leave the page unfilled.
 pub async fn page_after(
     conn: &mut Conn,
     tenant: TenantId,
     sort: Sort,
-    place: &Place,
+    cursor: &Cursor,
     limit: i64,
 ) -> Result<Vec<Object>> {
-    let left = |found: &Vec<Object>| limit - i64::try_from(found.len()).unwrap_or(limit);
-    let (seen, id, value) = (place.last_seen, place.object_id.as_str(), place.value);
+    let left = |found: &Vec<Object>| limit - bigint(found.len());
+    let (seen, id, value) = (cursor.last_seen, cursor.object_id.as_str(), cursor.value);
     let mut found: Vec<Object> = match sort {
         Sort::Recent => fetch_all!(
             conn,
@@ -281,17 +269,15 @@ pub(crate) async fn with_ids(
     tenant: TenantId,
     object_ids: &[String],
 ) -> Result<Vec<Object>> {
-    Ok(match conn {
-        Conn::Sqlite(held) => {
-            let text = select!("WHERE tenant_id = $1 AND object_id IN (SELECT value FROM json_each($2))");
-            let ids = Json(object_ids);
-            sqlx::query_as(text).bind(tenant).bind(ids).fetch_all(held.native().await?).await?
-        }
-        Conn::Postgres(held) => {
-            let text = select!("WHERE tenant_id = $1 AND object_id = ANY($2)");
-            sqlx::query_as(text).bind(tenant).bind(object_ids).fetch_all(held.native().await?).await?
-        }
-    })
+    Rows::of(object_ids)
+        .column("tenant", |_| tenant)
+        .column("id", String::as_str)
+        .with_given(
+            "SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust
+             FROM given CROSS JOIN objects WHERE tenant_id = tenant AND object_id = id",
+        )
+        .fetch(conn)
+        .await
 }
 
 /// The answers of some objects, each named once, by object.
@@ -299,66 +285,21 @@ pub async fn answers_of(
     conn: &mut Conn,
     tenant: TenantId,
     object_ids: &[&str],
-) -> Result<BTreeMap<String, Vec<KeptAnswer>>> {
-    // Each database has its own way to take a list.
-    let rows: Vec<KeptAnswer> = match conn {
-        Conn::Sqlite(held) => {
-            let (Json(packed),): (Json<Vec<PackedAnswer>>,) = sqlx::query_as(PACKED_ANSWERS)
-                .bind(tenant)
-                .bind(Json(object_ids))
-                .fetch_one(held.native().await?)
-                .await?;
-            packed.into_iter().map(|answer| answer.unpack(object_ids)).collect::<Result<_>>()?
-        }
-        Conn::Postgres(held) => {
-            sqlx::query_as(
-                "SELECT object_id, signal_id, value, choice, probabilities, confidence, model, computed_at FROM answers
-                 WHERE tenant_id = $1 AND object_id = ANY($2)",
-            )
-            .bind(tenant)
-            .bind(object_ids)
-            .fetch_all(held.native().await?)
-            .await?
-        }
-    };
-    let mut by_object: BTreeMap<String, Vec<KeptAnswer>> = BTreeMap::new();
-    for row in rows {
-        by_object.entry(row.object_id.clone()).or_default().push(row);
+) -> Result<BTreeMap<String, Vec<StoredAnswer>>> {
+    let answers = Rows::of(object_ids)
+        .column("tenant", |_| tenant)
+        .column("id", |id| *id)
+        .with_given(
+            "SELECT object_id, signal_id, value, choice, probabilities, confidence, model, computed_at
+             FROM given CROSS JOIN answers WHERE tenant_id = tenant AND object_id = id",
+        )
+        .fetch::<StoredAnswer>(conn)
+        .await?;
+    let mut by_object: BTreeMap<String, Vec<StoredAnswer>> = BTreeMap::new();
+    for answer in answers {
+        by_object.entry(answer.object_id.clone()).or_default().push(answer);
     }
     Ok(by_object)
-}
-
-/// Answers out of SQLite as one value: on their way from its thread every column of every row would be memory of its own,
-/// and a page has thousands. Numbers go as text of as many digits as tell any two of them apart: JSON as it is read here
-/// may miss the last bit.
-const PACKED_ANSWERS: &str =
-    "SELECT json_group_array(json_array(asked.key, hex(signal_id), iif(answers.value IS NULL, NULL, format('%!.17g', answers.value)),
-                                        choice, probabilities,
-                                        iif(confidence IS NULL, NULL, format('%!.17g', confidence)), model, computed_at))
-     FROM json_each($2) AS asked CROSS JOIN answers ON tenant_id = $1 AND object_id = asked.value";
-
-/// An answer in the order of [`PACKED_ANSWERS`].
-#[derive(serde::Deserialize)]
-struct PackedAnswer(usize, Uuid, Option<String>, Option<String>, Option<String>, Option<String>, String, i64);
-
-impl PackedAnswer {
-    fn unpack(self, object_ids: &[&str]) -> Result<KeptAnswer> {
-        let Self(asked, signal_id, value, choice, probabilities, confidence, model, computed_at) = self;
-        let number = |text: Option<String>| text.map(|text| text.parse()).transpose();
-        let (value, confidence) = number(value)
-            .and_then(|value| Ok((value, number(confidence)?)))
-            .map_err(|error: ParseFloatError| sqlx::Error::Decode(error.into()))?;
-        Ok(KeptAnswer {
-            object_id: object_ids[asked].to_owned(),
-            signal_id,
-            value,
-            choice,
-            probabilities,
-            confidence,
-            model,
-            computed_at: Timestamp::from_micros(computed_at),
-        })
-    }
 }
 
 /// The newest events of an object.
@@ -376,27 +317,4 @@ pub async fn events(
         object_id,
         limit
     )
-}
-
-/// Removes an object and everything about it, but not what was paid; says whether there was one.
-pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
-    if !concluder::uncount(conn, tenant, object_id, shard).await? {
-        return Ok(false);
-    }
-    for text in [
-        "DELETE FROM objects WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM events WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM summaries WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM answers WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM rule_states WHERE tenant_id = $1 AND object_id = $2",
-        // Messages before the firings that they report: whoever sends them takes the rows in this order.
-        "DELETE FROM outbox WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM rule_firings WHERE tenant_id = $1 AND object_id = $2",
-    ] {
-        execute!(conn, text, tenant, object_id)?;
-    }
-    deliveries::drop_of_object(conn, tenant, object_id).await?;
-    grams::remove(conn, tenant, object_id).await?;
-    Ok(true)
 }

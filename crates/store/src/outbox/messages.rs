@@ -1,25 +1,23 @@
-//! Messages on their way out: queued with the change that they tell of, sent by a worker under a lease.
-//!
-//! A lease is a token and an end. Whoever holds the token may close or put back the row; once the lease has ended,
-//! anybody may take it again. So a message is sent at least once.
+//! The outbox: messages queued with the change that they report, and sent by a worker under a lease, at least once.
 
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::bulk::insert_many;
-use crate::db::connect::{execute, fetch_all, fetch_optional};
-use crate::db::leased_queue::Queue;
-use crate::{Conn, Result};
+use crate::db::leased_queue::LeasedQueue;
+use crate::db::{Conn, Lease, Result, Rows, execute, fetch_all, fetch_optional};
 
-/// The way a message goes.
+/// How a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// By mail.
+    /// By email.
     Mail,
-    /// To a chat webhook.
+    /// To a Slack webhook.
     Slack,
 }
+
+model::text_values!(Channel { Mail = "mail", Slack = "slack" });
+model::sql_text!(Channel);
 
 /// A message to be queued.
 #[derive(Clone)]
@@ -28,13 +26,13 @@ pub struct NewMessage {
     pub tenant: TenantId,
     /// Its id.
     pub message_id: Uuid,
-    /// The way it goes.
+    /// How it is sent.
     pub channel: Channel,
     /// Messages of one lane wait for each other only.
     pub lane: String,
     /// What it says, sealed.
     pub message: Vec<u8>,
-    /// The object that it is about; it goes with the object.
+    /// The object that it is about; it is deleted with the object.
     pub object_id: Option<String>,
     /// The firing that it reports.
     pub firing_id: Option<Uuid>,
@@ -42,23 +40,14 @@ pub struct NewMessage {
     pub created_at: Timestamp,
 }
 
-/// A claim on messages: only its token closes them, and only until its end.
-#[derive(Clone, Copy)]
-pub struct Lease {
-    /// Known to the claimer alone.
-    pub token: Uuid,
-    /// When others may take over.
-    pub until: Timestamp,
-}
-
-/// A message in the hands of whoever claimed it.
+/// A message that a worker has claimed.
 #[derive(sqlx::FromRow)]
-pub struct Claimed {
+pub struct LeasedMessage {
     /// Whose it is.
     pub tenant_id: TenantId,
     /// Its id.
     pub message_id: Uuid,
-    /// The lane that it goes by.
+    /// Its lane.
     pub lane: String,
     /// What it says, sealed.
     pub message: Vec<u8>,
@@ -70,42 +59,27 @@ pub struct Claimed {
     pub created_at: Timestamp,
 }
 
-impl Channel {
-    /// As it is written in records and in the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mail => "mail",
-            Self::Slack => "slack",
-        }
-    }
-}
-
-/// Queues messages, in the transaction of the change that they tell of.
+/// Queues messages, in the transaction of the change that they report.
 pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
-        messages,
-        "outbox",
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("message_id", "uuid", |row| row.message_id),
-            ("channel", "text", |row| row.channel.name()),
-            ("lane", "text", |row| row.lane.as_str()),
-            ("message", "bytea", |row| row.message.as_slice()),
-            ("object_id", "text", |row| row.object_id.as_deref()),
-            ("firing_id", "uuid", |row| row.firing_id),
-            ("run_after", "timestamptz", |row| row.created_at),
-            ("created_at", "timestamptz", |row| row.created_at),
-        ],
-        "",
-    );
+    Rows::of(messages)
+        .column("tenant_id", |message| message.tenant)
+        .column("message_id", |message| message.message_id)
+        .column("channel", |message| message.channel.as_str())
+        .column("lane", |message| message.lane.as_str())
+        .column("message", |message| message.message.as_slice())
+        .column("object_id", |message| message.object_id.as_deref())
+        .column("firing_id", |message| message.firing_id)
+        .column("run_after", |message| message.created_at)
+        .column("created_at", |message| message.created_at)
+        .insert("outbox", "")
+        .execute(conn)
+        .await?;
     Ok(())
 }
 
-const QUEUE: Queue = Queue { table: "outbox", line: "channel", row: "message_id" };
+const QUEUE: LeasedQueue = LeasedQueue { table: "outbox", queue_column: "channel", row_column: "message_id" };
 
-/// The next tenant after one that has a due message.
+/// The next tenant after another with a due message.
 pub async fn next_tenant(
     conn: &mut Conn,
     channel: Channel,
@@ -113,7 +87,7 @@ pub async fn next_tenant(
     now: Timestamp,
 ) -> Result<Option<TenantId>> {
     let next: Option<(TenantId,)> =
-        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), channel.name(), after, now)?;
+        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), channel, after, now)?;
     Ok(next.map(|(tenant,)| tenant))
 }
 
@@ -137,14 +111,14 @@ pub async fn lanes(
          SELECT lane FROM lanes
          WHERE lane IS NOT NULL AND EXISTS (SELECT 1 FROM outbox
              WHERE channel = $1 AND tenant_id = $2 AND outbox.lane = lanes.lane AND due_at <= $3)",
-        channel.name(),
+        channel,
         tenant,
         now
     )?;
     Ok(lanes.into_iter().map(|(lane,)| lane).collect())
 }
 
-/// Takes up to `limit` due messages of a tenant's lane, longest due first.
+/// Claims up to `limit` due messages of a tenant's lane, longest due first.
 pub async fn claim(
     conn: &mut Conn,
     channel: Channel,
@@ -152,23 +126,13 @@ pub async fn claim(
     now: Timestamp,
     lease: Lease,
     limit: i64,
-) -> Result<Vec<Claimed>> {
+) -> Result<Vec<LeasedMessage>> {
     let returning = "tenant_id, message_id, lane, message, firing_id, attempts, created_at";
     let statement = QUEUE.claim(conn.backend(), " AND lane = $7", "", returning);
-    fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        channel.name(),
-        tenant,
-        now,
-        limit,
-        lease.token,
-        lease.until,
-        lane
-    )
+    fetch_all!(conn, AssertSqlSafe(statement), channel, tenant, now, limit, lease.token, lease.until, lane)
 }
 
-/// Removes a message that has gone, or that never will; false when the lease was lost.
+/// Removes a message that was sent or given up; false when the lease was lost.
 pub async fn finish(conn: &mut Conn, tenant: TenantId, message: Uuid, token: Uuid) -> Result<bool> {
     let removed = execute!(
         conn,
@@ -200,12 +164,12 @@ pub async fn retry(
     Ok(put_back == 1)
 }
 
-/// When the next message is due, or the next lease ends.
+/// When the next message is due, or the next lease expires.
 pub async fn next_due(conn: &mut Conn, channel: Channel) -> Result<Option<Timestamp>> {
     let due: Option<(Timestamp,)> = fetch_optional!(
         conn,
         "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1",
-        channel.name()
+        channel
     )?;
     Ok(due.map(|(at,)| at))
 }

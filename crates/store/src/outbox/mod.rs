@@ -1,3 +1,3 @@
-//! Mails and chat messages that wait to be sent.
+//! The outbox: emails and chat messages that wait to be sent.
 
 pub mod messages;

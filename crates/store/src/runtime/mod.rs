@@ -1,4 +1,4 @@
-//! What processes share to work side by side: heartbeats, request budgets and throttles.
+//! State that processes share to work side by side: heartbeats, request budgets and throttles.
 
 pub mod nodes;
 pub mod rate;

@@ -1,13 +1,11 @@
-//! The processes of one deployment, each with the time it was last seen.
+//! The processes of one deployment, each with its last heartbeat.
 
 use model::Timestamp;
 use uuid::Uuid;
 
-use crate::db::connect::{execute, fetch_one};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_one};
 
-/// Notes that a node is alive.
+/// Records a heartbeat of a node.
 pub async fn beat(conn: &mut Conn, node: Uuid, now: Timestamp) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -18,18 +16,18 @@ pub async fn beat(conn: &mut Conn, node: Uuid, now: Timestamp) -> Result<()> {
     )?)
 }
 
-/// How many nodes were seen after `instant`.
+/// Counts the nodes with a heartbeat after `instant`.
 pub async fn seen_after(conn: &mut Conn, instant: Timestamp) -> Result<i64> {
     let (count,): (i64,) = fetch_one!(conn, "SELECT count(*) FROM nodes WHERE seen_at > $1", instant)?;
     Ok(count)
 }
 
-/// Forgets a node.
+/// Removes a node.
 pub async fn remove(conn: &mut Conn, node: Uuid) -> Result<u64> {
     execute!(conn, "DELETE FROM nodes WHERE node_id = $1", node)
 }
 
-/// Forgets the nodes that were last seen at `stale` or earlier.
+/// Removes the nodes whose last heartbeat was at `stale` or earlier.
 pub async fn sweep(conn: &mut Conn, stale: Timestamp) -> Result<u64> {
     execute!(conn, "DELETE FROM nodes WHERE seen_at <= $1", stale)
 }

@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use model::{TenantId, Timestamp};
 
-use crate::db::connect::{execute, fetch_optional};
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, fetch_optional};
 
-/// Leases `block` requests of the window that starts at `window`, unless `limit` are out already.
+/// Leases `block` requests of the window that starts at `window`, unless `limit` requests are already leased.
 ///
 /// Returns how many have been leased in this window, these included: what exceeds `limit` is not the caller's to use.
 ///
-/// A node whose clock is a little behind takes its block from the window that the others are in, and cannot turn the
-/// budget back. A window more than `ahead` of the caller's is a clock gone wrong: it is replaced, because otherwise
-/// the tenant would wait for that time to come.
+/// A node whose clock is a little slow takes its block from the window of the others, and cannot reset the budget. A
+/// window more than `ahead` of the caller's comes from a wrong clock: it is replaced, because otherwise the tenant would
+/// wait for that time to come.
 pub async fn lease(
     conn: &mut Conn,
     tenant: TenantId,
@@ -41,7 +40,7 @@ pub async fn lease(
     Ok(leased.map(|(granted,)| granted))
 }
 
-/// Forgets a tenant's budget if its window started before an instant: the next request begins another.
+/// Removes a tenant's budget if its window started before an instant: the next request starts a new one.
 pub async fn drop_old(conn: &mut Conn, tenant: TenantId, before: Timestamp) -> Result<u64> {
     execute!(conn, "DELETE FROM rate_budgets WHERE tenant_id = $1 AND window_start < $2", tenant, before)
 }

@@ -1,41 +1,40 @@
-//! Attempts made before anybody is signed in, counted for each scope and subject.
+//! Throttles: attempts before sign-in, counted for each scope and subject.
 
 use model::Timestamp;
 
-use crate::db::connect::{execute, fetch_one, fetch_optional};
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, fetch_one, fetch_optional};
 
-/// One attempt, and what it is measured against.
+/// One attempt and the limits on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// What is attempted.
     pub scope: &'a str,
-    /// On what, or by whom.
+    /// What it is aimed at, or who makes it.
     pub subject: &'a str,
     /// When.
     pub now: Timestamp,
-    /// How many a window allows.
-    pub most: i64,
-    /// A window that opened then, or earlier, has passed.
-    pub window_passed: Timestamp,
-    /// Until when the last attempt allowed blocks those that follow.
-    pub blocks_until: Timestamp,
+    /// How many attempts a window allows.
+    pub limit: i64,
+    /// A window that started then or earlier is over.
+    pub window_cutoff: Timestamp,
+    /// Until when further attempts are blocked once the limit is reached.
+    pub block_until: Timestamp,
 }
 
-/// Whether the attempts so far still count: their window is open and no block has ended it.
+/// Whether the attempts so far still count: their window is not over and did not end in a block.
 ///
-/// A block that still holds never gets as far as this.
+/// While a block lasts, the statement does not get this far.
 macro_rules! still_counts {
     () => {
         "throttles.blocked_until IS NULL AND throttles.window_start > $5"
     };
 }
 
-/// Counts an attempt, or says until when there are none to be made.
+/// Counts an attempt; returns the end of the block if attempts are blocked.
 ///
-/// Racers are put in order by the row: of any number at once, as many are counted as are allowed.
+/// Concurrent attempts wait for each other on the row, so no more are counted than the limit allows.
 pub async fn attempt(conn: &mut Conn, attempt: Attempt<'_>) -> Result<Option<Timestamp>> {
-    let Attempt { scope, subject, now, most, window_passed, blocks_until } = attempt;
+    let Attempt { scope, subject, now, limit, window_cutoff, block_until } = attempt;
     let counted: Option<(i64,)> = fetch_optional!(
         conn,
         concat!(
@@ -57,14 +56,14 @@ pub async fn attempt(conn: &mut Conn, attempt: Attempt<'_>) -> Result<Option<Tim
         scope,
         subject,
         now,
-        most,
-        window_passed,
-        blocks_until
+        limit,
+        window_cutoff,
+        block_until
     )?;
     if counted.is_some() {
         return Ok(None);
     }
-    // The statement has locked the row that it left alone, so it is still there and still blocked.
+    // The statement above has locked the row, so it is still there and still blocked.
     let (blocked_until,): (Timestamp,) = fetch_one!(
         conn,
         "SELECT blocked_until FROM throttles WHERE scope = $1 AND subject = $2",
@@ -74,7 +73,7 @@ pub async fn attempt(conn: &mut Conn, attempt: Attempt<'_>) -> Result<Option<Tim
     Ok(Some(blocked_until))
 }
 
-/// Takes one attempt back. One fewer than the most is no reason for a block.
+/// Takes one attempt back, and with it a block: the limit is not reached any more.
 pub async fn forgive(conn: &mut Conn, scope: &str, subject: &str) -> Result<u64> {
     execute!(
         conn,
@@ -85,19 +84,19 @@ pub async fn forgive(conn: &mut Conn, scope: &str, subject: &str) -> Result<u64>
     )
 }
 
-/// Forgets all attempts.
+/// Removes all attempts.
 pub async fn clear(conn: &mut Conn, scope: &str, subject: &str) -> Result<u64> {
     execute!(conn, "DELETE FROM throttles WHERE scope = $1 AND subject = $2", scope, subject)
 }
 
-/// Removes up to `most` rows whose window opened at `stale` or earlier, oldest first.
-pub async fn sweep(conn: &mut Conn, stale: Timestamp, most: i64) -> Result<u64> {
-    // Asked twice: an attempt may open a new window in a row between its being found and its being deleted.
+/// Removes up to `limit` rows whose window started at `stale` or earlier, oldest first.
+pub async fn sweep(conn: &mut Conn, stale: Timestamp, limit: i64) -> Result<u64> {
+    // Checked twice: an attempt may start a new window in a row after it was found and before it is deleted.
     execute!(
         conn,
         "DELETE FROM throttles WHERE window_start <= $1 AND (scope, subject) IN (
              SELECT scope, subject FROM throttles WHERE window_start <= $1 ORDER BY window_start LIMIT $2)",
         stale,
-        most
+        limit
     )
 }

@@ -1,10 +1,9 @@
-//! Facts about the deployment itself, one row each.
+//! Facts about the deployment itself, such as the fingerprint of its master key.
 
-use crate::db::connect::{execute, fetch_one, fetch_optional};
-use crate::{Conn, Result, Store};
+use crate::db::{Conn, Result, Store, execute, fetch_one, fetch_optional};
 
 impl Store {
-    /// The fact called `name`: `value` if it was not known before, else what was remembered first.
+    /// Stores a fact unless it is already known, and returns what is stored.
     pub async fn remember(&self, name: &str, value: &str) -> Result<String> {
         self.write("remember", async |conn: &mut Conn| {
             execute!(
@@ -13,8 +12,9 @@ impl Store {
                 name,
                 value
             )?;
-            let (kept,): (String,) = fetch_one!(conn, "SELECT value FROM deployment WHERE name = $1", name)?;
-            Ok(kept)
+            let (stored,): (String,) =
+                fetch_one!(conn, "SELECT value FROM deployment WHERE name = $1", name)?;
+            Ok(stored)
         })
         .await
     }
@@ -37,7 +37,7 @@ pub async fn set(conn: &mut Conn, name: &str, value: &str) -> Result<u64> {
     )
 }
 
-/// Forgets the fact called `name`.
+/// Removes the fact called `name`.
 pub async fn forget(conn: &mut Conn, name: &str) -> Result<u64> {
     execute!(conn, "DELETE FROM deployment WHERE name = $1", name)
 }

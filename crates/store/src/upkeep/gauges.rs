@@ -1,12 +1,11 @@
-//! How much waits in each queue and for how long: what an operator watches. Every read follows an index and is bounded.
+//! Gauges for operators: how much waits in each queue, and for how long. Every read follows an index and is bounded.
 
 use model::Timestamp;
 use uuid::Uuid;
 
 use crate::analysis::jobs::Priority;
-use crate::db::connect::fetch_one;
+use crate::db::{Conn, Result, fetch_one};
 use crate::outbox::messages::Channel;
-use crate::{Conn, Result};
 
 /// Rows are counted up to this: beyond it the number no longer matters, and counting must stay cheap.
 pub const COUNT_LIMIT: i64 = 100_000;
@@ -14,25 +13,25 @@ pub const COUNT_LIMIT: i64 = 100_000;
 /// Analyses of one priority that wait for a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Backlog {
-    /// How many are due and in nobody's hands, counted up to [`COUNT_LIMIT`].
+    /// How many are due and not leased, counted up to [`COUNT_LIMIT`].
     pub due: i64,
-    /// Since when the oldest of them is.
+    /// Since when the oldest of them is due.
     pub oldest: Option<Timestamp>,
 }
 
-/// The analyses of a priority that are due.
+/// Counts the analyses of a priority that are due.
 pub async fn backlog(conn: &mut Conn, priority: Priority, now: Timestamp) -> Result<Backlog> {
     fetch_one!(
         conn,
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM jobs WHERE priority = $1 AND due_at <= $2 LIMIT $3) AS waiting) AS due,
                 (SELECT min(due_at) FROM jobs WHERE priority = $1 AND due_at <= $2) AS oldest",
-        priority.number(),
+        priority,
         now,
         COUNT_LIMIT
     )
 }
 
-/// Webhook deliveries still to be sent or sent again, counted up to [`COUNT_LIMIT`].
+/// Counts webhook deliveries that are still to be sent or retried, up to [`COUNT_LIMIT`].
 pub async fn deliveries(conn: &mut Conn) -> Result<i64> {
     let (waiting,): (i64,) = fetch_one!(
         conn,
@@ -43,12 +42,12 @@ pub async fn deliveries(conn: &mut Conn) -> Result<i64> {
     Ok(waiting)
 }
 
-/// Messages of a channel still to be sent or sent again, counted up to [`COUNT_LIMIT`].
+/// Counts messages of a channel that are still to be sent or retried, up to [`COUNT_LIMIT`].
 pub async fn messages(conn: &mut Conn, channel: Channel) -> Result<i64> {
     let (waiting,): (i64,) = fetch_one!(
         conn,
         "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE channel = $1 LIMIT $2) AS waiting",
-        channel.name(),
+        channel,
         COUNT_LIMIT
     )?;
     Ok(waiting)

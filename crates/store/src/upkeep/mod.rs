@@ -2,6 +2,7 @@
 
 pub mod deployment;
 pub mod gauges;
+#[cfg(feature = "test-util")]
 pub(crate) mod pending;
 pub mod rekeying;
 pub mod sweeper;

@@ -1,7 +1,6 @@
-//! What is still to be done: the work that a drained service has none of.
+//! Unfinished work, counted for tests and benchmarks: a drained service has none.
 
-use crate::db::connect::fetch_one;
-use crate::{Conn, Result, Store};
+use crate::db::{Conn, Result, Store, fetch_one};
 
 /// How much work waits in each queue, over all tenants.
 #[derive(Debug, Default, PartialEq, Eq, sqlx::FromRow)]
@@ -10,7 +9,7 @@ pub struct Pending {
     pub jobs: i64,
     /// Bulk runs not finished.
     pub bulk_runs: i64,
-    /// Webhook deliveries to be sent or sent again.
+    /// Webhook deliveries to be sent or retried.
     pub deliveries: i64,
     /// Mails and chat messages to be sent.
     pub messages: i64,
@@ -19,7 +18,7 @@ pub struct Pending {
 }
 
 impl Store {
-    /// Counts the work that waits. Walks the queues' indexes: for tests and operators, not for a hot path.
+    /// Counts unfinished work by reading whole indexes: for tests and benchmarks only.
     pub async fn pending(&self) -> Result<Pending> {
         self.read("pending", async |conn: &mut Conn| {
             fetch_one!(

@@ -1,51 +1,62 @@
-//! Every column whose values are sealed with the master key, for moving them to another one.
+//! Columns whose values are sealed with the master key, for sealing them with another key.
 
 use model::TenantId;
 use uuid::Uuid;
 
-use crate::db::connect::{execute, fetch_all, fetch_one};
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, fetch_all, fetch_one};
 
 /// A column of sealed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// `table.column`, which values are sealed for.
-    pub place: &'static str,
+    /// `table.column`: part of what a value is sealed for.
+    pub qualified_name: &'static str,
     /// Its table.
     pub table: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// The row's own id, which values are sealed for.
+    /// The column of the row's id, which is the other part of what a value is sealed for.
     id: &'static str,
     /// Whether the tenant comes before it in the table's key.
     by_tenant: bool,
 }
 
-/// All of them. A test compares them with the schema.
+/// All sealed columns. A test compares them with the schema.
 pub const COLUMNS: [Column; 5] = [
-    Column { place: "api_keys.secret", table: "api_keys", name: "secret", id: "key_id", by_tenant: false },
     Column {
-        place: "users.totp_secret",
+        qualified_name: "api_keys.secret",
+        table: "api_keys",
+        name: "secret",
+        id: "key_id",
+        by_tenant: false,
+    },
+    Column {
+        qualified_name: "users.totp_secret",
         table: "users",
         name: "totp_secret",
         id: "user_id",
         by_tenant: false,
     },
     Column {
-        place: "rules.action_config",
+        qualified_name: "rules.action_config",
         table: "rules",
         name: "action_config",
         id: "rule_id",
         by_tenant: true,
     },
     Column {
-        place: "webhook_endpoints.secret",
+        qualified_name: "webhook_endpoints.secret",
         table: "webhook_endpoints",
         name: "secret",
         id: "endpoint_id",
         by_tenant: true,
     },
-    Column { place: "outbox.message", table: "outbox", name: "message", id: "message_id", by_tenant: true },
+    Column {
+        qualified_name: "outbox.message",
+        table: "outbox",
+        name: "message",
+        id: "message_id",
+        by_tenant: true,
+    },
 ];
 
 /// A sealed value and the row that it is in.
@@ -64,7 +75,7 @@ pub async fn after(
     conn: &mut Conn,
     column: Column,
     row: Option<(TenantId, Uuid)>,
-    most: i64,
+    limit: i64,
 ) -> Result<Vec<Value>> {
     let Column { table, name, id, by_tenant, .. } = column;
     let (tenant, row) = row.unwrap_or((TenantId(Uuid::nil()), Uuid::nil()));
@@ -73,14 +84,14 @@ pub async fn after(
         let text = format!(
             "{select} WHERE (tenant_id, {id}) > ($1, $2) AND {name} IS NOT NULL ORDER BY tenant_id, {id} LIMIT $3"
         );
-        fetch_all!(conn, sqlx::AssertSqlSafe(text), tenant, row, most)
+        fetch_all!(conn, sqlx::AssertSqlSafe(text), tenant, row, limit)
     } else {
         let text = format!("{select} WHERE {id} > $1 AND {name} IS NOT NULL ORDER BY {id} LIMIT $2");
-        fetch_all!(conn, sqlx::AssertSqlSafe(text), row, most)
+        fetch_all!(conn, sqlx::AssertSqlSafe(text), row, limit)
     }
 }
 
-/// Puts another value in its place, unless it has changed meanwhile.
+/// Replaces a value, unless it has changed meanwhile.
 pub async fn replace(conn: &mut Conn, column: Column, value: &Value, sealed: &[u8]) -> Result<bool> {
     let Column { table, name, id, .. } = column;
     let text = format!("UPDATE {table} SET {name} = $1 WHERE tenant_id = $2 AND {id} = $3 AND {name} = $4");
@@ -95,7 +106,7 @@ pub async fn replace(conn: &mut Conn, column: Column, value: &Value, sealed: &[u
     Ok(changed == 1)
 }
 
-/// How many values of a column do not begin with these bytes, the id of a key.
+/// Counts the values of a column that do not begin with these bytes, the id of a key.
 pub async fn sealed_otherwise(conn: &mut Conn, column: Column, key: &[u8]) -> Result<i64> {
     let Column { table, name, .. } = column;
     let text = format!("SELECT count(*) FROM {table} WHERE substr({name}, 1, $1) <> $2");

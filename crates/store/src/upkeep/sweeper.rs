@@ -1,25 +1,24 @@
-//! What has run out and may go, found by index and taken in small steps.
+//! Removing what has expired, found by index and in small steps.
 
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 
-use crate::db::connect::{execute, fetch_all};
-use crate::{Backend, Conn, Result};
+use crate::db::{Backend, Conn, Result, execute, fetch_all};
 
-/// Removes up to `most` idempotency keys that are forgotten by now.
-pub async fn drop_keys(conn: &mut Conn, now: Timestamp, most: i64) -> Result<u64> {
+/// Removes up to `limit` expired idempotency keys.
+pub async fn drop_keys(conn: &mut Conn, now: Timestamp, limit: i64) -> Result<u64> {
     execute!(
         conn,
         "DELETE FROM idempotency_keys WHERE (tenant_id, idempotency_key) IN (
              SELECT tenant_id, idempotency_key FROM idempotency_keys
              WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
         now,
-        most
+        limit
     )
 }
 
-/// The accounts that keep events for some days only, with how many.
-pub async fn limited_tenants(conn: &mut Conn) -> Result<Vec<(TenantId, i64)>> {
+/// The tenants that keep events for a number of days, with that number.
+pub async fn tenants_with_retention_days(conn: &mut Conn) -> Result<Vec<(TenantId, i64)>> {
     fetch_all!(
         conn,
         "SELECT tenant_id, event_retention_days FROM tenants
@@ -27,8 +26,8 @@ pub async fn limited_tenants(conn: &mut Conn) -> Result<Vec<(TenantId, i64)>> {
     )
 }
 
-/// The accounts whose events have any limit: their summaries quote nobody.
-pub async fn quoteless_tenants(conn: &mut Conn) -> Result<Vec<TenantId>> {
+/// The tenants that do not keep events forever: their summaries quote no messages.
+pub async fn tenants_with_limited_retention(conn: &mut Conn) -> Result<Vec<TenantId>> {
     let tenants: Vec<(TenantId,)> = fetch_all!(
         conn,
         "SELECT tenant_id FROM tenants WHERE event_retention <> 'forever' ORDER BY tenant_id"
@@ -36,27 +35,27 @@ pub async fn quoteless_tenants(conn: &mut Conn) -> Result<Vec<TenantId>> {
     Ok(tenants.into_iter().map(|(tenant,)| tenant).collect())
 }
 
-/// Removes the messages that up to `most` summaries of a tenant quote; says how many did.
-pub async fn drop_samples(conn: &mut Conn, tenant: TenantId, most: i64) -> Result<u64> {
-    // Each database has its own way to take a field out.
-    let quoteless = match conn.backend() {
+/// Removes the quoted messages from up to `limit` summaries of a tenant; returns how many summaries changed.
+pub async fn drop_samples(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> {
+    // The databases differ in how a field is removed from JSON.
+    let without_samples = match conn.backend() {
         Backend::Sqlite => "json_remove(state, '$.sample_messages')",
         Backend::Postgres => "state - 'sample_messages'",
     };
     let statement = format!(
-        "UPDATE summaries SET samples = 0, state = {quoteless} WHERE (tenant_id, object_id) IN (
+        "UPDATE summaries SET samples = 0, state = {without_samples} WHERE (tenant_id, object_id) IN (
              SELECT tenant_id, object_id FROM summaries
              WHERE tenant_id = $1 AND samples > 0 ORDER BY object_id LIMIT $2)"
     );
-    execute!(conn, AssertSqlSafe(statement), tenant, most)
+    execute!(conn, AssertSqlSafe(statement), tenant, limit)
 }
 
-/// Objects with events received before an instant, each with the newest such event among the `most` oldest ones.
+/// Objects with events received before an instant, each with the newest such event among the `limit` oldest ones.
 pub async fn outdated(
     conn: &mut Conn,
     tenant: TenantId,
     before: Timestamp,
-    most: i64,
+    limit: i64,
 ) -> Result<Vec<(String, i64)>> {
     fetch_all!(
         conn,
@@ -65,11 +64,11 @@ pub async fn outdated(
          ) AS oldest GROUP BY object_id ORDER BY object_id",
         tenant,
         before,
-        most
+        limit
     )
 }
 
-/// Removes the counts of minutes and hours that no overview looks at any more.
+/// Removes the event counts of minutes and hours before an instant.
 pub async fn drop_event_tallies(conn: &mut Conn, tenant: TenantId, before: Timestamp) -> Result<()> {
     execute!(conn, "DELETE FROM event_tallies WHERE tenant_id = $1 AND minute < $2", tenant, before)?;
     execute!(conn, "DELETE FROM hourly_event_tallies WHERE tenant_id = $1 AND hour < $2", tenant, before)?;

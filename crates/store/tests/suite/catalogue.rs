@@ -269,8 +269,8 @@ fn every_column_of_bytes_is_a_hash_or_known_to_be_sealed() {
             .map(|column| format!("{}.{}", column.table_name, column.name))
             .collect();
         let sealed = store::upkeep::rekeying::COLUMNS.iter().map(|column| {
-            assert_eq!(column.place, format!("{}.{}", column.table, column.name));
-            column.place
+            assert_eq!(column.qualified_name, format!("{}.{}", column.table, column.name));
+            column.qualified_name
         });
         let known: BTreeSet<String> = sealed.chain(HASHES).map(str::to_owned).collect();
         assert_eq!(bytes, known);

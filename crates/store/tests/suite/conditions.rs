@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::QueryBuilder;
-use store::objects::conditions::{LONGEST_WALK, MANY_ANSWERS, Search, Way};
+use store::objects::conditions::{ConditionSearch, LONGEST_SCAN, MANY_ANSWERS, Strategy as SearchStrategy};
 use store::objects::reads::Sort;
 use store::{Backend, Conn, Result, Store};
 use testkit::{TestDatabase, on_both};
@@ -176,7 +176,7 @@ async fn replace(store: &Store, ours: &[Object], neighbours: &[Object]) {
 }
 
 /// The ids of a page, by the given way or by the one that the search would take.
-async fn page(store: &Store, search: Search<'_>, way: Option<Way>) -> Vec<String> {
+async fn page(store: &Store, search: ConditionSearch<'_>, way: Option<SearchStrategy>) -> Vec<String> {
     let rows = store
         .read("search", async |conn: &mut Conn| match way {
             Some(way) => search.run_by(conn, way).await,
@@ -248,10 +248,11 @@ async fn rust_and_sql_accept_the_same_objects(database: &TestDatabase) {
             let condition = bound(&text);
             let comparisons = comparisons(&condition);
             let sort = SORTS[text.len() % SORTS.len()];
-            let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
+            let search =
+                ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
             let expected = expected(&ours, &condition, sort);
-            let ways = (0..comparisons.len()).map(Way::FromAnswers);
-            let ways = ways.chain([Way::AlongObjects(LONGEST_WALK)]).map(Some);
+            let ways = (0..comparisons.len()).map(SearchStrategy::FollowAnswers);
+            let ways = ways.chain([SearchStrategy::ScanObjects(LONGEST_SCAN)]).map(Some);
             for way in ways.chain([None]) {
                 assert_eq!(page(&store, search, way).await, expected, "{text} by {way:?}");
             }
@@ -280,10 +281,11 @@ async fn pages_follow_each_other_in_every_order(database: &TestDatabase) {
     let condition = bound("category = car");
     let comparisons = comparisons(&condition);
     for sort in SORTS {
-        for way in [Way::FromAnswers(0), Way::AlongObjects(LONGEST_WALK)] {
+        for way in [SearchStrategy::FollowAnswers(0), SearchStrategy::ScanObjects(LONGEST_SCAN)] {
             let mut listed = Vec::new();
             for offset in [0, 7, 14, 21, 28, 35] {
-                let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 7, offset };
+                let search =
+                    ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 7, offset };
                 listed.extend(page(&store, search, Some(way)).await);
             }
             assert_eq!(listed, expected(&objects, &condition, sort), "{sort:?} by {way:?}");
@@ -313,13 +315,13 @@ async fn many_objects(database: &TestDatabase) -> Store {
 }
 
 /// The way that a search takes, and the plan for it.
-async fn way_and_plan(store: &Store, text: &str, sort: Sort) -> (Way, Vec<String>) {
+async fn way_and_plan(store: &Store, text: &str, sort: Sort) -> (SearchStrategy, Vec<String>) {
     let condition = bound(text);
     let comparisons = comparisons(&condition);
-    let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 50, offset: 0 };
+    let search = ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 50, offset: 0 };
     let found: Result<_> = store
         .read("explain", async |conn: &mut Conn| {
-            let (_, way) = search.run_telling(conn).await?;
+            let (_, way) = search.run_with_strategy(conn).await?;
             Ok((way, search.explain(conn, way).await?))
         })
         .await;
@@ -351,7 +353,7 @@ async fn few_answers_lead_to_their_objects(database: &TestDatabase) {
     ] {
         for sort in SORTS {
             let (way, plan) = way_and_plan(&store, text, sort).await;
-            assert_eq!(way, Way::FromAnswers(few), "{text}");
+            assert_eq!(way, SearchStrategy::FollowAnswers(few), "{text}");
             let plan = plan.join("\n");
             assert!(!plan.lines().any(reads_all), "{text}:\n{plan}");
             assert!(plan.contains(index), "{text}:\n{plan}");
@@ -365,7 +367,7 @@ async fn objects_are_walked_where_many_match(database: &TestDatabase) {
     for text in ["is_scammer >= 0", "category = car, quality > 1", "is_scammer != 50"] {
         for (sort, index) in SORTS.into_iter().zip(["objects_recent", "objects_flagged", "objects_trust"]) {
             let (way, plan) = way_and_plan(&store, text, sort).await;
-            assert_eq!(way, Way::AlongObjects(500), "{text}");
+            assert_eq!(way, SearchStrategy::ScanObjects(500), "{text}");
             let plan = plan.join("\n");
             assert!(plan.contains(index), "{text}:\n{plan}");
             let lookups =
@@ -384,12 +386,13 @@ async fn many_answers_are_followed_where_many_meet_each_and_few_meet_all(databas
     for sort in SORTS {
         let (way, plan) = way_and_plan(&store, text, sort).await;
         let plan = plan.join("\n");
-        assert_eq!(way, Way::FromAnswers(0), "{text}:\n{plan}");
+        assert_eq!(way, SearchStrategy::FollowAnswers(0), "{text}:\n{plan}");
         assert!(plan.contains("answers_by_value"), "{text}:\n{plan}");
         assert!(
             !plan.lines().any(|line| line.contains("SCAN objects") || line.contains("Seq Scan on objects"))
         );
-        let search = Search { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
+        let search =
+            ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
         assert_eq!(page(&store, search, None).await, ["object-10000"], "{sort:?}");
     }
 }

@@ -9,19 +9,19 @@ extern crate auspex_store as store;
 macro_rules! on_either {
     ($conn:expr, |$native:ident| $body:expr) => {
         match $conn {
-            store::Conn::Sqlite(held) => {
-                let $native = held.native().await?;
+            store::Conn::Sqlite(lent) => {
+                let $native = lent.native();
                 $body
             }
-            store::Conn::Postgres(held) => {
-                let $native = held.native().await?;
+            store::Conn::Postgres(lent) => {
+                let $native = lent.native();
                 $body
             }
         }
     };
 }
 
-/// Runs a statement on a lent connection and says how many rows it changed.
+/// Runs a statement on a lent connection and returns how many rows it changed.
 macro_rules! execute {
     ($conn:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         on_either!($conn, |native| {
@@ -53,7 +53,7 @@ mod values;
 use store::Database;
 use testkit::TestDatabase;
 
-/// The database at the newest schema, open for a test's own questions.
+/// The database at the newest schema, for a test's own statements.
 async fn migrated(database: &TestDatabase) -> Database {
     database.open().await.close().await;
     Database::connect(database.url()).await.unwrap()

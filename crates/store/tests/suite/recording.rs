@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
-use model::api::EventType;
+use model::api::{EventRetention, EventType};
 use model::{NewEvent, TenantId, Timestamp};
-use store::analysis::concluder::Standings;
+use store::analysis::concluder::LockedObjects;
 use store::analysis::history;
-use store::analysis::history::{Told, Wanted};
+use store::analysis::history::{HistoryRequest, ObjectHistory};
 use store::analysis::verdict_slots;
-use store::analysis::verdict_slots::Place;
+use store::analysis::verdict_slots::VerdictSlot;
 use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry, Recorded};
+use store::objects::recorder::Enforcement;
+use store::objects::request::{IngestRequest, Recorded};
 use store::{Conn, Database, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
 use uuid::Uuid;
 
 use crate::migrated;
 
-on_both!(an_object_that_begins_is_told_as_it_is_read);
+on_both!(a_new_object_is_returned_as_it_is_read);
 
 const TENANT: TenantId = TenantId(Uuid::from_u128(1));
 const NOW: Timestamp = Timestamp::from_micros(1_784_000_000_123_456);
@@ -33,8 +34,8 @@ fn event(kind: EventType, name: Option<&str>, content: Option<&str>, metadata: O
 }
 
 /// A request of a caller who waits.
-fn awaited(object_id: &str, lease: u128) -> Entry {
-    Entry {
+fn awaited(object_id: &str, slot: u128) -> IngestRequest {
+    IngestRequest {
         tenant: TENANT,
         object_id: object_id.to_owned(),
         object_type: Some("listing".to_owned()),
@@ -45,9 +46,9 @@ fn awaited(object_id: &str, lease: u128) -> Entry {
         ],
         idempotency: None,
         schedule: None,
-        place: Some(Place {
+        verdict_slot: Some(VerdictSlot {
             tenant: TENANT,
-            lease: Uuid::from_u128(lease),
+            slot_id: Uuid::from_u128(slot),
             now: NOW,
             until: NOW + Duration::from_secs(30),
             limit: 8,
@@ -58,27 +59,27 @@ fn awaited(object_id: &str, lease: u128) -> Entry {
 }
 
 /// What is known of the object after each of the requests, which are recorded together.
-async fn record(store: &Store, entries: &[Entry]) -> Vec<Option<Told>> {
-    let recorded = store.write_group("record", async |conn: &mut Conn| {
-        recorder::record(conn, entries, Enforcement::Grace, 0).await
+async fn record(store: &Store, requests: &[IngestRequest]) -> Vec<Option<ObjectHistory>> {
+    let recorded = store.write("record", async |conn: &mut Conn| {
+        recorder::record(conn, requests, Enforcement::Grace, 0).await
     });
-    let told = recorded.await.unwrap().into_iter().map(|recorded| match recorded {
-        Recorded::New { begun, has_place: true, .. } => begun.map(|told| *told),
+    let histories = recorded.await.unwrap().into_iter().map(|recorded| match recorded {
+        Recorded::New { new_object, has_slot: true, .. } => new_object.map(|history| *history),
         other => panic!("{other:?}"),
     });
-    told.collect()
+    histories.collect()
 }
 
-async fn read(store: &Store, object_id: &str) -> Told {
-    let wanted = [Wanted { tenant: TENANT, object_id, through: Some(2) }];
-    let read = store.read("history", async |conn: &mut Conn| history::read(conn, &wanted, 100).await);
+async fn read(store: &Store, object_id: &str) -> ObjectHistory {
+    let requests = [HistoryRequest { tenant: TENANT, object_id, through: Some(2) }];
+    let read = store.read("history", async |conn: &mut Conn| history::read(conn, &requests, 100).await);
     read.await.unwrap().remove(&(TENANT, object_id.to_owned())).unwrap()
 }
 
-async fn an_object_that_begins_is_told_as_it_is_read(database: &TestDatabase) {
+async fn a_new_object_is_returned_as_it_is_read(database: &TestDatabase) {
     let store = database.open().await;
-    for retention in ["forever", "after_analysis"] {
-        let (one, two) = (format!("one {retention}"), format!("two {retention}"));
+    for retention in [EventRetention::Forever, EventRetention::AfterAnalysis] {
+        let (one, two) = (format!("one {}", retention.as_str()), format!("two {}", retention.as_str()));
         let tenant = store.write("tenant", async |conn: &mut Conn| {
             execute!(conn, "DELETE FROM tenants WHERE tenant_id = $1", TENANT)?;
             execute!(
@@ -90,9 +91,9 @@ async fn an_object_that_begins_is_told_as_it_is_read(database: &TestDatabase) {
             )
         });
         tenant.await.unwrap();
-        let lease = if retention == "forever" { 10 } else { 20 };
+        let lease = if retention == EventRetention::Forever { 10 } else { 20 };
         let begun = record(&store, &[awaited(&one, lease)]).await;
-        assert_eq!(begun, [Some(read(&store, &one).await)], "{retention}");
+        assert_eq!(begun, [Some(read(&store, &one).await)], "{retention:?}");
         assert_eq!(begun[0].as_ref().unwrap().retention, retention);
         // It has begun before, or with another request beside.
         assert_eq!(record(&store, &[awaited(&one, lease + 1)]).await, [None]);
@@ -110,11 +111,12 @@ fn postgres_finds_one_object_by_its_key_from_the_start() {
         pool.close().await;
         let store = database.open().await;
         let plans = store.write("plans", async |conn: &mut Conn| {
-            history::read(conn, &[Wanted { tenant: TENANT, object_id: "one", through: None }], 100).await?;
-            Standings::lock(conn, &[(TENANT, "one")]).await?;
-            let mut round = conn.round();
-            verdict_slots::release_all(&mut round, &[(TENANT, Uuid::nil())]);
-            round.run(conn).await?;
+            history::read(conn, &[HistoryRequest { tenant: TENANT, object_id: "one", through: None }], 100)
+                .await?;
+            LockedObjects::lock(conn, &[(TENANT, "one")]).await?;
+            let mut batch = conn.batch();
+            verdict_slots::release_all(&mut batch, &[(TENANT, Uuid::nil())]);
+            batch.run(conn).await?;
             let statements: Vec<(String, i32)> = fetch_all!(
                 conn,
                 "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements
@@ -126,8 +128,8 @@ fn postgres_finds_one_object_by_its_key_from_the_start() {
             for (name, parameters) in statements {
                 let values = vec!["NULL"; usize::try_from(parameters).unwrap()].join(", ");
                 let explain = sqlx::AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE {name} ({values})"));
-                let Conn::Postgres(held) = &mut *conn else { panic!("not PostgreSQL") };
-                let plan: Vec<(String,)> = sqlx::query_as(explain).fetch_all(held.native().await?).await?;
+                let Conn::Postgres(lent) = &mut *conn else { panic!("not PostgreSQL") };
+                let plan: Vec<(String,)> = sqlx::query_as(explain).fetch_all(lent.native()).await?;
                 plans.push(plan.into_iter().map(|(line,)| line).collect::<Vec<_>>().join("\n"));
             }
             Ok::<_, store::Error>(plans)

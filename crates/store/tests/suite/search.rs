@@ -9,25 +9,23 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
-use store::objects::grams::folded;
-use store::objects::reads;
-use store::objects::reads::{Place, Sort};
+use store::objects::deletion;
+use store::objects::grams::fold_case;
+use store::objects::reads::{Cursor, Sort};
 use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry};
-use store::objects::search::{Page, TextSearch, Way};
-use store::{Conn, Database, Result, Store};
+use store::objects::recorder::Enforcement;
+use store::objects::request::IngestRequest;
+use store::objects::search::{Page, Strategy as SearchStrategy, TextSearch};
+use store::{Conn, Result, Store};
 use testkit::{Backend, TestDatabase, on_both};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use uuid::Uuid;
 
-use crate::migrated;
-
 on_both!(
     the_lists_find_what_a_comparison_of_every_text_finds,
     a_text_is_looked_up_or_walked_to_by_how_common_it_is,
     pages_follow_each_other_by_either_way,
-    the_lists_are_followed_and_not_the_table,
     nothing_is_left_of_an_object_that_is_deleted,
 );
 
@@ -35,7 +33,7 @@ const TENANT: TenantId = TenantId(Uuid::from_u128(1));
 const NEIGHBOUR: TenantId = TenantId(Uuid::from_u128(2));
 const SORTS: [Sort; 3] = [Sort::Recent, Sort::Flagged, Sort::Trust];
 
-fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i64) -> Entry {
+fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i64) -> IngestRequest {
     let received_at = Timestamp::from_seconds(seen);
     let event = NewEvent {
         kind: EventType::Event,
@@ -44,7 +42,7 @@ fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i6
         metadata: None,
         occurred_at: received_at,
     };
-    Entry {
+    IngestRequest {
         tenant,
         object_id: object_id.to_owned(),
         object_type: None,
@@ -52,16 +50,16 @@ fn entry(tenant: TenantId, object_id: &str, display_name: Option<&str>, seen: i6
         events: vec![event],
         idempotency: None,
         schedule: None,
-        place: None,
+        verdict_slot: None,
         received_at,
         traceparent: None,
     }
 }
 
-async fn record(store: &Store, entries: &[Entry]) {
+async fn record(store: &Store, entries: &[IngestRequest]) {
     for chunk in entries.chunks(1_000) {
         let recorded = store
-            .write_group("record", async |conn: &mut Conn| {
+            .write("record", async |conn: &mut Conn| {
                 recorder::record(conn, chunk, Enforcement::Grace, 0).await
             })
             .await;
@@ -70,8 +68,9 @@ async fn record(store: &Store, entries: &[Entry]) {
 }
 
 async fn delete(store: &Store, object_id: &str) {
-    let deleted =
-        store.write("delete", async |conn: &mut Conn| reads::delete(conn, TENANT, object_id, 0).await).await;
+    let deleted = store
+        .write("delete", async |conn: &mut Conn| deletion::delete(conn, TENANT, object_id, 0).await)
+        .await;
     deleted.unwrap();
 }
 
@@ -79,12 +78,12 @@ fn search(text: &str) -> TextSearch<'_> {
     TextSearch { tenant: TENANT, text, sort: Sort::Recent, limit: 100, offset: 0, after: None }
 }
 
-async fn found_by(store: &Store, search: TextSearch<'_>, way: Way) -> Option<Page> {
-    store.read("search", async |conn: &mut Conn| search.run_by(conn, way).await).await.unwrap()
+async fn found_by(store: &Store, search: TextSearch<'_>, strategy: SearchStrategy) -> Option<Page> {
+    store.read("search", async |conn: &mut Conn| search.run_by(conn, strategy).await).await.unwrap()
 }
 
-async fn found(store: &Store, search: TextSearch<'_>) -> (Page, Way) {
-    store.read("search", async |conn: &mut Conn| search.run_telling(conn).await).await.unwrap()
+async fn found(store: &Store, search: TextSearch<'_>) -> (Page, SearchStrategy) {
+    store.read("search", async |conn: &mut Conn| search.run_with_strategy(conn).await).await.unwrap()
 }
 
 fn ids(page: Page) -> Vec<String> {
@@ -149,18 +148,18 @@ async fn the_lists_find_what_a_comparison_of_every_text_finds(database: &TestDat
         // Parts of what is there, beside texts by chance.
         let names = known.values().flatten().cloned();
         for text in texts.into_iter().chain(names).chain(known.keys().cloned()).take(40) {
-            let needle = folded(&text);
+            let needle = fold_case(&text);
             let expected: Vec<&String> = known
                 .iter()
                 .filter(|(id, name)| {
-                    folded(id).contains(&needle)
-                        || name.as_deref().is_some_and(|name| folded(name).contains(&needle))
+                    fold_case(id).contains(&needle)
+                        || name.as_deref().is_some_and(|name| fold_case(name).contains(&needle))
                 })
                 .map(|(id, _)| id)
                 .collect();
-            let walked = found_by(&store, search(&text), Way::Along).await.unwrap();
+            let walked = found_by(&store, search(&text), SearchStrategy::ScanObjects).await.unwrap();
             assert_eq!(ids(walked).iter().collect::<Vec<_>>(), expected, "{text:?} by a walk");
-            let listed = found_by(&store, search(&text), Way::FromLists).await;
+            let listed = found_by(&store, search(&text), SearchStrategy::Grams).await;
             assert_eq!(listed.is_some(), needle.chars().count() >= 3, "{text:?}");
             if let Some(listed) = listed {
                 assert_eq!(ids(listed).iter().collect::<Vec<_>>(), expected, "{text:?} by the lists");
@@ -185,7 +184,8 @@ async fn many_objects(store: &Store) -> Vec<String> {
         n if n.is_multiple_of(2) => format!("object-{n:04}-even"),
         n => format!("object-{n:04}"),
     };
-    let entries: Vec<Entry> = (0..3_000).map(|n| entry(TENANT, &id(n), None, i64::from(n / 4))).collect();
+    let entries: Vec<IngestRequest> =
+        (0..3_000).map(|n| entry(TENANT, &id(n), None, i64::from(n / 4))).collect();
     record(store, &entries).await;
     (0..3_000).map(id).collect()
 }
@@ -194,13 +194,13 @@ async fn a_text_is_looked_up_or_walked_to_by_how_common_it_is(database: &TestDat
     let store = database.open().await;
     many_objects(&store).await;
     for (text, way, first) in [
-        ("RARE", Way::FromLists, Some("object-2999-rare")),
-        ("object-1700", Way::FromLists, Some("object-1700-rare")),
-        ("object-17%", Way::FromLists, None),
-        ("even", Way::Along, Some("object-2996-even")),
-        ("object", Way::Along, Some("object-2996-even")),
-        ("99", Way::Along, Some("object-2996-even")),
-        ("ve", Way::Along, Some("object-2996-even")),
+        ("RARE", SearchStrategy::Grams, Some("object-2999-rare")),
+        ("object-1700", SearchStrategy::Grams, Some("object-1700-rare")),
+        ("object-17%", SearchStrategy::Grams, None),
+        ("even", SearchStrategy::ScanObjects, Some("object-2996-even")),
+        ("object", SearchStrategy::ScanObjects, Some("object-2996-even")),
+        ("99", SearchStrategy::ScanObjects, Some("object-2996-even")),
+        ("ve", SearchStrategy::ScanObjects, Some("object-2996-even")),
     ] {
         let (page, taken) = found(&store, TextSearch { limit: 1, ..search(text) }).await;
         assert_eq!((ids(page).first().map(String::as_str), taken), (first, way), "{text}");
@@ -213,8 +213,8 @@ async fn pages_follow_each_other_by_either_way(database: &TestDatabase) {
     containing.retain(|id| id.contains("-11"));
     assert_eq!(containing.len(), 100);
     for sort in SORTS {
-        for way in [Way::Along, Way::FromLists] {
-            let (mut listed, mut place): (Vec<String>, Option<Place>) = (Vec::new(), None);
+        for way in [SearchStrategy::ScanObjects, SearchStrategy::Grams] {
+            let (mut listed, mut place): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
             loop {
                 let after = place.as_ref();
                 let asked = TextSearch { sort, limit: 7, after, offset: 3, ..search("-11") };
@@ -238,42 +238,10 @@ async fn pages_follow_each_other_by_either_way(database: &TestDatabase) {
         }
     }
     // A page that ends with the last object says so.
-    for way in [Way::Along, Way::FromLists] {
+    for way in [SearchStrategy::ScanObjects, SearchStrategy::Grams] {
         let page = found_by(&store, search("-11"), way).await.unwrap();
         assert_eq!((page.objects.len(), page.next), (100, None), "{way:?}");
     }
-}
-
-async fn the_lists_are_followed_and_not_the_table(database: &TestDatabase) {
-    let store = database.open().await;
-    many_objects(&store).await;
-    let plan = match migrated(database).await {
-        Database::Sqlite { readers, .. } => {
-            let explain = format!("EXPLAIN QUERY PLAN {}", store::objects::grams::LISTED_ON_SQLITE);
-            let rows: Vec<(i64, i64, i64, String)> =
-                sqlx::query_as(sqlx::AssertSqlSafe(explain)).fetch_all(&readers).await.unwrap();
-            rows.into_iter().map(|(_, _, _, line)| line).collect::<Vec<_>>().join("\n")
-        }
-        Database::Postgres(pool) => {
-            sqlx::query("VACUUM ANALYZE object_grams").execute(&pool).await.unwrap();
-            let explain = format!("EXPLAIN (COSTS OFF) {}", store::objects::grams::LISTED_ON_POSTGRES);
-            let rows: Vec<(String,)> = sqlx::query_as(sqlx::AssertSqlSafe(explain))
-                .bind(TENANT)
-                .bind(vec![1_i64, 2])
-                .bind(10_i64)
-                .fetch_all(&pool)
-                .await
-                .unwrap();
-            rows.into_iter().map(|(line,)| line).collect::<Vec<_>>().join("\n")
-        }
-    };
-    let followed = match database.backend() {
-        Backend::Sqlite => {
-            plan.contains("VIRTUAL TABLE INDEX") && plan.contains("object_grams_listed (grams=?")
-        }
-        Backend::Postgres => plan.contains("Bitmap Index Scan on object_grams_listed"),
-    };
-    assert!(followed && !plan.contains("SCAN object_grams") && !plan.contains("Seq Scan"), "{plan}");
 }
 
 async fn nothing_is_left_of_an_object_that_is_deleted(database: &TestDatabase) {

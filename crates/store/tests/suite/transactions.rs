@@ -1,6 +1,6 @@
 //! What a named transaction promises: all or nothing, again after a conflict, and a reading on the meter for each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::str::FromStr;
@@ -14,7 +14,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, SqliteConnection};
 use store::billing::balance;
 use store::billing::balance::AnalysisCharge;
-use store::{Conn, Error, Result, Round, Store, StoreError};
+use store::billing::usage::UsageSource;
+use store::{Batch, Conn, Error, Result, Store, StoreError};
 use testkit::{Backend, PATIENCE, TestDatabase, on_both, play};
 use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
@@ -30,11 +31,10 @@ on_both!(
     every_use_is_metered_by_name_and_outcome,
     a_write_dropped_in_the_middle_is_undone,
     a_write_cut_short_anywhere_is_all_or_nothing,
-    a_group_is_written_with_its_last_round,
-    a_group_that_fails_leaves_nothing_written,
-    a_group_whose_last_round_fails_leaves_nothing_written,
-    a_group_cut_short_anywhere_is_all_or_nothing,
-    a_group_that_panics_harms_no_other,
+    a_batch_is_written_with_its_transaction,
+    a_batch_that_fails_leaves_nothing_written,
+    a_batch_cut_short_anywhere_is_all_or_nothing,
+    a_write_that_panics_harms_no_other,
 );
 
 const FIRST: TenantId = TenantId(Uuid::from_u128(1));
@@ -84,8 +84,8 @@ async fn collide(database: &TestDatabase, conn: &mut Conn) -> Result<()> {
             sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await?;
         }
         // We see the past: whoever writes over what has changed since is refused.
-        Conn::Postgres(held) => {
-            let ours = held.native().await?;
+        Conn::Postgres(lent) => {
+            let ours = lent.native();
             sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *ours).await?;
             sqlx::query("SELECT balance_micros FROM balances").execute(&mut *ours).await?;
             let mut other = PgConnection::connect(database.url()).await?;
@@ -333,24 +333,8 @@ async fn a_write_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
     panic!("never came to its end");
 }
 
-/// Pays both in, and leaves for the end what counts an analysis of the first.
-async fn pay_both_and_count(conn: &mut Conn) -> Result<((), Round)> {
-    // A statement over rows comes first: the transaction begins with it.
-    assert_eq!(
-        balance::broke(conn, &BTreeSet::from([FIRST])).await?.len(),
-        usize::from(is_broke(conn).await?)
-    );
-    pay_in(conn, FIRST).await?;
-    pay_in(conn, SECOND).await?;
-    Ok(((), analysis(conn, 1)))
-}
-
-async fn is_broke(conn: &mut Conn) -> Result<bool> {
-    Ok(balance::balance(conn, FIRST).await? == 0)
-}
-
-/// A round that counts an analysis of the first tenant.
-fn analysis(conn: &Conn, input_tokens: i64) -> Round {
+/// A batch that counts an analysis of the first tenant.
+fn analysis(conn: &Conn, input_tokens: i64) -> Batch {
     let charge = AnalysisCharge {
         tenant: FIRST,
         entry_id: Uuid::nil(),
@@ -362,12 +346,12 @@ fn analysis(conn: &Conn, input_tokens: i64) -> Round {
         input_tokens,
         output_tokens: 0,
         batch_id: None,
-        is_sync: false,
-        signal_keys: Vec::new(),
+        source: UsageSource::Async,
+        signal_keys: vec!["risk"],
     };
-    let mut round = conn.round();
-    balance::count_usage(&mut round, &[charge], true, "2026-01-02".parse().unwrap(), 0);
-    round
+    let mut batch = conn.batch();
+    balance::count_usage(&mut batch, &[charge], true, "2026-01-02".parse().unwrap(), 0);
+    batch
 }
 
 /// How many analyses of the first tenant were counted.
@@ -375,63 +359,42 @@ async fn analyses(store: &Store) -> i64 {
     store.read("analyses", async |conn: &mut Conn| balance::spent(conn, FIRST).await).await.unwrap().1
 }
 
-async fn a_group_is_written_with_its_last_round(database: &TestDatabase) {
+/// Pays both in, and counts an analysis of the first by a batch.
+async fn pay_both_and_count(conn: &mut Conn) -> Result<()> {
+    pay_in(conn, FIRST).await?;
+    pay_in(conn, SECOND).await?;
+    analysis(conn, 1).run(conn).await
+}
+
+async fn a_batch_is_written_with_its_transaction(database: &TestDatabase) {
     let store = accounts(database).await;
     for times in 1..=3 {
-        store.write_group("group", pay_both_and_count).await.unwrap();
-        // Also where nothing but that round is written, or nothing at all.
-        let only_counted = async |conn: &mut Conn| Ok::<_, Error>(((), analysis(conn, 1)));
-        store.write_group("only counted", only_counted).await.unwrap();
-        store
-            .write_group("nothing", async |conn: &mut Conn| Ok::<_, Error>(((), conn.round())))
-            .await
-            .unwrap();
-        assert_eq!((balances(&store).await, analyses(&store).await), ([times, times], 2 * times));
+        store.write("both", pay_both_and_count).await.unwrap();
+        store.write("empty", async |conn: &mut Conn| conn.batch().run(conn).await).await.unwrap();
+        assert_eq!((balances(&store).await, analyses(&store).await), ([times, times], times));
     }
 }
 
-async fn a_group_that_fails_leaves_nothing_written(database: &TestDatabase) {
+async fn a_batch_that_fails_leaves_nothing_written(database: &TestDatabase) {
     let store = accounts(database).await;
-    let tries = AtomicU32::new(0);
-    let refused = store.write_group("refuses", async |conn: &mut Conn| {
-        tries.fetch_add(1, Ordering::Relaxed);
+    store.write("first", pay_both_and_count).await.unwrap();
+    let failed = store.write("fails", async |conn: &mut Conn| {
         pay_both_and_count(conn).await?;
-        Err::<((), Round), _>(Refusal::Frozen { reason: "under review" })
-    });
-    let refused = refused.await;
-    assert!(matches!(refused, Err(Refusal::Frozen { reason: "under review" })), "{refused:?}");
-    let failed = store.write_group("fails", async |conn: &mut Conn| {
-        let written = pay_both_and_count(conn).await?;
-        open_account(conn, FIRST).await?;
-        Ok::<_, Error>(written)
-    });
-    assert!(failed.await.unwrap_err().is_duplicate());
-    assert_eq!((balances(&store).await, analyses(&store).await), ([0, 0], 0));
-    assert_eq!(tries.into_inner(), 1);
-    store.write_group("next", pay_both_and_count).await.unwrap();
-    assert_eq!((balances(&store).await, analyses(&store).await), ([1, 1], 1));
-}
-
-async fn a_group_whose_last_round_fails_leaves_nothing_written(database: &TestDatabase) {
-    let store = accounts(database).await;
-    store.write_group("first", pay_both_and_count).await.unwrap();
-    let failed = store.write_group("fails", async |conn: &mut Conn| {
-        let _replaced = pay_both_and_count(conn).await?;
         // More tokens than can be counted.
-        Ok::<_, Error>(((), analysis(conn, i64::MAX)))
+        analysis(conn, i64::MAX).run(conn).await
     });
     let failed = failed.await;
     assert!(matches!(failed, Err(Error::Database(sqlx::Error::Database(_)))), "{failed:?}");
     assert_eq!((balances(&store).await, analyses(&store).await), ([1, 1], 1));
-    store.write_group("next", pay_both_and_count).await.unwrap();
+    store.write("next", pay_both_and_count).await.unwrap();
     assert_eq!((balances(&store).await, analyses(&store).await), ([2, 2], 2));
 }
 
-async fn a_group_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
+async fn a_batch_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
     let store = accounts(database).await;
     for polls in 1..100 {
-        let ended = cut_short(store.write_group("cut short", pay_both_and_count), polls).await;
-        store.write_group("whole", pay_both_and_count).await.unwrap();
+        let ended = cut_short(store.write("cut short", pay_both_and_count), polls).await;
+        store.write("whole", pay_both_and_count).await.unwrap();
         let [first, second] = balances(&store).await;
         assert_eq!((first, second), (second, analyses(&store).await), "cut short after {polls} polls");
         if ended {
@@ -441,21 +404,35 @@ async fn a_group_cut_short_anywhere_is_all_or_nothing(database: &TestDatabase) {
     panic!("never came to its end");
 }
 
-async fn a_group_that_panics_harms_no_other(database: &TestDatabase) {
+async fn a_write_that_panics_harms_no_other(database: &TestDatabase) {
     let store = accounts(database).await;
     let same = store.clone();
     let mut panics = JoinSet::new();
     panics.spawn(async move {
-        let panics = same.write_group("panics", async |conn: &mut Conn| {
-            let written = pay_both_and_count(conn).await?;
-            assert!(is_broke(conn).await?, "it was paid");
-            Ok::<_, Error>(written)
+        let panics = same.write("panics", async |conn: &mut Conn| {
+            pay_both_and_count(conn).await?;
+            assert_eq!(balance::balance(conn, FIRST).await?, 0, "it was paid");
+            Ok::<_, Error>(())
         });
         panics.await
     });
     assert!(panics.join_next().await.unwrap().unwrap_err().is_panic());
-    store.write_group("next", pay_both_and_count).await.unwrap();
+    store.write("next", pay_both_and_count).await.unwrap();
     assert_eq!((balances(&store).await, analyses(&store).await), ([1, 1], 1));
+}
+
+/// Single statements run at the level that [`Store::write`] names, whatever the server's default is.
+#[test]
+fn a_write_reads_committed_rows_on_postgres() {
+    play(Backend::Postgres, async |database: &TestDatabase| {
+        let store = accounts(database).await;
+        let level = store.write("level", async |conn: &mut Conn| {
+            let Conn::Postgres(lent) = conn else { panic!("not PostgreSQL") };
+            let shown = sqlx::query_scalar::<_, String>("SHOW transaction_isolation");
+            Ok::<_, Error>(shown.fetch_one(lent.native()).await?)
+        });
+        assert_eq!(level.await.unwrap(), "read committed");
+    });
 }
 
 /// Whoever gets the connection next must not find a transaction on it that nobody began.

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use sqlx::types::Json;
 use store::objects::reads;
-use store::objects::reads::KeptAnswer;
+use store::objects::reads::StoredAnswer;
 use store::{Conn, Database, Result, Store};
 use testkit::{Backend, TestDatabase, on_both, play};
 use tokio::runtime::Handle;
@@ -198,7 +198,7 @@ async fn answers_come_back_to_the_last_bit(database: &TestDatabase) {
     ];
     const OBJECTS: [&str; 3] = ["plain", "it's a \"quoted\" \\ one", "naïve 你好 🎉"];
     let store = Store::open(database.url()).await.unwrap();
-    let kept = |object: usize, number: usize| KeptAnswer {
+    let kept = |object: usize, number: usize| StoredAnswer {
         object_id: OBJECTS[object].to_owned(),
         signal_id: Uuid::from_u128(u128::MAX / (number as u128 + 1)),
         value: (number != 4).then_some(NUMBERS[number]),

@@ -1,16 +1,15 @@
-//! Webhook deliveries as their owner sees them: what is sent, where it stands, and how it ended.
+//! Webhook deliveries as their owner sees them: what is sent, how far it is, and how it ended.
 //!
-//! What is sent is written once. Where it stands is a row of the queue ([`crate::actions::webhooks::queue`]) until it has ended, and a
-//! row of outcomes from then on; a replay takes it back.
+//! What is sent is written once. The state is a row of the queue ([`crate::actions::webhooks::queue`]) until the delivery has
+//! ended, and a row of outcomes from then on; a replay moves it back.
 
+use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::actions::webhooks::endpoints;
-use crate::db::bulk::{insert_many, with_rows};
-use crate::db::connect::{execute, fetch_all, fetch_optional};
-use crate::{Backend, Conn, Result};
+use crate::db::{Conn, Result, Rows, Sql, bigint, execute, fetch_all, fetch_optional};
 
 /// A delivery to be queued.
 #[derive(Clone, Debug)]
@@ -21,13 +20,13 @@ pub struct NewDelivery {
     pub delivery_id: Uuid,
     /// Where it goes.
     pub endpoint_id: Uuid,
-    /// What it tells.
+    /// The type of the webhook event.
     pub event_type: &'static str,
-    /// The object that it is about; it goes with the object.
+    /// The object that it is about; it is deleted with the object.
     pub object_id: Option<String>,
     /// The bytes that are signed and sent.
     pub payload: String,
-    /// How often it is tried.
+    /// Attempts before it is given up.
     pub max_attempts: i64,
     /// When it is sent at the earliest.
     pub run_after: Timestamp,
@@ -37,86 +36,74 @@ pub struct NewDelivery {
     pub traceparent: Option<String>,
 }
 
-/// Queues deliveries, in the transaction of the change that they tell of.
+/// Queues deliveries, in the transaction of the change that they report.
 pub async fn queue(conn: &mut Conn, deliveries: &[NewDelivery]) -> Result<()> {
-    insert_many!(
-        (i64,);
-        conn,
-        deliveries,
-        "webhook_deliveries",
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("delivery_id", "uuid", |row| row.delivery_id),
-            ("endpoint_id", "uuid", |row| row.endpoint_id),
-            ("event_type", "text", |row| row.event_type),
-            ("object_id", "text", |row| row.object_id.as_deref()),
-            ("payload", "text", |row| row.payload.as_str()),
-            ("max_attempts", "bigint", |row| row.max_attempts),
-            ("created_at", "timestamptz", |row| row.created_at),
-            ("traceparent", "text", |row| row.traceparent.as_deref()),
-        ],
-        "",
+    let mut batch = conn.batch();
+    batch.add(
+        Rows::of(deliveries)
+            .column("tenant_id", |delivery| delivery.tenant)
+            .column("delivery_id", |delivery| delivery.delivery_id)
+            .column("endpoint_id", |delivery| delivery.endpoint_id)
+            .column("event_type", |delivery| delivery.event_type)
+            .column("object_id", |delivery| delivery.object_id.as_deref())
+            .column("payload", |delivery| delivery.payload.as_str())
+            .column("max_attempts", |delivery| delivery.max_attempts)
+            .column("created_at", |delivery| delivery.created_at)
+            .column("traceparent", |delivery| delivery.traceparent.as_deref())
+            .insert("webhook_deliveries", ""),
     );
-    insert_many!(
-        (i64,);
-        conn,
-        deliveries,
-        "webhook_queue",
-        [
-            ("tenant_id", "uuid", |row| row.tenant),
-            ("endpoint_id", "uuid", |row| row.endpoint_id),
-            ("status", "text", |_row| "pending"),
-            ("delivery_id", "uuid", |row| row.delivery_id),
-            ("payload_bytes", "bigint", |row| i64::try_from(row.payload.len()).unwrap_or(i64::MAX)),
-            ("run_after", "timestamptz", |row| row.run_after),
-        ],
-        "",
+    batch.add(
+        Rows::of(deliveries)
+            .column("tenant_id", |delivery| delivery.tenant)
+            .column("endpoint_id", |delivery| delivery.endpoint_id)
+            .column("status", |_| DeliveryStatus::Pending.as_str())
+            .column("delivery_id", |delivery| delivery.delivery_id)
+            .column("payload_bytes", |delivery| bigint(delivery.payload.len()))
+            .column("run_after", |delivery| delivery.run_after)
+            .insert("webhook_queue", ""),
     );
-    Ok(())
+    batch.run(conn).await
 }
 
-/// A delivery as it stands.
+/// A delivery and its current state.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Delivery {
     /// Its id.
     pub delivery_id: Uuid,
     /// Where it goes.
     pub endpoint_id: Uuid,
-    /// What it tells.
+    /// The type of the webhook event.
     pub event_type: String,
     /// The object that it is about.
     pub object_id: Option<String>,
     /// The bytes that are signed and sent.
     pub payload: String,
-    /// `pending`, `delivering`, `delivered` or `dead`.
-    pub status: String,
+    /// How far it is.
+    pub status: DeliveryStatus,
     /// Attempts that have ended.
     pub attempts: i64,
     /// Attempts before it is given up.
     pub max_attempts: i64,
     /// When it is tried next; of one that has ended, when that was.
     pub run_after: Timestamp,
-    /// The status of the last answer.
+    /// The HTTP status of the last response.
     pub last_status_code: Option<i64>,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
-    /// The start of the last answer.
+    /// The start of the last response.
     pub last_response: Option<String>,
     /// When it was queued.
     pub created_at: Timestamp,
-    /// When the receiver took it.
+    /// When the receiver accepted it.
     pub delivered_at: Option<Timestamp>,
 }
 
-/// Every status, of which a delivery has one.
-const STATUSES: [&str; 4] = ["pending", "delivering", "delivered", "dead"];
-
-/// Deliveries of a tenant, newest first; those of an endpoint that is gone are out of sight.
+/// Lists deliveries of a tenant, newest first; those of a deleted endpoint are hidden.
 pub async fn list(
     conn: &mut Conn,
     tenant: TenantId,
     endpoint: Option<Uuid>,
-    status: Option<&str>,
+    status: Option<DeliveryStatus>,
     limit: i64,
 ) -> Result<Vec<Delivery>> {
     let mut ids = match (endpoint, status) {
@@ -139,29 +126,32 @@ pub async fn list(
     load(conn, tenant, &ids).await
 }
 
-/// The newest ids of each endpoint and status. A tenant has few endpoints: some short reads in order, each by the primary key,
-/// instead of one more index that every attempt would have to keep.
+/// The newest ids of each endpoint and status. A tenant has few endpoints: some short reads by the primary key instead of one
+/// more index that every attempt would have to maintain.
 async fn newest_by_endpoint(
     conn: &mut Conn,
     tenant: TenantId,
     endpoint: Option<Uuid>,
-    status: Option<&str>,
+    status: Option<DeliveryStatus>,
     limit: i64,
 ) -> Result<Vec<(Uuid,)>> {
     let known = endpoints::of_tenant(conn, tenant).await?;
     let endpoints =
         known.iter().map(|known| known.endpoint_id).filter(|id| endpoint.is_none_or(|one| one == *id));
-    let statuses = STATUSES.into_iter().filter(|known| status.is_none_or(|one| one == *known));
-    let statuses: Vec<&str> = statuses.collect();
+    let statuses: Vec<DeliveryStatus> =
+        DeliveryStatus::ALL.into_iter().filter(|known| status.is_none_or(|one| one == *known)).collect();
     let mut ids = Vec::new();
     for endpoint in endpoints {
         for status in &statuses {
-            let text = if is_queued(status) {
-                "SELECT delivery_id FROM webhook_queue
-                 WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
-            } else {
-                "SELECT delivery_id FROM webhook_outcomes
-                 WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+            let text = match status {
+                DeliveryStatus::Pending | DeliveryStatus::Delivering => {
+                    "SELECT delivery_id FROM webhook_queue
+                     WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+                }
+                DeliveryStatus::Delivered | DeliveryStatus::Dead => {
+                    "SELECT delivery_id FROM webhook_outcomes
+                     WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+                }
             };
             let some: Vec<(Uuid,)> = fetch_all!(conn, text, tenant, endpoint, *status, limit)?;
             ids.extend(some);
@@ -170,34 +160,31 @@ async fn newest_by_endpoint(
     Ok(ids)
 }
 
-fn is_queued(status: &str) -> bool {
-    matches!(status, "pending" | "delivering")
-}
-
-/// Deliveries by their ids, newest first.
+/// Reads deliveries by their ids, newest first.
 async fn load(conn: &mut Conn, tenant: TenantId, ids: &[(Uuid,)]) -> Result<Vec<Delivery>> {
-    let mut found = with_rows!(
-        Delivery;
-        conn,
-        ids,
-        [("tenant", "uuid", |_row| tenant), ("delivery", "uuid", |row| row.0)],
-        "SELECT sent.delivery_id, sent.endpoint_id, sent.event_type, sent.object_id, sent.payload,
-                coalesce(queued.status, ended.status) AS status,
-                coalesce(queued.attempts, ended.attempts) AS attempts, sent.max_attempts,
-                coalesce(queued.run_after, ended.ended_at) AS run_after,
-                coalesce(queued.last_status_code, ended.last_status_code) AS last_status_code,
-                coalesce(queued.last_error, ended.last_error) AS last_error,
-                coalesce(queued.last_response, ended.last_response) AS last_response, sent.created_at,
-                CASE WHEN ended.status = 'delivered' THEN ended.ended_at END AS delivered_at
-         FROM given JOIN webhook_deliveries AS sent
-           ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery
-         LEFT JOIN webhook_queue AS queued ON queued.tenant_id = sent.tenant_id
-           AND queued.endpoint_id = sent.endpoint_id AND queued.status IN ('pending', 'delivering')
-           AND queued.delivery_id = sent.delivery_id
-         LEFT JOIN webhook_outcomes AS ended ON ended.tenant_id = sent.tenant_id
-           AND ended.endpoint_id = sent.endpoint_id AND ended.status IN ('delivered', 'dead')
-           AND ended.delivery_id = sent.delivery_id",
-    );
+    let mut found = Rows::of(ids)
+        .column("tenant", |_| tenant)
+        .column("delivery", |id| id.0)
+        .with_given(
+            "SELECT sent.delivery_id, sent.endpoint_id, sent.event_type, sent.object_id, sent.payload,
+                    coalesce(queued.status, ended.status) AS status,
+                    coalesce(queued.attempts, ended.attempts) AS attempts, sent.max_attempts,
+                    coalesce(queued.run_after, ended.ended_at) AS run_after,
+                    coalesce(queued.last_status_code, ended.last_status_code) AS last_status_code,
+                    coalesce(queued.last_error, ended.last_error) AS last_error,
+                    coalesce(queued.last_response, ended.last_response) AS last_response, sent.created_at,
+                    CASE WHEN ended.status = 'delivered' THEN ended.ended_at END AS delivered_at
+             FROM given CROSS JOIN webhook_deliveries AS sent
+             LEFT JOIN webhook_queue AS queued ON queued.tenant_id = sent.tenant_id
+               AND queued.endpoint_id = sent.endpoint_id AND queued.status IN ('pending', 'delivering')
+               AND queued.delivery_id = sent.delivery_id
+             LEFT JOIN webhook_outcomes AS ended ON ended.tenant_id = sent.tenant_id
+               AND ended.endpoint_id = sent.endpoint_id AND ended.status IN ('delivered', 'dead')
+               AND ended.delivery_id = sent.delivery_id
+             WHERE sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery",
+        )
+        .fetch::<Delivery>(conn)
+        .await?;
     found.sort_unstable_by_key(|delivery| std::cmp::Reverse(delivery.delivery_id));
     Ok(found)
 }
@@ -207,16 +194,16 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, delivery: Uuid) -> Result<O
     Ok(load(conn, tenant, &[(delivery,)]).await?.pop())
 }
 
-/// Queues a delivery that has ended once more, with all of its attempts; leaves one that has not as it is.
+/// Queues a delivery that has ended once more, with all of its attempts; nothing happens to one that has not ended.
 pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Timestamp) -> Result<()> {
-    // Held, so that its object is not deleted while it changes places.
-    let held = format!(
+    // Locked, so that its object is not deleted while it moves back to the queue.
+    let statement = format!(
         "SELECT endpoint_id, CAST(octet_length(payload) AS bigint) FROM webhook_deliveries
          WHERE tenant_id = $1 AND delivery_id = $2 {}",
         conn.backend().for_update()
     );
-    let held: Option<(Uuid, i64)> = fetch_optional!(conn, AssertSqlSafe(held), tenant, delivery)?;
-    let Some((endpoint, payload_bytes)) = held else { return Ok(()) };
+    let locked: Option<(Uuid, i64)> = fetch_optional!(conn, AssertSqlSafe(statement), tenant, delivery)?;
+    let Some((endpoint, payload_bytes)) = locked else { return Ok(()) };
     let ended: Option<(Option<i64>, Option<String>, Option<String>)> = fetch_optional!(
         conn,
         "DELETE FROM webhook_outcomes
@@ -245,115 +232,101 @@ pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Time
 }
 
 /// A delivery and the endpoint that it goes to.
-pub type Place = (Uuid, Uuid);
+pub type DeliveryKey = (Uuid, Uuid);
 
-/// Where a delivery may be, in the order in which it moves: whoever waited for one that was moved finds it in the next.
-const STANDS: [(&str, &str); 4] = [
-    ("webhook_queue", "pending"),
-    ("webhook_queue", "delivering"),
-    ("webhook_outcomes", "delivered"),
-    ("webhook_outcomes", "dead"),
+/// Where the state of a delivery may be, in the order in which it moves: a statement that waited for a row that was moved
+/// finds it in the next.
+const LOCATIONS: [(&str, DeliveryStatus); 4] = [
+    ("webhook_queue", DeliveryStatus::Pending),
+    ("webhook_queue", DeliveryStatus::Delivering),
+    ("webhook_outcomes", DeliveryStatus::Delivered),
+    ("webhook_outcomes", DeliveryStatus::Dead),
 ];
-/// One that is put back moves against that order, so all are looked for again, so often, while one is missing.
-const LOOKS: usize = 3;
+/// A delivery that is put back moves against that order, so all locations are searched again while one is missing.
+const SEARCHES: usize = 3;
 
-/// Removes what is known of deliveries besides what they say: each of them is in one of [`STANDS`].
-pub async fn drop_all(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result<()> {
+/// Removes the state of deliveries, but not what they send.
+pub async fn drop_state(conn: &mut Conn, tenant: TenantId, deliveries: &[DeliveryKey]) -> Result<()> {
     let mut dropped = 0;
-    for (table, status) in [STANDS; LOOKS].concat() {
-        if dropped >= places.len() {
+    for (table, status) in [LOCATIONS; SEARCHES].concat() {
+        if dropped >= deliveries.len() {
             break;
         }
-        let statement = drop_text(conn.backend(), table);
-        let found = with_rows!(
-            (Uuid,);
-            conn,
-            places,
-            [
-                ("tenant", "uuid", |_row| tenant),
-                ("endpoint", "uuid", |row| row.1),
-                ("status", "text", |_row| status),
-                ("delivery", "uuid", |row| row.0),
-            ],
-            statement,
+        // The whole key stands in each given row: without one of its middle columns PostgreSQL would read everything that an
+        // endpoint has for each of them.
+        let sqlite = format!(
+            "DELETE FROM {table} WHERE (tenant_id, endpoint_id, status, delivery_id) IN
+                 (SELECT tenant, endpoint, status, delivery FROM given)
+             RETURNING delivery_id"
         );
+        let postgres = format!(
+            "DELETE FROM {table} USING given
+             WHERE {table}.tenant_id = given.tenant AND {table}.endpoint_id = given.endpoint
+               AND {table}.status = given.status AND {table}.delivery_id = given.delivery
+             RETURNING {table}.delivery_id"
+        );
+        let found = Rows::of(deliveries)
+            .column("tenant", |_| tenant)
+            .column("endpoint", |key| key.1)
+            .column("status", |_| status.as_str())
+            .column("delivery", |key| key.0)
+            .with_given(Sql { sqlite: &sqlite, postgres: &postgres })
+            .fetch::<(Uuid,)>(conn)
+            .await?;
         dropped += found.len();
     }
     Ok(())
 }
 
-/// See [`drop_all`]. The whole key stands in each given row: without one of its middle columns PostgreSQL would look at all
-/// that an endpoint has for each of them.
-pub fn drop_text(backend: Backend, table: &str) -> String {
-    match backend {
-        Backend::Postgres => format!(
-            "DELETE FROM {table} USING given
-             WHERE {table}.tenant_id = given.tenant AND {table}.endpoint_id = given.endpoint
-               AND {table}.status = given.status AND {table}.delivery_id = given.delivery
-             RETURNING {table}.delivery_id"
-        ),
-        Backend::Sqlite => format!(
-            "DELETE FROM {table} WHERE (tenant_id, endpoint_id, status, delivery_id) IN
-                 (SELECT tenant, endpoint, status, delivery FROM given)
-             RETURNING delivery_id"
-        ),
-    }
-}
-
-/// Removes up to `most` deliveries of an endpoint that is gone. Those that somebody else holds at the moment stay for
-/// the next time.
-pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, most: i64) -> Result<u64> {
+/// Removes up to `limit` deliveries of a deleted endpoint. Those that another transaction has locked stay for the next time.
+pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, limit: i64) -> Result<u64> {
     for table in ["webhook_queue", "webhook_outcomes"] {
         let statement = format!(
             "SELECT delivery_id, endpoint_id FROM {table}
              WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY status, delivery_id LIMIT $3 {}",
             conn.backend().skip_locked()
         );
-        let places: Vec<Place> = fetch_all!(conn, AssertSqlSafe(statement), tenant, endpoint, most)?;
-        if !places.is_empty() {
-            return drop_records(conn, tenant, &places).await;
+        let deliveries: Vec<DeliveryKey> =
+            fetch_all!(conn, AssertSqlSafe(statement), tenant, endpoint, limit)?;
+        if !deliveries.is_empty() {
+            return drop_records(conn, tenant, &deliveries).await;
         }
     }
     Ok(0)
 }
 
-/// Removes deliveries and all that is known of them; says how many.
-async fn drop_records(conn: &mut Conn, tenant: TenantId, places: &[Place]) -> Result<u64> {
-    let statement = match conn.backend() {
-        Backend::Postgres => {
-            "DELETE FROM webhook_deliveries USING given
-             WHERE webhook_deliveries.tenant_id = given.tenant AND webhook_deliveries.delivery_id = given.delivery"
-        }
-        Backend::Sqlite => {
-            "DELETE FROM webhook_deliveries
-             WHERE (tenant_id, delivery_id) IN (SELECT tenant, delivery FROM given)"
-        }
-    };
-    with_rows!(
-        (i64,);
-        conn,
-        places,
-        [("tenant", "uuid", |_row| tenant), ("delivery", "uuid", |row| row.0)],
-        statement,
-    );
-    drop_all(conn, tenant, places).await?;
-    Ok(places.len() as u64)
+/// Removes deliveries with their state; returns how many.
+async fn drop_records(conn: &mut Conn, tenant: TenantId, deliveries: &[DeliveryKey]) -> Result<u64> {
+    Rows::of(deliveries)
+        .column("tenant", |_| tenant)
+        .column("delivery", |key| key.0)
+        .with_given(Sql {
+            sqlite: "DELETE FROM webhook_deliveries
+                     WHERE (tenant_id, delivery_id) IN (SELECT tenant, delivery FROM given)",
+            postgres: "DELETE FROM webhook_deliveries USING given
+                       WHERE webhook_deliveries.tenant_id = given.tenant
+                         AND webhook_deliveries.delivery_id = given.delivery",
+        })
+        .execute(conn)
+        .await?;
+    drop_state(conn, tenant, deliveries).await?;
+    Ok(deliveries.len() as u64)
 }
 
 /// Removes the deliveries about an object.
 pub async fn drop_of_object(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<()> {
-    let mut places: Vec<Place> = fetch_all!(
+    let mut deliveries: Vec<DeliveryKey> = fetch_all!(
         conn,
         "DELETE FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2 RETURNING delivery_id, endpoint_id",
         tenant,
         object_id
     )?;
-    // In the order of a settlement.
-    places.sort_unstable_by_key(|(delivery, endpoint)| (*endpoint, *delivery));
-    drop_all(conn, tenant, &places).await
+    // In key order, as results are settled, to avoid deadlocks.
+    deliveries.sort_unstable_by_key(|(delivery, endpoint)| (*endpoint, *delivery));
+    drop_state(conn, tenant, &deliveries).await
 }
 
-/// Endpoints of a tenant that are gone and still have deliveries. Each endpoint is one step, however much it has.
+/// Deleted endpoints of a tenant that still have deliveries. Each endpoint is one step, however many deliveries it has.
 pub async fn orphaned(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Uuid>> {
     let mut orphaned = Vec::new();
     for table in ["webhook_queue", "webhook_outcomes"] {
@@ -378,15 +351,15 @@ pub async fn orphaned(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Uuid>> {
     Ok(orphaned)
 }
 
-/// Removes up to `most` deliveries to an endpoint that ended before an instant, oldest first. `made_before` is the
-/// smallest id of that instant: nothing that was made later can have ended earlier.
+/// Removes up to `limit` deliveries to an endpoint that ended before an instant, oldest first. `made_before` is the smallest
+/// id of that instant: a delivery that was created later cannot have ended earlier.
 pub async fn drop_ended(
     conn: &mut Conn,
     (tenant, endpoint): (TenantId, Uuid),
-    status: &str,
+    status: DeliveryStatus,
     made_before: Uuid,
     before: Timestamp,
-    most: i64,
+    limit: i64,
 ) -> Result<u64> {
     let statement = format!(
         "SELECT delivery_id, endpoint_id FROM webhook_outcomes
@@ -394,7 +367,7 @@ pub async fn drop_ended(
          ORDER BY delivery_id LIMIT $6 {}",
         conn.backend().skip_locked()
     );
-    let places: Vec<Place> =
-        fetch_all!(conn, AssertSqlSafe(statement), tenant, endpoint, status, made_before, before, most)?;
-    drop_records(conn, tenant, &places).await
+    let deliveries: Vec<DeliveryKey> =
+        fetch_all!(conn, AssertSqlSafe(statement), tenant, endpoint, status, made_before, before, limit)?;
+    drop_records(conn, tenant, &deliveries).await
 }

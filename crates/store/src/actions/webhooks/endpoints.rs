@@ -1,12 +1,10 @@
-//! Webhook endpoints: where to send, what for, and how their receivers have been doing.
+//! Webhook endpoints: their settings, and how their receivers have been doing.
 
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::transaction::expect_one;
-use crate::{Conn, Result};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// An endpoint, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -19,9 +17,9 @@ pub struct Endpoint {
     pub url: String,
     /// What people call it; may be empty.
     pub description: String,
-    /// Whether it gets anything.
+    /// Whether it gets deliveries.
     pub enabled: bool,
-    /// The signals whose analyses it gets; empty is all.
+    /// The signals whose analyses it gets; empty: all.
     pub signal_keys: Json<Vec<String>>,
     /// The event types that it gets.
     pub events: Json<Vec<String>>,
@@ -89,14 +87,14 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<O
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND endpoint_id = $2"), tenant, endpoint)
 }
 
-/// How many endpoints a tenant has.
+/// Counts the endpoints of a tenant.
 pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     let (count,): (i64,) =
         fetch_one!(conn, "SELECT count(*) FROM webhook_endpoints WHERE tenant_id = $1", tenant)?;
     Ok(count)
 }
 
-/// Writes down an edited endpoint. If it rests, the edit ends that: the next delivery shows whether it helped.
+/// Stores an edited endpoint.
 pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<()> {
     expect_one(execute!(
         conn,
@@ -114,8 +112,8 @@ pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<()> {
     )?)
 }
 
-/// Removes an endpoint; false when there is none. Its deliveries are out of sight from then on, and go in steps
-/// ([`crate::actions::webhooks::deliveries::drop_of_endpoint`]).
+/// Removes an endpoint; false when there is none. Its deliveries are hidden from then on, and removed in small steps
+/// (`deliveries::drop_of_endpoint`).
 pub async fn delete(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<bool> {
     let removed = execute!(
         conn,
@@ -126,8 +124,7 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result
     Ok(removed == 1)
 }
 
-/// How a receiver has been doing and when its endpoint was last edited, locked until the transaction ends. None when the
-/// endpoint is gone.
+/// Locks an endpoint until the transaction ends; returns its circuit and when it was last edited. None if it was deleted.
 pub async fn circuit(
     conn: &mut Conn,
     tenant: TenantId,
@@ -145,7 +142,7 @@ pub async fn circuit(
     }))
 }
 
-/// Writes down how a receiver is doing.
+/// Stores the circuit of an endpoint.
 pub async fn set_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, circuit: Circuit) -> Result<()> {
     execute!(
         conn,
@@ -160,7 +157,7 @@ pub async fn set_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, circ
     Ok(())
 }
 
-/// Ends the rest of an endpoint, so that its receiver is tried at once; false when it is not resting.
+/// Ends the rest of an endpoint, so that its receiver is tried at once; false if it is not resting.
 pub async fn end_rest(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Timestamp) -> Result<bool> {
     let ended = execute!(
         conn,
@@ -173,9 +170,9 @@ pub async fn end_rest(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Ti
     Ok(ended == 1)
 }
 
-/// Takes the right to try a receiver whose rest is over, until `until`: false when another has it, or has the endpoint in
-/// its hands at the moment. Whoever waited here while holding other endpoints could wait for ever.
-pub async fn take_probe(
+/// Claims the right to try a receiver whose rest is over, until `until`: false if another has it, or has locked the endpoint.
+/// It does not wait for the lock: the caller has locked other endpoints and could deadlock.
+pub async fn claim_probe(
     conn: &mut Conn,
     tenant: TenantId,
     endpoint: Uuid,
@@ -191,19 +188,19 @@ pub async fn take_probe(
          WHERE tenant_id = $1 AND endpoint_id IN (SELECT rested_endpoint FROM rested)",
         conn.backend().skip_locked()
     );
-    let taken = execute!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint, now, until)?;
-    Ok(taken == 1)
+    let claimed = execute!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint, now, until)?;
+    Ok(claimed == 1)
 }
 
-/// Takes the right to mail about given-up deliveries of an endpoint: false when there was a mail since `since`.
-pub async fn take_dead_mail(
+/// Claims the right to email about dead deliveries of an endpoint: false if there was an email after `since`.
+pub async fn claim_dead_mail(
     conn: &mut Conn,
     tenant: TenantId,
     endpoint: Uuid,
     now: Timestamp,
     since: Timestamp,
 ) -> Result<bool> {
-    let taken = execute!(
+    let claimed = execute!(
         conn,
         "UPDATE webhook_endpoints SET dead_mailed_at = $3
          WHERE tenant_id = $1 AND endpoint_id = $2 AND (dead_mailed_at IS NULL OR dead_mailed_at <= $4)",
@@ -212,5 +209,5 @@ pub async fn take_dead_mail(
         now,
         since
     )?;
-    Ok(taken == 1)
+    Ok(claimed == 1)
 }

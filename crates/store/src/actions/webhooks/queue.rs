@@ -1,37 +1,26 @@
-//! The queue of webhook deliveries, as the courier works it: endpoints in turn, deliveries under a lease, outcomes in groups.
+//! The queue of webhook deliveries, as the courier works it: endpoints in turn, deliveries under a lease, results in groups.
 //!
-//! A row is narrow and has two indexes, since taking a delivery in hand and settling it change all of them. What is sent
-//! lies elsewhere ([`crate::actions::webhooks::deliveries`]) and is only read.
+//! A row is narrow and has two indexes, since claiming a delivery and settling it change all of them. What is sent is stored
+//! elsewhere ([`crate::actions::webhooks::deliveries`]) and is only read.
 
 use std::collections::HashSet;
 
+use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
-use sqlx::AssertSqlSafe;
-use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::bulk::{after_given, with_rows};
-use crate::db::connect::{execute, fetch_all, fetch_one, fetch_optional};
-use crate::db::notify;
-use crate::db::transaction::expect_rows;
-use crate::{Backend, Conn, Result};
+use crate::db::{
+    Backend, Conn, Lease, Result, Rows, Sql, execute, expect_rows, fetch_all, fetch_one, fetch_optional,
+    notify,
+};
 
-/// The status of what a worker holds. Statements over many rows get it with each of them: PostgreSQL takes what it is told
-/// once for a reason to look at everything with this status, where the table was empty when it planned.
-const IN_HAND: &str = "delivering";
-
-/// What a worker holds deliveries by.
-#[derive(Clone, Copy, Debug)]
-pub struct Lease {
-    /// Only this token settles them.
-    pub token: Uuid,
-    /// When it ends by itself.
-    pub until: Timestamp,
-}
+/// The status of a leased delivery. Statements over many rows get it with each of them: if it is a constant, PostgreSQL may
+/// plan, while the table is empty, to read everything with this status, and keep that plan.
+const LEASED: &str = DeliveryStatus::Delivering.as_str();
 
 /// An endpoint with deliveries that are due.
 #[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Turn {
+pub struct DueEndpoint {
     /// Whose it is.
     pub tenant_id: TenantId,
     /// The endpoint.
@@ -48,33 +37,33 @@ pub struct Turn {
     pub updated_at: Timestamp,
 }
 
-/// A delivery that was due, as little of it as decides whether it is kept in hand. In the order of [`PACKED_DUE`].
-#[derive(Clone, Debug, sqlx::FromRow, serde::Deserialize)]
-pub struct Due {
+/// A delivery that was claimed, with what decides whether it is sent now.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct LeasedDelivery {
     /// The delivery.
     pub delivery_id: Uuid,
     /// The size of what is sent.
     pub payload_bytes: i64,
     /// Attempts that have ended.
     pub attempts: i64,
-    /// How often it was taken in hand since, not counting this time.
-    pub begun: i64,
+    /// Earlier claims since an attempt last ended: their senders have crashed.
+    pub unfinished_claims: i64,
 }
 
-/// One of those out of PostgreSQL, which returns them in any order.
+/// A claimed delivery and its place in the order of claims.
 #[derive(sqlx::FromRow)]
-struct DueRow {
+struct ClaimedRow {
     #[sqlx(flatten)]
-    due: Due,
+    delivery: LeasedDelivery,
     run_after: Timestamp,
 }
 
-/// What a delivery says. In the order of [`PACKED_CONTENTS`].
-#[derive(Clone, Debug, sqlx::FromRow, serde::Deserialize)]
-pub struct Content {
+/// What a delivery sends.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct DeliveryContent {
     /// The delivery.
     pub delivery_id: Uuid,
-    /// What it tells.
+    /// The type of the webhook event.
     pub event_type: String,
     /// The bytes that are signed and sent.
     pub payload: String,
@@ -84,40 +73,62 @@ pub struct Content {
     pub traceparent: Option<String>,
 }
 
-/// A delivery and the lease that it was claimed under.
+/// A delivery and the token of the lease that it was claimed under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Held {
+pub struct DeliveryLease {
     /// Whose it is.
     pub tenant: TenantId,
     /// Where it goes.
     pub endpoint_id: Uuid,
     /// The delivery.
     pub delivery_id: Uuid,
-    /// The lease.
+    /// The token of the lease.
     pub token: Uuid,
 }
 
-/// What became of an attempt.
+/// What follows from an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryOutcome {
+    /// The delivery is tried again later.
+    Retry,
+    /// The receiver has accepted it.
+    Delivered,
+    /// It is given up.
+    Dead,
+}
+
+impl DeliveryOutcome {
+    /// The status that the delivery then has.
+    pub const fn status(self) -> DeliveryStatus {
+        match self {
+            Self::Retry => DeliveryStatus::Pending,
+            Self::Delivered => DeliveryStatus::Delivered,
+            Self::Dead => DeliveryStatus::Dead,
+        }
+    }
+}
+
+/// The result of an attempt.
 #[derive(Clone, Debug)]
-pub struct Settled {
-    /// The delivery.
-    pub held: Held,
-    /// `pending`, `delivered` or `dead`.
-    pub status: &'static str,
+pub struct AttemptResult {
+    /// The delivery and its lease.
+    pub lease: DeliveryLease,
+    /// What follows from it.
+    pub outcome: DeliveryOutcome,
     /// Attempts that have ended, this one included.
     pub attempts: i64,
-    /// When it is tried next, or was given up or taken.
+    /// When it is tried next, or was accepted or given up.
     pub at: Timestamp,
-    /// The status of the answer.
+    /// The HTTP status of the response.
     pub status_code: Option<i64>,
     /// Why it failed.
     pub error: Option<String>,
-    /// The start of the answer.
+    /// The start of the response.
     pub response: Option<String>,
 }
 
-/// Makes the delivery of an endpoint that would be tried first due at once: it shows how the receiver is.
-pub async fn hasten(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Timestamp) -> Result<()> {
+/// Makes the first delivery of an endpoint due at once: it shows whether the receiver works again.
+pub async fn make_first_due(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Timestamp) -> Result<()> {
     execute!(
         conn,
         "UPDATE webhook_queue SET run_after = $3
@@ -130,40 +141,45 @@ pub async fn hasten(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, now: Time
     Ok(())
 }
 
-/// Tells the workers of other processes, once the transaction is committed, that there is something to send.
-pub async fn announce(conn: &mut Conn) -> Result<()> {
-    notify::announce_deliveries(conn).await
+/// Notifies other processes, once the transaction is committed, that there is something to send.
+pub async fn notify(conn: &mut Conn) -> Result<()> {
+    notify::notify_deliveries(conn).await
 }
 
-/// The endpoints with something to send, each in one step however much it has.
-macro_rules! turns {
+/// The endpoints with queued deliveries after one ($1): one step of the index each, however many deliveries they have.
+macro_rules! queued_endpoints {
     ($rest:literal) => {
         concat!(
-            "WITH RECURSIVE turns (endpoint_id) AS ( \
+            "WITH RECURSIVE queued (endpoint_id) AS ( \
                  SELECT (SELECT endpoint_id FROM webhook_queue WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT 1) \
                  UNION ALL \
                  SELECT (SELECT later.endpoint_id FROM webhook_queue AS later \
-                         WHERE later.endpoint_id > turns.endpoint_id ORDER BY later.endpoint_id LIMIT 1) \
-                 FROM turns WHERE turns.endpoint_id IS NOT NULL \
+                         WHERE later.endpoint_id > queued.endpoint_id ORDER BY later.endpoint_id LIMIT 1) \
+                 FROM queued WHERE queued.endpoint_id IS NOT NULL \
              ) ",
             $rest
         )
     };
 }
 
-/// The endpoints whose turn comes after another's: enabled, not resting, and with something due.
-pub async fn turns(conn: &mut Conn, after: Uuid, now: Timestamp, limit: i64) -> Result<Vec<Turn>> {
-    // Single values, not joins, decide whose turn it is: so no planner leaves the order of the walk, or goes further
-    // than it has to.
+/// The endpoints after one that are enabled, not resting, and have a delivery due: in order of their ids.
+pub async fn due_endpoints(
+    conn: &mut Conn,
+    after: Uuid,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<DueEndpoint>> {
+    // Scalar subqueries, not joins, decide which endpoints are due: so no planner leaves the order of the endpoints, or reads
+    // further than it has to.
     fetch_all!(
         conn,
-        turns!(
+        queued_endpoints!(
             "SELECT known.tenant_id, known.endpoint_id, known.url, known.secret, known.consecutive_failures, \
                     known.resting_until, known.updated_at \
-             FROM (SELECT endpoint_id FROM turns \
-                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = turns.endpoint_id \
+             FROM (SELECT endpoint_id FROM queued \
+                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \
                             AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2)) = 1 \
-                     AND (SELECT due.due_at FROM webhook_queue AS due WHERE due.endpoint_id = turns.endpoint_id \
+                     AND (SELECT due.due_at FROM webhook_queue AS due WHERE due.endpoint_id = queued.endpoint_id \
                           ORDER BY due.due_at LIMIT 1) <= $2 \
                    LIMIT $3) AS chosen \
              JOIN webhook_endpoints AS known ON known.endpoint_id = chosen.endpoint_id ORDER BY known.endpoint_id"
@@ -174,16 +190,16 @@ pub async fn turns(conn: &mut Conn, after: Uuid, now: Timestamp, limit: i64) -> 
     )
 }
 
-/// When something is due next, as far as can be told now.
+/// When a delivery is due next, as far as can be told now.
 pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
     let (due,): (Option<Timestamp>,) = fetch_one!(
         conn,
-        turns!(
+        queued_endpoints!(
             "SELECT min(CASE WHEN resting_until > due_at THEN resting_until ELSE due_at END) FROM ( \
                  SELECT known.resting_until AS resting_until, \
                         (SELECT min(due.due_at) FROM webhook_queue AS due \
-                         WHERE due.endpoint_id = turns.endpoint_id) AS due_at \
-                 FROM turns JOIN webhook_endpoints AS known ON known.endpoint_id = turns.endpoint_id \
+                         WHERE due.endpoint_id = queued.endpoint_id) AS due_at \
+                 FROM queued JOIN webhook_endpoints AS known ON known.endpoint_id = queued.endpoint_id \
                  WHERE known.enabled) AS waiting"
         ),
         Uuid::nil()
@@ -191,108 +207,77 @@ pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
     Ok(due)
 }
 
-/// Takes up to `limit` due deliveries of an endpoint in hand, longest due first, and counts that before anything can happen to
-/// whoever does. Those that another transaction is taking are passed over.
-pub async fn take(
+/// Claims up to `limit` due deliveries of an endpoint, longest due first, and counts each claim before anything can happen to
+/// its sender. Deliveries that another transaction is claiming are skipped.
+pub async fn claim(
     conn: &mut Conn,
     endpoint: Uuid,
     now: Timestamp,
     limit: i64,
     lease: Lease,
-) -> Result<Vec<Due>> {
-    match conn {
-        Conn::Sqlite(held) => {
-            let packed = sqlx::query_as(PACKED_DUE).bind(endpoint).bind(now).bind(limit);
-            let (Json(due),): (Json<Vec<Due>>,) = packed.fetch_one(held.native().await?).await?;
-            let taken = execute!(
-                conn,
-                AssertSqlSafe(after_given(TAKE)),
-                endpoint,
-                now,
-                limit,
-                lease.token,
-                lease.until
-            )?;
-            expect_rows(due.len(), taken)?;
+) -> Result<Vec<LeasedDelivery>> {
+    match conn.backend() {
+        Backend::Sqlite => {
+            let due: Vec<LeasedDelivery> = fetch_all!(conn, DUE_ON_SQLITE, endpoint, now, limit)?;
+            let claimed = execute!(conn, CLAIM_ON_SQLITE, endpoint, now, limit, lease.token, lease.until)?;
+            expect_rows(due.len(), claimed)?;
             Ok(due)
         }
-        Conn::Postgres(held) => {
-            let taking = sqlx::query_as(TAKE_UNLOCKED).bind(endpoint).bind(now).bind(limit);
-            let mut taken: Vec<DueRow> =
-                taking.bind(lease.token).bind(lease.until).fetch_all(held.native().await?).await?;
-            taken.sort_unstable_by_key(|row| (row.run_after, row.due.delivery_id));
-            Ok(taken.into_iter().map(|row| row.due).collect())
+        Backend::Postgres => {
+            let mut claimed: Vec<ClaimedRow> =
+                fetch_all!(conn, CLAIM_ON_POSTGRES, endpoint, now, limit, lease.token, lease.until)?;
+            claimed.sort_unstable_by_key(|row| (row.run_after, row.delivery.delivery_id));
+            Ok(claimed.into_iter().map(|row| row.delivery).collect())
         }
     }
 }
 
-/// What is due, out of SQLite as one value: on their way from its thread every column of every row would be memory of its own,
-/// which the two threads then contend for. Like [`TAKE`] it goes by the whole key of the index, so that both find the same.
-pub const PACKED_DUE: &str =
-    "SELECT json_group_array(json_array(hex(delivery_id), payload_bytes, attempts, begun) ORDER BY run_after, delivery_id)
-     FROM (SELECT delivery_id, payload_bytes, attempts, begun, run_after FROM webhook_queue
-           WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3)";
+/// What is due, on SQLite: read before it is claimed, since the update changes its key. It goes by the whole key of the
+/// index, as [`CLAIM_ON_SQLITE`] does, so that both find the same.
+const DUE_ON_SQLITE: &str = "
+    SELECT delivery_id, payload_bytes, attempts, begun AS unfinished_claims FROM webhook_queue
+    WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3";
 
-macro_rules! take {
-    ($first:literal, $returning:literal) => {
-        concat!(
-            "WITH given AS MATERIALIZED ( \
-                 SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue \
-                 WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY ",
-            $first,
-            ") \
-             UPDATE webhook_queue \
-             SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1 \
-             FROM given \
-             WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = $1 \
-               AND webhook_queue.status = given.status_before AND webhook_queue.delivery_id = given.delivery ",
-            $returning
+/// Claims what is due, on SQLite.
+const CLAIM_ON_SQLITE: &str = "
+    UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
+    WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
+        SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
+        WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3)";
+
+/// Claims what is due, on PostgreSQL, where others may be doing the same.
+const CLAIM_ON_POSTGRES: &str = "
+    WITH due AS MATERIALIZED (
+        SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue
+        WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+    UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
+    FROM due
+    WHERE webhook_queue.tenant_id = due.tenant AND webhook_queue.endpoint_id = $1
+      AND webhook_queue.status = due.status_before AND webhook_queue.delivery_id = due.delivery
+    RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
+              webhook_queue.begun - 1 AS unfinished_claims, webhook_queue.run_after";
+
+/// Reads what deliveries send. Those whose object was deleted meanwhile are missing.
+pub async fn contents(conn: &mut Conn, deliveries: &[(TenantId, Uuid)]) -> Result<Vec<DeliveryContent>> {
+    Rows::of(deliveries)
+        .column("tenant", |delivery| delivery.0)
+        .column("delivery", |delivery| delivery.1)
+        .with_given(
+            "SELECT delivery_id, event_type, payload, max_attempts, traceparent
+             FROM given CROSS JOIN webhook_deliveries
+             WHERE tenant_id = given.tenant AND delivery_id = given.delivery",
         )
-    };
+        .fetch(conn)
+        .await
 }
 
-/// Takes what is due in hand, on SQLite. Public for the test that looks at its plan, like the texts around it.
-pub const TAKE: &str = take!("due_at, tenant_id, status, delivery_id LIMIT $3", "");
-/// And on PostgreSQL, where others may be doing the same.
-const TAKE_UNLOCKED: &str = take!(
-    "due_at LIMIT $3 FOR UPDATE SKIP LOCKED",
-    "RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts, \
-               webhook_queue.begun - 1 AS begun, webhook_queue.run_after"
-);
-
-/// What deliveries say. Those whose object was deleted meanwhile are missing.
-pub async fn contents(conn: &mut Conn, taken: &[(TenantId, Uuid)]) -> Result<Vec<Content>> {
-    if conn.backend() == Backend::Sqlite {
-        let packed = with_rows!(
-            (Json<Vec<Content>>,);
-            conn,
-            taken,
-            [("tenant", "uuid", |row| row.0), ("delivery", "uuid", |row| row.1)],
-            PACKED_CONTENTS,
-        );
-        return Ok(packed.into_iter().flat_map(|(Json(contents),)| contents).collect());
-    }
-    Ok(with_rows!(
-        Content;
-        conn,
-        taken,
-        [("tenant", "uuid", |row| row.0), ("delivery", "uuid", |row| row.1)],
-        "SELECT sent.delivery_id, sent.event_type, sent.payload, sent.max_attempts, sent.traceparent
-         FROM given JOIN webhook_deliveries AS sent
-           ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery",
-    ))
-}
-
-/// What deliveries say, out of SQLite as one value.
-const PACKED_CONTENTS: &str =
-    "SELECT json_group_array(json_array(hex(sent.delivery_id), sent.event_type, sent.payload, sent.max_attempts,
-                                        sent.traceparent))
-     FROM given JOIN webhook_deliveries AS sent
-       ON sent.tenant_id = given.tenant AND sent.delivery_id = given.delivery";
-
-/// Whether a delivery is still to be sent as it was claimed: it is there and held by its lease, and its endpoint is
-/// enabled and was not edited since.
-pub async fn is_current(conn: &mut Conn, held: Held, endpoint_updated_at: Timestamp) -> Result<bool> {
+/// Whether a delivery is still to be sent as it was claimed: it exists under its lease, and its endpoint is enabled and was not
+/// edited since.
+pub async fn is_current(
+    conn: &mut Conn,
+    lease: DeliveryLease,
+    endpoint_updated_at: Timestamp,
+) -> Result<bool> {
     let found: Option<(i64,)> = fetch_optional!(
         conn,
         "SELECT CAST(1 AS bigint) FROM webhook_queue AS queued
@@ -300,169 +285,150 @@ pub async fn is_current(conn: &mut Conn, held: Held, endpoint_updated_at: Timest
            ON known.tenant_id = queued.tenant_id AND known.endpoint_id = queued.endpoint_id
          WHERE queued.tenant_id = $1 AND queued.endpoint_id = $2 AND queued.status = 'delivering'
            AND queued.delivery_id = $3 AND queued.lease_token = $4 AND known.enabled AND known.updated_at = $5",
-        held.tenant,
-        held.endpoint_id,
-        held.delivery_id,
-        held.token,
+        lease.tenant,
+        lease.endpoint_id,
+        lease.delivery_id,
+        lease.token,
         endpoint_updated_at
     )?;
     Ok(found.is_some())
 }
 
-/// Writes down what became of attempts; says which of them were still held by their lease. They are settled in one order
-/// everywhere, so that nobody waits for somebody who waits for him.
-pub async fn settle(conn: &mut Conn, mut settled: Vec<Settled>) -> Result<HashSet<Uuid>> {
-    settled.sort_unstable_by_key(|row| row.held);
-    let (waiting, ended): (Vec<Settled>, Vec<Settled>) =
-        settled.into_iter().partition(|row| row.status == "pending");
-    let mut held = put_back(conn, &waiting).await?;
-    held.extend(end(conn, &ended).await?);
-    Ok(held)
+/// Stores the results of attempts; returns the deliveries whose lease was still valid. Rows are locked in key order, to avoid
+/// deadlocks.
+pub async fn settle(conn: &mut Conn, mut results: Vec<AttemptResult>) -> Result<HashSet<Uuid>> {
+    results.sort_unstable_by_key(|result| result.lease);
+    let (retried, ended): (Vec<AttemptResult>, Vec<AttemptResult>) =
+        results.into_iter().partition(|result| result.outcome == DeliveryOutcome::Retry);
+    let mut settled: HashSet<Uuid> = put_back(conn, &retried).await?.into_iter().collect();
+    settled.extend(end(conn, &ended).await?);
+    Ok(settled)
 }
 
-/// Moves deliveries that have ended out of the queue.
-async fn end(conn: &mut Conn, ended: &[Settled]) -> Result<Vec<Uuid>> {
-    let text = end_text(conn.backend());
-    let held = with_rows!(
-        (Uuid,);
-        conn,
-        ended,
-        [
-            ("tenant", "uuid", |row| row.held.tenant),
-            ("endpoint", "uuid", |row| row.held.endpoint_id),
-            ("outcome", "text", |row| row.status),
-            ("in_hand", "text", |_row| IN_HAND),
-            ("delivery", "uuid", |row| row.held.delivery_id),
-            ("token", "uuid", |row| row.held.token),
-            ("tried", "bigint", |row| row.attempts),
-            ("ended_at", "timestamptz", |row| row.at),
-            ("status_code", "bigint", |row| row.status_code),
-            ("error", "text", |row| row.error.as_deref()),
-            ("response", "text", |row| row.response.as_deref()),
-        ],
-        text,
-    );
+/// Moves deliveries that have ended out of the queue; returns those whose lease was still valid.
+async fn end(conn: &mut Conn, ended: &[AttemptResult]) -> Result<Vec<Uuid>> {
+    let settled = Rows::of(ended)
+        .column("tenant", |result| result.lease.tenant)
+        .column("endpoint", |result| result.lease.endpoint_id)
+        .column("outcome", |result| result.outcome.status().as_str())
+        .column("leased", |_| LEASED)
+        .column("delivery", |result| result.lease.delivery_id)
+        .column("token", |result| result.lease.token)
+        .column("tried", |result| result.attempts)
+        .column("ended", |result| result.at)
+        .column("status_code", |result| result.status_code)
+        .column("error", |result| result.error.as_deref())
+        .column("response", |result| result.response.as_deref())
+        .with_given(END)
+        .fetch::<(Uuid,)>(conn)
+        .await?;
     if conn.backend() == Backend::Sqlite {
-        with_rows!(
-            (Uuid,);
-            conn,
-            ended,
-            [
-                ("tenant", "uuid", |row| row.held.tenant),
-                ("endpoint", "uuid", |row| row.held.endpoint_id),
-                ("delivery", "uuid", |row| row.held.delivery_id),
-                ("token", "uuid", |row| row.held.token),
-            ],
-            REMOVE,
-        );
+        Rows::of(ended)
+            .column("tenant", |result| result.lease.tenant)
+            .column("endpoint", |result| result.lease.endpoint_id)
+            .column("delivery", |result| result.lease.delivery_id)
+            .column("token", |result| result.lease.token)
+            .with_given(
+                "DELETE FROM webhook_queue
+                 WHERE (tenant_id, endpoint_id, status, delivery_id, lease_token) IN
+                       (SELECT tenant, endpoint, 'delivering', delivery, token FROM given)",
+            )
+            .execute(conn)
+            .await?;
     }
-    Ok(held.into_iter().map(|(delivery,)| delivery).collect())
+    Ok(settled.into_iter().map(|(delivery,)| delivery).collect())
 }
 
-/// The outcomes of deliveries that are held, each database in its own way: PostgreSQL takes them out of the queue with the
-/// same statement. What was heard last stays on record, also where this time nothing was.
-pub fn end_text(backend: Backend) -> &'static str {
-    match backend {
-        Backend::Sqlite => {
-            "INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
+/// Stores the outcomes of leased deliveries. PostgreSQL removes them from the queue with the same statement, and hands the
+/// removed rows on: joining them again would compare each with each. An earlier response stays on record where this attempt
+/// had none.
+const END: Sql<'static> = Sql {
+    sqlite: "INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
                                            last_status_code, last_error, last_response)
-             SELECT tenant, endpoint, outcome, delivery, tried, ended_at,
-                    coalesce(status_code, last_status_code), error, coalesce(response, last_response)
-             FROM given JOIN webhook_queue
-               ON tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = given.in_hand
-              AND delivery_id = given.delivery AND lease_token = given.token
-             RETURNING delivery_id"
-        }
-        // The rows of one part of a statement are handed to the next: joining them again would compare each with each.
-        Backend::Postgres => {
-            ", removed AS (
-                 DELETE FROM webhook_queue USING given
-                 WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = given.in_hand
-                   AND delivery_id = given.delivery AND lease_token = given.token
-                 RETURNING given.tenant, given.endpoint, given.outcome, given.delivery, given.tried, given.ended_at,
-                           coalesce(given.status_code, last_status_code) AS status_code, given.error,
-                           coalesce(given.response, last_response) AS response)
-             INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
-                                           last_status_code, last_error, last_response)
-             SELECT tenant, endpoint, outcome, delivery, tried, ended_at, status_code, error, response FROM removed
-             RETURNING delivery_id"
-        }
-    }
+             SELECT tenant, endpoint, outcome, delivery, tried, ended, coalesce(status_code, last_status_code),
+                    error, coalesce(response, last_response)
+             FROM given CROSS JOIN webhook_queue
+             WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = given.leased
+               AND delivery_id = given.delivery AND lease_token = given.token
+             RETURNING delivery_id",
+    postgres: ", removed AS (
+                   DELETE FROM webhook_queue USING given
+                   WHERE tenant_id = given.tenant AND endpoint_id = given.endpoint AND status = given.leased
+                     AND delivery_id = given.delivery AND lease_token = given.token
+                   RETURNING given.tenant, given.endpoint, given.outcome, given.delivery, given.tried, given.ended,
+                             coalesce(given.status_code, last_status_code) AS status_code, given.error,
+                             coalesce(given.response, last_response) AS response)
+               INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
+                                             last_status_code, last_error, last_response)
+               SELECT tenant, endpoint, outcome, delivery, tried, ended, status_code, error, response FROM removed
+               RETURNING delivery_id",
+};
+
+/// Puts deliveries back that are tried again later; returns those whose lease was still valid.
+async fn put_back(conn: &mut Conn, retried: &[AttemptResult]) -> Result<Vec<Uuid>> {
+    let settled = Rows::of(retried)
+        .column("tenant", |result| result.lease.tenant)
+        .column("endpoint", |result| result.lease.endpoint_id)
+        .column("leased", |_| LEASED)
+        .column("delivery", |result| result.lease.delivery_id)
+        .column("token", |result| result.lease.token)
+        .column("attempts", |result| result.attempts)
+        .column("run_after", |result| result.at)
+        .column("status_code", |result| result.status_code)
+        .column("error", |result| result.error.as_deref())
+        .column("response", |result| result.response.as_deref())
+        .with_given(
+            "UPDATE webhook_queue
+             SET status = 'pending', attempts = given.attempts, begun = 0, run_after = given.run_after,
+                 lease_token = NULL, lease_until = NULL, last_error = given.error,
+                 last_status_code = coalesce(given.status_code, last_status_code),
+                 last_response = coalesce(given.response, last_response)
+             FROM given
+             WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
+               AND webhook_queue.status = given.leased AND webhook_queue.delivery_id = given.delivery
+               AND webhook_queue.lease_token = given.token
+             RETURNING webhook_queue.delivery_id",
+        )
+        .fetch::<(Uuid,)>(conn)
+        .await?;
+    Ok(settled.into_iter().map(|(delivery,)| delivery).collect())
 }
 
-/// Takes deliveries that have ended out of SQLite's queue.
-pub const REMOVE: &str = "DELETE FROM webhook_queue
-     WHERE (tenant_id, endpoint_id, status, delivery_id, lease_token) IN
-           (SELECT tenant, endpoint, 'delivering', delivery, token FROM given)";
-
-/// Puts deliveries back that are tried again later.
-async fn put_back(conn: &mut Conn, waiting: &[Settled]) -> Result<HashSet<Uuid>> {
-    let held = with_rows!(
-        (Uuid,);
-        conn,
-        waiting,
-        [
-            ("tenant", "uuid", |row| row.held.tenant),
-            ("endpoint", "uuid", |row| row.held.endpoint_id),
-            ("in_hand", "text", |_row| IN_HAND),
-            ("delivery", "uuid", |row| row.held.delivery_id),
-            ("token", "uuid", |row| row.held.token),
-            ("attempts", "bigint", |row| row.attempts),
-            ("run_after", "timestamptz", |row| row.at),
-            ("status_code", "bigint", |row| row.status_code),
-            ("error", "text", |row| row.error.as_deref()),
-            ("response", "text", |row| row.response.as_deref()),
-        ],
-        PUT_BACK,
-    );
-    Ok(held.into_iter().map(|(delivery,)| delivery).collect())
-}
-
-/// See [`put_back`].
-pub const PUT_BACK: &str = "UPDATE webhook_queue
-     SET status = 'pending', attempts = given.attempts, begun = 0, run_after = given.run_after, lease_token = NULL,
-         lease_until = NULL, last_error = given.error,
-         last_status_code = coalesce(given.status_code, last_status_code),
-         last_response = coalesce(given.response, last_response)
-     FROM given
-     WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
-       AND webhook_queue.status = given.in_hand AND webhook_queue.delivery_id = given.delivery
-       AND webhook_queue.lease_token = given.token
-     RETURNING webhook_queue.delivery_id";
-
-/// Puts deliveries back that were claimed and not sent; that uses up no attempt.
-pub async fn release(conn: &mut Conn, mut unsent: Vec<Held>) -> Result<()> {
+/// Puts claimed deliveries back that were not sent; this counts as no attempt.
+pub async fn release(conn: &mut Conn, mut unsent: Vec<DeliveryLease>) -> Result<()> {
     unsent.sort_unstable();
-    with_rows!(
-        (i64,);
-        conn,
-        &unsent,
-        [
-            ("tenant", "uuid", |row| row.tenant),
-            ("endpoint", "uuid", |row| row.endpoint_id),
-            ("in_hand", "text", |_row| IN_HAND),
-            ("delivery", "uuid", |row| row.delivery_id),
-            ("token", "uuid", |row| row.token),
-        ],
-        RELEASE,
-    );
+    Rows::of(&unsent)
+        .column("tenant", |lease| lease.tenant)
+        .column("endpoint", |lease| lease.endpoint_id)
+        .column("leased", |_| LEASED)
+        .column("delivery", |lease| lease.delivery_id)
+        .column("token", |lease| lease.token)
+        .with_given(
+            "UPDATE webhook_queue
+             SET status = 'pending', begun = begun - 1, lease_token = NULL, lease_until = NULL
+             FROM given
+             WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
+               AND webhook_queue.status = given.leased AND webhook_queue.delivery_id = given.delivery
+               AND webhook_queue.lease_token = given.token",
+        )
+        .execute(conn)
+        .await?;
     Ok(())
 }
 
-/// See [`release`].
-pub const RELEASE: &str = "UPDATE webhook_queue
-     SET status = 'pending', begun = begun - 1, lease_token = NULL, lease_until = NULL
-     FROM given
-     WHERE webhook_queue.tenant_id = given.tenant AND webhook_queue.endpoint_id = given.endpoint
-       AND webhook_queue.status = given.in_hand AND webhook_queue.delivery_id = given.delivery
-       AND webhook_queue.lease_token = given.token";
-
-/// Ends every lease: on SQLite those of an earlier process are void at the start.
-pub async fn void_leases(conn: &mut Conn) -> Result<u64> {
-    // Endpoint by endpoint, so that what only waits is not read.
-    execute!(
-        conn,
-        "UPDATE webhook_queue SET status = 'pending', lease_token = NULL, lease_until = NULL
-         WHERE status = 'delivering' AND (tenant_id, endpoint_id) IN (SELECT tenant_id, endpoint_id FROM webhook_endpoints)"
-    )
+/// Ends the leases of an earlier process, at the start of this one; returns how many.
+///
+/// Only one process uses a SQLite file, so any lease there is a dead process's. On PostgreSQL the leases may be those of
+/// other processes: nothing happens, and leases of a dead one expire.
+pub async fn void_stale_leases(conn: &mut Conn) -> Result<u64> {
+    match conn.backend() {
+        // Endpoint by endpoint, so that deliveries without a lease are not read.
+        Backend::Sqlite => execute!(
+            conn,
+            "UPDATE webhook_queue SET status = 'pending', lease_token = NULL, lease_until = NULL
+             WHERE status = 'delivering'
+               AND (tenant_id, endpoint_id) IN (SELECT tenant_id, endpoint_id FROM webhook_endpoints)"
+        ),
+        Backend::Postgres => Ok(0),
+    }
 }

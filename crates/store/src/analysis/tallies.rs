@@ -1,0 +1,130 @@
+//! Tallies: counts of objects by type and of answers by signal, kept with every write that changes them.
+//!
+//! A counter is spread over several rows ("shards"), so that writers of one tenant do not all wait for the same row.
+
+use std::collections::BTreeMap;
+
+use model::TenantId;
+use uuid::Uuid;
+
+use crate::db::{Batch, Rows};
+
+/// From which probability on an object counts as flagged, and an answer as high.
+pub const HIGH: f64 = 0.8;
+
+/// Changes to the counts of objects, by tenant and type.
+#[derive(Default)]
+pub(crate) struct ObjectTallies(BTreeMap<(TenantId, String), ObjectCounts>);
+
+/// Changes to the counts of one type.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ObjectCounts {
+    pub(crate) objects: i64,
+    pub(crate) analyzed: i64,
+    pub(crate) flagged: i64,
+}
+
+impl ObjectTallies {
+    /// Adds a change.
+    pub(crate) fn add(&mut self, tenant: TenantId, object_type: &str, change: ObjectCounts) {
+        let counts = self.0.entry((tenant, object_type.to_owned())).or_default();
+        counts.objects += change.objects;
+        counts.analyzed += change.analyzed;
+        counts.flagged += change.flagged;
+    }
+
+    /// Writes all changes, in key order.
+    pub(crate) fn write(self, batch: &mut Batch, shard: i64) {
+        let rows: Vec<_> =
+            self.0.into_iter().filter(|(_, counts)| *counts != ObjectCounts::default()).collect();
+        batch.add(
+            Rows::of(&rows)
+                .column("tenant_id", |row| row.0.0)
+                .column("object_type", |row| row.0.1.as_str())
+                .column("shard", |_| shard)
+                .column("objects", |row| row.1.objects)
+                .column("analyzed", |row| row.1.analyzed)
+                .column("flagged", |row| row.1.flagged)
+                .insert(
+                    "object_tallies",
+                    "ON CONFLICT (tenant_id, object_type, shard) DO UPDATE SET
+                         objects = object_tallies.objects + excluded.objects,
+                         analyzed = object_tallies.analyzed + excluded.analyzed,
+                         flagged = object_tallies.flagged + excluded.flagged",
+                ),
+        );
+    }
+}
+
+/// Changes to the counts of answers, by signal and option.
+#[derive(Default)]
+pub(crate) struct SignalTallies(BTreeMap<(TenantId, Uuid, String), AnswerCounts>);
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct AnswerCounts {
+    answers: i64,
+    high: i64,
+    /// The sum of values in millionths.
+    value_micros: i64,
+}
+
+/// The part of an answer that is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct CountedAnswer<'a> {
+    pub(crate) tenant: TenantId,
+    pub(crate) signal: Uuid,
+    pub(crate) value: Option<f64>,
+    pub(crate) choice: Option<&'a str>,
+    /// Whether the signal is a yes/no question, whose high answers are counted.
+    pub(crate) is_noul: bool,
+}
+
+impl SignalTallies {
+    /// Counts a new answer.
+    pub(crate) fn add(&mut self, answer: CountedAnswer<'_>) {
+        self.change(answer, 1);
+    }
+
+    /// Takes an answer that is replaced or removed out of the counts.
+    pub(crate) fn remove(&mut self, answer: CountedAnswer<'_>) {
+        self.change(answer, -1);
+    }
+
+    fn change(&mut self, answer: CountedAnswer<'_>, sign: i64) {
+        let key = (answer.tenant, answer.signal, answer.choice.unwrap_or_default().to_owned());
+        let counts = self.0.entry(key).or_default();
+        let is_high = answer.is_noul && answer.value.is_some_and(|value| value >= HIGH);
+        counts.answers += sign;
+        counts.high += sign * i64::from(is_high);
+        counts.value_micros += sign * micros(answer.value);
+    }
+
+    /// Writes all changes, in key order.
+    pub(crate) fn write(self, batch: &mut Batch, shard: i64) {
+        let rows: Vec<_> =
+            self.0.into_iter().filter(|(_, counts)| *counts != AnswerCounts::default()).collect();
+        batch.add(
+            Rows::of(&rows)
+                .column("tenant_id", |row| row.0.0)
+                .column("signal_id", |row| row.0.1)
+                .column("choice", |row| row.0.2.as_str())
+                .column("shard", |_| shard)
+                .column("answers", |row| row.1.answers)
+                .column("high", |row| row.1.high)
+                .column("value_micros", |row| row.1.value_micros)
+                .insert(
+                    "signal_tallies",
+                    "ON CONFLICT (tenant_id, signal_id, choice, shard) DO UPDATE SET
+                         answers = signal_tallies.answers + excluded.answers,
+                         high = signal_tallies.high + excluded.high,
+                         value_micros = signal_tallies.value_micros + excluded.value_micros",
+                ),
+        );
+    }
+}
+
+/// A value in millionths: answers have six decimals, so this is exact.
+fn micros(value: Option<f64>) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "at most 25 million")]
+    value.map_or(0, |value| (value * 1e6).round() as i64)
+}

@@ -1,0 +1,64 @@
+//! Opening the store, and what callers may know about the database behind it.
+
+use crate::db::connect::Database;
+use crate::db::dialect::Backend;
+use crate::db::error::Result;
+use crate::db::migrate;
+use crate::db::statement::fetch_one;
+use crate::db::transaction::Store;
+
+/// Writers that work beside each other on PostgreSQL: tenants are spread over them, so that waiting for the balance of a
+/// busy tenant delays only its share.
+const POSTGRES_WRITERS: usize = 4;
+
+impl Store {
+    /// Opens the database at `url` (`sqlite:PATH` or `postgres://…`) and brings its schema up to date.
+    ///
+    /// Several processes may do so at once: one migrates, the others wait for it.
+    pub async fn open(url: &str) -> Result<Self> {
+        let store = Self { database: Database::connect(url).await? };
+        migrate::run(&store, migrate::NEWEST).await?;
+        Ok(store)
+    }
+
+    /// Opens a database as an older version of Auspex did, which knew only the first so many migrations.
+    #[cfg(feature = "test-util")]
+    pub async fn open_at(url: &str, migrations: usize) -> Result<Self> {
+        let store = Self { database: Database::connect(url).await? };
+        migrate::run(&store, migrations).await?;
+        Ok(store)
+    }
+
+    /// Which database this is, for tests: the service must not depend on it.
+    #[cfg(feature = "test-util")]
+    pub fn backend(&self) -> Backend {
+        self.database.backend()
+    }
+
+    /// Whether other processes may use the same database: then their writes are not seen here until they are read.
+    pub fn is_shared(&self) -> bool {
+        self.database.backend() == Backend::Postgres
+    }
+
+    /// How many transactions are worth running beside each other: SQLite writes one at a time.
+    pub fn parallel_writers(&self) -> usize {
+        match self.database.backend() {
+            Backend::Sqlite => 1,
+            Backend::Postgres => POSTGRES_WRITERS,
+        }
+    }
+
+    /// Runs the simplest query, to find out whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.read("ping", async |conn| {
+            let _: (i64,) = fetch_one!(conn, "SELECT count(*) FROM deployment WHERE name = ''")?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Closes every connection, once the work under way on it has ended.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+}

@@ -1,0 +1,322 @@
+//! The row builder: one statement over many rows, for the hot paths of recording, concluding and delivering.
+//!
+//! How the rows reach the database differs, because it was measured to matter:
+//!
+//! - PostgreSQL gets one array for each column, so the text is the same for any number of rows and stays prepared. A
+//!   statement that looks up given rows is planned again on each execution if they come as arrays, so a single row goes as
+//!   plain values: the planner sees them wherever `given` is named, and the plan that it keeps finds rows by their keys
+//!   (`docs/adr/0010-plans-by-index.md`). An insertion has nothing to plan.
+//! - SQLite gets lists of values, in chunks of a few fixed sizes: few texts are prepared, and all of them stay prepared.
+
+use std::ops::Range;
+
+use model::{Date, TenantId, Timestamp};
+use sqlx::postgres::PgRow;
+use sqlx::query_builder::Separated;
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
+use uuid::Uuid;
+
+use crate::db::error::Result;
+use crate::db::statement::Sql;
+use crate::db::transaction::Conn;
+
+/// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough together that most numbers of
+/// rows are one or two chunks. The largest keeps fifteen columns far below SQLite's limit of 32,766 values.
+const CHUNK_SIZES: [usize; 18] = [512, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, 2, 1];
+
+/// Rows on their way into a statement, column by column.
+pub(crate) struct Rows<'a, T> {
+    items: &'a [T],
+    columns: Vec<Column<'a>>,
+}
+
+struct Column<'a> {
+    name: &'static str,
+    values: Values<'a>,
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// Rows made from items, one from each; they have no columns yet.
+    pub(crate) fn of(items: &'a [T]) -> Self {
+        Self { items, columns: Vec::new() }
+    }
+
+    /// Adds a column: `value` is evaluated for every item.
+    pub(crate) fn column<V: ColumnValue<'a>>(
+        mut self,
+        name: &'static str,
+        value: impl Fn(&'a T) -> V,
+    ) -> Self {
+        let values = V::collect(self.items.iter().map(value));
+        self.columns.push(Column { name, values });
+        self
+    }
+
+    /// Inserts the rows into a table; `tail` follows them (`ON CONFLICT …`, `RETURNING …`) and may be empty.
+    pub(crate) fn insert(self, table: &'static str, tail: impl Into<Sql<'a>>) -> RowsStatement<'a> {
+        self.statement(Body::Insert { table, tail: tail.into() })
+    }
+
+    /// Runs a statement that sees the rows as a table called `given`. On SQLite it runs once for each chunk of rows.
+    pub(crate) fn with_given(self, statement: impl Into<Sql<'a>>) -> RowsStatement<'a> {
+        self.statement(Body::WithGiven(statement.into()))
+    }
+
+    fn statement(self, body: Body<'a>) -> RowsStatement<'a> {
+        RowsStatement { columns: self.columns, rows: self.items.len(), body }
+    }
+}
+
+/// A statement over many rows, ready to run ([`Self::execute`], [`Self::fetch`]) or to join a batch
+/// ([`crate::db::Batch::add`]).
+#[must_use]
+pub(crate) struct RowsStatement<'a> {
+    columns: Vec<Column<'a>>,
+    rows: usize,
+    body: Body<'a>,
+}
+
+enum Body<'a> {
+    Insert { table: &'static str, tail: Sql<'a> },
+    WithGiven(Sql<'a>),
+}
+
+impl RowsStatement<'_> {
+    /// Runs it and returns how many rows changed. Without rows there is nothing to run.
+    pub(crate) async fn execute(self, conn: &mut Conn) -> Result<u64> {
+        let mut changed = 0;
+        match conn {
+            Conn::Sqlite(lent) => {
+                for chunk in chunks(self.rows) {
+                    let mut query = QueryBuilder::default();
+                    self.push_sqlite(chunk, &mut query);
+                    changed += query.build().execute(lent.native()).await?.rows_affected();
+                }
+            }
+            Conn::Postgres(lent) if self.rows > 0 => {
+                let mut query = QueryBuilder::default();
+                self.push_postgres(&mut query);
+                changed = query.build().execute(lent.native()).await?.rows_affected();
+            }
+            Conn::Postgres(_) => {}
+        }
+        Ok(changed)
+    }
+
+    /// Runs it and returns its rows. Without rows there is nothing to run.
+    pub(crate) async fn fetch<T: EitherRow>(self, conn: &mut Conn) -> Result<Vec<T>> {
+        let mut returned = Vec::new();
+        match conn {
+            Conn::Sqlite(lent) => {
+                for chunk in chunks(self.rows) {
+                    let mut query = QueryBuilder::default();
+                    self.push_sqlite(chunk, &mut query);
+                    returned.extend(query.build_query_as().fetch_all(lent.native()).await?);
+                }
+            }
+            Conn::Postgres(lent) if self.rows > 0 => {
+                let mut query = QueryBuilder::default();
+                self.push_postgres(&mut query);
+                returned = query.build_query_as().fetch_all(lent.native()).await?;
+            }
+            Conn::Postgres(_) => {}
+        }
+        Ok(returned)
+    }
+
+    /// How many rows it is about.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Writes the statement over one chunk of rows.
+    pub(crate) fn push_sqlite(&self, chunk: Range<usize>, query: &mut QueryBuilder<Sqlite>) {
+        let names = self.names();
+        match &self.body {
+            Body::Insert { table, .. } => query.push(format_args!("INSERT INTO {table} ({names}) ")),
+            Body::WithGiven(_) => query.push(format_args!("WITH given ({names}) AS (")),
+        };
+        query.push_values(chunk, |mut row, index| {
+            for column in &self.columns {
+                column.values.push_one(index, &mut row);
+            }
+        });
+        match &self.body {
+            Body::Insert { tail, .. } => query.push(" ").push(tail.sqlite),
+            Body::WithGiven(statement) => query.push(") ").push(statement.sqlite),
+        };
+    }
+
+    /// Writes the statement over all rows.
+    pub(crate) fn push_postgres(self, query: &mut QueryBuilder<Postgres>) {
+        let names = self.names();
+        let is_one_row = self.rows == 1;
+        match &self.body {
+            Body::Insert { table, .. } => {
+                query.push(format_args!("INSERT INTO {table} ({names}) SELECT * FROM UNNEST("));
+            }
+            Body::WithGiven(_) if is_one_row => {
+                query.push(format_args!("WITH given ({names}) AS NOT MATERIALIZED (SELECT "));
+            }
+            Body::WithGiven(_) => {
+                query.push(format_args!("WITH given ({names}) AS (SELECT * FROM UNNEST("));
+            }
+        }
+        let as_values = is_one_row && matches!(self.body, Body::WithGiven(_));
+        let mut list = query.separated(", ");
+        for Column { values, .. } in self.columns {
+            let sql_type = values.sql_type();
+            if as_values {
+                values.push_single(&mut list);
+                list.push_unseparated("::").push_unseparated(sql_type);
+            } else {
+                values.push_array(&mut list);
+                list.push_unseparated("::").push_unseparated(sql_type).push_unseparated("[]");
+            }
+        }
+        match self.body {
+            Body::Insert { tail, .. } => query.push(") ").push(tail.postgres),
+            Body::WithGiven(statement) if is_one_row => query.push(") ").push(statement.postgres),
+            Body::WithGiven(statement) => query.push(")) ").push(statement.postgres),
+        };
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        names.join(", ")
+    }
+}
+
+/// Divides rows into chunks of the fixed sizes.
+pub(crate) fn chunks(rows: usize) -> Vec<Range<usize>> {
+    let mut chunks = Vec::new();
+    let mut start = 0;
+    while start < rows {
+        let size = CHUNK_SIZES.into_iter().find(|size| *size <= rows - start).unwrap_or(1);
+        chunks.push(start..start + size);
+        start += size;
+    }
+    chunks
+}
+
+/// A row that either database can return.
+pub(crate) trait EitherRow:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl<T> EitherRow for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+/// A value that a column can be made of: its Rust type decides the type of the column.
+pub(crate) trait ColumnValue<'a>: Sized {
+    /// The values of a column.
+    fn collect(values: impl Iterator<Item = Self>) -> Values<'a>;
+}
+
+/// Declares the types of columns: a variant of [`Values`], its type on PostgreSQL, and the Rust types that go in there.
+macro_rules! column_types {
+    ($($variant:ident($native:ty) $sql_type:literal: $($value:ty => |$from:ident| $into:expr),+;)+) => {
+        /// The values of a column.
+        pub(crate) enum Values<'a> {
+            $($variant(Vec<Option<$native>>),)+
+        }
+
+        impl Values<'_> {
+            /// The type of the column on PostgreSQL.
+            fn sql_type(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $sql_type,)+
+                }
+            }
+
+            /// Binds the value of one row.
+            fn push_one(&self, index: usize, list: &mut Separated<'_, Sqlite, &'static str>) {
+                match self {
+                    $(Self::$variant(values) => list.push_bind(values.get(index).cloned().flatten()),)+
+                };
+            }
+
+            /// Binds the value of the only row.
+            fn push_single(self, list: &mut Separated<'_, Postgres, &'static str>) {
+                match self {
+                    $(Self::$variant(values) => list.push_bind(values.into_iter().next().flatten()),)+
+                };
+            }
+
+            /// Binds the values of all rows as one array.
+            fn push_array(self, list: &mut Separated<'_, Postgres, &'static str>) {
+                match self {
+                    $(Self::$variant(values) => list.push_bind(values),)+
+                };
+            }
+        }
+
+        $($(
+            impl<'a> ColumnValue<'a> for $value {
+                fn collect(values: impl Iterator<Item = Self>) -> Values<'a> {
+                    Values::$variant(values.map(|$from| Some($into)).collect())
+                }
+            }
+
+            impl<'a> ColumnValue<'a> for Option<$value> {
+                fn collect(values: impl Iterator<Item = Self>) -> Values<'a> {
+                    Values::$variant(values.map(|value| value.map(|$from| $into)).collect())
+                }
+            }
+        )+)+
+    };
+}
+
+column_types! {
+    Uuid(Uuid) "uuid": Uuid => |id| id, TenantId => |id| id.0;
+    Text(&'a str) "text": &'a str => |text| text;
+    Bigint(i64) "bigint": i64 => |number| number;
+    Double(f64) "double precision": f64 => |number| number;
+    Timestamp(Timestamp) "timestamptz": Timestamp => |instant| instant;
+    Date(Date) "date": Date => |day| day;
+    Boolean(bool) "boolean": bool => |flag| flag;
+    Bytes(&'a [u8]) "bytea": &'a [u8] => |bytes| bytes;
+    Json(Json<serde_json::Value>) "jsonb": Json<serde_json::Value> => |json| json;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_have_few_sizes_and_cover_all_rows() {
+        assert_eq!(chunks(1_112), [0..512, 512..1_024, 1_024..1_088, 1_088..1_112]);
+        assert!(chunks(0).is_empty());
+    }
+
+    fn texts(rows: &[(i64, &str)]) -> (String, String) {
+        let built = || {
+            Rows::of(rows)
+                .column("number", |row| row.0)
+                .column("word", |row| row.1)
+                .with_given(Sql { sqlite: "SELECT 1 FROM given", postgres: "SELECT 2 FROM given" })
+        };
+        let (mut sqlite, mut postgres) = (QueryBuilder::default(), QueryBuilder::default());
+        built().push_sqlite(0..rows.len(), &mut sqlite);
+        built().push_postgres(&mut postgres);
+        (sqlite.into_string(), postgres.into_string())
+    }
+
+    #[test]
+    fn one_row_goes_to_postgres_as_values_and_more_as_arrays() {
+        let (sqlite, postgres) = texts(&[(1, "a")]);
+        assert_eq!(sqlite, "WITH given (number, word) AS (VALUES (?, ?)) SELECT 1 FROM given");
+        assert_eq!(
+            postgres,
+            "WITH given (number, word) AS NOT MATERIALIZED (SELECT $1::bigint, $2::text) SELECT 2 FROM given"
+        );
+        let (sqlite, postgres) = texts(&[(1, "a"), (2, "b")]);
+        assert_eq!(sqlite, "WITH given (number, word) AS (VALUES (?, ?), (?, ?)) SELECT 1 FROM given");
+        assert_eq!(
+            postgres,
+            "WITH given (number, word) AS (SELECT * FROM UNNEST($1::bigint[], $2::text[])) SELECT 2 FROM given"
+        );
+    }
+}
