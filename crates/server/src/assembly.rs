@@ -9,8 +9,8 @@ use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, WordCounter};
 use model::Tariff;
 use service::mail::{MailTemplates, Mailer, Transport};
 use service::{
-    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer, Service,
-    Stripe, StripeOptions, Traces, Workers,
+    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer,
+    Service, Stripe, StripeOptions, Traces, Workers,
 };
 use store::Store;
 use url::Url;

@@ -9,16 +9,16 @@
 //!
 //! [`Service`] builds the rooms, starts their workers, and has no logic of its own.
 
-mod accounts;
-mod actions;
-mod analysis;
-mod billing;
-mod objects;
+pub mod accounts;
+pub mod actions;
+pub mod analysis;
+pub mod billing;
+pub mod objects;
 mod options;
-mod outbox;
-mod runtime;
+pub mod outbox;
+pub mod runtime;
 mod service;
-mod upkeep;
+pub mod upkeep;
 
 pub use self::accounts::{
     Accounts, Caller, Credential, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers,

@@ -21,7 +21,8 @@ impl ModuleGraph {
         let reexports = reexports(&sources);
         let mut graph = Self::default();
         for (module, text) in &sources {
-            let targets = paths(module, text).iter().map(|path| resolve(path, &sources, &reexports)).collect();
+            let targets =
+                paths(module, text).iter().map(|path| resolve(path, &sources, &reexports)).collect();
             graph.imports.insert(module.clone(), targets);
         }
         for (module, targets) in &mut graph.imports {
@@ -118,7 +119,8 @@ fn paths(module: &str, text: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in text.match_indices(start) {
-            let is_start = !text[..at].ends_with(|letter: char| letter.is_alphanumeric() || "_:$".contains(letter));
+            let is_start =
+                !text[..at].ends_with(|letter: char| letter.is_alphanumeric() || "_:$".contains(letter));
             if !is_start {
                 continue;
             }

@@ -94,7 +94,8 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         Command::User(command) => user(command, &service).await,
         Command::Key(command) => key(command, &service).await,
         Command::Credit { tenant, amount_cents, note } => {
-            let balance = service.billing.balances.adjust(TenantId(tenant), amount_cents, note.as_deref()).await;
+            let balance =
+                service.billing.balances.adjust(TenantId(tenant), amount_cents, note.as_deref()).await;
             balance.map(|balance| say(&balance.to_string())).map_err(Into::into)
         }
         Command::Audit => audit(&service).await,
@@ -113,7 +114,9 @@ async fn rekey(config: &Config) -> CommandResult {
 
 async fn tenant(command: Tenant, service: &Service) -> CommandResult {
     match command {
-        Tenant::Create { name } => say(&service.accounts.operators.create_tenant(&name).await?.tenant_id.to_string()),
+        Tenant::Create { name } => {
+            say(&service.accounts.operators.create_tenant(&name).await?.tenant_id.to_string())
+        }
         Tenant::List => {
             for tenant in service.accounts.operators.tenants().await? {
                 say(&format!("{}  {}  {}", tenant.tenant_id, tenant.created_at, tenant.name));
@@ -139,7 +142,11 @@ async fn key(command: Key, service: &Service) -> CommandResult {
         }
         Key::ImportLegacy { tenant, name } => {
             let tenant = service.accounts.operators.demand_tenant(TenantId(tenant)).await?;
-            let key = service.accounts.keys.import_legacy(tenant.tenant_id, &name, &read_secret("old key")?).await?;
+            let key = service
+                .accounts
+                .keys
+                .import_legacy(tenant.tenant_id, &name, &read_secret("old key")?)
+                .await?;
             say(&format!("key    {}", key.key));
         }
     }

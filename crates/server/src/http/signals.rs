@@ -92,7 +92,10 @@ pub(super) async fn start_backfill(
     Authenticated(caller): Authenticated,
     extract::Path(key): extract::Path<String>,
 ) -> Result<(StatusCode, Json<SignalBackfill>), Refusal> {
-    Ok((StatusCode::ACCEPTED, Json(app.service.analysis.bulk_runs.start_backfill(caller.tenant, &key).await?)))
+    Ok((
+        StatusCode::ACCEPTED,
+        Json(app.service.analysis.bulk_runs.start_backfill(caller.tenant, &key).await?),
+    ))
 }
 
 /// Score events without recording them.

@@ -165,12 +165,18 @@ impl<'a> Account<'a> {
             }
             Step::Paid { checkout } => {
                 if let Some((body, signature)) = self.payment(checkout) {
-                    self.service.billing.checkouts.take_payment_event(Some(&signature), body.as_bytes()).await.unwrap();
+                    self.service
+                        .billing
+                        .checkouts
+                        .take_payment_event(Some(&signature), body.as_bytes())
+                        .await
+                        .unwrap();
                 }
             }
             Step::CutShort { checkout, after_us } => {
                 if let Some((body, signature)) = self.payment(checkout) {
-                    let taken = self.service.billing.checkouts.take_payment_event(Some(&signature), body.as_bytes());
+                    let taken =
+                        self.service.billing.checkouts.take_payment_event(Some(&signature), body.as_bytes());
                     // Whether it was in time or not: both are fine, and nothing in between may be.
                     let _ = tokio::time::timeout(Duration::from_micros(after_us), taken).await;
                 }
@@ -261,12 +267,19 @@ async fn any_sequence_leaves_the_books_in_order(stage: &Books) {
                     account.expected.credit(cents);
                     for _ in 0..2 {
                         let (body, signature) = payment(id, cents, app.now());
-                        account.service.billing.checkouts.take_payment_event(Some(&signature), body.as_bytes()).await.unwrap();
+                        account
+                            .service
+                            .billing
+                            .checkouts
+                            .take_payment_event(Some(&signature), body.as_bytes())
+                            .await
+                            .unwrap();
                     }
                 }
                 let audit = account.service.billing.audit.run().await.unwrap();
                 prop_assert!(audit.drifts.is_empty(), "{:#?}", audit.drifts);
-                let paid = account.service.billing.ledger.page(account.tenant, &topups()).await.unwrap().entries;
+                let paid =
+                    account.service.billing.ledger.page(account.tenant, &topups()).await.unwrap().entries;
                 let credited = paid.iter().filter(|line| line.reason == "topup").count();
                 prop_assert_eq!(credited, account.checkouts.len(), "each was credited, and none twice");
                 prop_assert_eq!(account.found().await, account.expected);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use model::api::APIKeyStatus;
 use model::{KeyId, TenantId, Timestamp, UserId};
 use store::accounts::keys::{self, Key};
 use store::accounts::sessions::{self, Session};
@@ -221,9 +222,9 @@ impl Authentication {
     /// the one that it was made with. In the transaction that makes it.
     pub(crate) async fn demand_alive(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
         let alive = match caller.credential {
-            Credential::Key(key) => {
-                keys::find(conn, caller.tenant, key).await?.is_some_and(|key| key.status == "active")
-            }
+            Credential::Key(key) => keys::find(conn, caller.tenant, key)
+                .await?
+                .is_some_and(|key| key.status == APIKeyStatus::Active),
             Credential::Console { user, session } => {
                 // Locked: whoever ends the sessions of this user comes before this transaction, or after it.
                 users::lock(conn, caller.tenant, user).await?;

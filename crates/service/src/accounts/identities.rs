@@ -15,7 +15,7 @@ use crate::accounts::sessions::Sessions;
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
 use crate::accounts::users::signed_in;
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Result, internal};
+use crate::runtime::{Clock, Error, Kind, Result};
 
 /// Sign-in with identity providers.
 pub struct Identities {
@@ -53,7 +53,7 @@ impl Identities {
         let email = verified_email(&proven)?;
         let enter = || {
             self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
-                if let Some(known) = identities::find(conn, provider.as_str(), &proven.subject).await? {
+                if let Some(known) = identities::find(conn, provider, &proven.subject).await? {
                     let token = self.sessions.open(conn, known.tenant_id, known.user_id).await?;
                     return Ok(Token { new_user: Some(false), ..token });
                 }
@@ -98,12 +98,12 @@ impl Identities {
             keys::revoke_all(conn, user.tenant_id).await?;
             // They may have linked an account of their own at a provider, which would let them in for good.
             for linked in identities::of_user(conn, user.tenant_id, user.user_id).await? {
-                identities::delete(conn, user.tenant_id, user.user_id, &linked.provider).await?;
+                identities::delete(conn, user.tenant_id, user.user_id, linked.provider).await?;
             }
             users::verify_email(conn, user.tenant_id, user.user_id, self.clock.now()).await?;
         }
         // Another sign-in with the same account may have come first while this one waited.
-        let owner = identities::find(conn, provider.as_str(), &proven.subject).await?;
+        let owner = identities::find(conn, provider, &proven.subject).await?;
         if owner.is_some_and(|owner| owner.user_id == user.user_id) {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Identities {
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
                 Ok(IdentityList {
                     has_password: user.password_hash.is_some(),
-                    identities: linked.iter().map(record).collect::<Result<_>>()?,
+                    identities: linked.iter().map(record).collect(),
                     providers: self.providers.configured(),
                 })
             })
@@ -172,7 +172,7 @@ impl Identities {
             })
             .await?;
         self.notifications.wake();
-        record(&identity)
+        Ok(record(&identity))
     }
 
     async fn add(
@@ -185,7 +185,7 @@ impl Identities {
         let now = self.clock.now();
         let identity = new_identity(user.tenant_id, user.user_id, provider, proven, now);
         if !identities::insert(conn, &identity, &proven.subject).await? {
-            let owner = identities::find(conn, provider.as_str(), &proven.subject).await?;
+            let owner = identities::find(conn, provider, &proven.subject).await?;
             let message = match owner {
                 Some(owner) if owner.user_id == user.user_id => "this account is linked already",
                 Some(_) => "this account is linked to another user",
@@ -206,7 +206,7 @@ impl Identities {
                 users::lock(conn, tenant, user).await?;
                 let user = signed_in(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
-                if !linked.iter().any(|identity| identity.provider == provider.as_str()) {
+                if !linked.iter().any(|identity| identity.provider == provider) {
                     return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));
                 }
                 if user.password_hash.is_none() && linked.len() == 1 {
@@ -215,7 +215,7 @@ impl Identities {
                         "this is the last way to sign in: set a password first",
                     ));
                 }
-                identities::delete(conn, tenant, user.user_id, provider.as_str()).await?;
+                identities::delete(conn, tenant, user.user_id, provider).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,
                     provider.label(),
@@ -247,7 +247,7 @@ fn new_identity(
     now: model::Timestamp,
 ) -> identities::Identity {
     identities::Identity {
-        provider: provider.as_str().to_owned(),
+        provider,
         tenant_id: tenant,
         user_id: user,
         email: proven.email.clone(),
@@ -255,10 +255,6 @@ fn new_identity(
     }
 }
 
-fn record(identity: &identities::Identity) -> Result<Identity> {
-    Ok(Identity {
-        provider: identity.provider.parse().map_err(internal)?,
-        email: identity.email.clone(),
-        created_at: identity.created_at,
-    })
+fn record(identity: &identities::Identity) -> Identity {
+    Identity { provider: identity.provider, email: identity.email.clone(), created_at: identity.created_at }
 }

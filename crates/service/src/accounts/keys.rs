@@ -40,7 +40,7 @@ impl Keys {
     /// The keys of an account that are not revoked.
     pub async fn list(&self, tenant: TenantId) -> Result<APIKeyList> {
         let keys = self.store.read("api_keys", async |conn| keys::of_tenant(conn, tenant).await).await?;
-        Ok(APIKeyList { api_keys: keys.iter().map(record).collect::<Result<_>>()? })
+        Ok(APIKeyList { api_keys: keys.iter().map(record).collect() })
     }
 
     /// Makes a key.
@@ -64,7 +64,7 @@ impl Keys {
             public_id: tokens::public_id(&self.random, tokens::KEY_ID),
             tenant_id: tenant,
             name: name.to_owned(),
-            status: "active".to_owned(),
+            status: APIKeyStatus::Active,
             secret: Some(self.sealer.seal(&self.random, "api_keys.secret", key_id.0, secret.as_bytes())),
             legacy_hash: None,
             legacy_preview: None,
@@ -94,15 +94,15 @@ impl Keys {
             })
             .await?;
         self.notifications.wake();
-        with_secret(&key, secret)
+        Ok(with_secret(&key, secret))
     }
 
     /// Renames a key, or makes it active or inactive.
     pub async fn update(&self, tenant: TenantId, key: KeyId, update: &APIKeyUpdate) -> Result<APIKey> {
         let name = update.name.as_deref().map(key_name).transpose()?;
         let status = update.status.map(|status| match status {
-            APIKeyActivity::Active => "active",
-            APIKeyActivity::Inactive => "inactive",
+            APIKeyActivity::Active => APIKeyStatus::Active,
+            APIKeyActivity::Inactive => APIKeyStatus::Inactive,
         });
         let key = self
             .store
@@ -114,7 +114,7 @@ impl Keys {
             })
             .await?;
         self.authentication.forget_credentials();
-        record(&key)
+        Ok(record(&key))
     }
 
     /// Gives a key a new secret; the old one stops working at once.
@@ -142,7 +142,7 @@ impl Keys {
             .await?;
         self.authentication.forget_credentials();
         self.notifications.wake();
-        with_secret(&key, secret)
+        Ok(with_secret(&key, secret))
     }
 
     /// Ends a key for good.
@@ -191,7 +191,7 @@ impl Keys {
             public_id: tokens::public_id(&self.random, tokens::KEY_ID),
             tenant_id: tenant,
             name: name.to_owned(),
-            status: "active".to_owned(),
+            status: APIKeyStatus::Active,
             secret: None,
             legacy_hash: Some(tokens::hash(long_key).to_vec()),
             legacy_preview: Some(format!("{}…", &long_key[..PREVIEW])),
@@ -204,7 +204,7 @@ impl Keys {
             .write("import_legacy_key", async |conn: &mut Conn| keys::insert(conn, &key).await)
             .await?;
         if added {
-            record(&key)
+            Ok(record(&key))
         } else {
             Err(Error::new(Kind::Conflict, "this old key was imported already"))
         }
@@ -229,27 +229,21 @@ fn no_such_key() -> Error {
     Error::new(Kind::NotFound, "there is no such API key")
 }
 
-fn with_secret(key: &Key, secret: String) -> Result<APIKeySecret> {
-    Ok(APIKeySecret { api_key: record(key)?, key: key.public_id.clone(), secret, note: NOTE.to_owned() })
+fn with_secret(key: &Key, secret: String) -> APIKeySecret {
+    APIKeySecret { api_key: record(key), key: key.public_id.clone(), secret, note: NOTE.to_owned() }
 }
 
-fn record(key: &Key) -> Result<APIKey> {
-    let status = match key.status.as_str() {
-        "active" => APIKeyStatus::Active,
-        "inactive" => APIKeyStatus::Inactive,
-        "revoked" => APIKeyStatus::Revoked,
-        _ => return Err(internal("a key status that nobody knows")),
-    };
-    Ok(APIKey {
+fn record(key: &Key) -> APIKey {
+    APIKey {
         id: key.key_id.0,
         key: key.public_id.clone(),
         name: key.name.clone(),
-        status,
+        status: key.status,
         has_secret: key.secret.is_some(),
         legacy: key.legacy_hash.is_some().then_some(true),
         legacy_preview: key.legacy_preview.clone(),
         created_at: key.created_at,
         last_used_at: key.last_used_at,
         legacy_used_at: key.legacy_used_at,
-    })
+    }
 }

@@ -1,7 +1,6 @@
 //! Changing a password, and getting back in without one.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use model::EmailAddress;
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
-use model::{EmailAddress, TenantId, UserId};
 use store::accounts::sessions::{self, Holder};
 use store::accounts::users;
 use store::{Conn, Store};

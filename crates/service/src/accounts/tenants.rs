@@ -7,12 +7,13 @@ use store::accounts::tenants::{self, Tenant};
 use store::accounts::users::{self, NewUser};
 use store::analysis::signals::{self, Signal};
 use store::billing::balance::{self, Credit};
+use store::billing::ledger::LedgerReason;
 use store::{Conn, Store};
 
 use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::Sessions;
 use crate::analysis::default_signals;
-use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, internal};
+use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup};
 
 /// The one role there is.
 pub(crate) const ADMIN: &str = "admin";
@@ -110,7 +111,7 @@ impl Tenants {
             let credit = Credit {
                 entry_id: self.random.id(now),
                 micros: credit,
-                reason: "signup_credit",
+                reason: LedgerReason::SignupCredit,
                 payment_ref: None,
                 note: None,
             };
@@ -120,7 +121,7 @@ impl Tenants {
             let signal = Signal {
                 key,
                 signal_id: self.random.id(now),
-                kind: signal.kind.as_str().to_owned(),
+                kind: signal.kind,
                 instructions: signal.instructions.to_string(),
                 criteria: Some(signal.criteria.to_string()),
                 enabled: true,
@@ -135,7 +136,7 @@ impl Tenants {
     /// The settings of an account.
     pub async fn settings(&self, tenant: TenantId) -> Result<Settings> {
         let found = self.store.read("settings", async |conn| tenants::find(conn, tenant).await).await?;
-        settings_of(&found.ok_or_else(Error::unauthorized)?)
+        Ok(settings_of(&found.ok_or_else(Error::unauthorized)?))
     }
 
     /// Changes the settings of an account; what is left out stays.
@@ -146,7 +147,7 @@ impl Tenants {
                 let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(Error::unauthorized)?;
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;
-                settings_of(&tenant)
+                Ok::<_, Error>(settings_of(&tenant))
             })
             .await?;
         if settings.event_retention != EventRetention::Forever {
@@ -172,9 +173,9 @@ fn apply(update: &SettingsUpdate, tenant: &mut Tenant) -> Result<()> {
         tenant.auto_backfill_signals = on;
     }
     if let Some(mode) = update.event_retention {
-        mode.as_str().clone_into(&mut tenant.event_retention);
+        tenant.event_retention = mode;
     }
-    let by_days = tenant.event_retention == EventRetention::Days.as_str();
+    let by_days = tenant.event_retention == EventRetention::Days;
     // A mode without days ends the number that was there; a number that was sent must fit the mode.
     let days = update.event_retention_days.unwrap_or(tenant.event_retention_days.filter(|_| by_days));
     tenant.event_retention_days = match (days, by_days) {
@@ -194,12 +195,10 @@ fn apply(update: &SettingsUpdate, tenant: &mut Tenant) -> Result<()> {
     Ok(())
 }
 
-fn settings_of(tenant: &Tenant) -> Result<Settings> {
-    let modes = [EventRetention::Forever, EventRetention::Days, EventRetention::AfterAnalysis];
-    let mode = modes.into_iter().find(|mode| mode.as_str() == tenant.event_retention);
-    Ok(Settings {
+fn settings_of(tenant: &Tenant) -> Settings {
+    Settings {
         auto_backfill_signals: tenant.auto_backfill_signals,
-        event_retention: mode.ok_or_else(|| internal("an event retention that nobody knows"))?,
+        event_retention: tenant.event_retention,
         event_retention_days: tenant.event_retention_days,
-    })
+    }
 }

@@ -14,12 +14,12 @@ use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
 use serde_json::{Map, Value};
-use store::actions::firings::{self, Firing, Tally};
-use store::actions::rules::{self, Rule, State};
+use store::actions::firings::{self, Firing, MessageCounts};
+use store::actions::rules::{self, ConditionState, Rule};
 use store::actions::webhooks::deliveries::NewDelivery;
 use store::actions::webhooks::endpoints::{self, Endpoint};
 use store::analysis::signals::Signal;
-use store::objects::reads::{self, KeptAnswer};
+use store::objects::reads::{self, StoredAnswer};
 use store::outbox::messages::{self, NewMessage};
 use store::{Conn, Store};
 use uuid::Uuid;
@@ -65,7 +65,7 @@ fn refused(reason: impl Into<String>) -> Dispatch {
 /// What is to be written.
 #[derive(Default)]
 struct Writings {
-    states: Vec<State>,
+    states: Vec<ConditionState>,
     firings: Vec<Firing>,
     messages: Vec<NewMessage>,
     deliveries: Vec<NewDelivery>,
@@ -169,9 +169,9 @@ impl Firings {
         if wants(ActionType::Webhook) > 0 {
             means.endpoints = endpoints::of_tenant(conn, tenant).await?;
         }
-        let wanted = Tally { mails: wants(ActionType::Email), chats: wants(ActionType::Slack) };
-        if wanted != Tally::default() {
-            let before = firings::tally(conn, tenant, self.clock.now().date(), wanted).await?;
+        let wanted = MessageCounts { mails: wants(ActionType::Email), chats: wants(ActionType::Slack) };
+        if wanted != MessageCounts::default() {
+            let before = firings::count_messages(conn, tenant, self.clock.now().date(), wanted).await?;
             means.mails_left = MAILS_A_DAY.saturating_sub(before.mails);
             means.chats_left = CHATS_A_DAY.saturating_sub(before.chats);
         }
@@ -308,7 +308,7 @@ async fn evaluate<'a>(
     tenant: TenantId,
     rules: &[&'a Rule],
     objects: &BTreeMap<&str, &'a ConcludedAnalysis<'a>>,
-    states: &mut Vec<State>,
+    states: &mut Vec<ConditionState>,
 ) -> Result<Vec<Fired<'a>>> {
     let enabled = enabled_signals(conn, tenant).await?;
     let bound = bind(rules, &enabled);
@@ -334,7 +334,12 @@ async fn evaluate<'a>(
             let (after, fires) = before.after(matches, cooldown, concluded.at);
             if after != before {
                 let object_id = (*object_id).to_owned();
-                states.push(State { tenant, object_id, condition_id: rule.condition_id, standing: after });
+                states.push(ConditionState {
+                    tenant,
+                    object_id,
+                    condition_id: rule.condition_id,
+                    standing: after,
+                });
             }
             if fires {
                 let named = condition.keys().into_iter().filter_map(|key| standing.get(key));
@@ -363,8 +368,8 @@ fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondi
 /// The answers to enabled signals, by key.
 fn by_key<'a>(
     enabled: &'a [Signal],
-    kept: &'a [KeptAnswer],
-) -> HashMap<&'a str, (&'a Signal, &'a KeptAnswer)> {
+    kept: &'a [StoredAnswer],
+) -> HashMap<&'a str, (&'a Signal, &'a StoredAnswer)> {
     let answered = enabled.iter().filter_map(|signal| {
         let answer = kept.iter().find(|answer| answer.signal_id == signal.signal_id)?;
         Some((signal.key.as_str(), (signal, answer)))
@@ -372,7 +377,7 @@ fn by_key<'a>(
     answered.collect()
 }
 
-fn comparable(kept: &KeptAnswer) -> Option<AnswerValue<'_>> {
+fn comparable(kept: &StoredAnswer) -> Option<AnswerValue<'_>> {
     kept.value.map(AnswerValue::Number).or_else(|| kept.choice.as_deref().map(AnswerValue::Choice))
 }
 

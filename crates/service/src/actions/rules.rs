@@ -79,7 +79,7 @@ impl Rules {
             rule_id,
             condition_id: self.random.id(now),
             action_config: self.seal_config(rule_id, &draft.config),
-            action_type: draft.action.as_str().to_owned(),
+            action_type: draft.action,
             name: draft.name,
             condition: draft.when,
             enabled: draft.enabled,
@@ -126,7 +126,7 @@ impl Rules {
                 let rule = rules::Rule {
                     condition_id: if is_same { known.condition_id } else { self.random.id(now) },
                     action_config: self.seal_config(known.rule_id, &draft.config),
-                    action_type: draft.action.as_str().to_owned(),
+                    action_type: draft.action,
                     name: draft.name,
                     condition: draft.when,
                     enabled: draft.enabled,
@@ -156,7 +156,7 @@ impl Rules {
     fn edited(&self, known: &rules::Rule, update: &RuleUpdate) -> Result<Draft> {
         let action = match update.action_type {
             Some(action) => action,
-            None => known.action_type.parse().map_err(internal)?,
+            None => known.action_type,
         };
         let config = if let Some(config) = &update.action_config {
             checked_config(action, config)?
@@ -202,7 +202,7 @@ impl Rules {
             id: rule.rule_id,
             name: rule.name.clone(),
             when: rule.condition.clone(),
-            action_type: rule.action_type.parse().map_err(internal)?,
+            action_type: rule.action_type,
             action_config: self.open_config(rule)?,
             enabled: rule.enabled,
             cooldown_seconds: rule.cooldown_seconds,

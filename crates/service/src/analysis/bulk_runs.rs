@@ -2,15 +2,14 @@
 //! objects in their place after a change of signals. A run is one row; the feeder turns it into work as work drains.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::TenantId;
 use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
 use store::accounts::tenants;
-use store::analysis::bulk_runs::{self, BulkRun, Kind as RunKind, NewRun};
+use store::analysis::bulk_runs::{self, BulkRun, BulkRunKind, NewBulkRun};
 use store::analysis::concluder;
-use store::analysis::jobs::{self, BulkAsk};
+use store::analysis::jobs::{self, NewBulkJob};
 use store::analysis::signals::{self, Signal};
 use store::billing::balance;
 use store::objects::overview;
@@ -70,7 +69,7 @@ impl BulkRuns {
         let mut moved = false;
         let mut fed = None;
         for run in &runs {
-            let step = if run.kind == RunKind::Rerank {
+            let step = if run.kind == BulkRunKind::Rerank {
                 self.rerank(run).await
             } else if fed == Some(run.tenant_id) {
                 // Runs of a tenant feed one after the other: what the first has asked, the next need not pay again.
@@ -93,13 +92,16 @@ impl BulkRuns {
 /// The signals that the tenant's backfills ask for: one analysis of an object serves them all.
 fn backfilled_signals(runs: &[BulkRun], run: &BulkRun) -> Vec<Uuid> {
     let of_tenant = runs.iter().filter(|other| other.tenant_id == run.tenant_id);
-    of_tenant.filter(|other| other.kind == RunKind::Backfill).filter_map(|other| other.signal_id).collect()
+    of_tenant
+        .filter(|other| other.kind == BulkRunKind::Backfill)
+        .filter_map(|other| other.signal_id)
+        .collect()
 }
 
 /// What a run can do next.
 enum Next {
     /// Ask about these objects and stand at the last one looked at.
-    Ask(Vec<BulkAsk>, String),
+    Ask(Vec<NewBulkJob>, String),
     /// Wait for the work that is queued.
     Wait,
     /// Nothing is left.
@@ -114,12 +116,12 @@ impl BulkRuns {
             .store
             .write("analyze_all", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
-                if let Some(run) = bulk_runs::running_of(conn, tenant, RunKind::Analyze).await? {
+                if let Some(run) = bulk_runs::running_of(conn, tenant, BulkRunKind::Analyze).await? {
                     return Ok(run.total);
                 }
                 let total = overview::objects(conn, tenant).await?;
                 if total > 0 {
-                    self.start_run(conn, tenant, RunKind::Analyze, None, total).await?;
+                    self.start_run(conn, tenant, BulkRunKind::Analyze, None, total).await?;
                 }
                 Ok::<_, Error>(total)
             })
@@ -175,16 +177,16 @@ impl BulkRuns {
         let latest = bulk_runs::latest_backfill(conn, tenant, &signal.key, signal.signal_id).await?;
         let run = match latest.filter(BulkRun::is_running) {
             Some(run) => run,
-            None => self.start_run(conn, tenant, RunKind::Backfill, Some(signal), unanswered).await?,
+            None => self.start_run(conn, tenant, BulkRunKind::Backfill, Some(signal), unanswered).await?,
         };
         Ok(progress(&signal.key, &run, unanswered))
     }
 
     /// Has every object put in its place again, in the caller's transaction, because the signals have changed.
     pub(crate) async fn rerank_all(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
-        if !bulk_runs::begin_anew(conn, tenant, RunKind::Rerank).await? {
+        if !bulk_runs::restart(conn, tenant, BulkRunKind::Rerank).await? {
             let total = overview::objects(conn, tenant).await?;
-            self.start_run(conn, tenant, RunKind::Rerank, None, total).await?;
+            self.start_run(conn, tenant, BulkRunKind::Rerank, None, total).await?;
         }
         Ok(())
     }
@@ -193,13 +195,13 @@ impl BulkRuns {
         &self,
         conn: &mut Conn,
         tenant: TenantId,
-        kind: RunKind,
+        kind: BulkRunKind,
         signal: Option<&Signal>,
         total: i64,
     ) -> Result<BulkRun> {
         let now = self.clock.now();
         let signal = signal.map(|signal| (signal.key.as_str(), signal.signal_id));
-        let new = NewRun { id: self.random.id(now), kind, signal, total, now };
+        let new = NewBulkRun { id: self.random.id(now), kind, signal, total, now };
         Ok(bulk_runs::start(conn, tenant, &new).await?)
     }
 
@@ -265,7 +267,7 @@ impl BulkRuns {
 /// Looks at where a run stands and at what is queued.
 async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
     let tenant = run.tenant_id;
-    let queued = jobs::queued_bulk(conn, tenant, REFILL_AT).await?;
+    let queued = jobs::count_bulk(conn, tenant, REFILL_AT).await?;
     if queued == REFILL_AT {
         return Ok(Next::Wait);
     }
@@ -285,8 +287,8 @@ async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
     let Some(last) = ids.last().cloned() else {
         return Ok(if queued == 0 { Next::End } else { Next::Wait });
     };
-    if run.kind == RunKind::Analyze {
-        let asks = ids.into_iter().map(|object_id| BulkAsk { object_id, signals: None });
+    if run.kind == BulkRunKind::Analyze {
+        let asks = ids.into_iter().map(|object_id| NewBulkJob { object_id, signals: None });
         return Ok(Next::Ask(asks.collect(), last));
     }
     let answered = bulk_runs::answered_between(conn, tenant, &run.object_cursor, &last).await?;
@@ -295,7 +297,7 @@ async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
             |signal: &Uuid| enabled.contains(signal) && !answered.contains(&(object_id.clone(), *signal));
         let signals: Vec<Uuid> = wanted.iter().copied().filter(open).collect();
         let is_open = run.signal_id.is_some_and(|signal| signals.contains(&signal));
-        is_open.then_some(BulkAsk { object_id, signals: Some(signals) })
+        is_open.then_some(NewBulkJob { object_id, signals: Some(signals) })
     };
     Ok(Next::Ask(ids.into_iter().filter_map(ask).collect(), last))
 }

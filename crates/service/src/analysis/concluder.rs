@@ -9,10 +9,11 @@ use std::sync::Arc;
 use model::{Answer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::analysis::concluder::{self, LockedObjects, NewAnswer, NewAnswers};
-use store::analysis::jobs::{self, CoveredJob, LeasedJob};
+use store::analysis::jobs::{self, CoveredJob, JobLease};
 use store::analysis::signals::Signal;
 use store::analysis::verdict_slots;
 use store::billing::balance::{self, AnalysisCharge};
+use store::billing::usage::UsageSource;
 use store::{Batch, Conn, Lease, Store};
 use uuid::Uuid;
 
@@ -188,25 +189,30 @@ impl ConclusionWriter {
             paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
         let with_rules: Vec<ConcludedAnalysis<'_>> = concluded
             .iter()
-            .filter(|analysis| locked.may_fire(analysis.tenant, analysis.object_id))
+            .filter(|analysis| locked.has_rules(analysis.tenant, analysis.object_id))
             .copied()
             .collect();
         let mut batch = conn.batch();
         keep(conn, &mut batch, locked, &written, now, shard).await?;
         verdict_slots::release_all(&mut batch, &slots(group));
         balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
-        // Rules are evaluated on what is written.
-        batch.run(conn).await?;
+        if !with_rules.is_empty() {
+            // Rules are evaluated on what is written.
+            batch.run(conn).await?;
+            batch = conn.batch();
+        }
         let mut consequences = Consequences::default();
         self.announcements.announce(conn, &concluded, &with_rules, &mut consequences).await?;
         if self.prices.metering && !charges.is_empty() {
             // Balances come last: another transaction that charges this tenant waits only until the commit.
-            for account in balance::charge(conn, &charges, now).await? {
+            for account in balance::charge(conn, batch, &charges, now).await? {
                 if !account.low_mailed {
                     consequences.mails |=
                         self.balances.warn_if_low(conn, account.tenant, account.after_micros).await?;
                 }
             }
+        } else {
+            batch.run(conn).await?;
         }
         Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
     }
@@ -226,7 +232,7 @@ impl ConclusionWriter {
             input_tokens: i64::try_from(found.input_tokens).unwrap_or(i64::MAX),
             output_tokens: i64::try_from(found.output_tokens).unwrap_or(i64::MAX),
             batch_id: conclusion.job.and_then(|job| job.bulk_run_id),
-            is_sync: conclusion.job.is_none(),
+            source: if conclusion.job.is_none() { UsageSource::Sync } else { UsageSource::Async },
             signal_keys: answered.map(|answer| answer.signal.as_str()).collect(),
         }
     }
@@ -244,8 +250,8 @@ async fn keep(
     let conclusions = || written.iter().map(|written| written.conclusion);
     let covered: Vec<CoveredJob<'_>> =
         conclusions().filter_map(|conclusion| covered_job(conclusion, &locked)).collect();
-    jobs::clear_covered(batch, &covered);
-    let done: Vec<(LeasedJob<'_>, i64)> = written
+    jobs::remove_covered(batch, &covered);
+    let done: Vec<(JobLease<'_>, i64)> = written
         .iter()
         .filter_map(|written| Some((leased_job(written.conclusion)?, written.version?)))
         .collect();
@@ -281,12 +287,12 @@ async fn decide<'a>(
     locked: &LockedObjects,
     now: Timestamp,
 ) -> Result<Vec<Decided<'a>>> {
-    let leased: Vec<LeasedJob<'_>> = group.iter().filter_map(|conclusion| leased_job(conclusion)).collect();
-    let mut versions = jobs::still_leased(conn, &leased).await?.into_iter();
+    let leased: Vec<JobLease<'_>> = group.iter().filter_map(|conclusion| leased_job(conclusion)).collect();
+    let mut versions = jobs::lock_leased(conn, &leased).await?.into_iter();
     let decided = group.iter().map(|conclusion| {
         let version = conclusion.job.and_then(|_| versions.next().flatten());
         let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, input }| {
-            locked.has(conclusion.tenant, object_id, input.first_seen, input.read_seq)
+            locked.still_exists(conclusion.tenant, object_id, input.first_seen, input.read_seq)
         });
         let outcome = match (conclusion.job, version, is_there) {
             (None, _, true) | (_, Some(_), true) => Outcome::Written,
@@ -311,10 +317,10 @@ fn slots(group: &[Arc<Conclusion>]) -> Vec<(TenantId, Uuid)> {
     group.iter().filter_map(|conclusion| Some((conclusion.tenant, conclusion.slot?))).collect()
 }
 
-fn leased_job(conclusion: &Conclusion) -> Option<LeasedJob<'_>> {
+fn leased_job(conclusion: &Conclusion) -> Option<JobLease<'_>> {
     let (job, about) = (conclusion.job?, conclusion.about.as_ref()?);
     let (tenant, object_id) = (conclusion.tenant, about.object_id.as_str());
-    Some(LeasedJob { tenant, object_id, token: job.lease.token, version: job.version })
+    Some(JobLease { tenant, object_id, token: job.lease.token, version: job.version })
 }
 
 /// The job that a verdict makes unnecessary, unless events came since, or signals that it did not ask.
@@ -323,7 +329,7 @@ fn covered_job<'a>(conclusion: &'a Conclusion, locked: &LockedObjects) -> Option
     let tenant = conclusion.tenant;
     let is_newest = locked.newest_seq(tenant, object_id) == Some(input.read_seq);
     let was_asked = |signal| input.questions.signals.iter().any(|asked| asked.signal_id == signal);
-    let covers = is_newest && locked.asks_only(tenant, object_id, was_asked);
+    let covers = is_newest && locked.all_signals(tenant, object_id, was_asked);
     covers.then_some(CoveredJob { tenant, object_id, version })
 }
 

@@ -7,7 +7,7 @@ use model::api::EventRetention;
 use model::compaction::Folded;
 use model::{CompactedState, Dossier, DossierEvent, NewEvent, TenantId, Timestamp, dossier};
 use store::Conn;
-use store::analysis::history::{self, EventRange, HistoryRequest, StoredHistory, Summary};
+use store::analysis::history::{self, EventRange, HistoryRequest, ObjectHistory, Summary};
 
 use crate::analysis::questions::{QuestionSet, SignalSelection};
 use crate::runtime::Result;
@@ -61,7 +61,7 @@ pub(crate) enum Prepared {
 
 impl Prepared {
     /// Prepares a history that was read.
-    pub(crate) fn of(mut stored: StoredHistory, questions: Arc<QuestionSet>) -> Self {
+    pub(crate) fn of(mut stored: ObjectHistory, questions: Arc<QuestionSet>) -> Self {
         if questions.is_empty() {
             return Self::NothingAsked;
         }
@@ -81,7 +81,7 @@ impl<'a> ObjectRequest<'a> {
 impl AnalysisInput {
     /// An object with its summary, into which older events were folded, and the recent events.
     fn of(
-        stored: StoredHistory,
+        stored: ObjectHistory,
         mut summary: Option<Summary>,
         recent: Vec<DossierEvent>,
         questions: Arc<QuestionSet>,
@@ -107,7 +107,7 @@ impl AnalysisInput {
             read_seq: stored.through,
             new_summary: if summary == stored.summary { None } else { summary },
             drop_events,
-            queued_version: stored.queued,
+            queued_version: stored.queued_version,
         }
     }
 

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use model::backoff::{Backoff, Jitter};
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
-use store::analysis::jobs::{self, Claimed, LeasedJob, Priority};
+use store::analysis::jobs::{self, JobLease, LeasedJob, Priority};
 use store::billing::balance;
 use store::{Conn, Lease, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -98,7 +98,7 @@ impl LeasedQueue for JobQueue {
     const NAME: &'static str = "scheduler";
 
     async fn prepare(&mut self) -> Result<()> {
-        let void = async |conn: &mut Conn| jobs::void_leases(conn).await;
+        let void = async |conn: &mut Conn| jobs::void_stale_leases(conn).await;
         self.scheduler.store.write("void_job_leases", void).await?;
         Ok(())
     }
@@ -153,7 +153,7 @@ impl LeasedQueue for JobQueue {
 
 impl JobQueue {
     /// Claims due jobs: live ones first; of each tenant its share, beginning after the one that was served last.
-    async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<Claimed>> {
+    async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<LeasedJob>> {
         let mut claimed = Vec::new();
         for priority in [Priority::Live, Priority::Bulk] {
             let left = free - claimed.len();
@@ -193,11 +193,11 @@ async fn claim_in_turn(
     now: Timestamp,
     lease: Lease,
     free: usize,
-) -> store::Result<Vec<Claimed>> {
+) -> store::Result<Vec<LeasedJob>> {
     while let Some(cursor) = turns.next_after() {
         turns.take(jobs::next_tenant(conn, priority, Some(cursor), now).await?);
     }
-    let mut claimed: Vec<Claimed> = Vec::new();
+    let mut claimed: Vec<LeasedJob> = Vec::new();
     for (index, tenant) in turns.tenants().iter().enumerate() {
         let share = turns.share(index, free - claimed.len());
         claimed.extend(jobs::claim(conn, *tenant, priority, now, lease, share).await?);
@@ -208,7 +208,7 @@ async fn claim_in_turn(
 impl Scheduler {
     /// Reads what claimed jobs need, together. Where that fails, each is read on its own: one that cannot be read harms no
     /// other.
-    async fn read_together(&self, claimed: &[Claimed]) -> Vec<Readiness> {
+    async fn read_together(&self, claimed: &[LeasedJob]) -> Vec<Readiness> {
         let reason = match AssertUnwindSafe(self.read_claimed(claimed)).catch_unwind().await {
             Ok(Ok(read)) => return read,
             Ok(Err(error)) => error.to_string(),
@@ -219,12 +219,15 @@ impl Scheduler {
     }
 
     /// Reads what claimed jobs need.
-    async fn read_claimed(&self, claimed: &[Claimed]) -> Result<Vec<Readiness>> {
+    async fn read_claimed(&self, claimed: &[LeasedJob]) -> Result<Vec<Readiness>> {
         let tenants: BTreeSet<TenantId> = claimed.iter().map(|job| job.tenant_id).collect();
         self.store
             .snapshot("read_histories", async |conn: &mut Conn| {
-                let broke =
-                    if self.unpaid.blocks { balance::broke(conn, &tenants).await? } else { HashSet::new() };
+                let broke = if self.unpaid.blocks {
+                    balance::empty_balances(conn, &tenants).await?
+                } else {
+                    HashSet::new()
+                };
                 let requests: Vec<ObjectRequest<'_>> = claimed
                     .iter()
                     .filter(|job| !broke.contains(&job.tenant_id))
@@ -239,7 +242,7 @@ impl Scheduler {
                     *long = read_long_history(conn, request, Arc::clone(questions)).await?;
                 }
                 let mut prepared = prepared.into_iter();
-                let readiness = |job: &Claimed| {
+                let readiness = |job: &LeasedJob| {
                     if broke.contains(&job.tenant_id) {
                         return Readiness::Unpaid;
                     }
@@ -255,7 +258,7 @@ impl Scheduler {
     }
 
     /// Runs one claimed job to its end, whatever that is.
-    async fn work(&self, job: &Claimed, lease: Lease, readiness: Readiness, slot: OwnedSemaphorePermit) {
+    async fn work(&self, job: &LeasedJob, lease: Lease, readiness: Readiness, slot: OwnedSemaphorePermit) {
         let step = self.traces.resume("analyze", SpanKind::Consumer, job.traceparents.as_deref());
         step.note("auspex.tenant.id", job.tenant_id.0.to_string());
         step.note("auspex.bulk", job.bulk_run_id.is_some());
@@ -270,7 +273,7 @@ impl Scheduler {
 
     async fn work_to_the_end(
         &self,
-        job: &Claimed,
+        job: &LeasedJob,
         lease: Lease,
         readiness: Readiness,
         slot: OwnedSemaphorePermit,
@@ -293,7 +296,7 @@ impl Scheduler {
 
     async fn analyze(
         &self,
-        job: &Claimed,
+        job: &LeasedJob,
         lease: Lease,
         readiness: Readiness,
         slot: OwnedSemaphorePermit,
@@ -350,15 +353,15 @@ impl Scheduler {
     }
 
     /// Removes a job for which there is nothing to do.
-    async fn remove(&self, job: &Claimed, lease: Lease) -> Result<()> {
+    async fn remove(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
-        let leased = LeasedJob { tenant, object_id, token: lease.token, version: job.version };
-        self.store.write("remove_job", async |conn: &mut Conn| jobs::remove(conn, leased).await).await?;
+        let leased = JobLease { tenant, object_id, token: lease.token, version: job.version };
+        self.store.write("remove_job", async |conn: &mut Conn| jobs::discard(conn, leased).await).await?;
         Ok(())
     }
 
     /// Puts a job back after a failure, or gives it up: its events stay, and the next one schedules it again.
-    async fn postpone(&self, job: &Claimed, lease: Lease, failure: Failure) -> Result<&'static str> {
+    async fn postpone(&self, job: &LeasedJob, lease: Lease, failure: Failure) -> Result<&'static str> {
         let now = self.clock.now();
         let (wait, uses_up_a_try, outcome) = match failure {
             Failure::Throttled { retry_after } => (retry_after.unwrap_or(ANALYZER_WAIT), false, "throttled"),
@@ -382,7 +385,7 @@ impl Scheduler {
 
     async fn put_back(
         &self,
-        job: &Claimed,
+        job: &LeasedJob,
         lease: Lease,
         run_at: Timestamp,
         uses_up_a_try: bool,
@@ -396,7 +399,7 @@ impl Scheduler {
     }
 }
 
-fn object_request(job: &Claimed) -> ObjectRequest<'_> {
+fn object_request(job: &LeasedJob) -> ObjectRequest<'_> {
     ObjectRequest {
         tenant: job.tenant_id,
         object_id: &job.object_id,

@@ -97,7 +97,7 @@ impl Signals {
     ) -> Result<()> {
         let Some(before) = before else { return Ok(()) };
         if before.signal_id != after.signal_id {
-            signals::forget_tallies(conn, tenant, before.signal_id).await?;
+            signals::delete_tallies(conn, tenant, before.signal_id).await?;
             self.restart_rules(conn, tenant, &before.key).await?;
             self.bulk_runs.rerank_all(conn, tenant).await
         } else if before.enabled != after.enabled {
@@ -131,7 +131,7 @@ impl Signals {
                 tenants::lock(conn, tenant).await?;
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 signals::delete(conn, tenant, key).await?;
-                signals::forget_tallies(conn, tenant, signal.signal_id).await?;
+                signals::delete_tallies(conn, tenant, signal.signal_id).await?;
                 self.restart_rules(conn, tenant, key).await?;
                 self.bulk_runs.rerank_all(conn, tenant).await
             })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::api::EventRetention;
 use model::api::{IngestRequest, ModerationVerdict};
 use model::{NewEvent, TenantId};
-use store::analysis::history::{self, HistoryRequest, StoredHistory};
-use store::objects::recorder::Recorded;
+use store::analysis::history::{self, HistoryRequest, ObjectHistory};
+use store::objects::request::Recorded;
 use store::{Conn, Store};
 
 use crate::analysis::asking::{Asker, Found, refusal};
@@ -37,7 +37,7 @@ struct VerdictRequest<'a> {
     last_seq: i64,
     events: &'a [NewEvent],
     /// The whole history, where the object began with these events.
-    whole_history: Option<Box<StoredHistory>>,
+    whole_history: Option<Box<ObjectHistory>>,
     include_history: bool,
     signals: Option<&'a [String]>,
 }
@@ -56,13 +56,13 @@ impl Verdicts {
         let entry = self.ingest.check(tenant, object_id, request, idempotency_key, Some(slot))?;
         let events = entry.events.clone();
         match self.ingest.record(entry).await? {
-            Recorded::New { last_seq, has_slot, whole_history } => {
+            Recorded::New { last_seq, has_slot, new_object } => {
                 let slot = Slot::granted(&slot, has_slot).map_err(Error::with_events_recorded)?;
                 let request = VerdictRequest {
                     object_id,
                     last_seq,
                     events: &events,
-                    whole_history,
+                    whole_history: new_object,
                     include_history,
                     signals: signals.as_deref(),
                 };
@@ -181,7 +181,7 @@ pub(crate) async fn conclude(
         job: None,
         covers,
         asks_signals,
-        slot: Some(slot.lease),
+        slot: Some(slot.slot_id),
     });
     concluder.conclude(Arc::clone(&conclusion)).await?;
     slot.released();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::TenantId;
-use store::analysis::verdict_slots::{self, SlotRequest};
+use store::analysis::verdict_slots::{self, VerdictSlot};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -33,17 +33,17 @@ pub(crate) struct VerdictSlots {
 /// A slot that a synchronous analysis has.
 pub(crate) struct Slot {
     pub(crate) tenant: TenantId,
-    pub(crate) lease: Uuid,
+    pub(crate) slot_id: Uuid,
     /// Whether it was given back in the transaction that wrote the answers.
     is_released: AtomicBool,
 }
 
 impl Slot {
     /// The slot that was requested, if it was granted; else the refusal.
-    pub(crate) fn granted(request: &SlotRequest, is_granted: bool) -> Result<Self> {
+    pub(crate) fn granted(request: &VerdictSlot, is_granted: bool) -> Result<Self> {
         if is_granted {
             let is_released = AtomicBool::new(false);
-            return Ok(Self { tenant: request.tenant, lease: request.lease, is_released });
+            return Ok(Self { tenant: request.tenant, slot_id: request.slot_id, is_released });
         }
         count("refused");
         Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
@@ -57,11 +57,11 @@ impl Slot {
 
 impl VerdictSlots {
     /// The request for a slot, to be granted by the recorder together with the events, or by [`Self::take`].
-    pub(crate) fn request(&self, tenant: TenantId) -> SlotRequest {
+    pub(crate) fn request(&self, tenant: TenantId) -> VerdictSlot {
         let now = self.clock.now();
-        SlotRequest {
+        VerdictSlot {
             tenant,
-            lease: self.random.id(now),
+            slot_id: self.random.id(now),
             now,
             until: now + self.analyzer_timeout + MARGIN,
             limit: i64::from(self.limit),
@@ -84,13 +84,15 @@ impl VerdictSlots {
         let outcome = work(&slot).await;
         drop(running);
         count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
-        let Slot { tenant, lease, is_released } = slot;
+        let Slot { tenant, slot_id, is_released } = slot;
         if is_released.into_inner() {
             return outcome;
         }
         let released = self
             .store
-            .write("release_slot", async |conn: &mut Conn| verdict_slots::release(conn, tenant, lease).await)
+            .write("release_slot", async |conn: &mut Conn| {
+                verdict_slots::release(conn, tenant, slot_id).await
+            })
             .await;
         if let Err(error) = released {
             // It expires by itself; the outcome is worth more.

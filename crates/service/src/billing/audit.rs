@@ -90,11 +90,11 @@ impl Books {
 
     async fn check_balance(&mut self, conn: &mut Conn) -> Result<()> {
         let totals = audit::totals(conn, self.tenant).await?;
-        self.lines = totals.lines;
+        self.lines = totals.entries;
         self.expect("balance, micro-dollars", totals.sum_micros, totals.balance_micros);
         self.expect("number of the last line", totals.last_seq, totals.ledger_seq);
         // Numbers are unique: as many lines as the highest number means that none is missing.
-        self.expect("lines of the ledger", totals.last_seq, totals.lines);
+        self.expect("lines of the ledger", totals.last_seq, totals.entries);
         for (seq, previous, claimed) in audit::breaks(conn, self.tenant, SHOWN).await? {
             self.expect(format!("balance before line {seq}, micro-dollars"), previous, claimed);
         }
@@ -109,7 +109,7 @@ impl Books {
             batches.into_iter().map(|batch| (batch.batch_id, batch)).collect()
         };
         let expected = by_id(audit::batches_of_ledger(conn, self.tenant).await?);
-        let kept = by_id(audit::batches_kept(conn, self.tenant).await?);
+        let kept = by_id(audit::stored_batches(conn, self.tenant).await?);
         let ids: BTreeSet<Uuid> = expected.keys().chain(kept.keys()).copied().collect();
         let shown = |batch: Option<&BatchTotals>| batch.map_or_else(|| "none".to_owned(), told);
         for id in ids {
@@ -119,7 +119,7 @@ impl Books {
         for (id, model) in audit::batch_models_of_ledger(conn, self.tenant).await? {
             models.entry(id).or_default().insert(model);
         }
-        for (id, kept) in audit::batch_models_kept(conn, self.tenant).await? {
+        for (id, kept) in audit::stored_batch_models(conn, self.tenant).await? {
             let expected: Vec<String> = models.remove(&id).unwrap_or_default().into_iter().collect();
             let mut kept = kept.0;
             kept.sort();
@@ -130,7 +130,7 @@ impl Books {
 
     async fn check_usage(&mut self, conn: &mut Conn) -> Result<()> {
         let charged: BTreeMap<_, _> = audit::days_of_ledger(conn, self.tenant).await?.into_iter().collect();
-        let kept: BTreeMap<_, _> = audit::days_kept(conn, self.tenant).await?.into_iter().collect();
+        let kept: BTreeMap<_, _> = audit::stored_days(conn, self.tenant).await?.into_iter().collect();
         let days: BTreeSet<_> = charged.keys().chain(kept.keys()).cloned().collect();
         let nothing = DayTotals::default();
         for place in days {

@@ -4,7 +4,8 @@ use model::TenantId;
 use model::api::Balance;
 use model::money::{CURRENCY, MICROS_PER_CENT, cents};
 use store::accounts::tenants;
-use store::billing::balance::{self, Credit, Posted};
+use store::billing::balance::{self, Credit, PostedEntry};
+use store::billing::ledger::LedgerReason;
 use store::{Conn, Store};
 
 use crate::billing::unpaid::Unpaid;
@@ -91,7 +92,7 @@ impl Balances {
                 let credit = Credit {
                     entry_id: self.random.id(self.clock.now()),
                     micros: amount_cents * MICROS_PER_CENT,
-                    reason: "adjustment",
+                    reason: LedgerReason::Adjustment,
                     payment_ref: None,
                     note,
                 };
@@ -109,7 +110,7 @@ impl Balances {
         conn: &mut Conn,
         tenant: TenantId,
         credit: &Credit<'_>,
-    ) -> Result<Posted> {
+    ) -> Result<PostedEntry> {
         let posted = balance::credit(conn, tenant, credit, self.clock.now()).await?;
         if credit.micros < 0 {
             self.warn_if_low(conn, tenant, posted.balance_micros).await?;
@@ -149,7 +150,7 @@ impl Balances {
 
     /// Refuses an account whose balance is empty, where that refuses work.
     pub(crate) async fn demand(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
-        if self.rules.blocks() && balance::get(conn, tenant).await? <= 0 {
+        if self.rules.blocks() && balance::balance(conn, tenant).await? <= 0 {
             return Err(Error::payment_required());
         }
         Ok(())

@@ -9,6 +9,7 @@ use model::money::{CURRENCY, MICROS_PER_CENT, cents};
 use serde::Deserialize;
 use store::billing::balance::Credit;
 use store::billing::checkouts::{self, Checkout};
+use store::billing::ledger::LedgerReason;
 use store::{Conn, Store};
 use tracing::{error, info, warn};
 
@@ -106,10 +107,10 @@ impl Checkouts {
     /// How far a checkout is. While it is pending the provider is asked, so that an event that was lost loses no money.
     pub async fn status(&self, tenant: TenantId, session_id: &str) -> Result<CheckoutStatus> {
         let mut checkout = self.find(tenant, session_id).await?;
-        if checkout.status == "pending" && self.reconcile(&checkout, session_id).await? {
+        if checkout.status == CheckoutState::Pending && self.reconcile(&checkout, session_id).await? {
             checkout = self.find(tenant, session_id).await?;
         }
-        let credited = checkout.status == "credited";
+        let credited = checkout.status == CheckoutState::Credited;
         Ok(CheckoutStatus {
             id: session_id.to_owned(),
             status: if credited { CheckoutState::Credited } else { CheckoutState::Pending },
@@ -219,7 +220,7 @@ impl Checkouts {
         }
         let Some(checkout) = found else { return Ok(Settled::Unknown) };
         let of_another = checkout.provider_session_id.as_ref().is_some_and(|known| *known != session.id);
-        if checkout.status == "credited" && !of_another {
+        if checkout.status == CheckoutState::Credited && !of_another {
             return Ok(Settled::Already);
         }
         if !session.is_paid() {
@@ -233,19 +234,19 @@ impl Checkouts {
             return Ok(Settled::Disagrees);
         }
         let now = self.clock.now();
-        if !checkouts::take(conn, checkout.checkout_id, &session.id, now).await? {
+        if !checkouts::claim(conn, checkout.checkout_id, &session.id, now).await? {
             return Ok(Settled::Already);
         }
         let micros = checkout.amount_cents.checked_mul(MICROS_PER_CENT);
         let credit = Credit {
             entry_id: self.random.id(now),
             micros: micros.ok_or_else(|| internal("a top-up larger than any balance"))?,
-            reason: "topup",
+            reason: LedgerReason::Topup,
             payment_ref: Some(&session.id),
             note: None,
         };
         let posted = self.balances.credit(conn, checkout.tenant_id, &credit).await?;
-        checkouts::set_line(conn, checkout.checkout_id, posted.seq).await?;
+        checkouts::set_ledger_entry(conn, checkout.checkout_id, posted.seq).await?;
         let balance_cents = cents(posted.balance_micros);
         self.notifications
             .mail_tenant(conn, checkout.tenant_id, EmailEvent::TopupCredited, |templates, to| {

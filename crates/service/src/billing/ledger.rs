@@ -6,7 +6,7 @@ use model::TenantId;
 use model::api::{LedgerBatch, LedgerEntry, LedgerPage};
 use model::money::cents;
 use serde::{Deserialize, Serialize};
-use store::billing::ledger::{self, Batch, Entry, Kind as LedgerKind};
+use store::billing::ledger::{self, LedgerBatch as StoredBatch, LedgerEntry as StoredEntry, LedgerKind};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -111,7 +111,7 @@ async fn grouped_lines(
     Ok(lines)
 }
 
-fn line(entry: Entry) -> Result<(i64, LedgerEntry)> {
+fn line(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
     let decimal =
         |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::runtime::internal);
     let line = LedgerEntry {
@@ -120,7 +120,7 @@ fn line(entry: Entry) -> Result<(i64, LedgerEntry)> {
         balance_after_cents: cents(entry.balance_after_micros),
         delta_micros: entry.delta_micros,
         balance_after_micros: entry.balance_after_micros,
-        reason: entry.reason,
+        reason: entry.reason.as_str().to_owned(),
         model: entry.model,
         object_id: entry.object_id,
         cost_usd: decimal(entry.cost_usd)?,
@@ -136,7 +136,7 @@ fn line(entry: Entry) -> Result<(i64, LedgerEntry)> {
     Ok((entry.seq, line))
 }
 
-fn batch_line(batch: Batch) -> (i64, LedgerEntry) {
+fn batch_line(batch: StoredBatch) -> (i64, LedgerEntry) {
     let models = batch.models.0;
     let model = (models.len() == 1).then(|| models[0].clone());
     let line = LedgerEntry {

@@ -9,7 +9,7 @@ mod stripe;
 mod unpaid;
 mod usage;
 
-pub use store::billing::ledger::Kind as LedgerKind;
+pub use store::billing::ledger::LedgerKind;
 
 pub use self::audit::{Audit, Auditor, Drift};
 pub use self::balance::Balances;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::TenantId;
-use store::analysis::jobs::{self, Claimed};
+use store::analysis::jobs::{self, LeasedJob};
 use store::billing::{balance, unpaid};
 use store::{Conn, Lease, Store};
 use tokio_util::sync::CancellationToken;
@@ -32,12 +32,12 @@ pub(crate) struct Unpaid {
 impl Unpaid {
     /// Sets a claimed analysis aside that nobody can pay, and with it all others of its tenant that are due: they are
     /// looked at once, not one by one.
-    pub(crate) async fn set_aside(&self, job: &Claimed, lease: Lease) -> Result<()> {
+    pub(crate) async fn set_aside(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
         self.store
             .write("set_aside", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 // Under the balance's lock: a top-up that comes now wakes what is set aside here.
-                if balance::lock(conn, job.tenant_id).await? > 0 {
+                if balance::lock_balance(conn, job.tenant_id).await? > 0 {
                     jobs::retry(conn, job, lease.token, now, false).await?;
                 } else {
                     unpaid::set_aside(conn, job, lease.token).await?;
@@ -59,7 +59,7 @@ impl Unpaid {
         if self.blocks && balance_micros <= 0 {
             return Ok(false);
         }
-        Ok(unpaid::resume(conn, tenant, STEP).await? == STEP.unsigned_abs())
+        Ok(unpaid::wake(conn, tenant, STEP).await? == STEP.unsigned_abs())
     }
 
     /// Tells the scheduler of this process that analyses may go on.
@@ -84,12 +84,12 @@ impl Unpaid {
     async fn resume_all(&self) -> Result<()> {
         let waiting = self.store.read("unpaid_tenants", async |conn| unpaid::tenants(conn).await).await?;
         for tenant in waiting {
-            let balance = self.store.read("balance", async |conn| balance::get(conn, tenant).await);
+            let balance = self.store.read("balance", async |conn| balance::balance(conn, tenant).await);
             if self.blocks && balance.await? <= 0 {
                 continue;
             }
             let resume = async |conn: &mut Conn| {
-                let balance = balance::lock(conn, tenant).await?;
+                let balance = balance::lock_balance(conn, tenant).await?;
                 self.resume(conn, tenant, balance).await
             };
             while self.store.write("resume_unpaid", resume).await? {

@@ -6,7 +6,7 @@ use model::api::{Usage, UsageBreakdown, UsageDay, UsageSignal, UsageTotals};
 use model::money::{CURRENCY, cents};
 use model::{Date, TenantId};
 use store::billing::balance;
-use store::billing::usage::{self, Used};
+use store::billing::usage::{self, DailyUsage, UsageSource};
 use store::{Conn, Store};
 
 use crate::runtime::{Clock, Error, Result};
@@ -46,7 +46,7 @@ impl UsageReports {
         let (balance, used, signals) = self
             .store
             .snapshot("usage", async |conn: &mut Conn| {
-                let balance = balance::get(conn, tenant).await?;
+                let balance = balance::balance(conn, tenant).await?;
                 let used = usage::by_day(conn, tenant, from, to).await?;
                 let signals = usage::signals_by_day(conn, tenant, from, to).await?;
                 Ok::<_, Error>((balance, used, signals))
@@ -68,14 +68,14 @@ impl UsageReports {
             runway_days: runway(balance, burn_rate),
             totals,
             series: series(from, to, &used),
-            by_model: breakdown(&used, |row| &row.model),
-            by_source: breakdown(&used, |row| &row.source),
+            by_model: breakdown(&used, |row| row.model.as_str()),
+            by_source: breakdown(&used, |row| row.source.as_str()),
             by_signal: by_signal(signals),
         })
     }
 }
 
-fn add(totals: &mut UsageTotals, row: &Used) {
+fn add(totals: &mut UsageTotals, row: &DailyUsage) {
     totals.analyses += row.analyses;
     totals.spend_micros += row.spend_micros;
     totals.input_tokens += row.input_tokens;
@@ -99,7 +99,7 @@ fn runway(balance_micros: i64, burn_rate: i64) -> Option<f64> {
 }
 
 /// Every day of the range, oldest first.
-fn series(from: Date, to: Date, used: &[Used]) -> Vec<UsageDay> {
+fn series(from: Date, to: Date, used: &[DailyUsage]) -> Vec<UsageDay> {
     let day = |days| UsageDay {
         date: Date::from_days(days),
         analyses: 0,
@@ -113,7 +113,7 @@ fn series(from: Date, to: Date, used: &[Used]) -> Vec<UsageDay> {
         let Some(day) = place else { continue };
         day.analyses += row.analyses;
         day.spend_micros += row.spend_micros;
-        if row.source == "sync" {
+        if row.source == UsageSource::Sync {
             day.synchronous += row.analyses;
         } else {
             day.asynchronous += row.analyses;
@@ -123,7 +123,7 @@ fn series(from: Date, to: Date, used: &[Used]) -> Vec<UsageDay> {
 }
 
 /// Sums by a key, most spend first, then by key.
-fn breakdown(used: &[Used], key: impl Fn(&Used) -> &String) -> Vec<UsageBreakdown> {
+fn breakdown(used: &[DailyUsage], key: impl Fn(&DailyUsage) -> &str) -> Vec<UsageBreakdown> {
     let mut sums: BTreeMap<&str, UsageTotals> = BTreeMap::new();
     for row in used {
         add(sums.entry(key(row)).or_default(), row);

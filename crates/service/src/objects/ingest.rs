@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::api::{IngestAccepted, IngestRequest, ModerationVerdict};
+use model::TenantId;
+use model::api::{IngestAccepted, IngestRequest};
 use model::event::{self, MAX_EVENTS};
-use model::{NewEvent, TenantId};
 use opentelemetry::trace::SpanKind;
-use store::analysis::verdict_slots::SlotRequest;
-use store::objects::recorder::{Entry, Idempotency, IngestKind, Recorded, Schedule};
+use store::analysis::jobs::Schedule;
+use store::analysis::verdict_slots::VerdictSlot;
+use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest as NewRequest, Recorded};
 
 use crate::objects::recorder::Recorder;
 use crate::runtime::group_writer::GroupWriter;
@@ -65,8 +66,8 @@ impl Ingest {
         object_id: &str,
         request: IngestRequest,
         idempotency_key: Option<&str>,
-        slot: Option<SlotRequest>,
-    ) -> Result<Entry> {
+        slot: Option<VerdictSlot>,
+    ) -> Result<NewRequest> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
         if let Some(kind) = &request.object_type {
             event::check_object_type(kind).map_err(Error::bad_request)?;
@@ -74,7 +75,7 @@ impl Ingest {
         let now = self.clock.now();
         let events = event::check_events(request.events, MAX_EVENTS, now).map_err(Error::bad_request)?;
         let kind = if slot.is_some() { IngestKind::Sync } else { IngestKind::Async };
-        Ok(Entry {
+        Ok(NewRequest {
             tenant,
             object_id: object_id.to_owned(),
             object_type: request.object_type,
@@ -84,14 +85,14 @@ impl Ingest {
             schedule: slot
                 .is_none()
                 .then(|| Schedule { run_at: now + self.debounce, deadline_at: now + self.debounce_max }),
-            slot,
+            verdict_slot: slot,
             received_at: now,
             traceparent: traces::current(),
         })
     }
 
     /// Records a checked request; the answer is durable.
-    pub(crate) async fn record(&self, entry: Entry) -> Result<Recorded> {
+    pub(crate) async fn record(&self, entry: NewRequest) -> Result<Recorded> {
         self.traces.part("record", SpanKind::Internal).around(self.recorder.write(entry)).await
     }
 
@@ -109,20 +110,20 @@ impl Ingest {
 pub(crate) fn refusal(recorded: &Recorded) -> Error {
     match recorded {
         Recorded::KeyReused => {
-            Error::new(Kind::IdempotencyKeyReused, "this Idempotency-Key was used for another object")
+            Error::new(Kind::IdempotencyKeyReused, "this IdempotencyKey-Key was used for another object")
         }
         Recorded::PaymentRequired => Error::payment_required(),
         Recorded::Conflict | Recorded::Replayed { .. } | Recorded::New { .. } => Error::new(
             Kind::Conflict,
-            "a request with this Idempotency-Key that waits for a verdict was made before",
+            "a request with this IdempotencyKey-Key that waits for a verdict was made before",
         ),
     }
 }
 
-fn idempotency(key: &str, kind: IngestKind, expires_at: model::Timestamp) -> Result<Idempotency> {
+fn idempotency(key: &str, kind: IngestKind, expires_at: model::Timestamp) -> Result<IdempotencyKey> {
     if (1..=MAX_KEY).contains(&key.chars().count()) {
-        Ok(Idempotency { key: key.to_owned(), kind, expires_at })
+        Ok(IdempotencyKey { key: key.to_owned(), kind, expires_at })
     } else {
-        Err(Error::bad_request(format!("Idempotency-Key: it must have 1 to {MAX_KEY} characters")))
+        Err(Error::bad_request(format!("IdempotencyKey-Key: it must have 1 to {MAX_KEY} characters")))
     }
 }

@@ -1,24 +1,19 @@
 //! Objects as their owner reads them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use indexmap::IndexMap;
-use model::api::{
-    AnalyzeScheduled, CategoryCount, Event, EventList, ObjectAnalysis, ObjectList, ObjectState,
-    ObjectSummary, Overview, RiskyObject, SignalResult, SignalSummary,
-};
-use model::condition::{BoundCondition, Query, SignalShape};
-use model::{Judgement, Question, SignalType, TenantId, event};
+use model::api::{Event, EventList, ObjectAnalysis, ObjectList, ObjectState, ObjectSummary};
+use model::condition::{BoundCondition, Query};
+use model::{TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::analysis::history;
 use store::analysis::signals::Signal;
-use store::objects::conditions::Search;
-use store::objects::reads::{self, Object, Place, Sort};
+use store::objects::conditions::ConditionSearch;
+use store::objects::deletion;
+use store::objects::reads::{self, Cursor, Object, Sort};
 use store::objects::search::TextSearch;
 use store::{Conn, Store};
 
@@ -52,7 +47,7 @@ pub struct ObjectQuery {
 
 /// What a cursor says: where the page ended, and which list it belongs to.
 #[derive(Serialize, Deserialize)]
-struct Cursor {
+struct PageCursor {
     q: Option<String>,
     sort: u8,
     value: f64,
@@ -144,7 +139,7 @@ impl ObjectReads {
             .await?;
         let record = |event: reads::ListedEvent| {
             Ok(Event {
-                kind: event.kind(),
+                kind: event.kind,
                 metadata: event.metadata.map(RawValue::from_string).transpose().map_err(internal)?,
                 name: event.name,
                 content: event.content,
@@ -178,7 +173,7 @@ impl ObjectReads {
         let deleted = self
             .store
             .write("delete_object", async |conn: &mut Conn| {
-                reads::delete(conn, tenant, object_id, shard).await
+                deletion::delete(conn, tenant, object_id, shard).await
             })
             .await?;
         self.cache.forget(tenant, object_id);
@@ -202,7 +197,7 @@ async fn matching(
             Some((signal.signal_id, &bound.accepts))
         })
         .collect();
-    let search = Search {
+    let search = ConditionSearch {
         tenant,
         comparisons: &comparisons,
         sort: query.sort,
@@ -213,11 +208,11 @@ async fn matching(
 }
 
 /// A page of a list that was read one object further, and where it goes on.
-fn cut(mut found: Vec<Object>, query: &ObjectQuery) -> (Vec<Object>, Option<Place>) {
+fn cut(mut found: Vec<Object>, query: &ObjectQuery) -> (Vec<Object>, Option<Cursor>) {
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let has_next = found.len() > limit;
     found.truncate(limit);
-    let next = found.last().filter(|_| has_next).map(|last| Place::of(last, query.sort));
+    let next = found.last().filter(|_| has_next).map(|last| Cursor::of(last, query.sort));
     (found, next)
 }
 
@@ -245,8 +240,8 @@ async fn summaries(
     found.iter().map(summary).collect()
 }
 
-fn write_cursor(place: Place, query: &ObjectQuery) -> String {
-    let cursor = Cursor {
+fn write_cursor(place: Cursor, query: &ObjectQuery) -> String {
+    let cursor = PageCursor {
         q: query.q.clone(),
         sort: query.sort as u8,
         value: place.value,
@@ -257,10 +252,10 @@ fn write_cursor(place: Place, query: &ObjectQuery) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
 }
 
-fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Place> {
+fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Cursor> {
     let refused = || Error::bad_request("cursor: it is not one of this list");
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
-    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
+    let cursor: PageCursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
     if cursor.q != query.q
         || cursor.sort != query.sort as u8
         || !cursor.value.is_finite()
@@ -269,7 +264,7 @@ fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Place> {
     {
         return Err(refused());
     }
-    Ok(Place {
+    Ok(Cursor {
         value: cursor.value,
         last_seen: model::Timestamp::from_micros(cursor.seen),
         object_id: cursor.id,

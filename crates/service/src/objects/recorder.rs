@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use store::objects::recorder::{self, Enforcement, Entry, Recorded};
+use store::objects::recorder::{self, Enforcement};
+use store::objects::request::{IngestRequest as NewRequest, Recorded};
 use store::{Conn, Store};
 
 use crate::objects::cache::ObjectCache;
@@ -34,13 +35,13 @@ impl Recorder {
 }
 
 impl Group for Recorder {
-    type Piece = Entry;
+    type Piece = NewRequest;
     type Outcome = Recorded;
     const PIECES: &'static str = "requests";
     const METER: &'static str = "auspex_recorder_batch_requests";
     const MAX: usize = 1_024;
 
-    fn fitting(entries: &[Entry]) -> usize {
+    fn fitting(entries: &[NewRequest]) -> usize {
         let mut events = 0;
         let fits = entries.iter().take_while(|entry| {
             events += entry.events.len();
@@ -49,7 +50,7 @@ impl Group for Recorder {
         fits.count()
     }
 
-    async fn write(&self, entries: &[Entry]) -> Result<Vec<Recorded>> {
+    async fn write(&self, entries: &[NewRequest]) -> Result<Vec<Recorded>> {
         let shard = self.random.shard();
         let outcomes = self
             .store

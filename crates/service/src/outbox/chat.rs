@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use store::Store;
-use store::outbox::messages::{Channel, Claimed};
+use store::outbox::messages::{Channel, LeasedMessage};
 use url::Url;
 
 use crate::outbox::worker::{Carrier, Failure, Outbox};
@@ -69,7 +69,7 @@ impl Carrier for ChatCarrier {
         hex::encode(&Sha256::digest(message.url.as_bytes())[..16])
     }
 
-    async fn carry(&self, message: &ChatMessage, _: &Claimed) -> Result<(), Failure> {
+    async fn carry(&self, message: &ChatMessage, _: &LeasedMessage) -> Result<(), Failure> {
         let url: Url = message.url.parse().map_err(|_| Failure::Never("invalid URL".to_owned()))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         match self.outbound.post(&url, headers, message.body.to_string(), Self::DEADLINE).await {

@@ -13,7 +13,7 @@ use model::{TenantId, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::actions::firings;
-use store::outbox::messages::{self, Channel, Claimed, NewMessage};
+use store::outbox::messages::{self, Channel, LeasedMessage, NewMessage};
 use store::{Conn, Lease, Result, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -66,7 +66,7 @@ pub trait Carrier: Clone + Send + Sync + 'static {
     fn carry(
         &self,
         message: &Self::Message,
-        claimed: &Claimed,
+        claimed: &LeasedMessage,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
@@ -235,7 +235,7 @@ impl<C: Carrier> Outbox<C> {
     }
 
     /// Sends one message and settles its row; says whether the receiver of its lane works.
-    async fn handle(&self, claimed: Claimed, token: Uuid) -> bool {
+    async fn handle(&self, claimed: LeasedMessage, token: Uuid) -> bool {
         let (message_id, tenant_id, attempts) = (claimed.message_id, claimed.tenant_id, claimed.attempts);
         let Some(message) = self.open(&claimed) else {
             error!(%message_id, %tenant_id, "a queued message cannot be read and is dropped");
@@ -263,12 +263,12 @@ impl<C: Carrier> Outbox<C> {
         false
     }
 
-    fn open(&self, claimed: &Claimed) -> Option<C::Message> {
+    fn open(&self, claimed: &LeasedMessage) -> Option<C::Message> {
         let plain = self.sealer.open(PLACE, claimed.message_id, &claimed.message).ok()?;
         serde_json::from_slice(&plain).ok()
     }
 
-    async fn send(&self, message: &C::Message, claimed: &Claimed) -> Result<(), Failure> {
+    async fn send(&self, message: &C::Message, claimed: &LeasedMessage) -> Result<(), Failure> {
         // Only a worker that died takes an attempt without settling it. One that kills workers must not do so forever.
         if claimed.attempts > MAX_ATTEMPTS {
             return Err(Failure::Never("no attempt was finished".to_owned()));
@@ -277,7 +277,7 @@ impl<C: Carrier> Outbox<C> {
     }
 
     /// Removes a message that has gone, or that never will, and tells its firing.
-    async fn close(&self, claimed: &Claimed, token: Uuid, sent: Result<(), &str>) {
+    async fn close(&self, claimed: &LeasedMessage, token: Uuid, sent: Result<(), &str>) {
         let (outcome, status, detail) = match sent {
             Ok(()) => ("sent", FiringStatus::Dispatched, C::SENT),
             Err(reason) => ("failed", FiringStatus::Error, reason),
@@ -287,7 +287,7 @@ impl<C: Carrier> Outbox<C> {
             .write("close_message", async |conn: &mut Conn| {
                 let held = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
                 if let (true, Some(firing)) = (held, claimed.firing_id) {
-                    firings::settle(conn, claimed.tenant_id, firing, status.as_str(), detail).await?;
+                    firings::settle(conn, claimed.tenant_id, firing, status, detail).await?;
                 }
                 Ok(held)
             })
@@ -300,7 +300,7 @@ impl<C: Carrier> Outbox<C> {
     }
 
     /// Puts a message back until its next attempt, for as long as the receiver asked if that is longer.
-    async fn put_back(&self, claimed: &Claimed, token: Uuid, asked: Duration) {
+    async fn put_back(&self, claimed: &LeasedMessage, token: Uuid, asked: Duration) {
         let wait = RETRY.wait(claimed.attempts, self.random.fraction()).max(asked.min(RETRY.longest));
         let run_after = self.clock.now() + wait;
         let put_back = self
@@ -364,7 +364,7 @@ impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
 
 impl<C: Carrier> OutboxQueue<C> {
     /// Claims due messages for the free slots, tenants in turn and of each its lanes.
-    async fn claim(&self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<Claimed>> {
+    async fn claim(&self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<LeasedMessage>> {
         self.outbox
             .store
             .write("claim_messages", async |conn: &mut Conn| {
@@ -404,7 +404,7 @@ impl<C: Carrier> OutboxQueue<C> {
 }
 
 /// Counts an outcome. Where the row could not be settled, the message is taken again when its lease ends.
-fn settled<C: Carrier>(claimed: &Claimed, outcome: &'static str, held: Result<bool>) {
+fn settled<C: Carrier>(claimed: &LeasedMessage, outcome: &'static str, held: Result<bool>) {
     metrics::counter!(C::METER, "outcome" => outcome).increment(1);
     let message_id = claimed.message_id;
     match held {

@@ -4,8 +4,6 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use store::Store;
-
 /// A result of a use case.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

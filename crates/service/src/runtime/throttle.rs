@@ -98,9 +98,9 @@ impl Throttle {
             scope: limit.scope,
             subject: &subject,
             now,
-            most: limit.attempts,
-            window_passed: now - limit.window,
-            blocks_until: now + limit.block,
+            limit: limit.attempts,
+            window_cutoff: now - limit.window,
+            block_until: now + limit.block,
         };
         let blocked_until = self
             .store

@@ -46,7 +46,7 @@ impl Gauges {
                 }
                 let mut messages = Vec::new();
                 for channel in [Channel::Mail, Channel::Slack] {
-                    messages.push((channel.name(), gauges::messages(conn, channel).await?));
+                    messages.push((channel.as_str(), gauges::messages(conn, channel).await?));
                 }
                 Ok(QueueGauges { analyses, deliveries: gauges::deliveries(conn).await?, messages })
             })

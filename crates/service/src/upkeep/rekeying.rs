@@ -134,9 +134,11 @@ async fn step(
                 if sealer.sealed_with_current(&value.sealed) {
                     continue;
                 }
-                let unreadable = |_| RekeyError::Unreadable { place: column.place, row: value.row_id };
-                let plain = sealer.open(column.place, value.row_id, &value.sealed).map_err(unreadable)?;
-                let anew = sealer.seal(random, column.place, value.row_id, &plain);
+                let unreadable =
+                    |_| RekeyError::Unreadable { place: column.qualified_name, row: value.row_id };
+                let plain =
+                    sealer.open(column.qualified_name, value.row_id, &value.sealed).map_err(unreadable)?;
+                let anew = sealer.seal(random, column.qualified_name, value.row_id, &plain);
                 moved += u64::from(rekeying::replace(conn, column, value, &anew).await?);
             }
             Ok((moved, values.last().map(|value| (value.tenant_id, value.row_id))))

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use store::accounts::{sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
@@ -12,7 +13,7 @@ use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
 use store::analysis::verdict_slots;
 use store::runtime::rate;
-use store::upkeep::sweeper as retention;
+use store::upkeep::sweeper;
 use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -73,12 +74,14 @@ impl Sweeper {
             .await?;
         while self
             .store
-            .write("sweep_keys", async |conn: &mut Conn| retention::drop_keys(conn, now, STEP).await)
+            .write("sweep_keys", async |conn: &mut Conn| sweeper::drop_keys(conn, now, STEP).await)
             .await?
             > 0
         {}
-        for (tenant, days) in
-            self.store.read("limited_tenants", async |conn| retention::limited_tenants(conn).await).await?
+        for (tenant, days) in self
+            .store
+            .read("limited_tenants", async |conn| sweeper::tenants_with_retention_days(conn).await)
+            .await?
         {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
             self.sweep_events(tenant, now - DAY * days).await?;
@@ -88,7 +91,7 @@ impl Sweeper {
             self.store
                 .write("sweep_tenant", async |conn: &mut Conn| {
                     rate::drop_old(conn, tenant.tenant_id, now - BUDGETS_KEPT).await?;
-                    retention::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_KEPT).await
+                    sweeper::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_KEPT).await
                 })
                 .await?;
             self.sweep_firings(tenant.tenant_id, now).await?;
@@ -103,7 +106,9 @@ impl Sweeper {
             self.store.read("webhooks", async |conn| endpoints::of_tenant(conn, tenant).await).await?;
         for endpoint in endpoints {
             let place = (tenant, endpoint.endpoint_id);
-            for (status, kept) in [("delivered", DELIVERED_KEPT), ("dead", DEAD_KEPT)] {
+            for (status, kept) in
+                [(DeliveryStatus::Delivered, DELIVERED_KEPT), (DeliveryStatus::Dead, DEAD_KEPT)]
+            {
                 let before = now - kept;
                 while self
                     .store
@@ -131,7 +136,7 @@ impl Sweeper {
         while self
             .store
             .write("sweep_firings", async |conn: &mut Conn| {
-                firings::drop_tallies(conn, tenant, now.date()).await?;
+                firings::drop_message_counts(conn, tenant, now.date()).await?;
                 firings::drop_before(conn, tenant, now - FIRINGS_KEPT, STEP).await
             })
             .await?
@@ -160,10 +165,10 @@ impl Sweeper {
     async fn sweep_samples(&self) -> Result<()> {
         let tenants = self
             .store
-            .read("quoteless_tenants", async |conn| retention::quoteless_tenants(conn).await)
+            .read("quoteless_tenants", async |conn| sweeper::tenants_with_limited_retention(conn).await)
             .await?;
         for tenant in tenants {
-            let step = async |conn: &mut Conn| retention::drop_samples(conn, tenant, STEP).await;
+            let step = async |conn: &mut Conn| sweeper::drop_samples(conn, tenant, STEP).await;
             while self.store.write("sweep_samples", step).await? > 0 {}
         }
         Ok(())
@@ -174,7 +179,7 @@ impl Sweeper {
         loop {
             let outdated = self
                 .store
-                .read("outdated_events", async |conn| retention::outdated(conn, tenant, before, STEP).await)
+                .read("outdated_events", async |conn| sweeper::outdated(conn, tenant, before, STEP).await)
                 .await?;
             if outdated.is_empty() {
                 return Ok(());

@@ -13,7 +13,7 @@ use crate::db::{
 };
 
 /// Which jobs go first; the database stores the number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
 #[repr(i64)]
 pub enum Priority {
     /// Requested by events and by people.

@@ -7,7 +7,7 @@ use model::webhook::{SigningKey, wait_after};
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use store::actions::webhooks::queue::{self, Held, Settled};
+use store::actions::webhooks::queue::{self, AttemptResult, DeliveryLease, DeliveryOutcome};
 use store::{Conn, Lease, Store};
 use url::Url;
 use uuid::Uuid;
@@ -122,8 +122,8 @@ enum Failure {
 }
 
 impl ClaimedDelivery {
-    pub(super) fn held(&self) -> Held {
-        Held {
+    pub(super) fn lease(&self) -> DeliveryLease {
+        DeliveryLease {
             tenant: self.destination.tenant,
             endpoint_id: self.destination.endpoint_id,
             delivery_id: self.delivery_id,
@@ -152,7 +152,7 @@ impl Sender {
         if delivery.claimed.elapsed() <= FRESH {
             return true;
         }
-        let (held, updated_at) = (delivery.held(), delivery.destination.updated_at);
+        let (held, updated_at) = (delivery.lease(), delivery.destination.updated_at);
         let current = self.store.read("delivery_is_current", async |conn: &mut Conn| {
             queue::is_current(conn, held, updated_at).await
         });
@@ -261,15 +261,15 @@ impl Attempt {
     }
 
     /// The row that it leaves.
-    pub(super) fn settled(&self, delivery: &ClaimedDelivery) -> Settled {
-        let (status, at) = match self.verdict {
-            Verdict::Delivered => ("delivered", self.at),
-            Verdict::Retry(at) => ("pending", at),
-            Verdict::Dead(_) => ("dead", self.at),
+    pub(super) fn settled(&self, delivery: &ClaimedDelivery) -> AttemptResult {
+        let (outcome, at) = match self.verdict {
+            Verdict::Delivered => (DeliveryOutcome::Delivered, self.at),
+            Verdict::Retry(at) => (DeliveryOutcome::Retry, at),
+            Verdict::Dead(_) => (DeliveryOutcome::Dead, self.at),
         };
-        Settled {
-            held: delivery.held(),
-            status,
+        AttemptResult {
+            lease: delivery.lease(),
+            outcome,
             attempts: delivery.attempts + i64::from(self.was_made()),
             at,
             status_code: self.status_code.map(i64::from),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use model::webhook::SigningKey;
 use model::{TenantId, Timestamp};
-use store::actions::webhooks::queue::{self, Content, Due, Held, Turn};
+use store::actions::webhooks::queue::{self, DeliveryContent, DeliveryLease, DueEndpoint, LeasedDelivery};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::{Conn, Lease, Store};
 use tokio_util::sync::CancellationToken;
@@ -172,7 +172,7 @@ impl LeasedQueue for DeliveryQueue {
     const NAME: &'static str = "courier";
 
     async fn prepare(&mut self) -> Result<()> {
-        let void = async |conn: &mut Conn| queue::void_leases(conn).await;
+        let void = async |conn: &mut Conn| queue::void_stale_leases(conn).await;
         self.store.write("void_delivery_leases", void).await?;
         Ok(())
     }
@@ -323,16 +323,16 @@ impl Drop for SenderTask<'_> {
 }
 
 /// The endpoints to serve, beginning after the one that was served last.
-async fn in_turn(conn: &mut Conn, last_served: Uuid, now: Timestamp) -> store::Result<Vec<Turn>> {
+async fn in_turn(conn: &mut Conn, last_served: Uuid, now: Timestamp) -> store::Result<Vec<DueEndpoint>> {
     let most = i64::try_from(TURNS).unwrap_or(i64::MAX);
-    let mut first = queue::turns(conn, Uuid::nil(), now, most).await?;
+    let mut first = queue::due_endpoints(conn, Uuid::nil(), now, most).await?;
     let before = first.partition_point(|turn| turn.endpoint_id <= last_served);
     if first.len() < TURNS || last_served == Uuid::nil() {
         // All that there are, which is the usual case, or where it begins anyway.
         first.rotate_left(before);
         return Ok(first);
     }
-    let mut turns = queue::turns(conn, last_served, now, most).await?;
+    let mut turns = queue::due_endpoints(conn, last_served, now, most).await?;
     // Past the end it goes on from the start, up to where it began.
     turns.extend(first.into_iter().take(before.min(TURNS - turns.len())));
     Ok(turns)
@@ -356,7 +356,7 @@ struct Claim<'a> {
 struct Taken {
     destination: Arc<Destination>,
     is_probe: bool,
-    deliveries: Vec<Due>,
+    deliveries: Vec<LeasedDelivery>,
 }
 
 impl Claim<'_> {
@@ -397,7 +397,12 @@ impl Claim<'_> {
     }
 
     /// Claims what is due to an endpoint. None when it cannot be served now.
-    async fn of_endpoint(&mut self, conn: &mut Conn, turn: &Turn, mut room: Room) -> Result<Option<Taken>> {
+    async fn of_endpoint(
+        &mut self,
+        conn: &mut Conn,
+        turn: &DueEndpoint,
+        mut room: Room,
+    ) -> Result<Option<Taken>> {
         let destination = match destination(self.sealer, turn) {
             Ok(destination) => Arc::new(destination),
             Err(error) => {
@@ -411,31 +416,33 @@ impl Claim<'_> {
         if is_probe {
             room.deliveries = 1;
             let (tenant, endpoint, until) = (turn.tenant_id, turn.endpoint_id, self.lease.until);
-            if !endpoints::take_probe(conn, tenant, endpoint, self.now, until).await? {
+            if !endpoints::claim_probe(conn, tenant, endpoint, self.now, until).await? {
                 return Ok(None);
             }
         }
         let most = i64::try_from(room.deliveries).unwrap_or(i64::MAX);
         let (tenant, endpoint_id) = (turn.tenant_id, turn.endpoint_id);
-        let taken = queue::take(conn, endpoint_id, self.now, most, self.lease).await?;
+        let taken = queue::claim(conn, endpoint_id, self.now, most, self.lease).await?;
         let mut bytes = 0;
-        let (deliveries, others): (Vec<Due>, Vec<Due>) = taken.into_iter().partition(|due| {
-            // The first one goes whatever its size.
-            let fits = bytes < room.bytes;
-            let may_go = fits && self.may_take(due);
-            bytes += if may_go { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
-            may_go
-        });
+        let (deliveries, others): (Vec<LeasedDelivery>, Vec<LeasedDelivery>) =
+            taken.into_iter().partition(|due| {
+                // The first one goes whatever its size.
+                let fits = bytes < room.bytes;
+                let may_go = fits && self.may_take(due);
+                bytes += if may_go { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
+                may_go
+            });
         let token = self.lease.token;
-        let held = |due: &Due| Held { tenant, endpoint_id, delivery_id: due.delivery_id, token };
+        let held =
+            |due: &LeasedDelivery| DeliveryLease { tenant, endpoint_id, delivery_id: due.delivery_id, token };
         let others = others.iter().map(held).collect();
         queue::release(conn, others).await?;
         Ok(Some(Taken { destination, is_probe, deliveries }))
     }
 
     /// Whether a delivery may be taken, as far as it is under suspicion.
-    fn may_take(&mut self, due: &Due) -> bool {
-        if !(SUSPECT..MAX_CLAIMS).contains(&due.begun) {
+    fn may_take(&mut self, due: &LeasedDelivery) -> bool {
+        if !(SUSPECT..MAX_CLAIMS).contains(&due.unfinished_claims) {
             return true;
         }
         let is_free = self.suspect.is_none();
@@ -451,7 +458,7 @@ impl Claim<'_> {
         };
         let all: Vec<(TenantId, Uuid)> = taken.iter().flat_map(of).collect();
         let contents = queue::contents(conn, &all).await?;
-        let mut contents: HashMap<Uuid, Content> =
+        let mut contents: HashMap<Uuid, DeliveryContent> =
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();
         let claimed = Instant::now();
         for Taken { destination, is_probe, deliveries } in taken {
@@ -473,11 +480,12 @@ impl Claim<'_> {
                     is_probe,
                     claimed,
                 };
-                if due.begun >= MAX_CLAIMS { &mut claims.abandoned } else { &mut sendable }.push(delivery);
+                if due.unfinished_claims >= MAX_CLAIMS { &mut claims.abandoned } else { &mut sendable }
+                    .push(delivery);
             }
             if !without_content.is_empty() {
                 // Their objects were deleted while these were put back into the queue.
-                deliveries::drop_all(conn, destination.tenant, &without_content).await?;
+                deliveries::drop_state(conn, destination.tenant, &without_content).await?;
             }
             if !sendable.is_empty() {
                 claims.deliveries.push((destination, sendable));
@@ -487,7 +495,7 @@ impl Claim<'_> {
     }
 }
 
-fn destination(sealer: &Sealer, turn: &Turn) -> Result<Destination> {
+fn destination(sealer: &Sealer, turn: &DueEndpoint) -> Result<Destination> {
     let secret = sealer.open(SECRET_COLUMN, turn.endpoint_id, &turn.secret).map_err(internal)?;
     let secret = String::from_utf8(secret).map_err(internal)?;
     Ok(Destination {

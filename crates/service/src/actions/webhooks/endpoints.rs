@@ -1,19 +1,13 @@
 //! Webhooks as their owner sees them: endpoints, deliveries, replay. And the deliveries that an analysis queues.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::atomic::Ordering;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::TenantId;
 use model::api::{
-    AnalysisCompleted, DeliveryStatus, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint,
-    WebhookEndpointCreate, WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+    WebhookEndpoint, WebhookEndpointCreate, WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
 };
 use model::condition::is_key;
-use model::webhook::{ANALYSIS_COMPLETED, EVENT_TYPES, SECRET_PREFIX};
-use serde_json::value::RawValue;
+use model::webhook::{EVENT_TYPES, SECRET_PREFIX};
 use store::accounts::tenants;
 use store::actions::webhooks::endpoints::{self, Endpoint};
 use store::{Conn, Store};
@@ -29,8 +23,6 @@ const SECRET_BYTES: usize = 32;
 const MAX_ENDPOINTS: i64 = 50;
 const MAX_DESCRIPTION: usize = 1_000;
 const MAX_SIGNAL_KEYS: usize = 1_000;
-/// Deliveries of an endpoint that is gone which are removed at a time.
-pub(crate) const DROP_STEP: i64 = 500;
 const NOTE: &str = "Keep the secret: it is shown only now. Deliveries are signed with it.";
 
 /// The webhook endpoints of all accounts.

@@ -45,7 +45,7 @@ impl CourierHandle {
         now: Timestamp,
     ) -> Result<()> {
         if endpoints::end_rest(conn, tenant, endpoint, now).await? {
-            queue::hasten(conn, tenant, endpoint, now).await?;
+            queue::make_first_due(conn, tenant, endpoint, now).await?;
         }
         self.tell_others(conn).await
     }
@@ -54,7 +54,7 @@ impl CourierHandle {
     /// on PostgreSQL wait for each other.
     pub(crate) async fn tell_others(&self, conn: &mut Conn) -> Result<()> {
         if !self.sends_here.load(Ordering::Relaxed) {
-            queue::announce(conn).await?;
+            queue::notify(conn).await?;
         }
         Ok(())
     }

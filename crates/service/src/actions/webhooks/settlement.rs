@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::webhook::rest_after;
 use model::{TenantId, Timestamp};
 use store::actions::webhooks::endpoints::{self, Circuit};
-use store::actions::webhooks::queue::{self, Held};
+use store::actions::webhooks::queue::{self, DeliveryLease};
 use store::{Conn, Store};
 use tracing::{debug, info};
 use uuid::Uuid;
@@ -61,7 +61,7 @@ impl Settler {
         failing: &HashSet<Uuid>,
     ) -> Result<Settlement> {
         let unsent = outcomes.iter().filter(|outcome| outcome.attempt.is_none());
-        let unsent: Vec<Held> = unsent.map(|outcome| outcome.delivery.held()).collect();
+        let unsent: Vec<DeliveryLease> = unsent.map(|outcome| outcome.delivery.lease()).collect();
         queue::release(conn, unsent).await?;
         let sent: Vec<Sent<'_>> = outcomes
             .iter()
@@ -142,7 +142,7 @@ impl Settler {
         });
         let Some((delivery, attempt)) = given_up else { return Ok(false) };
         let at: Timestamp = attempt.at;
-        if !endpoints::take_dead_mail(conn, tenant, endpoint, at, at - BETWEEN_MAILS).await? {
+        if !endpoints::claim_dead_mail(conn, tenant, endpoint, at, at - BETWEEN_MAILS).await? {
             return Ok(false);
         }
         let (url, reason) = (delivery.destination.url.as_str(), attempt.error.as_deref().unwrap_or_default());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lettre::message::Mailbox;
 use model::api::ActionType;
 use store::Store;
-use store::outbox::messages::{Channel, Claimed};
+use store::outbox::messages::{Channel, LeasedMessage};
 
 use super::message::{self, InvalidMail, Mail, SEND_DEADLINE};
 use super::transport::Transport;
@@ -62,7 +62,7 @@ impl Carrier for MailCarrier {
         String::new()
     }
 
-    async fn carry(&self, mail: &Mail, claimed: &Claimed) -> Result<(), Failure> {
+    async fn carry(&self, mail: &Mail, claimed: &LeasedMessage) -> Result<(), Failure> {
         let posting = message::write(&self.from, mail, claimed)
             .map_err(|invalid| Failure::Never(invalid.to_string()))?;
         self.transport.send(posting).await

@@ -7,7 +7,7 @@ use lettre::message::header::{ContentTransferEncoding, HeaderName, HeaderValue};
 use lettre::message::{Body, Mailbox, MultiPart, SinglePart};
 use model::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::outbox::messages::Claimed;
+use store::outbox::messages::LeasedMessage;
 
 use super::body::Body as MailBody;
 use crate::runtime::Result;
@@ -69,7 +69,7 @@ pub(super) struct Posting {
 }
 
 /// Writes a claimed mail out in full.
-pub(super) fn write(from: &Mailbox, mail: &Mail, claimed: &Claimed) -> Result<Posting, InvalidMail> {
+pub(super) fn write(from: &Mailbox, mail: &Mail, claimed: &LeasedMessage) -> Result<Posting, InvalidMail> {
     let id = claimed.message_id;
     // A boundary of our own instead of the library's random one, so that every attempt sends the same bytes. No text
     // contains it: the id is younger than the text.
@@ -149,7 +149,7 @@ mod tests {
 
     fn posted(text: &str) -> String {
         let mail = Mail { text: text.to_owned(), ..mail("a@b.c", "Hello") };
-        let claimed = Claimed {
+        let claimed = LeasedMessage {
             tenant_id: TenantId(Uuid::nil()),
             message_id: Uuid::from_u128(1),
             lane: String::new(),
