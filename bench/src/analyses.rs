@@ -9,9 +9,10 @@ use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
 use model::{Distribution, TenantId};
 use server::Server;
 use service::{Clock, Random};
+use store::analysis::jobs::Schedule;
 use store::billing::balance;
-use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry, Schedule};
+use store::objects::recorder::{self, Enforcement};
+use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 
 use crate::ingest::{self, config};
@@ -128,15 +129,15 @@ async fn fill(
 ) -> Result<(), Box<dyn Error>> {
     for _ in 0..backlog.div_ceil(BATCH) {
         let now = clock.now();
-        let entry = || -> Result<Entry, Box<dyn Error>> {
+        let entry = || -> Result<IngestRequest, Box<dyn Error>> {
             let mut entry = ingest::entry(tenant, 1, clock, random)?;
             entry.idempotency = None;
             entry.schedule = Some(Schedule { run_at: now, deadline_at: now });
             Ok(entry)
         };
-        let entries: Vec<Entry> = (0..BATCH).map(|_| entry()).collect::<Result<_, _>>()?;
+        let entries: Vec<IngestRequest> = (0..BATCH).map(|_| entry()).collect::<Result<_, _>>()?;
         store
-            .write_group("bench", async |conn: &mut Conn| {
+            .write("bench", async |conn: &mut Conn| {
                 recorder::record(conn, &entries, Enforcement::Grace, 0).await
             })
             .await?;

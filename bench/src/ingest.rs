@@ -9,8 +9,9 @@ use model::event;
 use server::Server;
 use server::config::Config;
 use service::{Clock, Random, Service};
-use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry, Idempotency, IngestKind, Schedule};
+use store::analysis::jobs::Schedule;
+use store::objects::recorder::{self, Enforcement};
+use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest};
 use store::{Conn, Store};
 
 use crate::load::{self, Load};
@@ -94,10 +95,10 @@ async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Re
     let begun = Instant::now();
     let mut requests = 0.0;
     while begun.elapsed() < DURATION {
-        let entries: Vec<Entry> =
+        let entries: Vec<IngestRequest> =
             (0..BATCH).map(|_| entry(tenant, events, &clock, &random)).collect::<Result<_, _>>()?;
         let written = store
-            .write_group("bench", async |conn: &mut Conn| {
+            .write("bench", async |conn: &mut Conn| {
                 recorder::record(conn, &entries, Enforcement::Block, 0).await
             })
             .await?;
@@ -112,7 +113,7 @@ pub(crate) fn entry(
     events: usize,
     clock: &Clock,
     random: &Random,
-) -> Result<Entry, Box<dyn Error>> {
+) -> Result<IngestRequest, Box<dyn Error>> {
     let now = clock.now();
     let id = random.id(now);
     let inputs = vec![
@@ -121,13 +122,13 @@ pub(crate) fn entry(
         )?;
         events
     ];
-    Ok(Entry {
+    Ok(IngestRequest {
         tenant,
         object_id: format!("user_{id}"),
         object_type: Some("user".to_owned()),
         display_name: None,
         events: event::check_events(inputs, event::MAX_EVENTS, now)?,
-        idempotency: Some(Idempotency {
+        idempotency: Some(IdempotencyKey {
             key: id.to_string(),
             kind: IngestKind::Async,
             expires_at: now + Duration::from_hours(24),
@@ -136,7 +137,7 @@ pub(crate) fn entry(
             run_at: now + Duration::from_secs(3),
             deadline_at: now + Duration::from_secs(30),
         }),
-        place: None,
+        verdict_slot: None,
         received_at: now,
         traceparent: None,
     })

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::ingest::config;
 use crate::load::read_answer;
-use crate::seed::{Seeded, seed};
+use crate::seed::{Seeded, seed as fill};
 use crate::signing::unbound_token;
 use crate::{Figure, median, new_database};
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use model::{TenantId, Timestamp};
+use model::{SignalType, TenantId, Timestamp};
 use service::Service;
 use sqlx::{AssertSqlSafe, QueryBuilder};
 use store::objects::grams;
-use store::objects::grams::Text;
+use store::objects::grams::SearchText;
 use store::objects::recorder::{SHARDS, hour_of, minute_of};
 use store::{Backend, Conn};
 use uuid::Uuid;
@@ -121,11 +121,11 @@ macro_rules! on_either {
     ($conn:expr, |$native:ident| $body:expr) => {
         match $conn {
             Conn::Sqlite(held) => {
-                let $native = held.native().await?;
+                let $native = held.native();
                 $body
             }
             Conn::Postgres(held) => {
-                let $native = held.native().await?;
+                let $native = held.native();
                 $body
             }
         }
@@ -142,8 +142,11 @@ pub(crate) async fn seed(
     let store = service.store();
     let signals =
         store.read("signals", async |conn| store::analysis::signals::of_tenant(conn, tenant).await).await?;
-    let id = |kind: &str| signals.iter().find(|signal| signal.kind == kind).map(|signal| signal.signal_id);
-    let (Some(noul), Some(score), Some(choice)) = (id("noul"), id("score"), id("choice")) else {
+    let id =
+        |kind: SignalType| signals.iter().find(|signal| signal.kind == kind).map(|signal| signal.signal_id);
+    let (Some(noul), Some(score), Some(choice)) =
+        (id(SignalType::Noul), id(SignalType::Score), id(SignalType::Choice))
+    else {
         return Err("a new account has one signal of each type".into());
     };
     let questions = Questions { noul, score, choice };
@@ -225,18 +228,18 @@ async fn write(
             insert.build().execute(&mut *native).await?;
         });
     }
-    let texts: Vec<Text<'_>> = batch
+    let texts: Vec<SearchText<'_>> = batch
         .iter()
-        .map(|object| Text {
+        .map(|object| SearchText {
             tenant,
             object_id: &object.object_id,
             display_name: object.display_name.as_deref(),
             is_new: true,
         })
         .collect();
-    let mut round = conn.round();
-    grams::put(&mut round, &texts);
-    round.run(conn).await
+    let mut batch = conn.batch();
+    grams::index(&mut batch, &texts);
+    batch.run(conn).await
 }
 
 /// Objects and answers, counted as the service counts while it writes.

@@ -86,7 +86,7 @@ async fn two_commits(service: &Arc<Service>, tenant: TenantId) -> Result<Vec<Dur
                 let entry = ingest::entry(tenant, 1, service.clock(), service.random())
                     .map_err(|error| error.to_string())?;
                 let entries = std::slice::from_ref(&entry);
-                let recorded = service.store().write_group("bench", async |conn: &mut Conn| {
+                let recorded = service.store().write("bench", async |conn: &mut Conn| {
                     recorder::record(conn, entries, Enforcement::Grace, 0).await
                 });
                 recorded.await.map_err(|error| error.to_string())?;

@@ -9,8 +9,9 @@ use auspex_server::{Server, assemble};
 use model::api::EventType;
 use model::{Distribution, NewEvent, TenantId, Timestamp};
 use service::{Clock, Random};
-use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry, Schedule};
+use store::analysis::jobs::Schedule;
+use store::objects::recorder::{self, Enforcement};
+use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 use testkit::TestDatabase;
 
@@ -87,7 +88,7 @@ async fn patience_holds_for_what_was_taken_ahead(database: &TestDatabase) {
 
 /// Objects with an event each, whose analyses are due.
 async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
-    let entry = |number: usize| Entry {
+    let entry = |number: usize| IngestRequest {
         tenant,
         object_id: format!("user_{number}"),
         object_type: None,
@@ -101,13 +102,13 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
         }],
         idempotency: None,
         schedule: Some(Schedule { run_at: now, deadline_at: now }),
-        place: None,
+        verdict_slot: None,
         received_at: now,
         traceparent: None,
     };
-    let entries: Vec<Entry> = (0..OBJECTS).map(entry).collect();
+    let entries: Vec<IngestRequest> = (0..OBJECTS).map(entry).collect();
     store
-        .write_group("queue", async |conn: &mut Conn| {
+        .write("queue", async |conn: &mut Conn| {
             recorder::record(conn, &entries, Enforcement::Grace, 0).await
         })
         .await

@@ -436,7 +436,7 @@ async fn queue(store: &Store, tenant: TenantId, count: i64, now: Timestamp) {
                     .bind(tenant.0)
                     .bind(count)
                     .bind(now.micros())
-                    .execute(held.native().await?)
+                    .execute(held.native())
                     .await
                     .map(drop)?;
             }
@@ -447,7 +447,7 @@ async fn queue(store: &Store, tenant: TenantId, count: i64, now: Timestamp) {
                 let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(tenant.0).bind(count);
                 #[expect(clippy::cast_precision_loss, reason = "seconds of this era")]
                 let seconds = now.seconds() as f64;
-                query.bind(seconds).execute(held.native().await?).await.map(drop)?;
+                query.bind(seconds).execute(held.native()).await.map(drop)?;
             }
         }
         Ok::<_, store::Error>(())

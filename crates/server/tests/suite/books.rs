@@ -13,6 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::{Random, Service};
+use store::billing::usage::UsageSource;
 use store::billing::balance::AnalysisCharge;
 use store::billing::{balance, checkouts};
 use store::{Conn, Store};
@@ -56,7 +57,7 @@ impl Stage for Books {
 #[derive(Clone, Debug)]
 enum Step {
     /// An analysis is charged.
-    Charge { input_tokens: u32, model: u8, batch: Option<u8>, is_sync: bool, metered: bool },
+    Charge { input_tokens: u32, model: u8, batch: Option<u8>, source: if bool { UsageSource::Sync } else { UsageSource::Async }, metered: bool },
     /// The same, and the process dies before it is committed.
     LostCharge { input_tokens: u32 },
     /// An operator gives or takes.
@@ -189,12 +190,12 @@ impl<'a> Account<'a> {
         let now = self.app.now();
         let written = self.service.store().write("charge", async |conn: &mut Conn| {
             let lines = std::slice::from_ref(line);
-            let mut round = conn.round();
-            balance::count_usage(&mut round, lines, metered, now.date(), 0);
+            let mut batch = conn.batch();
+            balance::count_usage(&mut batch, lines, metered, now.date(), 0);
             if metered {
-                balance::charge(conn, round, lines, now).await?;
+                balance::charge(conn, batch, lines, now).await?;
             } else {
-                round.run(conn).await?;
+                batch.run(conn).await?;
             }
             if commit { Ok(()) } else { Err(store::Error::Address("the process dies here".to_owned())) }
         });
@@ -224,7 +225,7 @@ fn charge<'a>(
     input_tokens: u32,
     model: &'a str,
     batch_id: Option<Uuid>,
-    is_sync: bool,
+    source: if bool { UsageSource::Sync } else { UsageSource::Async },
 ) -> AnalysisCharge<'a> {
     let tariff = model::Tariff { input_per_mtok: 123_457, output_per_mtok: 400_000, margin: 1_250_000 };
     let price = tariff.charge(input_tokens.into(), 7);
@@ -436,8 +437,8 @@ async fn the_audit_finds_what_does_not_agree(app: &App) {
 pub(crate) async fn execute(store: &Store, statement: &'static str) {
     let done = store.write("execute", async |conn: &mut Conn| {
         match conn {
-            Conn::Sqlite(held) => sqlx::query(statement).execute(held.native().await?).await.map(drop)?,
-            Conn::Postgres(held) => sqlx::query(statement).execute(held.native().await?).await.map(drop)?,
+            Conn::Sqlite(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
+            Conn::Postgres(held) => sqlx::query(statement).execute(held.native()).await.map(drop)?,
         }
         Ok::<_, store::Error>(())
     });

@@ -6,8 +6,8 @@ use model::api::EventType;
 use model::{NewEvent, TenantId};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::objects::recorder;
-use store::objects::recorder::{Enforcement, Entry};
+use store::objects::recorder::{self, Enforcement};
+use store::objects::request::IngestRequest;
 use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage as _};
 use uuid::Uuid;
@@ -64,7 +64,7 @@ async fn account(app: &App, email: &str) -> String {
 async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let tenant = TenantId(Uuid::parse_str(&tenant_of(app, token).await).unwrap());
     let now = app.now();
-    let entry = |number| Entry {
+    let entry = |number| IngestRequest {
         tenant,
         object_id: format!("{prefix}_{number:04}"),
         object_type: None,
@@ -78,14 +78,14 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
         }],
         idempotency: None,
         schedule: None,
-        place: None,
+        verdict_slot: None,
         received_at: now,
         traceparent: None,
     };
-    let entries: Vec<Entry> = (0..objects).map(entry).collect();
+    let entries: Vec<IngestRequest> = (0..objects).map(entry).collect();
     let store = Store::open(app.database_url()).await.unwrap();
     store
-        .write_group("seed", async |conn: &mut Conn| {
+        .write("seed", async |conn: &mut Conn| {
             recorder::record(conn, &entries, Enforcement::Grace, 0).await
         })
         .await

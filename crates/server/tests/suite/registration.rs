@@ -187,8 +187,8 @@ pub(crate) async fn rows(app: &App, query: &'static str) -> Vec<String> {
     let store = Store::open(app.database_url()).await.unwrap();
     let rows = store.read("rows", async |conn| {
         Ok::<_, store::Error>(match conn {
-            Conn::Sqlite(held) => sqlx::query_scalar(query).fetch_all(held.native().await?).await?,
-            Conn::Postgres(held) => sqlx::query_scalar(query).fetch_all(held.native().await?).await?,
+            Conn::Sqlite(held) => sqlx::query_scalar(query).fetch_all(held.native()).await?,
+            Conn::Postgres(held) => sqlx::query_scalar(query).fetch_all(held.native()).await?,
         })
     });
     let rows = rows.await.unwrap();

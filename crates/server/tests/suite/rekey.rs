@@ -60,7 +60,7 @@ async fn values(store: &Store) -> Vec<(&'static str, Vec<rekeying::Value>)> {
     for column in rekeying::COLUMNS {
         let read =
             store.read("test", async |conn: &mut Conn| rekeying::after(conn, column, None, 1_000).await);
-        all.push((column.place, read.await.unwrap()));
+        all.push((column.qualified_name, read.await.unwrap()));
     }
     all
 }
@@ -127,8 +127,8 @@ async fn what_was_interrupted_goes_on(database: &TestDatabase) {
         .write("test", async |conn: &mut Conn| {
             deployment::set(conn, "master_key_next", &sealer.fingerprint()).await?;
             let values = rekeying::after(conn, column, None, 1).await?;
-            let plain = sealer.open(column.place, values[0].row_id, &values[0].sealed).unwrap();
-            let anew = sealer.seal(&random, column.place, values[0].row_id, &plain);
+            let plain = sealer.open(column.qualified_name, values[0].row_id, &values[0].sealed).unwrap();
+            let anew = sealer.seal(&random, column.qualified_name, values[0].row_id, &plain);
             assert!(rekeying::replace(conn, column, &values[0], &anew).await?);
             Ok::<_, store::Error>(())
         })

@@ -6,9 +6,8 @@ use model::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::analysis::jobs;
-use store::analysis::jobs::{Lease, Priority};
-use store::{Conn, Store};
+use store::analysis::jobs::{self, Priority};
+use store::{Conn, Lease, Store};
 use testkit::{Backend, Stage as _};
 
 use crate::app::App;

@@ -306,8 +306,8 @@ impl<S> Scripted<S> {
 pub(crate) async fn number(store: &Store, query: &'static str) -> i64 {
     let read = store.read("number", async |conn: &mut Conn| {
         Ok::<i64, store::Error>(match conn {
-            Conn::Sqlite(held) => sqlx::query_scalar(query).fetch_one(held.native().await?).await?,
-            Conn::Postgres(held) => sqlx::query_scalar(query).fetch_one(held.native().await?).await?,
+            Conn::Sqlite(held) => sqlx::query_scalar(query).fetch_one(held.native()).await?,
+            Conn::Postgres(held) => sqlx::query_scalar(query).fetch_one(held.native()).await?,
         })
     });
     read.await.unwrap()

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
 use store::analysis::verdict_slots;
-use store::analysis::verdict_slots::Place;
+use store::analysis::verdict_slots::VerdictSlot;
 use store::{Backend, Conn};
 use testkit::Stage as _;
 
@@ -283,7 +283,7 @@ async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtO
         let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
         let random = Random::seeded(9);
         for _ in 0..2 {
-            let place = Place { tenant, lease: random.id(now), now, until, limit: 2 };
+            let place = VerdictSlot { tenant, slot_id: random.id(now), now, until, limit: 2 };
             assert!(verdict_slots::take_one(conn, &place).await?);
         }
         Ok::<_, store::Error>(())

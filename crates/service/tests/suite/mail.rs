@@ -10,11 +10,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use service::mail::{Firing, Mail, MailTemplates, Mailer, Transport};
-use store::Conn;
 use store::actions::firings;
 use store::actions::firings::Firing as Fired;
 use store::outbox::messages;
-use store::outbox::messages::{Channel, Lease, NewMessage};
+use store::outbox::messages::{Channel, NewMessage};
+use store::{Conn, Lease};
 use testkit::{Proxy, on_both};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -398,8 +398,8 @@ async fn reported(office: &Office, mailer: &Mailer, number: u128) -> (String, Op
         object_id: "shop-1".to_owned(),
         matched_when: "risk > 0.9".to_owned(),
         signal_values: "{}".to_owned(),
-        action_type: "email".to_owned(),
-        status: "dispatched".to_owned(),
+        action_type: ActionType::Email,
+        status: FiringStatus::Dispatched,
         detail: None,
         fired_at: office.now(),
     };
@@ -417,7 +417,7 @@ async fn reported(office: &Office, mailer: &Mailer, number: u128) -> (String, Op
         .await
         .unwrap();
     let firing = all.into_iter().find(|firing| firing.firing_id == firing_id).unwrap();
-    (firing.status, firing.detail)
+    (firing.status.as_str().to_owned(), firing.detail)
 }
 
 async fn a_firing_learns_what_became_of_its_mail(office: &Office) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::actions::firings;
-use store::actions::firings::Tally;
+use store::actions::firings::MessageCounts;
 use store::actions::rules;
 use store::{Backend, Conn};
 use testkit::Stage as _;
@@ -385,7 +385,7 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
         .store
         .write("many states", async |conn: &mut Conn| {
             let known = rules::of_tenant(conn, tenant).await?.remove(0);
-            let state = |number: u32| rules::State {
+            let state = |number: u32| rules::ConditionState {
                 tenant,
                 object_id: format!("object_{number}"),
                 condition_id: known.condition_id,
@@ -492,9 +492,9 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
             let tally = store.write("tally", async |conn: &mut Conn| {
-                firings::tally(conn, tenant, today, Tally { mails: 998, chats: 0 }).await
+                firings::count_messages(conn, tenant, today, MessageCounts { mails: 998, chats: 0 }).await
             });
-            assert_eq!(tally.await.unwrap(), Tally::default());
+            assert_eq!(tally.await.unwrap(), MessageCounts::default());
             analyzer.always(Turn::Answer(0.95));
             assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
             let mails = app.mails().await.into_iter().filter(|mail| mail.to == "alerts@example.com").count();
@@ -541,9 +541,9 @@ fn a_day_s_chat_messages_are_counted_beside_its_mails() {
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
             let tally = store.write("tally", async |conn: &mut Conn| {
-                firings::tally(conn, tenant, today, Tally { mails: 0, chats: 998 }).await
+                firings::count_messages(conn, tenant, today, MessageCounts { mails: 0, chats: 998 }).await
             });
-            assert_eq!(tally.await.unwrap(), Tally::default());
+            assert_eq!(tally.await.unwrap(), MessageCounts::default());
             analyzer.always(Turn::Answer(0.95));
             assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
             app.settle().await;

@@ -57,7 +57,7 @@ async fn run_out(url: &str) {
         .write("run_out", async |conn: &mut store::Conn| {
             let text = "UPDATE webhook_queue SET lease_until = run_after WHERE status = 'delivering'";
             if let store::Conn::Postgres(held) = conn {
-                sqlx::query(text).execute(held.native().await?).await?;
+                sqlx::query(text).execute(held.native()).await?;
             }
             Ok::<_, store::Error>(())
         })

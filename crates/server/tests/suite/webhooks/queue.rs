@@ -3,8 +3,7 @@
 use model::Timestamp;
 use serde_json::{Value, json};
 use store::actions::webhooks::queue;
-use store::actions::webhooks::queue::Lease;
-use store::{Conn, Store};
+use store::{Conn, Lease, Store};
 use testkit::Stage as _;
 
 use super::*;
@@ -28,8 +27,8 @@ async fn take_all(store: &Store, now: Timestamp) -> usize {
     let lease = Lease { token: Uuid::from_u128(13), until: now + LEASE };
     let taken = store.write("take_all", async |conn: &mut Conn| {
         let mut taken = 0;
-        for turn in queue::turns(conn, Uuid::nil(), now, 100).await? {
-            taken += queue::take(conn, turn.endpoint_id, now, 100, lease).await?.len();
+        for turn in queue::due_endpoints(conn, Uuid::nil(), now, 100).await? {
+            taken += queue::claim(conn, turn.endpoint_id, now, 100, lease).await?.len();
         }
         Ok::<_, store::Error>(taken)
     });
@@ -129,7 +128,7 @@ async fn release_one(store: &Store, key: &Signer, app: &App) {
     let older = deliveries(app, key, "").await.pop().unwrap();
     let id = |field: &str| older[field].as_str().unwrap().parse::<Uuid>().unwrap();
     let tenant = get(app, key, "/v1/me").await.json()["tenant_id"].as_str().unwrap().parse().unwrap();
-    let held = queue::Held {
+    let held = queue::DeliveryLease {
         tenant: model::TenantId(tenant),
         endpoint_id: id("endpoint_id"),
         delivery_id: id("id"),

@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use model::TenantId;
 use model::webhook::SigningKey;
-use store::actions::webhooks::queue::Lease;
+use store::Lease;
 
 use super::super::attempt::Destination;
 use super::*;
