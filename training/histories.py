@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).parent
 FIELDS = {"at", "type", "name", "content", "metadata"}
 DEFAULTS = {
     key: {"type": signal["type"], "ask": signal["instructions"], "criteria": signal["criteria"]}
-    for key, signal in json.loads((HERE.parent / "crates/service/src/default_signals.json").read_text()).items()
+    for key, signal in json.loads((HERE.parent / "crates/service/src/analysis/default_signals.json").read_text()).items()
 }
 
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Decider;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../training/fixtures");
-const DEFAULT_SIGNALS: &str = "../../crates/service/src/default_signals.json";
+const DEFAULT_SIGNALS: &str = "../../crates/service/src/analysis/default_signals.json";
 
 /// How far our probabilities are from those of the training framework.
 pub(crate) struct Parity {

@@ -108,9 +108,7 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
     };
     let entries: Vec<IngestRequest> = (0..OBJECTS).map(entry).collect();
     store
-        .write("queue", async |conn: &mut Conn| {
-            recorder::record(conn, &entries, Enforcement::Grace, 0).await
-        })
+        .write("queue", async |conn: &mut Conn| recorder::record(conn, &entries, Enforcement::Grace, 0).await)
         .await
         .unwrap();
 }

@@ -13,8 +13,8 @@ use proptest::test_runner::{Config, TestRunner};
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::{Random, Service};
-use store::billing::usage::UsageSource;
 use store::billing::balance::AnalysisCharge;
+use store::billing::usage::UsageSource;
 use store::billing::{balance, checkouts};
 use store::{Conn, Store};
 use testkit::{Backend, PATIENCE, Stage};
@@ -57,7 +57,7 @@ impl Stage for Books {
 #[derive(Clone, Debug)]
 enum Step {
     /// An analysis is charged.
-    Charge { input_tokens: u32, model: u8, batch: Option<u8>, source: if bool { UsageSource::Sync } else { UsageSource::Async }, metered: bool },
+    Charge { input_tokens: u32, model: u8, batch: Option<u8>, is_sync: bool, metered: bool },
     /// The same, and the process dies before it is committed.
     LostCharge { input_tokens: u32 },
     /// An operator gives or takes.
@@ -225,7 +225,7 @@ fn charge<'a>(
     input_tokens: u32,
     model: &'a str,
     batch_id: Option<Uuid>,
-    source: if bool { UsageSource::Sync } else { UsageSource::Async },
+    is_sync: bool,
 ) -> AnalysisCharge<'a> {
     let tariff = model::Tariff { input_per_mtok: 123_457, output_per_mtok: 400_000, margin: 1_250_000 };
     let price = tariff.charge(input_tokens.into(), 7);
@@ -240,7 +240,7 @@ fn charge<'a>(
         input_tokens: input_tokens.into(),
         output_tokens: 7,
         batch_id,
-        is_sync,
+        source: if is_sync { UsageSource::Sync } else { UsageSource::Async },
         signal_keys: vec!["is_scammer", "trust_score"],
     }
 }

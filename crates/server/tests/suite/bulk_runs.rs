@@ -85,9 +85,7 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let entries: Vec<IngestRequest> = (0..objects).map(entry).collect();
     let store = Store::open(app.database_url()).await.unwrap();
     store
-        .write("seed", async |conn: &mut Conn| {
-            recorder::record(conn, &entries, Enforcement::Grace, 0).await
-        })
+        .write("seed", async |conn: &mut Conn| recorder::record(conn, &entries, Enforcement::Grace, 0).await)
         .await
         .unwrap();
     store.close().await;

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use model::api::{ActionType, FiringStatus};
 use service::mail::{Firing, Mail, MailTemplates, Mailer, Transport};
 use store::actions::firings;
 use store::actions::firings::Firing as Fired;
