@@ -1,4 +1,4 @@
-//! The identity providers that people can sign in with.
+//! The identity providers that members can sign in with.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// Google, or another OpenID Connect issuer in its place.
+    /// Google, or another OpenID Connect issuer configured instead.
     Google,
-    /// GitHub, or a server of its kind.
+    /// GitHub, or a compatible server.
     Github,
 }
 
@@ -21,10 +21,10 @@ pub enum Provider {
 pub struct UnknownProvider;
 
 impl Provider {
-    /// Every provider, in the order in which they are offered.
+    /// Every provider, in display order.
     pub const ALL: [Self; 2] = [Self::Google, Self::Github];
 
-    /// Its name in addresses, in the API and in the database.
+    /// The name in URLs, in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Google => "google",
@@ -32,7 +32,7 @@ impl Provider {
         }
     }
 
-    /// Its name for people.
+    /// The display name.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Google => "Google",
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_name_stands_everywhere() {
+    fn names_parse_and_deserialize() {
         for provider in Provider::ALL {
             assert_eq!(provider.to_string().parse(), Ok(provider));
             let name: StrDeserializer<'_, Error> = provider.as_str().into_deserializer();
