@@ -132,7 +132,7 @@ macro_rules! on_either {
     };
 }
 
-/// Seeds a new tenant with so many objects and returns it.
+/// Seeds a new tenant with this many objects and returns it.
 pub(crate) async fn seed(
     service: &Service,
     objects: u64,

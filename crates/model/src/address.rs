@@ -49,7 +49,7 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
         // Site-local is long gone from the standards and still routed inside some networks.
         [0xfe80..=0xfeff, ..] => "link-local",
         [0xff00..=0xffff, ..] => "multicast",
-        // Teredo carries an IPv4 address in a form that needs no support; the others are for documentation, benchmarks and the like.
+        // Teredo, which nothing needs to reach, and ranges for documentation, benchmarks and the like.
         [0x2001, 0..=0x01ff | 0x0db8, ..] | [0x3ffe | 0x5f00, ..] | [0x3fff, 0..=0x0fff, ..] => "reserved",
         // Only this eighth of the address space has been allocated.
         [0x2000..=0x3fff, ..] => return None,
