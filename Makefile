@@ -1,13 +1,13 @@
 .DEFAULT_GOAL := help
 
-# nextest where it is installed: it runs tests of all crates side by side. Plain cargo does the same, slower.
+# Uses nextest if it is installed, which runs the tests of all crates in parallel. Plain cargo runs the same tests, slower.
 TEST_RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo "nextest run" || echo "test")
 
-# Where cargo leaves what it builds.
+# The directory of build output.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help
-help: ## Say what each target does
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
 
 .PHONY: run
@@ -24,7 +24,7 @@ test: ## Run every test, on SQLite and on a throw-away PostgreSQL
 	scripts/with-postgres cargo $(TEST_RUNNER) --workspace
 
 .PHONY: contract
-contract: ## Let Schemathesis hold the service to its own OpenAPI document
+contract: ## Test the service against its OpenAPI document with Schemathesis
 	scripts/contract
 
 .PHONY: lint
@@ -33,17 +33,17 @@ lint: ## Check formatting and lints
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 
 .PHONY: bench
-bench: ## Measure what the documentation claims, as ratios within one run
+bench: ## Measure the figures in the documentation, as ratios within one run
 	cargo build --release --quiet --package auspex-server --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench $(BUILT)/release/auspex
 
 .PHONY: bench-reads
-bench-reads: ## Measure reads among a million objects on both databases; seeding them takes some minutes
+bench-reads: ## Measure reads among a million objects on both databases; seeding takes a few minutes
 	cargo build --release --quiet --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench reads 1000000
 
 .PHONY: eval
-eval: ## Judge the embedded model on held-out histories (and on public sets in the folder AUSPEX_EVAL_DATA), its parity and its cost
+eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost
 	mkdir -p target/eval
 	python3 training/evaluate.py questions target/eval/questions.jsonl $(AUSPEX_EVAL_DATA)
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl

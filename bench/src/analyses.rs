@@ -1,5 +1,5 @@
-//! Analyses out of a backlog, by an analyzer that takes no time: how many a second, and whether the CPU time of each stays
-//! the same as the backlog grows.
+//! Analyses from a backlog, with an analyzer that takes no time: the rate, and whether the CPU time of each stays the same
+//! as the backlog grows.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::{Figure, Target};
 
 const SMALL: usize = 1_000;
 const LARGE: usize = 1_000_000;
-/// Analyses measured of each backlog.
+/// The number of analyses measured for each backlog.
 const MEASURED: f64 = 10_000.0;
-/// Objects recorded in one transaction while a backlog is made.
+/// Objects recorded in one transaction while a backlog is created.
 const BATCH: usize = 1_000;
-/// What SQLite must reach on a quiet machine of two cores.
+/// The minimum for SQLite on an idle machine with two cores.
 const SQLITE_PER_SECOND: f64 = 2_000.0;
 
-/// Answers at once that everything is equally likely.
-pub(crate) struct Instantly;
+/// An analyzer that answers at once that all candidates are equally likely.
+pub(crate) struct InstantAnalyzer;
 
-impl Analyzer for Instantly {
+impl Analyzer for InstantAnalyzer {
     fn model(&self) -> &'static str {
         "instantly"
     }
@@ -76,7 +76,7 @@ struct Drained {
     cpu_micros: f64,
 }
 
-/// Makes a backlog, starts a service on it, and follows it for a while; a small one is made again and again.
+/// Creates a backlog, starts a service on it, and measures for a while; a small backlog is created repeatedly.
 async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let settings = config(&target.url, directory.path(), &[("AUSPEX_ENFORCEMENT", "grace")])?;
@@ -87,13 +87,14 @@ async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error
     while done < MEASURED {
         fill(service.store(), tenant, backlog, &clock, &random).await?;
         let before = analyzed(service.store(), tenant).await?;
-        let enough = before + f64::from(u32::try_from(backlog)?).min(MEASURED);
+        let target_count = before + f64::from(u32::try_from(backlog)?).min(MEASURED);
         let server =
-            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(Instantly)).await?;
-        // Starting is not analyzing: the first analyses are not measured.
+            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(InstantAnalyzer))
+                .await?;
+        // The first analyses are not measured, because they include starting the service.
         let first = until(service.store(), tenant, before + 1.0).await?;
         let (begun, cpu_before) = (Instant::now(), cpu_seconds()?);
-        done += until(service.store(), tenant, enough).await? - first;
+        done += until(service.store(), tenant, target_count).await? - first;
         elapsed += begun.elapsed().as_secs_f64();
         cpu += cpu_seconds()? - cpu_before;
         server.stop().await;
@@ -101,11 +102,11 @@ async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error
     Ok(Drained { per_second: done / elapsed, cpu_micros: cpu * 1e6 / done })
 }
 
-/// Waits for a number of analyses, and returns how many there are then.
-async fn until(store: &Store, tenant: TenantId, enough: f64) -> Result<f64, Box<dyn Error>> {
+/// Waits until there are this many analyses, and returns their number.
+async fn until(store: &Store, tenant: TenantId, target_count: f64) -> Result<f64, Box<dyn Error>> {
     loop {
         let count = analyzed(store, tenant).await?;
-        if count >= enough {
+        if count >= target_count {
             return Ok(count);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -119,7 +120,7 @@ async fn analyzed(store: &Store, tenant: TenantId) -> Result<f64, Box<dyn Error>
     Ok(analyses as f64)
 }
 
-/// Objects with an event each, whose analyses are due.
+/// Records objects with one event each, whose analyses are due.
 async fn fill(
     store: &Store,
     tenant: TenantId,
@@ -145,7 +146,7 @@ async fn fill(
     Ok(())
 }
 
-/// CPU time of this process and of the database's: what others do to a noisy machine does not count.
+/// CPU time of this process and of PostgreSQL: what other processes do does not count.
 fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
     let mut ticks = 0;
     for process in std::fs::read_dir("/proc")? {
@@ -159,6 +160,6 @@ fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
             ticks += time(11).ok_or("no utime")? + time(12).ok_or("no stime")?;
         }
     }
-    // The kernel counts a hundred a second on every Linux.
+    // Linux always reports times in hundredths of a second.
     Ok(f64::from(ticks) / 100.0)
 }

@@ -1,5 +1,5 @@
-//! Webhook deliveries out of a backlog, beside a bare loop with the same client and the same receiver; and what a receiver
-//! that is well notices of one that never answers.
+//! Webhook deliveries from a backlog, compared with a bare loop with the same client and receiver; and how much a receiver
+//! that never responds delays deliveries to a healthy one.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,24 +21,24 @@ use crate::{Figure, Target, median};
 
 /// The share of a bare loop that deliveries must reach, in percent.
 const OF_BARE: f64 = 33.3;
-/// How much dearer a delivery out of a long backlog may be than out of a short one.
+/// How much more a delivery from a long backlog may cost than one from a short one.
 const FLATNESS: f64 = 1.3;
 const SHORT: usize = 25_000;
 const LONG: usize = 500_000;
-/// Deliveries that are timed in each round.
+/// Deliveries timed in each round.
 const TIMED: usize = 20_000;
-/// Deliveries at the start of each round that are not: a receiver has to show first that it is well.
+/// Deliveries at the start of each round that are not timed: an endpoint first has to prove that it is healthy.
 const WARM_UP: usize = 2_200;
 const ROUNDS: usize = 5;
-/// Requests at a time of the bare loop.
+/// Concurrent requests of the bare loop.
 const BARE_REQUESTS: usize = 64;
 const BARE_DURATION: Duration = Duration::from_secs(1);
-/// Before that its connections are made.
+/// Time for opening the connections, which is not measured.
 const BARE_WARM_UP: Duration = Duration::from_millis(200);
-/// Analyses that a receiver that is well hears of while another never answers.
+/// Analyses delivered to a healthy receiver while another never responds.
 const ANALYSES: usize = 1_000;
 const BETWEEN_ANALYSES: Duration = Duration::from_millis(10);
-/// About what an analysis of the default signals says.
+/// A payload like that of an analysis of the default signals.
 const PAYLOAD: &str = r#"{"event":"analysis.completed","object_id":"user_1","tenant_id":"019e0000-0000-7000-8000-000000000000","model":"embedded","occurred_at":"2026-01-01T00:00:00.000000Z","answers":[{"signal":"is_scammer","type":"noul","noul":0.031416},{"signal":"trust","type":"score","score":2.1,"probabilities":{"0":0.1,"1":0.1,"2":0.4,"3":0.4},"confidence":0.2},{"signal":"intent","type":"choice","choice":"browse","probabilities":{"browse":0.8,"buy":0.2},"confidence":0.3}]}"#;
 
 pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
@@ -61,7 +61,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let bare = median(rounds.iter().map(|round| round.bare).collect());
     let long = median(rounds.iter().map(|round| round.rate).collect());
     let short = median(short);
-    let p99 = beside_silence(&service, tenant, &receiver).await?;
+    let p99 = delay_beside_silent_receiver(&service, tenant, &receiver).await?;
     println!(
         "{name}: {long:.0} deliveries/s out of {LONG} and {short:.0}/s out of {SHORT}; a bare loop {bare:.0}/s"
     );
@@ -77,7 +77,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     ])
 }
 
-/// Posts by a client like the service's, and nothing else: requests a second.
+/// Requests per second of a loop that only posts, with a client like the service's.
 async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let end = Instant::now() + BARE_WARM_UP + BARE_DURATION;
@@ -100,7 +100,7 @@ async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
     Ok(f64::from(u32::try_from(receiver.count() - before)?) / started.elapsed().as_secs_f64())
 }
 
-/// What a round found, a second: requests of a bare loop, and deliveries.
+/// The rates of one round: requests per second of the bare loop, and deliveries per second.
 struct Round {
     bare: f64,
     rate: f64,
@@ -113,7 +113,7 @@ struct Backlog<'a> {
 }
 
 impl Backlog<'_> {
-    /// Deliveries a second out of a short backlog.
+    /// Deliveries per second from a short backlog.
     async fn short(&self) -> Result<f64, Box<dyn Error>> {
         let endpoint = register(self.service, self.tenant, &self.receiver.url, false).await?;
         self.queue(endpoint, SHORT).await?;
@@ -122,8 +122,8 @@ impl Backlog<'_> {
         Ok(rate)
     }
 
-    /// Deliveries a second out of a long backlog, in rounds, each right after a bare loop: what else the machine does
-    /// changes within seconds.
+    /// Deliveries per second from a long backlog, in rounds, each right after a bare loop: the load of the machine changes
+    /// within seconds.
     async fn long(&self) -> Result<Vec<Round>, Box<dyn Error>> {
         let endpoint = register(self.service, self.tenant, &self.receiver.url, false).await?;
         self.queue(endpoint, LONG).await?;
@@ -136,7 +136,7 @@ impl Backlog<'_> {
         Ok(rounds)
     }
 
-    /// Lets deliveries go for a while: so many a second.
+    /// Enables the endpoint for one round, and returns deliveries per second.
     async fn round(&self, endpoint: Uuid) -> Result<f64, Box<dyn Error>> {
         self.receiver.arrivals().clear();
         self.enable(endpoint, true).await?;
@@ -148,12 +148,11 @@ impl Backlog<'_> {
             arrivals[WARM_UP + TIMED] - arrivals[WARM_UP]
         };
         self.enable(endpoint, false).await?;
-        self.at_rest(endpoint).await?;
+        self.wait_until_idle(endpoint).await?;
         Ok(f64::from(u32::try_from(TIMED)?) / took.as_secs_f64())
     }
 
-    /// Removes an endpoint, and waits until what is left of its backlog is gone, which would take its share of what is
-    /// measured next.
+    /// Removes an endpoint, and waits until the rest of its backlog is gone, which would disturb the next measurement.
     async fn remove(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
         self.service.actions.endpoints.delete(self.tenant, endpoint).await?;
         while self.service.store().pending().await?.deliveries > 0 {
@@ -168,14 +167,14 @@ impl Backlog<'_> {
         Ok(())
     }
 
-    /// Until nothing is in hand.
-    async fn at_rest(&self, endpoint: Uuid) -> Result<(), service::Error> {
-        let in_hand = || DeliveryQuery {
+    /// Waits until no delivery is in flight.
+    async fn wait_until_idle(&self, endpoint: Uuid) -> Result<(), service::Error> {
+        let in_flight = || DeliveryQuery {
             status: Some(DeliveryStatus::Delivering),
             endpoint_id: Some(endpoint),
             limit: 1,
         };
-        while !self.service.actions.deliveries.list(self.tenant, in_hand()).await?.deliveries.is_empty() {
+        while !self.service.actions.deliveries.list(self.tenant, in_flight()).await?.deliveries.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
@@ -223,16 +222,17 @@ async fn register(
     Ok(service.actions.endpoints.create(tenant, &create).await?.endpoint.id)
 }
 
-/// How long after an analysis its delivery arrives at a receiver that is well, while another takes every connection and
-/// never answers: the 99th percentile, in seconds.
-async fn beside_silence(
+/// The 99th percentile, in seconds, of the time from an analysis to its delivery at a healthy receiver, while another one
+/// accepts every connection and never responds.
+async fn delay_beside_silent_receiver(
     service: &Service,
     tenant: TenantId,
     receiver: &Receiver,
 ) -> Result<f64, Box<dyn Error>> {
-    let silence = TcpListener::bind("127.0.0.1:0").await?;
-    let silent = register(service, tenant, &format!("http://{}/", silence.local_addr()?), true).await?;
-    let well = register(service, tenant, &receiver.url, true).await?;
+    let silent_listener = TcpListener::bind("127.0.0.1:0").await?;
+    let silent =
+        register(service, tenant, &format!("http://{}/", silent_listener.local_addr()?), true).await?;
+    let healthy = register(service, tenant, &receiver.url, true).await?;
     let events: Vec<EventInput> = serde_json::from_str(r#"[{"type":"event","name":"listing_viewed"}]"#)?;
     let signal = serde_json::from_str(r#"{"type":"noul","instructions":"Is it fraud?"}"#)?;
     service.analysis.signals.put(tenant, "is_fraud", &signal).await?;
@@ -254,22 +254,22 @@ async fn beside_silence(
     }
     let mut delays = receiver.delays().clone();
     delays.sort_unstable();
-    for endpoint in [silent, well] {
+    for endpoint in [silent, healthy] {
         service.actions.endpoints.delete(tenant, endpoint).await?;
     }
     Ok(delays[delays.len() * 99 / 100].as_secs_f64())
 }
 
-/// A receiver that answers as soon as it can and remembers when.
+/// A receiver that responds as soon as it can and records when.
 struct Receiver {
     url: String,
-    seen: Arc<Seen>,
+    log: Arc<ReceiverLog>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ReceiverLog {
     arrivals: Mutex<Vec<Instant>>,
-    /// From the instant that a delivery tells to its arrival.
+    /// From the time in the payload to the arrival.
     delays: Mutex<Vec<Duration>>,
 }
 
@@ -277,16 +277,16 @@ impl Receiver {
     async fn start() -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
-        let seen = Arc::new(Seen::default());
-        let theirs = Arc::clone(&seen);
+        let log = Arc::new(ReceiverLog::default());
+        let shared_log = Arc::clone(&log);
         #[expect(clippy::disallowed_methods, reason = "it ends with the measurement")]
         tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(converse(stream, Arc::clone(&theirs)));
+                connections.spawn(serve(stream, Arc::clone(&shared_log)));
             }
         });
-        Ok(Self { url, seen })
+        Ok(Self { url, log })
     }
 
     fn count(&self) -> usize {
@@ -294,15 +294,15 @@ impl Receiver {
     }
 
     fn arrivals(&self) -> std::sync::MutexGuard<'_, Vec<Instant>> {
-        self.seen.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn delays(&self) -> std::sync::MutexGuard<'_, Vec<Duration>> {
-        self.seen.delays.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.delays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn converse(stream: TcpStream, seen: Arc<Seen>) -> std::io::Result<()> {
+async fn serve(stream: TcpStream, log: Arc<ReceiverLog>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let clock = Clock::system();
     let mut stream = BufReader::new(stream);
@@ -324,15 +324,15 @@ async fn converse(stream: TcpStream, seen: Arc<Seen>) -> std::io::Result<()> {
         body.resize(length, 0);
         stream.read_exact(&mut body).await?;
         let now = clock.now();
-        if let Some(told) = occurred_at(&body) {
-            seen.delays.lock().unwrap_or_else(PoisonError::into_inner).push(now.since(told));
+        if let Some(finished_at) = occurred_at(&body) {
+            log.delays.lock().unwrap_or_else(PoisonError::into_inner).push(now.since(finished_at));
         }
-        seen.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+        log.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
     }
 }
 
-/// When the analysis of a payload ended, without reading the rest of it.
+/// When the analysis in a payload finished, without parsing the rest of it.
 fn occurred_at(body: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(body).ok()?;
     text.split_once(r#""occurred_at":""#)?.1.get(..27)?.parse().ok()

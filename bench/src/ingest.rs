@@ -1,5 +1,5 @@
-//! Asynchronous ingest beside the machine's own limits, in one run: (a) the same server, authenticating, parsing and
-//! refusing; (b) the same rows written in batches straight into the database.
+//! Asynchronous ingest compared with the machine's own limits, in one run: (a) the same server, which authenticates, parses
+//! and refuses; (b) the same rows written in groups directly to the database.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use crate::{Figure, Target};
 
 const CONNECTIONS: usize = 256;
 const DURATION: Duration = Duration::from_secs(5);
-/// Requests of one batch in (b): about what the recorder takes at this number of connections.
+/// Requests per commit in (b): about what the recorder groups at this number of connections.
 const BATCH: usize = 200;
 
 pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
-    // Analyses would take their share of the machine; they are measured on their own.
+    // No workers: analyses would compete for the machine, and are measured on their own.
     let config = config(&target.url, directory.path(), &[("AUSPEX_ROLE", "api")])?;
     let clock = Clock::system();
     let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
@@ -40,14 +40,14 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
         body: body(events, object_type),
         expected,
     };
-    // An empty type is refused after the request was authenticated and parsed, and before anything is recorded.
+    // An empty type is refused after authentication and parsing, and before anything is recorded.
     let refused = load::run(&load(1, "", 400), CONNECTIONS, DURATION).await?;
     let one = load::run(&load(1, "user", 202), CONNECTIONS, DURATION).await?;
     let direct_one = direct(&service, tenant, 1).await?;
     let ten = load::run(&load(10, "user", 202), CONNECTIONS, DURATION).await?;
     let direct_ten = direct(&service, tenant, 10).await?;
     server.stop().await;
-    let (of_a, of_b, of_b_ten) = target.ingest_aims;
+    let (of_a, of_b, of_b_ten) = target.ingest_limits;
     let figure = |what: String, measured: f64, least: f64| Figure::at_least(what, measured, "%", least);
     println!(
         "{}: {one:.0} requests/s with 1 event, {ten:.0} with 10; (a) {refused:.0}/s, (b) {direct_one:.0}/s and {direct_ten:.0}/s",
@@ -64,7 +64,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     ])
 }
 
-/// A service on a database of the bench, on a port of its own.
+/// The settings of a service on a database of the benchmark, on a port of its own.
 pub(crate) fn config(
     url: &str,
     directory: &std::path::Path,
@@ -76,7 +76,7 @@ pub(crate) fn config(
         ("AUSPEX_DATABASE_URL", url),
         ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
         ("AUSPEX_RATE_LIMIT_PER_MINUTE", "4000000000"),
-        // What the service costs is measured, not what a model does.
+        // Measures the service, not a model.
         ("AUSPEX_ANALYZER", "words"),
     ];
     let variables = variables.iter().chain(more);
@@ -88,7 +88,7 @@ fn body(events: usize, object_type: &str) -> String {
     format!(r#"{{"object_type":"{object_type}","events":[{}]}}"#, vec![event; events].join(","))
 }
 
-/// The same rows, in batches, without HTTP: requests a second.
+/// Requests per second if the same rows are written in groups, without HTTP.
 async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Result<f64, Box<dyn Error>> {
     let store: &Store = service.store();
     let (clock, random) = (Clock::system(), Random::system()?);
@@ -107,7 +107,7 @@ async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Re
     Ok(requests / begun.elapsed().as_secs_f64())
 }
 
-/// A request of one object with so many events.
+/// A request about one object with this many events.
 pub(crate) fn entry(
     tenant: model::TenantId,
     events: usize,

@@ -1,4 +1,4 @@
-//! A load of HTTP requests over many connections, as cheap as a client can be: it shares the machine with the service.
+//! Generates HTTP load over many connections, as cheaply as possible, because it shares the machine with the service.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// Never starts again, also in another run: a number that was sent before would only be a replay.
+/// The next number. It is never reset, because a number that was sent before would only be a replay.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// How many numbers `{m}` stands for.
+/// How many values `{m}` can have.
 const FEW: u64 = 500;
 
-/// What every connection sends over and over; `{n}` in it becomes a number that is never the same, `{m}` one of a few hundred.
+/// The request that every connection repeats; `{n}` in its path is replaced by a unique number, `{m}` by one of 500.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) address: String,
@@ -25,7 +25,7 @@ pub(crate) struct Load {
     pub(crate) expected: u16,
 }
 
-/// Sends for a while over so many connections, and returns answers a second.
+/// Sends as fast as possible over this many connections, and returns responses per second.
 pub(crate) async fn run(load: &Load, connections: usize, duration: Duration) -> Result<f64, Box<dyn Error>> {
     let answered = Arc::new(AtomicU64::new(0));
     let end = Instant::now() + duration;
@@ -43,12 +43,12 @@ pub(crate) async fn run(load: &Load, connections: usize, duration: Duration) -> 
     Ok(answered / duration.as_secs_f64())
 }
 
-/// Sends at a steady rate over so many connections, and returns how long each answer took since it was to be sent: a
-/// service that falls behind does not slow the clock.
+/// Sends at a steady rate over this many connections, and returns the latency of each response from the time its request
+/// was due: a service that falls behind does not slow the rate.
 pub(crate) async fn steady(
     load: &Load,
     connections: u32,
-    a_second: u32,
+    per_second: u32,
     duration: Duration,
 ) -> Result<Vec<Duration>, Box<dyn Error>> {
     let begun = Instant::now();
@@ -56,7 +56,7 @@ pub(crate) async fn steady(
     for connection in 0..connections {
         let load = load.clone();
         tasks.spawn(async move {
-            let gap = Duration::from_secs(1) * connections / a_second;
+            let gap = Duration::from_secs(1) * connections / per_second;
             let mut due = begun + gap * connection / connections;
             let mut took = Vec::new();
             let mut stream = open(&load).await?;
@@ -77,11 +77,11 @@ pub(crate) async fn steady(
     Ok(took)
 }
 
-/// How late a timer may fire: it is kept by the millisecond.
+/// How late a timer may fire: timers have millisecond resolution.
 const TIMER: Duration = Duration::from_millis(2);
 
-/// Waits until something is due, and returns since when it is: who comes too late does not slow the clock, but a timer that
-/// fires a little late is no fault of the service.
+/// Waits until a request is due, and returns the time to measure from: a late sender does not slow the rate, but a timer
+/// that fires a little late does not count against the service.
 pub(crate) async fn on_time(due: Instant) -> Instant {
     if Instant::now() >= due {
         return due;
@@ -105,7 +105,7 @@ async fn send_until(load: &Load, end: Instant, answered: &AtomicU64) -> Result<(
     Ok(())
 }
 
-/// Sends one request and reads its answer.
+/// Sends one request and reads its response.
 async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Error>> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = load.path.replace("{n}", &number.to_string()).replace("{m}", &(number % FEW).to_string());
@@ -116,16 +116,16 @@ async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Err
         load.body
     );
     stream.write_all(request.as_bytes()).await?;
-    let answer = read_answer(stream, &mut vec![0; 4 * 1024]).await?;
-    if answer.starts_with(&format!("HTTP/1.1 {}", load.expected)) {
-        Ok(answer)
+    let response = read_response(stream, &mut vec![0; 4 * 1024]).await?;
+    if response.starts_with(&format!("HTTP/1.1 {}", load.expected)) {
+        Ok(response)
     } else {
-        Err(format!("expected {}: {answer}", load.expected).into())
+        Err(format!("expected {}: {response}", load.expected).into())
     }
 }
 
-/// One answer with its body, which has a length: none of ours is chunked.
-pub(crate) async fn read_answer(
+/// Reads one response with its body, which has a length: no response is chunked.
+pub(crate) async fn read_response(
     stream: &mut TcpStream,
     buffer: &mut Vec<u8>,
 ) -> Result<String, Box<dyn Error>> {
@@ -145,10 +145,10 @@ pub(crate) async fn read_answer(
     Ok(std::str::from_utf8(&buffer[..filled])?.to_owned())
 }
 
-/// How long an answer is, once its head is there.
-fn length(answer: &[u8]) -> Option<usize> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&answer[..end]).ok()?;
+/// The length of a response, once its head has arrived.
+fn length(response: &[u8]) -> Option<usize> {
+    let end = response.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&response[..end]).ok()?;
     let length =
         |line: &str| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok();
     Some(end + head.lines().find_map(length).unwrap_or(0))

@@ -1,9 +1,9 @@
-//! What the documentation claims, measured: each figure beside the limit that it must keep.
+//! Measures the figures that the documentation claims, and compares each with its limit.
 //!
 //! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`.
-//! `auspex-bench seed ADDRESS OBJECTS` fills a database and leaves it.
+//! `auspex-bench seed URL OBJECTS` fills a database and keeps it.
 
-#![expect(clippy::print_stdout, reason = "it prints its findings")]
+#![expect(clippy::print_stdout, reason = "it prints its results")]
 
 mod analyses;
 mod deliveries;
@@ -21,44 +21,45 @@ use std::path::{Path, PathBuf};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::runtime::Runtime;
 
-/// A database to measure, by its name and its address.
+/// A database to measure.
 struct Target {
     name: &'static str,
     url: String,
-    /// Shares of (a) and (b) that ingest of one event a request must reach, and of (b) ten events a request.
-    ingest_aims: (f64, f64, f64),
+    /// The shares, in percent, of (a) and (b) that ingest of one event per request must reach, and of (b) that ingest of ten
+    /// events per request must reach.
+    ingest_limits: (f64, f64, f64),
 }
 
-/// One finding, and the limit that it must keep.
+/// A measured value and its limit.
 struct Figure {
     what: String,
     measured: f64,
     unit: &'static str,
     limit: f64,
-    is_least: bool,
+    is_minimum: bool,
 }
 
 impl Figure {
     fn at_most(what: impl Into<String>, measured: f64, unit: &'static str, limit: f64) -> Self {
-        Self { what: what.into(), measured, unit, limit, is_least: false }
+        Self { what: what.into(), measured, unit, limit, is_minimum: false }
     }
 
     fn at_least(what: impl Into<String>, measured: f64, unit: &'static str, limit: f64) -> Self {
-        Self { what: what.into(), measured, unit, limit, is_least: true }
+        Self { what: what.into(), measured, unit, limit, is_minimum: true }
     }
 
-    fn is_kept(&self) -> bool {
-        if self.is_least { self.measured >= self.limit } else { self.measured <= self.limit }
+    fn is_within_limit(&self) -> bool {
+        if self.is_minimum { self.measured >= self.limit } else { self.measured <= self.limit }
     }
 }
 
-/// The middle one of what was measured.
+/// The median of the values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// What is measured by default, by the name that the command line has for it.
+/// The parts that are measured by default, by their names on the command line.
 const PARTS: [&str; 6] = ["process", "signing", "ingest", "analyses", "verdicts", "deliveries"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,15 +75,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => {
             let parts = PARTS.join("|");
-            Err(format!(
-                "usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | seed ADDRESS OBJECTS"
-            )
-            .into())
+            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | seed URL OBJECTS")
+                .into())
         }
     }
 }
 
-/// Reads among many objects; making them takes minutes.
+/// Measures reads among many objects; creating them takes minutes.
 async fn measure_reads(objects: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = reads::measure(None, objects).await?;
     if let Some(cluster) = cluster() {
@@ -91,7 +90,7 @@ async fn measure_reads(objects: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     Ok(figures)
 }
 
-/// Everything else.
+/// Measures everything else.
 fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = Vec::new();
     let directory = tempfile::tempdir()?;
@@ -99,9 +98,9 @@ fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figur
         match *part {
             "process" => figures.extend(process::measure(binary)?),
             "signing" => figures.push(signing::measure()?),
-            on_databases => {
-                for target in runtime.block_on(targets(directory.path(), on_databases))? {
-                    let measured = match on_databases {
+            part => {
+                for target in runtime.block_on(targets(directory.path(), part))? {
+                    let measured = match part {
                         "ingest" => runtime.block_on(ingest::measure(&target)),
                         "analyses" => runtime.block_on(analyses::measure(&target)),
                         "verdicts" => runtime.block_on(verdicts::measure(&target)),
@@ -115,31 +114,35 @@ fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figur
     Ok(figures)
 }
 
-/// Prints the findings, and fails when a limit is not kept.
+/// Prints the figures, and fails if one is beyond its limit.
 fn judge(figures: &[Figure]) -> Result<(), Box<dyn Error>> {
     println!("{:<58} {:>10} {:>10}", "", "measured", "limit");
     for figure in figures {
-        let Figure { what, measured, unit, limit, is_least } = figure;
-        let bound = if *is_least { "≥" } else { "≤" };
-        let verdict = if figure.is_kept() { "" } else { "  NOT KEPT" };
+        let Figure { what, measured, unit, limit, is_minimum } = figure;
+        let bound = if *is_minimum { "≥" } else { "≤" };
+        let verdict = if figure.is_within_limit() { "" } else { "  BEYOND LIMIT" };
         println!("{what:<58} {measured:>7.2} {unit:<2} {bound}{limit:>6.1} {unit:<2}{verdict}");
     }
-    if figures.iter().all(Figure::is_kept) { Ok(()) } else { Err("a limit is not kept".into()) }
+    if figures.iter().all(Figure::is_within_limit) {
+        Ok(())
+    } else {
+        Err("a figure is beyond its limit".into())
+    }
 }
 
-/// The databases that a part is measured on, made for it: what another has left to do would take its share of the machine.
-/// PostgreSQL is one of them where `make bench` has started it.
+/// Creates the databases for a part, one each: work that another part has left would compete for the machine. PostgreSQL is
+/// included if `make bench` has started it.
 async fn targets(directory: &Path, part: &str) -> Result<Vec<Target>, Box<dyn Error>> {
     let url = format!("sqlite:{}", directory.join(format!("{part}.db")).display());
-    let mut targets = vec![Target { name: "SQLite", url, ingest_aims: (40.0, 70.0, 80.0) }];
+    let mut targets = vec![Target { name: "SQLite", url, ingest_limits: (40.0, 70.0, 80.0) }];
     if let Some(cluster) = cluster() {
         let url = new_database(&cluster, part).await?;
-        targets.push(Target { name: "PostgreSQL", url, ingest_aims: (25.0, 60.0, 80.0) });
+        targets.push(Target { name: "PostgreSQL", url, ingest_limits: (25.0, 60.0, 80.0) });
     }
     Ok(targets)
 }
 
-/// Makes a database in a cluster, and returns its address.
+/// Creates a database in a cluster, and returns its URL.
 async fn new_database(cluster: &str, name: &str) -> Result<String, Box<dyn Error>> {
     let mut connection = PgConnection::connect(cluster).await?;
     let name = format!("{name}_{}", std::process::id());

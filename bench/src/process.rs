@@ -1,4 +1,4 @@
-//! The process as an operator meets it: how soon it answers, how much memory it takes when idle.
+//! The process: how fast it starts, and how much memory it needs when idle.
 
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use crate::{Figure, median};
 
-/// Starts measured; the median counts, since a single one may meet a busy machine.
+/// The number of starts; the median counts, because the machine may be busy during a single one.
 const STARTS: usize = 9;
 
 pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
-    // The first start makes the database; only starts on an existing one are measured.
+    // The first start creates the database; only starts on an existing one are measured.
     drop(Running::start(binary, directory.path())?);
     let mut starts = Vec::new();
     let mut resident = Vec::new();
@@ -40,7 +40,7 @@ pub(crate) fn measure(binary: &Path) -> Result<Vec<Figure>, Box<dyn Error>> {
 struct Running {
     child: Child,
     address: String,
-    /// Kept open: a service whose output nobody reads must not notice.
+    /// Kept open, so that writing to it does not fail.
     _output: BufReader<ChildStdout>,
 }
 
@@ -65,9 +65,9 @@ impl Running {
     fn get(&self, path: &str) -> Result<(), Box<dyn Error>> {
         let mut stream = TcpStream::connect(&self.address)?;
         write!(stream, "GET {path} HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(format!("{path}: {answer}").into()) }
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        if response.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(format!("{path}: {response}").into()) }
     }
 
     fn resident_mib(&self) -> Result<f64, Box<dyn Error>> {

@@ -1,8 +1,8 @@
-//! Reads over HTTP among a million objects, beside the same reads among ten thousand and a read by primary key.
+//! Reads over HTTP among a million objects, compared with the same reads among ten thousand and a read by primary key.
 //!
 //! Both databases are filled first and both servers run at the same time; requests of all kinds and of both sizes take
-//! turns over one connection each, so that whatever else the machine does falls on all of them. No read is asked twice
-//! the same way, where that can be.
+//! turns over one connection each, so that other load of the machine affects all of them. Requests differ from each other
+//! where possible.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -14,38 +14,38 @@ use service::{Clock, Random};
 use tokio::net::TcpStream;
 
 use crate::ingest::config;
-use crate::load::read_answer;
+use crate::load::read_response;
 use crate::seed::{Seeded, seed as fill};
 use crate::signing::unbound_token;
 use crate::{Figure, median, new_database};
 
 /// Objects of the small database.
 const FEW: u64 = 10_000;
-/// Requests of each kind and size; of those that no aim is for, one in so many rounds.
+/// Requests of each kind and size; kinds without a limit are measured only in every tenth round.
 const ROUNDS: u64 = 250;
-const TOLD_EVERY: u64 = 10;
-/// Objects that a selective condition is met by, in either database.
+const INFORMATIONAL_EVERY: u64 = 10;
+/// The number of objects that match a selective condition, in either database.
 const SELECTED: f64 = 50.0;
-/// Times that a read may take as long as the same one among few objects, and as a read by primary key.
+/// How many times as long a read may take as the same one among few objects, and as a read by primary key.
 const GROWTH: f64 = 2.0;
 const OF_PRIMARY_KEY: f64 = 10.0;
 
-/// A read that is measured.
+/// A kind of read.
 struct Kind {
     name: &'static str,
-    /// The path of the n-th request, where so many objects are.
+    /// The path of the n-th request to a database of this size.
     path: fn(n: u64, size: &Size) -> String,
     role: Role,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// What the others are compared with.
-    Measure,
-    /// The aims are for it.
-    Judged,
-    /// It is told beside them.
-    Told,
+    /// The read that the others are compared with.
+    Baseline,
+    /// It has limits.
+    Limited,
+    /// It is only reported.
+    Informational,
 }
 
 /// A database of one size.
@@ -55,12 +55,12 @@ struct Size {
 }
 
 impl Size {
-    /// The id of an object by chance.
+    /// The id of a pseudorandom object.
     fn id(&self, n: u64) -> String {
         Seeded::new(n.wrapping_mul(7_919) % self.objects, self.now).object_id
     }
 
-    /// A probability that about so many objects exceed.
+    /// A probability that about this many objects exceed.
     fn threshold(&self, above: f64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
         let share = above / self.objects as f64;
@@ -68,61 +68,73 @@ impl Size {
     }
 }
 
-/// The first is what the others are compared with.
+/// The first is the baseline.
 const KINDS: &[Kind] = &[
-    Kind { name: "object by id", path: |n, size| format!("/v1/objects/{}", size.id(n)), role: Role::Measure },
-    Kind { name: "recent, 1", path: |_, _| "/v1/objects?limit=1".to_owned(), role: Role::Judged },
+    Kind {
+        name: "object by id",
+        path: |n, size| format!("/v1/objects/{}", size.id(n)),
+        role: Role::Baseline,
+    },
+    Kind { name: "recent, 1", path: |_, _| "/v1/objects?limit=1".to_owned(), role: Role::Limited },
     Kind {
         name: "flagged, 1",
         path: |_, _| "/v1/objects?sort=flagged&limit=1".to_owned(),
-        role: Role::Judged,
+        role: Role::Limited,
     },
-    Kind { name: "trust, 1", path: |_, _| "/v1/objects?sort=trust&limit=1".to_owned(), role: Role::Judged },
-    Kind { name: "selective condition, 1", path: |n, size| condition(n, size, 1), role: Role::Judged },
-    Kind { name: "selective substring, 1", path: |n, size| substring(n, size, 1), role: Role::Judged },
-    Kind { name: "overview", path: |_, _| "/v1/overview".to_owned(), role: Role::Judged },
-    Kind { name: "recent, 100", path: |_, _| "/v1/objects".to_owned(), role: Role::Judged },
-    Kind { name: "flagged, 100", path: |_, _| "/v1/objects?sort=flagged".to_owned(), role: Role::Judged },
-    Kind { name: "trust, 100", path: |_, _| "/v1/objects?sort=trust".to_owned(), role: Role::Judged },
-    Kind { name: "selective condition, 100", path: |n, size| condition(n, size, 100), role: Role::Judged },
-    Kind { name: "selective substring, 100", path: |n, size| substring(n, size, 100), role: Role::Judged },
-    Kind { name: "common substring, 100", path: |_, _| "/v1/objects?q=user_".to_owned(), role: Role::Told },
+    Kind { name: "trust, 1", path: |_, _| "/v1/objects?sort=trust&limit=1".to_owned(), role: Role::Limited },
+    Kind { name: "selective condition, 1", path: |n, size| condition(n, size, 1), role: Role::Limited },
+    Kind { name: "selective substring, 1", path: |n, size| substring(n, size, 1), role: Role::Limited },
+    Kind { name: "overview", path: |_, _| "/v1/overview".to_owned(), role: Role::Limited },
+    Kind { name: "recent, 100", path: |_, _| "/v1/objects".to_owned(), role: Role::Limited },
+    Kind { name: "flagged, 100", path: |_, _| "/v1/objects?sort=flagged".to_owned(), role: Role::Limited },
+    Kind { name: "trust, 100", path: |_, _| "/v1/objects?sort=trust".to_owned(), role: Role::Limited },
+    Kind { name: "selective condition, 100", path: |n, size| condition(n, size, 100), role: Role::Limited },
+    Kind { name: "selective substring, 100", path: |n, size| substring(n, size, 100), role: Role::Limited },
+    Kind {
+        name: "common substring, 100",
+        path: |_, _| "/v1/objects?q=user_".to_owned(),
+        role: Role::Informational,
+    },
     Kind {
         name: "substring of 1 in 300, 100",
         path: |n, _| format!("/v1/objects?q={:03x}", n % 4_096),
-        role: Role::Told,
+        role: Role::Informational,
     },
-    Kind { name: "two letters nowhere, 100", path: |_, _| "/v1/objects?q=qq".to_owned(), role: Role::Told },
+    Kind {
+        name: "two letters nowhere, 100",
+        path: |_, _| "/v1/objects?q=qq".to_owned(),
+        role: Role::Informational,
+    },
     Kind {
         name: "common and common, 100",
         path: |_, _| "/v1/objects?q=trust_score%3E1,is_scammer%3C0.5".to_owned(),
-        role: Role::Told,
+        role: Role::Informational,
     },
     Kind {
         name: "common and common, hardly both",
         path: |_, _| "/v1/objects?q=buyer_intent=comparing,trust_score%3E1.5".to_owned(),
-        role: Role::Told,
+        role: Role::Informational,
     },
     Kind {
         name: "common and common, never both",
         path: |_, _| "/v1/objects?q=buyer_intent=comparing,buyer_intent=ready_to_buy".to_owned(),
-        role: Role::Told,
+        role: Role::Informational,
     },
 ];
 
-/// About fifty objects, another number of them each time.
+/// A condition that about fifty objects match, a different number each time.
 fn condition(n: u64, size: &Size, limit: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "at most ten")]
     let threshold = size.threshold(SELECTED + (n % 10) as f64);
     format!("/v1/objects?q=is_scammer%3E{threshold:.6}&limit={limit}")
 }
 
-/// Eight characters out of the middle of an id.
+/// A search for eight characters from the middle of an id.
 fn substring(n: u64, size: &Size, limit: u64) -> String {
     format!("/v1/objects?q={}&limit={limit}", &size.id(n)[6..14])
 }
 
-/// A server among so many objects, and a connection to it.
+/// A server with this many objects, and a connection to it.
 struct Running {
     server: Server,
     stream: TcpStream,
@@ -130,7 +142,7 @@ struct Running {
     key: APIKeySecret,
     clock: Clock,
     size: Size,
-    /// Where its files are, for as long as it runs.
+    /// Keeps its files for as long as it runs.
     _directory: tempfile::TempDir,
 }
 
@@ -157,7 +169,7 @@ impl Running {
         Ok(Self { server, stream, buffer, key, clock, size, _directory: directory })
     }
 
-    /// How long one request takes.
+    /// Measures how long one request takes.
     async fn time(&mut self, kind: &Kind, n: u64) -> Result<Duration, Box<dyn Error>> {
         use tokio::io::AsyncWriteExt as _;
         let path = (kind.path)(n, &self.size);
@@ -165,16 +177,16 @@ impl Running {
         let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\r\n");
         let begun = Instant::now();
         self.stream.write_all(request.as_bytes()).await?;
-        let answer = read_answer(&mut self.stream, &mut self.buffer).await?;
+        let response = read_response(&mut self.stream, &mut self.buffer).await?;
         let took = begun.elapsed();
-        if !answer.starts_with("HTTP/1.1 200") || answer.contains("x-cache: HIT") {
-            return Err(format!("{path}: {answer}").into());
+        if !response.starts_with("HTTP/1.1 200") || response.contains("x-cache: HIT") {
+            return Err(format!("{path}: {response}").into());
         }
         Ok(took)
     }
 }
 
-/// Fills a database and leaves it.
+/// Fills a database and keeps it.
 pub(crate) async fn seed(url: &str, objects: u64) -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let config = config(url, directory.path(), &[])?;
@@ -186,14 +198,14 @@ pub(crate) async fn seed(url: &str, objects: u64) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Reads on PostgreSQL, if a cluster is named, else on SQLite.
+/// Measures reads on PostgreSQL if a cluster is given, otherwise on SQLite.
 pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite" };
     let mut few = Running::start(cluster, FEW).await?;
     let mut many = Running::start(cluster, many).await?;
     let mut times: Vec<(Vec<f64>, Vec<f64>)> = KINDS.iter().map(|_| (Vec::new(), Vec::new())).collect();
     for n in 0..ROUNDS {
-        let is_due = |kind: &Kind| kind.role != Role::Told || n.is_multiple_of(TOLD_EVERY);
+        let is_due = |kind: &Kind| kind.role != Role::Informational || n.is_multiple_of(INFORMATIONAL_EVERY);
         for (kind, (of_few, of_many)) in KINDS.iter().zip(&mut times).filter(|(kind, _)| is_due(kind)) {
             of_few.push(few.time(kind, n).await?.as_secs_f64() * 1e3);
             of_many.push(many.time(kind, n).await?.as_secs_f64() * 1e3);
@@ -210,7 +222,7 @@ pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figu
         let by_id = *by_id.get_or_insert(of_many);
         let (growth, of_object) = (of_many / of_few, of_many / by_id);
         println!("{:<34} {of_few:>7.3} ms {of_many:>7.3} ms {growth:>8.2} {of_object:>12.2}", kind.name);
-        if kind.role == Role::Judged {
+        if kind.role == Role::Limited {
             let figure = |what: &str, measured, limit| {
                 Figure::at_most(format!("{name}: {}, {what}", kind.name), measured, "×", limit)
             };

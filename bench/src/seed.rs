@@ -1,5 +1,5 @@
-//! Fills a database with objects that look as if the service had recorded and analyzed them: rows, sort keys, grams and
-//! rollups agree. Written in bulk, because a million of them one by one would take hours.
+//! Fills a database with objects as if the service had recorded and analyzed them: rows, sort keys, grams and rollups are
+//! consistent. Rows are written in bulk, because a million objects one by one would take hours.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,13 +14,13 @@ use store::objects::recorder::{SHARDS, hour_of, minute_of};
 use store::{Backend, Conn};
 use uuid::Uuid;
 
-/// Objects of one transaction: many, because each touches most pages of every index.
+/// Objects per transaction: many, because each transaction touches most pages of every index.
 const BATCH: u64 = 200_000;
-/// Rows of one statement.
+/// Rows per statement.
 const ROWS: usize = 500;
-/// When objects were last seen: any time within this.
+/// Objects were last seen at any time within this span.
 const SPAN: Duration = Duration::from_hours(30 * 24);
-/// Minutes are counted for this long.
+/// How long events are counted by minute.
 const COUNTED: Duration = Duration::from_hours(48);
 
 const GIVEN: [&str; 12] =
@@ -31,7 +31,7 @@ const FAMILY: [&str; 12] = [
 ];
 const TYPES: [&str; 3] = ["user", "listing", "order"];
 
-/// A tenant's three questions.
+/// The ids of a tenant's three signals.
 #[derive(Clone, Copy)]
 pub(crate) struct Questions {
     noul: Uuid,
@@ -39,7 +39,7 @@ pub(crate) struct Questions {
     choice: Uuid,
 }
 
-/// An object, all of which follows from its number.
+/// An object, derived entirely from its number.
 pub(crate) struct Seeded {
     pub(crate) object_id: String,
     display_name: Option<String>,
@@ -50,44 +50,44 @@ pub(crate) struct Seeded {
     choice: &'static str,
 }
 
-/// Numbers that look like dice and are the same each time.
-fn mixed(number: u64) -> u64 {
+/// A pseudorandom number that is the same in every run.
+fn pseudorandom(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
 
-fn millionths(dice: u64, most: u32) -> f64 {
-    let number = u32::try_from(dice % (u64::from(most) + 1)).unwrap_or(most);
+fn millionths(random: u64, max: u32) -> f64 {
+    let number = u32::try_from(random % (u64::from(max) + 1)).unwrap_or(max);
     f64::from(number) / 1e6
 }
 
-fn pick<T: Copy>(from: &[T], dice: u64) -> T {
-    from[usize::try_from(dice % from.len() as u64).unwrap_or(0)]
+fn pick<T: Copy>(from: &[T], random: u64) -> T {
+    from[usize::try_from(random % from.len() as u64).unwrap_or(0)]
 }
 
 impl Seeded {
     pub(crate) fn new(number: u64, now: Timestamp) -> Self {
-        let dice = mixed(number);
-        let (id, more, answers) = (dice >> 16, mixed(dice), mixed(dice ^ 1));
+        let random = pseudorandom(number);
+        let (id, more, answers) = (random >> 16, pseudorandom(random), pseudorandom(random ^ 1));
         let span = u64::try_from(SPAN.as_micros()).unwrap_or(1);
         let choice = match answers % 20 {
             0 => "ready_to_buy",
             1..=5 => "comparing",
             _ => "browsing",
         };
-        // Many compare and many are trusted, and hardly anybody is both.
-        let trusts = choice != "comparing" || (answers >> 8).is_multiple_of(10_000);
+        // Many objects are comparing and many are trusted, but hardly any are both.
+        let is_trusted = choice != "comparing" || (answers >> 8).is_multiple_of(10_000);
         Self {
             object_id: format!("user_{id:012x}"),
             display_name: more
                 .is_multiple_of(2)
                 .then(|| format!("{} {}", pick(&GIVEN, more >> 8), pick(&FAMILY, more >> 16))),
             object_type: pick(&TYPES, more >> 24),
-            seen: now - Duration::from_micros(mixed(more) % span),
+            seen: now - Duration::from_micros(pseudorandom(more) % span),
             noul: millionths(answers >> 16, 1_000_000),
-            score: millionths(answers >> 20, if trusts { 2_000_000 } else { 1_000_000 }),
+            score: millionths(answers >> 20, if is_trusted { 2_000_000 } else { 1_000_000 }),
             choice,
         }
     }
@@ -132,7 +132,7 @@ macro_rules! on_either {
     };
 }
 
-/// Seeds a new tenant with so many objects and returns it.
+/// Seeds a new tenant with this many objects and returns it.
 pub(crate) async fn seed(
     service: &Service,
     objects: u64,
@@ -151,7 +151,7 @@ pub(crate) async fn seed(
     };
     let questions = Questions { noul, score, choice };
     if store.backend() == Backend::Sqlite {
-        // Room for the upper levels of every index, for as long as this fills them.
+        // A cache large enough for the upper levels of every index.
         run(store, "PRAGMA cache_size = -1000000").await?;
     }
     let mut minutes = Counts::new();
@@ -166,7 +166,7 @@ pub(crate) async fn seed(
         }
     }
     store.write("seed", async |conn: &mut Conn| roll_up(conn, tenant, &minutes).await).await?;
-    // What autovacuum does on a server that is left alone for a minute.
+    // As autovacuum would do after a minute without load.
     if store.backend() == Backend::Postgres {
         let vacuum = async |conn: &mut Conn| execute(conn, "VACUUM ANALYZE").await;
         store.read("vacuum", vacuum).await?;
@@ -242,7 +242,7 @@ async fn write(
     batch.run(conn).await
 }
 
-/// Objects and answers, counted as the service counts while it writes.
+/// Statements that count objects and answers as the service does while it writes.
 const ROLLUPS: [&str; 2] = [
     "INSERT INTO object_tallies (tenant_id, object_type, shard, objects, analyzed, flagged)
      SELECT tenant_id, object_type, 0, count(*), count(*), sum(CASE WHEN risk >= 0.8 THEN 1 ELSE 0 END)

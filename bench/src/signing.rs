@@ -1,4 +1,4 @@
-//! What it costs to verify a signed request whose key is in the cache.
+//! The cost of verifying a signed request whose key is cached.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use sha2::Sha256;
 
 use crate::Figure;
 
-/// Verifications in one round, which fits into the moment that a key is believed.
+/// Verifications in one round, which is shorter than the 800 ms that a key is cached.
 const ROUND: u32 = 5_000;
 const ROUNDS: usize = 9;
 
 pub(crate) fn measure() -> Result<Figure, Box<dyn Error>> {
-    // One thread, so that its own CPU time is all the work there is.
+    // One thread, so that its CPU time covers all the work.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let measured = runtime.block_on(measure_here())?;
     Ok(Figure::at_most("CPU to verify a signed request, key in the cache (median)", measured, "µs", 20.0))
@@ -76,7 +76,7 @@ fn token(made: &APIKeySecret, clock: &Clock, more: &str) -> Result<String, Box<d
     Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())))
 }
 
-/// CPU time of this thread: what other processes do to a noisy machine does not count.
+/// CPU time of this thread: what other processes do does not count.
 fn cpu_time() -> Result<Duration, Box<dyn Error>> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos: u64 = stat.split_whitespace().next().ok_or("no schedstat")?.parse()?;

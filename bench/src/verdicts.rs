@@ -1,4 +1,4 @@
-//! Verdicts at a steady rate, by an analyzer that takes no time: what is left is what the service adds.
+//! Verdicts at a steady rate, with an analyzer that takes no time: what is measured is the overhead of the service.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use store::objects::recorder;
 use store::objects::recorder::Enforcement;
 use tokio::task::JoinSet;
 
-use crate::analyses::Instantly;
+use crate::analyses::InstantAnalyzer;
 use crate::ingest::{self, config};
 use crate::load::{self, Load};
 use crate::signing::unbound_token;
 use crate::{Figure, Target};
 
-const A_SECOND: u32 = 200;
+const PER_SECOND: u32 = 200;
 const CONNECTIONS: u32 = 32;
 const DURATION: Duration = Duration::from_secs(15);
 const BARE_DURATION: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     let made = service.accounts.operators.create_key_for(tenant, None).await?;
     let token = unbound_token(&made, &clock)?;
-    let server = Server::start_with(config, clock, random, Arc::new(Instantly)).await?;
+    let server = Server::start_with(config, clock, random, Arc::new(InstantAnalyzer)).await?;
     let load = |path: &str| Load {
         address: server.address().to_string(),
         path: path.to_owned(),
@@ -42,21 +42,22 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
                 .to_owned(),
         expected: 200,
     };
-    let new = load::steady(&load("/v1/objects/seller_{n}/events"), CONNECTIONS, A_SECOND, DURATION).await?;
-    // All but the first few hundred of them are about objects that have a history.
-    let known = load::steady(&load("/v1/objects/buyer_{m}/events"), CONNECTIONS, A_SECOND, DURATION).await?;
+    let new = load::steady(&load("/v1/objects/seller_{n}/events"), CONNECTIONS, PER_SECOND, DURATION).await?;
+    // All but the first 500 are about objects that already have a history.
+    let known =
+        load::steady(&load("/v1/objects/buyer_{m}/events"), CONNECTIONS, PER_SECOND, DURATION).await?;
     server.stop().await;
     let bare = two_commits(&service, tenant).await?;
     println!(
         "{}: a verdict takes {} about a new object, {} about one that has a history; two commits of an event alone {}",
         target.name,
-        both(&new),
-        both(&known),
-        both(&bare)
+        percentiles(&new),
+        percentiles(&known),
+        percentiles(&bare)
     );
-    let figure = |about: &str, took: &[Duration], share: usize, most: f64| {
-        let what = format!("{}: verdict about {about}, 200/s, p{share}", target.name);
-        Figure::at_most(what, millis(took, share), "ms", most)
+    let figure = |about: &str, took: &[Duration], percentile: usize, limit: f64| {
+        let what = format!("{}: verdict about {about}, 200/s, p{percentile}", target.name);
+        Figure::at_most(what, millis(took, percentile), "ms", limit)
     };
     Ok(vec![
         figure("a new object", &new, 50, 2.0),
@@ -66,22 +67,22 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     ])
 }
 
-fn both(took: &[Duration]) -> String {
+fn percentiles(took: &[Duration]) -> String {
     format!("{:.2} ms at p50 and {:.2} ms at p99", millis(took, 50), millis(took, 99))
 }
 
-fn millis(took: &[Duration], share: usize) -> f64 {
-    took[(took.len() - 1) * share / 100].as_secs_f64() * 1e3
+fn millis(took: &[Duration], percentile: usize) -> f64 {
+    took[(took.len() - 1) * percentile / 100].as_secs_f64() * 1e3
 }
 
-/// What the machine itself takes at the same rate: an event recorded, and then another, each durable before the next.
+/// What the machine itself takes at the same rate: two events recorded one after the other, each in a durable commit.
 async fn two_commits(service: &Arc<Service>, tenant: TenantId) -> Result<Vec<Duration>, Box<dyn Error>> {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
-    for number in 0..A_SECOND * u32::try_from(BARE_DURATION.as_secs())? {
+    for number in 0..PER_SECOND * u32::try_from(BARE_DURATION.as_secs())? {
         let service = Arc::clone(service);
         tasks.spawn(async move {
-            let from = load::on_time(begun + Duration::from_secs(1) * number / A_SECOND).await;
+            let from = load::on_time(begun + Duration::from_secs(1) * number / PER_SECOND).await;
             for _ in 0..2 {
                 let entry = ingest::entry(tenant, 1, service.clock(), service.random())
                     .map_err(|error| error.to_string())?;

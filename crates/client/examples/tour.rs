@@ -11,13 +11,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [url, key, secret] = arguments.as_slice() else { return Err("usage: tour URL KEY SECRET".into()) };
     let client = Client::builder(url).key(key, secret).build()?;
 
-    // Recorded at once, analyzed when the object has been quiet. A repeat with the same key records nothing again.
+    // Recorded at once, analyzed when the object has been quiet. A repeated call with the same key records nothing.
     let events = [EventInput::event("signup"), EventInput::message("Is the bicycle still for sale?")];
     let sent =
         client.send("buyer/7", Ingest::new(events).object_type("user").idempotency_key("tour-1")).await?;
     println!("{} events recorded, analysis: {}", sent.accepted.accepted, sent.accepted.analysis_status);
 
-    // Judged while you wait.
+    // Analyzed while you wait.
     let message = EventInput::message("Pay me by gift card and I ship today, not through the site");
     let verdict = client.verdict("seller/7", Ingest::new([message]).object_type("user")).await?;
     for answer in &verdict.answers {
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("found {} with {} events", object.object_id, object.event_count);
     }
 
-    // A refusal says what is wrong, and whether it makes sense to try again.
+    // An error says what is wrong, and whether it makes sense to try again.
     if let Err(error) = client.object("nobody").await {
         println!("refused: {error}");
     }

@@ -8,28 +8,28 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::{Client, Error};
 
-/// Which lines of the ledger are listed.
+/// Which entries of the ledger to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerQuery {
     /// `credit` or `charge`.
     pub kind: Option<String>,
-    /// Whether a bulk run is one line.
+    /// Whether a bulk run is one entry.
     pub grouped: bool,
     /// Only the charges of this bulk run.
     pub batch_id: Option<Uuid>,
-    /// How many, 1 to 200; 50 when left out.
+    /// The page size, 1 to 200; 50 if left out.
     pub limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
 impl Client {
-    /// What the account has left.
+    /// Returns the account's balance.
     pub async fn balance(&self) -> Result<Balance, Error> {
         self.call(Call::new(Method::GET, &["v1", "billing"])?).await
     }
 
-    /// A page of the ledger, newest first.
+    /// Lists a page of the ledger, newest first.
     pub async fn ledger(&self, query: &LedgerQuery) -> Result<LedgerPage, Error> {
         let call = Call::new(Method::GET, &["v1", "billing", "ledger"])?
             .query("type", query.kind.as_ref())
@@ -46,12 +46,12 @@ impl Client {
         self.call(call.json(&CheckoutCreate { amount_cents })?).await
     }
 
-    /// How far a checkout is.
+    /// Returns the status of a checkout.
     pub async fn checkout(&self, session_id: &str) -> Result<CheckoutStatus, Error> {
         self.call(Call::new(Method::GET, &["v1", "billing", "checkout", session_id])?).await
     }
 
-    /// What was analyzed and spent from one day to another, in UTC; the last 30 days when both are left out.
+    /// Returns analyses and spend over a range of UTC days; the last 30 days if both are left out.
     pub async fn usage(&self, from: Option<Date>, to: Option<Date>) -> Result<Usage, Error> {
         self.call(Call::new(Method::GET, &["v1", "usage"])?.query("from", from).query("to", to)).await
     }

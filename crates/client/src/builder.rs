@@ -1,4 +1,4 @@
-//! How a client is described: where, as whom, and how patient.
+//! The builder of clients: URL, credential, timeout and retries.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,11 +9,11 @@ use url::Url;
 use crate::retry::Retries;
 use crate::{Client, Credential, Error, Inner};
 
-/// Longer than an analysis that is waited for takes at most by default, which is 30 seconds.
+/// Longer than a verdict may take by default, which is 30 seconds.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client that is being described.
+/// Builds a [`Client`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,52 +44,52 @@ impl ClientBuilder {
         }
     }
 
-    /// Signs with an API key: its public id and its secret.
+    /// Signs requests with an API key: its public id and its secret.
     #[must_use]
     pub fn key(self, id: impl Into<String>, secret: impl Into<String>) -> Self {
         Self { credential: Credential::Key { id: id.into(), secret: secret.into() }, ..self }
     }
 
-    /// Calls with a console token instead, as a person who has signed in.
+    /// Authenticates with a console token instead, as a signed-in user.
     #[must_use]
     pub fn token(self, token: impl Into<String>) -> Self {
         Self { credential: Credential::Token(token.into()), ..self }
     }
 
-    /// How long one try may take; 45 seconds unless told. An analysis that is waited for takes up to 30.
+    /// Sets how long one attempt may take; 45 seconds by default. A verdict may take 30.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// How often a call is tried again; 4 times unless told, and 0 is never.
+    /// Sets how often a call is retried; 4 times by default, 0 for never.
     #[must_use]
     pub fn max_retries(mut self, times: u32) -> Self {
-        self.retries.most = times;
+        self.retries.max_retries = times;
         self
     }
 
-    /// The first wait before a try, which doubles with each; a quarter of a second unless told.
+    /// Sets the delay before the first retry, which doubles with each; 250 ms by default.
     #[must_use]
     pub fn backoff(mut self, first: Duration) -> Self {
-        self.retries.first_wait = first;
+        self.retries.first_delay = first;
         self
     }
 
-    /// The longest `Retry-After` that is waited for; 60 seconds unless told. A longer one is returned as the refusal.
+    /// Sets the longest `Retry-After` to wait for; 60 seconds by default. With a longer one, the error is returned at once.
     #[must_use]
     pub fn max_retry_after(mut self, longest: Duration) -> Self {
-        self.retries.longest_asked = longest;
+        self.retries.max_retry_after = longest;
         self
     }
 
-    /// What time tokens are signed for, where the machine's clock is not to be trusted.
+    /// Sets the clock for signing tokens, if the machine's clock is not reliable.
     #[must_use]
     pub fn clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { clock: Box::new(clock), ..self }
     }
 
-    /// The client. Nothing is sent yet.
+    /// Builds the client. Nothing is sent yet.
     pub fn build(self) -> Result<Client, Error> {
         let base = self.base_url.trim_end_matches('/').to_owned();
         let url =
@@ -97,17 +97,17 @@ impl ClientBuilder {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() || url.query().is_some() {
             return Err(Error::Setup(format!("{base:?} is no http or https address of a service")));
         }
-        // Whoever embeds this client may have chosen a TLS implementation already; that one stays.
+        // If the program has already installed a TLS implementation, that one stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut http = reqwest::Client::builder();
         if is_local(&url) {
-            // A proxy would look for it on its own machine.
+            // A proxy would connect to its own machine instead.
             http = http.no_proxy();
         }
         let http = http
             .timeout(self.timeout)
             .connect_timeout(CONNECT_TIMEOUT)
-            // A token is for one path of one service: nobody else is to get it.
+            // A token is valid for one path of one service, and must not be sent anywhere else.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("auspex-client/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -134,7 +134,7 @@ fn is_local(url: &Url) -> bool {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a client runs in other programs, by the clock of their machine"
+    reason = "the client runs in other programs, which have no service::Clock"
 )]
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

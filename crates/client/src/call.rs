@@ -1,4 +1,4 @@
-//! One call: its tries, and what its answer is read as.
+//! One call: its attempts, and how its response is parsed.
 
 use http::{HeaderMap, Method, StatusCode};
 use model::retry_after;
@@ -6,17 +6,18 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::retry::{Ended, Repeat, roll};
+use crate::retry::{Outcome, Repeat, random_fraction};
 use crate::{Client, Credential, Error, Refusal, sign};
 
-/// What stands for itself in a segment of a path.
+/// The characters of a path segment that are escaped: all but the unreserved ones.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A call that is being described.
+/// A call to be made.
 pub(crate) struct Call {
     method: Method,
-    /// As it is sent, and as it is signed.
+    /// The escaped path, which is sent.
     path: String,
+    /// The path before escaping, which is signed.
     decoded_path: String,
     query: Vec<(&'static str, String)>,
     body: Option<Vec<u8>>,
@@ -24,17 +25,17 @@ pub(crate) struct Call {
     repeat: Repeat,
 }
 
-/// What came back.
-pub(crate) struct Answer {
+/// The response to a call.
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
 impl Call {
-    /// A call of a path, whose segments are still to be escaped. GET, PUT and DELETE may be repeated.
+    /// A call of a path, given by its unescaped segments. GET, PUT and DELETE may be repeated.
     pub(crate) fn new(method: Method, segments: &[&str]) -> Result<Self, Error> {
-        // An address loses such a segment on its way, escaped or not.
+        // URL normalization removes such segments, escaped or not.
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             return Err(Error::Setup(
                 "an id that is empty, `.` or `..` cannot be part of an address".to_owned(),
@@ -55,13 +56,13 @@ impl Call {
         })
     }
 
-    /// With a parameter, if it is given.
+    /// Adds a query parameter, if there is a value.
     pub(crate) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
         self.query.extend(value.map(|value| (name, value.to_string())));
         self
     }
 
-    /// With a body.
+    /// Sets the body.
     pub(crate) fn json(mut self, body: &impl Serialize) -> Result<Self, Error> {
         let written =
             serde_json::to_vec(body).map_err(|reason| Error::Setup(format!("no JSON: {reason}")))?;
@@ -69,13 +70,13 @@ impl Call {
         Ok(self)
     }
 
-    /// With a key by which the service knows a repetition.
+    /// Sets the idempotency key.
     pub(crate) fn idempotency_key(mut self, key: String) -> Self {
         self.idempotency_key = Some(key);
         self
     }
 
-    /// Which may be made twice, whatever its method.
+    /// Marks the call as safe to repeat, whatever its method.
     pub(crate) fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Harmless;
         self
@@ -83,52 +84,54 @@ impl Call {
 }
 
 impl Client {
-    /// Makes a call and reads its answer.
+    /// Makes a call and parses its response.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
-        self.answer(call).await?.read()
+        self.respond(call).await?.parse()
     }
 
-    /// Makes a call whose answer has no body.
+    /// Makes a call whose response has no body.
     pub(crate) async fn done(&self, call: Call) -> Result<(), Error> {
-        self.answer(call).await.map(|_| ())
+        self.respond(call).await.map(|_| ())
     }
 
-    /// Makes a call, again and again while that may help.
-    pub(crate) async fn answer(&self, call: Call) -> Result<Answer, Error> {
-        let (mut tries, mut unheard) = (0, false);
+    /// Makes a call, and retries it while that may help.
+    pub(crate) async fn respond(&self, call: Call) -> Result<Response, Error> {
+        let (mut attempts, mut is_uncertain) = (0, false);
         loop {
-            tries += 1;
-            let (ended, error) = match self.attempt(&call).await {
-                Ok(answer) if answer.status.is_success() => return Ok(answer),
-                // An earlier try deleted it, and its answer was lost.
-                Ok(answer)
-                    if unheard && call.method == Method::DELETE && answer.status == StatusCode::NOT_FOUND =>
+            attempts += 1;
+            let (outcome, error) = match self.attempt(&call).await {
+                Ok(response) if response.status.is_success() => return Ok(response),
+                // An earlier attempt deleted it, but its response was lost.
+                Ok(response)
+                    if is_uncertain
+                        && call.method == Method::DELETE
+                        && response.status == StatusCode::NOT_FOUND =>
                 {
-                    return Ok(answer);
+                    return Ok(response);
                 }
-                Ok(answer) => {
-                    let refusal = answer.refusal();
-                    let ended = Ended::Refused {
+                Ok(response) => {
+                    let refusal = response.refusal();
+                    let outcome = Outcome::Refused {
                         status: refusal.status,
                         retry_after: refusal.retry_after,
                         events_recorded: refusal.events_recorded,
                     };
-                    (ended, Error::Refused(refusal))
+                    (outcome, Error::Refused(refusal))
                 }
-                Err(error) if error.is_connect() => (Ended::Unconnected, Error::Transport(error)),
+                Err(error) if error.is_connect() => (Outcome::Unconnected, Error::Transport(error)),
                 Err(error) => {
-                    unheard = true;
-                    (Ended::Unanswered, Error::Transport(error))
+                    is_uncertain = true;
+                    (Outcome::Unanswered, Error::Transport(error))
                 }
             };
-            match self.inner.retries.wait(tries, call.repeat, ended, roll()) {
-                Some(wait) => tokio::time::sleep(wait).await,
+            match self.inner.retries.delay(attempts, call.repeat, outcome, random_fraction()) {
+                Some(delay) => tokio::time::sleep(delay).await,
                 None => return Err(error),
             }
         }
     }
 
-    async fn attempt(&self, call: &Call) -> Result<Answer, reqwest::Error> {
+    async fn attempt(&self, call: &Call) -> Result<Response, reqwest::Error> {
         let inner = &self.inner;
         let mut request = inner.http.request(call.method.clone(), format!("{}{}", inner.base, call.path));
         request = match &inner.credential {
@@ -150,13 +153,13 @@ impl Client {
         }
         let response = request.send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Answer { status, headers, body: response.bytes().await?.into() })
+        Ok(Response { status, headers, body: response.bytes().await?.into() })
     }
 }
 
-impl Answer {
-    /// The body as a record.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+impl Response {
+    /// Parses the body.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let unreadable = |reason: serde_json::Error| Error::Unreadable {
             status: self.status.as_u16(),
             reason: reason.to_string(),
@@ -168,11 +171,11 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The refusal; what is not in the envelope came from something on the way, such as a proxy.
+    /// The error in the body. A body in another format comes from something in between, such as a proxy.
     fn refusal(&self) -> Refusal {
-        let told: Option<model::api::Error> = serde_json::from_slice(&self.body).ok();
-        let (code, message) = if let Some(told) = told {
-            (told.error.code, told.error.message)
+        let parsed: Option<model::api::Error> = serde_json::from_slice(&self.body).ok();
+        let (code, message) = if let Some(parsed) = parsed {
+            (parsed.error.code, parsed.error.message)
         } else {
             let reason = self.status.canonical_reason().unwrap_or("unknown status");
             ("unknown".to_owned(), format!("something other than the service answered: {reason}"))
@@ -181,7 +184,7 @@ impl Answer {
             status: self.status.as_u16(),
             code,
             message,
-            retry_after: self.header("retry-after").and_then(|asked| retry_after(asked, self.header("date"))),
+            retry_after: self.header("retry-after").and_then(|value| retry_after(value, self.header("date"))),
             events_recorded: self.header("events-recorded") == Some("true"),
             request_id: self.header("x-request-id").map(str::to_owned),
         }

@@ -1,50 +1,50 @@
-//! What can go wrong with a call.
+//! The errors of calls.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a call did not come to its answer.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The service refused.
+    /// The service responded with an error.
     #[error("{0}")]
     Refused(Refusal),
-    /// The service was not reached, or went away before it had answered. Whether it did anything is not known.
+    /// The service could not be reached, or the connection ended before the response. It may have processed the request.
     #[error("the service cannot be reached: {}", chain(.0))]
     Transport(reqwest::Error),
-    /// What answered is not this service, or another version of it.
+    /// The response could not be parsed: it is from something else, or from another version of the service.
     #[error("the answer with status {status} cannot be read: {reason}")]
     Unreadable {
-        /// The status of the answer.
+        /// The HTTP status.
         status: u16,
-        /// What does not fit.
+        /// Why it could not be parsed.
         reason: String,
     },
-    /// The client or the call cannot be made as it is described; nothing was sent.
+    /// The client or the call is invalid; nothing was sent.
     #[error("{0}")]
     Setup(String),
 }
 
-/// A refusal, in the service's own words.
+/// An error response of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// Stable, for programs: `bad_request`, `payment_required`, …
+    /// A stable code, for programs: `bad_request`, `payment_required`, …
     pub code: String,
-    /// For people; its text may change.
+    /// A message for people; its text may change.
     pub message: String,
-    /// How long the service asks to be left alone.
+    /// How long the service asks to wait before the next attempt.
     pub retry_after: Option<Duration>,
-    /// Whether the events of the request were recorded all the same. If so, do not send them again: ask for an analysis
-    /// later.
+    /// Whether the events of the request were recorded despite the error. If so, do not send them again: ask for an
+    /// analysis later.
     pub events_recorded: bool,
-    /// What the service's log calls the request.
+    /// The id of the request in the service's log.
     pub request_id: Option<String>,
 }
 
 impl Error {
-    /// The refusal, if that is what it is.
+    /// The error response, if there was one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// The status of the answer, if there was one.
+    /// The HTTP status, if there was a response.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) => Some(refusal.status),
@@ -61,7 +61,7 @@ impl Error {
         }
     }
 
-    /// The stable code of a refusal.
+    /// The stable code of the error response, if there was one.
     pub fn code(&self) -> Option<&str> {
         self.refusal().map(|refusal| refusal.code.as_str())
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An error with its causes: the outermost of a connection's only says that there is one.
+/// An error with its causes: the outermost one only says that the connection failed.
 fn chain(error: &reqwest::Error) -> String {
     let (mut text, mut cause) = (error.to_string(), std::error::Error::source(error));
     while let Some(inner) = cause {

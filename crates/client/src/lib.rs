@@ -1,4 +1,4 @@
-//! The Rust client of Auspex: typed calls that are signed, tried again where that is safe, and refused with a reason.
+//! The Rust client of Auspex: typed calls that are signed, retried where that is safe, and fail with a reason.
 //!
 //! ```no_run
 //! use auspex_client::{Client, Ingest, api::EventInput};
@@ -10,7 +10,7 @@
 //! let events = [EventInput::message("Pay me by gift card and I ship today")];
 //! client.send("seller/42", Ingest::new(events).object_type("seller")).await?;
 //!
-//! // Or judged while you wait.
+//! // Or analyzed while you wait.
 //! let verdict = client.verdict("seller/42", Ingest::new([EventInput::event("listing_created")])).await?;
 //! for answer in &verdict.answers {
 //!     println!("{}: {:?}", answer.signal, answer.judgement.value());
@@ -19,11 +19,11 @@
 //! # }
 //! ```
 //!
-//! Every request carries a token of its own, made for its method and path and good for a minute. A call that may be
-//! repeated without harm (reading, replacing, deleting, and sending events, which always has an idempotency key) is
-//! tried again when it fails for a passing reason. Any other is tried again only after a refusal that did nothing.
+//! Every request has a token of its own, which is valid for its method and path and for a minute. A call that is safe to
+//! repeat (reading, replacing, deleting, and sending events, which always has an idempotency key) is retried after a
+//! transient failure. Any other call is retried only if the service did not process it.
 //!
-//! Deliveries of webhooks are checked with [`webhook::verify`].
+//! [`webhook::verify`] checks the signatures of webhook deliveries.
 
 mod account;
 mod billing;
@@ -49,7 +49,7 @@ pub use webhooks::DeliveriesQuery;
 
 use std::sync::Arc;
 
-/// Calls one service as one account. Cheap to clone; clones share their connections.
+/// Calls a service as one account. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -57,16 +57,16 @@ pub struct Client {
 
 struct Inner {
     http: reqwest::Client,
-    /// Without a slash at the end.
+    /// The base URL, without a trailing slash.
     base: String,
     credential: Credential,
     retries: retry::Retries,
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// What proves who is calling.
+/// How calls are authenticated.
 enum Credential {
-    /// Nothing: for signing in.
+    /// Not at all: for signing in.
     None,
     /// A console token.
     Token(String),
@@ -75,24 +75,24 @@ enum Credential {
 }
 
 impl Client {
-    /// Starts to describe a client of the service at this address.
+    /// Starts building a client of the service at this URL.
     pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(base_url.into())
     }
 }
 
 impl std::fmt::Debug for Client {
-    /// Shows where it calls and as whom, and no secret.
+    /// Shows the URL and the credential, without secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let whom = match &self.inner.credential {
-            Credential::None => "nobody",
+        let credential = match &self.inner.credential {
+            Credential::None => "none",
             Credential::Token(_) => "a console token",
             Credential::Key { id, .. } => id,
         };
         formatter
             .debug_struct("Client")
             .field("base", &self.inner.base)
-            .field("as", &whom)
+            .field("credential", &credential)
             .finish_non_exhaustive()
     }
 }

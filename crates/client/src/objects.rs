@@ -1,4 +1,4 @@
-//! Objects and their events: sending, verdicts, reading.
+//! Objects and their events: ingest, verdicts, reads.
 
 use http::Method;
 use model::api::{
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::{Client, Error};
 
-/// Events to be sent, and how.
+/// Events to be sent, with options.
 ///
 /// ```
 /// use auspex_client::{Ingest, api::EventInput};
@@ -33,29 +33,29 @@ impl Ingest {
         Self { request, key: None }
     }
 
-    /// Says what the object is, for example `user` or `listing`.
+    /// Sets the object's type, for example `user` or `listing`.
     #[must_use]
     pub fn object_type(mut self, kind: impl Into<String>) -> Self {
         self.request.object_type = Some(kind.into());
         self
     }
 
-    /// Names the request, so that the service records it once however often it comes within a day. Without one the client
-    /// makes one, which covers its own repetitions; with one of yours, those of your program are covered too.
+    /// Sets the idempotency key, so that the service records the request once, however often it is sent within a day. By
+    /// default the client generates one, which covers its own retries; a key of yours also covers those of your program.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// For a verdict: asks only these signals.
+    /// For a verdict, asks only these signals.
     #[must_use]
     pub fn signals(mut self, keys: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.request.signals = Some(keys.into_iter().map(Into::into).collect());
         self
     }
 
-    /// For a verdict: whether the object's history counts, as it does unless told, or these events alone.
+    /// For a verdict, sets whether to analyze the object's history (the default) or only these events.
     #[must_use]
     pub fn include_history(mut self, include: bool) -> Self {
         self.request.include_history = Some(include);
@@ -70,16 +70,16 @@ impl Ingest {
     }
 }
 
-/// What became of events that were sent.
+/// The outcome of sending events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ingested {
-    /// The service's answer.
+    /// The service's response.
     pub accepted: IngestAccepted,
-    /// Whether the service had them already, by their idempotency key, and recorded nothing again.
+    /// Whether the service had already recorded them, by their idempotency key.
     pub replayed: bool,
 }
 
-/// In which order objects are listed.
+/// The order in which objects are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ObjectSort {
     /// Last seen first.
@@ -91,18 +91,18 @@ pub enum ObjectSort {
     Trust,
 }
 
-/// Which objects are listed.
+/// Which objects to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectsQuery {
-    /// A part of id or display name, or a condition such as `is_scammer > 0.8 and buyer_intent = browsing`.
+    /// A part of an id or display name, or a condition such as `is_scammer > 0.8 and buyer_intent = browsing`.
     pub q: Option<String>,
-    /// In which order.
+    /// The order.
     pub sort: ObjectSort,
-    /// The page size, 1 to 200; 100 when left out.
+    /// The page size, 1 to 200; 100 if left out.
     pub limit: Option<u32>,
-    /// How many to skip.
+    /// The number of objects to skip.
     pub offset: Option<u64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
@@ -119,28 +119,28 @@ impl Client {
     /// # }
     /// ```
     pub async fn send(&self, object_id: &str, events: Ingest) -> Result<Ingested, Error> {
-        // With its key a repetition records nothing again.
-        let answer = self.answer(events.call(object_id, false)?.repeatable()).await?;
-        let replayed = answer.header("idempotent-replayed") == Some("true");
-        Ok(Ingested { accepted: answer.read()?, replayed })
+        // With its key, a repeated request records nothing.
+        let response = self.respond(events.call(object_id, false)?.repeatable()).await?;
+        let replayed = response.header("idempotent-replayed") == Some("true");
+        Ok(Ingested { accepted: response.parse()?, replayed })
     }
 
-    /// Records events about an object and waits for what the signals say about it.
+    /// Records events about an object and waits for the verdict.
     ///
-    /// A refusal with `events_recorded` is not tried again: the events are there. Ask for an analysis with
+    /// An error with `events_recorded` is not retried: the events are recorded. Ask for an analysis with
     /// [`Client::analyze_object`] later, and read the answers with [`Client::object`].
     pub async fn verdict(&self, object_id: &str, events: Ingest) -> Result<ModerationVerdict, Error> {
         self.call(events.call(object_id, true)?).await
     }
 
-    /// The most recent events of an object, newest first, up to 200.
+    /// Lists the most recent events of an object, newest first, up to 200.
     pub async fn events(&self, object_id: &str) -> Result<Vec<Event>, Error> {
         let list: EventList =
             self.call(Call::new(Method::GET, &["v1", "objects", object_id, "events"])?).await?;
         Ok(list.events)
     }
 
-    /// A page of objects with their answers.
+    /// Lists a page of objects with their answers.
     ///
     /// ```no_run
     /// # async fn example(client: auspex_client::Client) -> Result<(), auspex_client::Error> {
@@ -169,33 +169,33 @@ impl Client {
         self.call(call).await
     }
 
-    /// An object's latest answers.
+    /// Returns an object's latest answers.
     pub async fn object(&self, object_id: &str) -> Result<ObjectAnalysis, Error> {
         self.call(Call::new(Method::GET, &["v1", "objects", object_id])?).await
     }
 
-    /// What is known of an object beside its answers.
+    /// Returns the summary of an object.
     pub async fn object_state(&self, object_id: &str) -> Result<ObjectState, Error> {
         self.call(Call::new(Method::GET, &["v1", "objects", object_id, "state"])?).await
     }
 
-    /// Deletes an object and everything about it but its lines in the ledger.
+    /// Deletes an object and everything about it except its ledger entries.
     pub async fn delete_object(&self, object_id: &str) -> Result<(), Error> {
         self.done(Call::new(Method::DELETE, &["v1", "objects", object_id])?).await
     }
 
-    /// Analyzes an object anew, soon.
+    /// Schedules an analysis of an object.
     pub async fn analyze_object(&self, object_id: &str) -> Result<AnalyzeScheduled, Error> {
-        // An object has one place in the queue, however often it is asked for.
+        // An object is in the queue at most once.
         self.call(Call::new(Method::POST, &["v1", "objects", object_id, "analyze"])?.repeatable()).await
     }
 
-    /// Analyzes every object anew, behind all other work. Each analysis is billed.
+    /// Schedules an analysis of every object, behind live traffic. Each analysis is billed.
     pub async fn analyze_all(&self) -> Result<AnalyzeAllScheduled, Error> {
         self.call(Call::new(Method::POST, &["v1", "analyze"])?).await
     }
 
-    /// The account at a glance.
+    /// Returns an overview of the account.
     pub async fn overview(&self) -> Result<Overview, Error> {
         self.call(Call::new(Method::GET, &["v1", "overview"])?).await
     }

@@ -1,80 +1,90 @@
-//! When a call is tried again, and after how long.
+//! Decides whether a call is retried, and after what delay.
 
 use std::time::Duration;
 
 use model::backoff::{Backoff, Jitter};
 use uuid::Uuid;
 
-/// How patient a client is.
+/// The retry settings of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retries {
-    /// How often a call is tried again.
-    pub(crate) most: u32,
-    /// The first wait; it doubles with each.
-    pub(crate) first_wait: Duration,
-    /// The longest wait that the service may ask for.
-    pub(crate) longest_asked: Duration,
+    /// How often a call is retried.
+    pub(crate) max_retries: u32,
+    /// The first delay; it doubles with each retry.
+    pub(crate) first_delay: Duration,
+    /// The longest `Retry-After` to wait for.
+    pub(crate) max_retry_after: Duration,
 }
 
 impl Default for Retries {
     fn default() -> Self {
-        Self { most: 4, first_wait: Duration::from_millis(250), longest_asked: Duration::from_mins(1) }
+        Self {
+            max_retries: 4,
+            first_delay: Duration::from_millis(250),
+            max_retry_after: Duration::from_mins(1),
+        }
     }
 }
 
-/// What a call may do when it is made twice.
+/// Whether a call may be made twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// The same as when it is made once.
+    /// Twice has the same effect as once.
     Harmless,
-    /// Something again: it is repeated only after a refusal that did nothing.
+    /// Twice may have a further effect: it is retried only if the service did not process it.
     Harmful,
 }
 
-/// How a try ended, as far as another one depends on it.
+/// The outcome of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// No connection was made.
+pub(crate) enum Outcome {
+    /// There was no connection.
     Unconnected,
-    /// The connection ended before there was an answer.
+    /// The connection ended before the response.
     Unanswered,
-    /// A refusal with this status.
+    /// An error response with this status.
     Refused { status: u16, retry_after: Option<Duration>, events_recorded: bool },
 }
 
-/// No wait of our own choice is longer.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The longest delay without a `Retry-After`.
+const MAX_DELAY: Duration = Duration::from_secs(10);
 
 impl Retries {
-    /// How long to wait before try number `tries + 1`; none to give up. `roll` is from 0 up to 1.
-    pub(crate) fn wait(&self, tries: u32, repeat: Repeat, ended: Ended, roll: f64) -> Option<Duration> {
-        let passing = match ended {
-            // The events are there. Sending them again would be answered with a conflict, at best.
-            Ended::Refused { events_recorded: true, .. } => false,
-            Ended::Unconnected
-            | Ended::Refused { status: 429, .. }
-            | Ended::Refused { status: 503, retry_after: Some(_), .. } => true,
-            Ended::Unanswered | Ended::Refused { status: 500 | 502 | 503 | 504, .. } => {
+    /// The delay after this many attempts; `None` to give up. `fraction` is random, from 0 to 1.
+    pub(crate) fn delay(
+        &self,
+        attempts: u32,
+        repeat: Repeat,
+        outcome: Outcome,
+        fraction: f64,
+    ) -> Option<Duration> {
+        let is_transient = match outcome {
+            // The events are recorded. Sending them again would result in a conflict at best.
+            Outcome::Refused { events_recorded: true, .. } => false,
+            Outcome::Unconnected
+            | Outcome::Refused { status: 429, .. }
+            | Outcome::Refused { status: 503, retry_after: Some(_), .. } => true,
+            Outcome::Unanswered | Outcome::Refused { status: 500 | 502 | 503 | 504, .. } => {
                 repeat == Repeat::Harmless
             }
-            Ended::Refused { .. } => false,
+            Outcome::Refused { .. } => false,
         };
-        if !passing || tries > self.most {
+        if !is_transient || attempts > self.max_retries {
             return None;
         }
-        let backoff = Backoff { first: self.first_wait, longest: LONGEST_WAIT, jitter: Jitter::UP_TO_HALF };
-        let ours = backoff.wait(i64::from(tries), roll);
-        match ended {
-            Ended::Refused { retry_after: Some(asked), .. } if asked > self.longest_asked => None,
-            // Not earlier than asked, and not all at that instant either.
-            Ended::Refused { retry_after: Some(asked), .. } => Some(asked + ours),
-            _ => Some(ours),
+        let backoff = Backoff { first: self.first_delay, longest: MAX_DELAY, jitter: Jitter::UP_TO_HALF };
+        let delay = backoff.wait(i64::from(attempts), fraction);
+        match outcome {
+            Outcome::Refused { retry_after: Some(wait), .. } if wait > self.max_retry_after => None,
+            // Not earlier than asked, and not all clients at the same instant.
+            Outcome::Refused { retry_after: Some(wait), .. } => Some(wait + delay),
+            _ => Some(delay),
         }
     }
 }
 
-/// A number from 0 up to 1.
-pub(crate) fn roll() -> f64 {
+/// A random number from 0 up to 1.
+pub(crate) fn random_fraction() -> f64 {
     let [a, b, c, d, ..] = Uuid::new_v4().into_bytes();
     f64::from(u32::from_be_bytes([a, b, c, d])) / (f64::from(u32::MAX) + 1.0)
 }
@@ -83,69 +93,71 @@ pub(crate) fn roll() -> f64 {
 mod tests {
     use super::*;
 
-    fn refused(status: u16) -> Ended {
-        Ended::Refused { status, retry_after: None, events_recorded: false }
+    fn refused(status: u16) -> Outcome {
+        Outcome::Refused { status, retry_after: None, events_recorded: false }
     }
 
-    fn wait(tries: u32, repeat: Repeat, ended: Ended) -> Option<Duration> {
-        Retries::default().wait(tries, repeat, ended, 0.0)
+    fn delay(attempts: u32, repeat: Repeat, outcome: Outcome) -> Option<Duration> {
+        Retries::default().delay(attempts, repeat, outcome, 0.0)
     }
 
     #[test]
-    fn only_what_passes_is_tried_again() {
+    fn only_transient_failures_are_retried() {
         for status in [400, 401, 402, 403, 404, 409, 413, 422, 501] {
-            assert_eq!(wait(1, Repeat::Harmless, refused(status)), None, "{status}");
+            assert_eq!(delay(1, Repeat::Harmless, refused(status)), None, "{status}");
         }
-        for ended in [Ended::Unanswered, refused(500), refused(502), refused(503), refused(504)] {
-            assert!(wait(1, Repeat::Harmless, ended).is_some(), "{ended:?}");
-            assert_eq!(wait(1, Repeat::Harmful, ended), None, "{ended:?}");
+        for outcome in [Outcome::Unanswered, refused(500), refused(502), refused(503), refused(504)] {
+            assert!(delay(1, Repeat::Harmless, outcome).is_some(), "{outcome:?}");
+            assert_eq!(delay(1, Repeat::Harmful, outcome), None, "{outcome:?}");
         }
-        // These did nothing, so anything may be sent again.
-        let busy = Ended::Refused { status: 503, retry_after: Some(Duration::ZERO), events_recorded: false };
-        for ended in [Ended::Unconnected, refused(429), busy] {
-            assert!(wait(1, Repeat::Harmful, ended).is_some(), "{ended:?}");
+        // The request was not processed, so it may be repeated even if that is harmful.
+        let busy =
+            Outcome::Refused { status: 503, retry_after: Some(Duration::ZERO), events_recorded: false };
+        for outcome in [Outcome::Unconnected, refused(429), busy] {
+            assert!(delay(1, Repeat::Harmful, outcome).is_some(), "{outcome:?}");
         }
     }
 
     #[test]
     fn recorded_events_are_never_sent_again() {
         for status in [429, 502, 503] {
-            let ended =
-                Ended::Refused { status, retry_after: Some(Duration::from_secs(1)), events_recorded: true };
+            let outcome =
+                Outcome::Refused { status, retry_after: Some(Duration::from_secs(1)), events_recorded: true };
             for repeat in [Repeat::Harmless, Repeat::Harmful] {
-                assert_eq!(wait(1, repeat, ended), None, "{status}");
+                assert_eq!(delay(1, repeat, outcome), None, "{status}");
             }
         }
     }
 
     #[test]
-    fn waits_double_within_bounds_and_end() {
+    fn delays_double_up_to_a_limit_and_end() {
         let retries = Retries::default();
-        let waits = |roll| -> Vec<u128> {
-            let wait = |tries| retries.wait(tries, Repeat::Harmless, refused(503), roll);
-            (1..9).map_while(wait).map(|wait| wait.as_millis()).collect()
+        let delays = |fraction| -> Vec<u128> {
+            let delay = |attempts| retries.delay(attempts, Repeat::Harmless, refused(503), fraction);
+            (1..9).map_while(delay).map(|delay| delay.as_millis()).collect()
         };
-        assert_eq!(waits(0.0), [125, 250, 500, 1_000]);
-        assert!(waits(0.999)[3] < 2_000);
-        let patient = Retries { most: u32::MAX, ..retries };
-        assert!(patient.wait(1_000_000, Repeat::Harmless, refused(503), 0.9).unwrap() <= LONGEST_WAIT);
+        assert_eq!(delays(0.0), [125, 250, 500, 1_000]);
+        assert!(delays(0.999)[3] < 2_000);
+        let endless = Retries { max_retries: u32::MAX, ..retries };
+        assert!(endless.delay(1_000_000, Repeat::Harmless, refused(503), 0.9).unwrap() <= MAX_DELAY);
     }
 
     #[test]
-    fn the_service_says_when() {
-        let asked = |seconds| Ended::Refused {
+    fn retry_after_is_respected() {
+        let refused = |seconds| Outcome::Refused {
             status: 429,
             retry_after: Some(Duration::from_secs(seconds)),
             events_recorded: false,
         };
-        assert!(wait(1, Repeat::Harmful, asked(30)).unwrap() >= Duration::from_secs(30));
-        assert_eq!(wait(1, Repeat::Harmless, asked(61)), None, "nobody waits for ever");
+        assert!(delay(1, Repeat::Harmful, refused(30)).unwrap() >= Duration::from_secs(30));
+        assert_eq!(delay(1, Repeat::Harmless, refused(61)), None, "too long");
     }
 
     #[test]
-    fn rolls_are_spread() {
-        let rolls: Vec<f64> = (0..1_000).map(|_| roll()).collect();
-        assert!(rolls.iter().all(|roll| (0.0..1.0).contains(roll)));
-        assert!(rolls.iter().any(|roll| *roll < 0.2) && rolls.iter().any(|roll| *roll > 0.8));
+    fn random_fractions_are_spread() {
+        let fractions: Vec<f64> = (0..1_000).map(|_| random_fraction()).collect();
+        assert!(fractions.iter().all(|fraction| (0.0..1.0).contains(fraction)));
+        assert!(fractions.iter().any(|fraction| *fraction < 0.2));
+        assert!(fractions.iter().any(|fraction| *fraction > 0.8));
     }
 }

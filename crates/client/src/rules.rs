@@ -7,35 +7,35 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::{Client, Error};
 
-/// Which firings are listed.
+/// Which firings to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FiringsQuery {
-    /// Only those of this rule.
+    /// Only firings of this rule.
     pub rule_id: Option<Uuid>,
-    /// Only those about this object.
+    /// Only firings about this object.
     pub object_id: Option<String>,
-    /// How many, 1 to 200; 50 when left out.
+    /// The maximum number, 1 to 200; 50 if left out.
     pub limit: Option<u32>,
 }
 
 impl Client {
-    /// All rules, oldest first.
+    /// Lists all rules, oldest first.
     pub async fn rules(&self) -> Result<Vec<Rule>, Error> {
         let list: RuleList = self.call(Call::new(Method::GET, &["v1", "rules"])?).await?;
         Ok(list.rules)
     }
 
-    /// Makes a rule.
+    /// Creates a rule.
     pub async fn create_rule(&self, rule: &RuleCreate) -> Result<Rule, Error> {
         self.call(Call::new(Method::POST, &["v1", "rules"])?.json(rule)?).await
     }
 
-    /// A rule.
+    /// Returns a rule.
     pub async fn rule(&self, id: Uuid) -> Result<Rule, Error> {
         self.call(Call::new(Method::GET, &["v1", "rules", &id.to_string()])?).await
     }
 
-    /// Changes a rule; what is left out stays.
+    /// Changes a rule; fields left out keep their values.
     pub async fn update_rule(&self, id: Uuid, change: &RuleUpdate) -> Result<Rule, Error> {
         self.call(Call::new(Method::PATCH, &["v1", "rules", &id.to_string()])?.json(change)?).await
     }
@@ -45,7 +45,7 @@ impl Client {
         self.done(Call::new(Method::DELETE, &["v1", "rules", &id.to_string()])?).await
     }
 
-    /// When rules fired, newest first.
+    /// Lists firings, newest first.
     pub async fn firings(&self, query: &FiringsQuery) -> Result<Vec<RuleFiring>, Error> {
         let call = Call::new(Method::GET, &["v1", "rule_firings"])?
             .query("rule_id", query.rule_id)

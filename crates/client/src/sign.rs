@@ -1,4 +1,4 @@
-//! Signed requests: a token by HS256, made anew for each try, for one method and one path.
+//! Signed requests: each attempt gets a new HS256 token for one method and one path.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use uuid::Uuid;
 
-/// How long a token is good for.
+/// How long a token is valid.
 const LIFETIME_S: i64 = 60;
 
-/// A token for a request, by its decoded path.
+/// Signs a token for a request, given its decoded path.
 pub(crate) fn token(id: &str, secret: &str, now: Timestamp, method: &str, decoded_path: &str) -> String {
     let header = json!({"alg": "HS256", "typ": "JWT", "kid": id});
     let claims = json!({
@@ -26,14 +26,14 @@ pub(crate) fn token(id: &str, secret: &str, now: Timestamp, method: &str, decode
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(hmac(secret.as_bytes(), &[message.as_bytes()])))
 }
 
-/// The HMAC-SHA256 of all parts, one after the other.
+/// The HMAC-SHA256 of the concatenated parts.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     mac(key, parts).map(|mac| mac.finalize().into_bytes().to_vec()).unwrap_or_default()
 }
 
-/// The same, to be compared with a signature in a time that does not depend on it.
+/// The same before it is finalized, for constant-time verification of a signature.
 pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
-    // An HMAC takes a key of any length, so there always is one.
+    // An HMAC takes a key of any length, so this never fails.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
     for part in parts {
         mac.update(part);
@@ -63,7 +63,7 @@ mod tests {
 
     /// The example of RFC 7515, appendix A.1, whose key is binary.
     #[test]
-    fn signatures_are_those_of_the_rfc() {
+    fn test_vector_of_rfc_7515() {
         let key = URL_SAFE_NO_PAD
             .decode("AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow")
             .unwrap();

@@ -10,13 +10,13 @@ use crate::call::Call;
 use crate::{Client, Error};
 
 impl Client {
-    /// Every configured question, by key.
+    /// Lists all configured signals, by key.
     pub async fn signals(&self) -> Result<Vec<Signal>, Error> {
         let list: SignalList = self.call(Call::new(Method::GET, &["v1", "signals"])?).await?;
         Ok(list.signals)
     }
 
-    /// Makes a question, or replaces it.
+    /// Creates a signal, or replaces its definition.
     ///
     /// ```no_run
     /// # async fn example(client: auspex_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -33,22 +33,22 @@ impl Client {
         self.call(Call::new(Method::PUT, &["v1", "signals", key])?.json(question)?).await
     }
 
-    /// Deletes a question and its answers.
+    /// Deletes a signal and its answers.
     pub async fn delete_signal(&self, key: &str) -> Result<(), Error> {
         self.done(Call::new(Method::DELETE, &["v1", "signals", key])?).await
     }
 
-    /// What asking a question about all objects without an answer would take, and how far the latest such run is.
+    /// Returns an estimate of a backfill, and the progress of the latest one.
     pub async fn backfill(&self, key: &str) -> Result<BackfillStatus, Error> {
         self.call(Call::new(Method::GET, &["v1", "signals", key, "backfill"])?).await
     }
 
-    /// Asks a question about all objects without an answer. While a run is under way, this returns that one.
+    /// Starts a backfill: asks a signal about all objects without an answer. Returns the running backfill, if there is one.
     pub async fn start_backfill(&self, key: &str) -> Result<SignalBackfill, Error> {
         self.call(Call::new(Method::POST, &["v1", "signals", key, "backfill"])?).await
     }
 
-    /// Scores events on their own. Nothing is recorded and no rule fires; it is charged like an analysis.
+    /// Analyzes events on their own. Nothing is recorded and no rule fires; it is charged like an analysis.
     pub async fn playground(&self, request: &PlaygroundRequest) -> Result<PlaygroundVerdict, Error> {
         self.call(Call::new(Method::POST, &["v1", "playground"])?.json(request)?).await
     }

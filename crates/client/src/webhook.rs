@@ -1,4 +1,4 @@
-//! Checking that a delivery is from the service, unchanged and fresh. Pure: the receiver hands in what it got, and the time.
+//! Verification that a delivery is from the service, unchanged and recent. Pure: the receiver passes in the time.
 
 use std::time::Duration;
 
@@ -13,42 +13,42 @@ use serde::Deserialize;
 
 use crate::sign::mac;
 
-/// How far a delivery's time may be from the receiver's clock, unless told otherwise.
+/// The usual tolerance between a delivery's timestamp and the receiver's clock.
 pub const TOLERANCE: Duration = Duration::from_mins(5);
 
-/// Why a delivery is not to be believed.
+/// Why a delivery must not be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
-    /// It carries neither set of signature headers whole.
+    /// It has no complete set of signature headers.
     #[error("the delivery is not signed")]
     Unsigned,
-    /// A header is not what it should be.
-    #[error("a header of the delivery cannot be read")]
+    /// A header is malformed.
+    #[error("a signature header of the delivery is malformed")]
     Malformed,
-    /// It was signed too long ago, or in the future: it may be a repetition by somebody who overheard it.
-    #[error("the delivery was not signed just now")]
+    /// It was signed too long ago, or in the future: it may be a replay attack.
+    #[error("the delivery's timestamp is too old or in the future")]
     Stale,
-    /// A signature is not that of the secret over this body.
-    #[error("the signature does not fit")]
+    /// A signature does not match the secret and the body.
+    #[error("the signature does not match")]
     Forged,
 }
 
-/// What a delivery says.
+/// The payload of a delivery.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// An analysis has finished.
     AnalysisCompleted(AnalysisCompleted<'static>),
     /// A rule has fired.
     RuleTriggered(RuleTriggered),
-    /// Something that this version of the client does not know.
+    /// An event that this version of the client does not know.
     Other(serde_json::Value),
 }
 
-/// Checks the signature of a delivery, over its raw body, with the endpoint's secret (`whsec_…`).
+/// Verifies the signature of a delivery over its raw body, with the endpoint's secret (`whsec_…`).
 ///
 /// The service signs each delivery twice: with its own headers (`X-Webhook-Timestamp`, `X-Webhook-Signature`) and with those
-/// of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Whichever set is there must fit, and one
-/// must be there. Signatures are compared in constant time. `tolerance` is usually [`TOLERANCE`].
+/// of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). At least one set must be present, and each
+/// one that is present must be valid. Signatures are compared in constant time. `tolerance` is usually [`TOLERANCE`].
 ///
 /// ```
 /// use auspex_client::{Timestamp, webhook};
@@ -77,7 +77,7 @@ pub fn verify(
     if own || standard { Ok(()) } else { Err(Unverified::Unsigned) }
 }
 
-/// Reads what a delivery says. Check it first.
+/// Parses the payload of a delivery. Verify it first.
 pub fn parse(body: &[u8]) -> Result<Payload, serde_json::Error> {
     #[derive(Deserialize)]
     struct Named {
@@ -91,7 +91,7 @@ pub fn parse(body: &[u8]) -> Result<Payload, serde_json::Error> {
     })
 }
 
-/// Whether the service's own headers are there; if so, they fit.
+/// Verifies the service's own headers; false if they are absent.
 fn verify_own(
     secret: &str,
     headers: &HeaderMap,
@@ -104,12 +104,12 @@ fn verify_own(
     check_time(at, now, tolerance)?;
     let signature = signature.strip_prefix("sha256=").ok_or(Unverified::Malformed)?;
     let signature = hex::decode(signature).map_err(|_| Unverified::Malformed)?;
-    fits(secret.as_bytes(), &[at.as_bytes(), b".", body], &signature)
+    matches(secret.as_bytes(), &[at.as_bytes(), b".", body], &signature)
         .then_some(true)
         .ok_or(Unverified::Forged)
 }
 
-/// Whether the headers of Standard Webhooks are there; if so, one of their signatures fits.
+/// Verifies the headers of Standard Webhooks, one of whose signatures must match; false if they are absent.
 fn verify_standard(
     secret: &str,
     headers: &HeaderMap,
@@ -124,17 +124,17 @@ fn verify_standard(
     let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
     let key = STANDARD.decode(encoded).map_err(|_| Unverified::Forged)?;
     // There are several while a secret is being replaced.
-    let fits = signatures.split_whitespace().filter_map(|signature| signature.strip_prefix("v1,")).any(
+    let is_valid = signatures.split_whitespace().filter_map(|signature| signature.strip_prefix("v1,")).any(
         |signature| {
             STANDARD.decode(signature).is_ok_and(|signature| {
-                fits(&key, &[id.as_bytes(), b".", at.as_bytes(), b".", body], &signature)
+                matches(&key, &[id.as_bytes(), b".", at.as_bytes(), b".", body], &signature)
             })
         },
     );
-    fits.then_some(true).ok_or(Unverified::Forged)
+    is_valid.then_some(true).ok_or(Unverified::Forged)
 }
 
-fn fits(key: &[u8], parts: &[&[u8]], signature: &[u8]) -> bool {
+fn matches(key: &[u8], parts: &[&[u8]], signature: &[u8]) -> bool {
     mac(key, parts).is_some_and(|mac| mac.verify_slice(signature).is_ok())
 }
 
@@ -159,7 +159,7 @@ mod tests {
     const OWN: [&str; 2] = ["x-webhook-timestamp", "x-webhook-signature"];
     const STANDARD_SET: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
-    /// The headers of a delivery as the service makes them.
+    /// The headers of a delivery, as the service sends them.
     fn headers(at: Timestamp) -> HeaderMap {
         let id = Uuid::from_u128(1);
         let signed = model::webhook::SigningKey::new(SECRET).sign(id, at, BODY);
@@ -189,19 +189,19 @@ mod tests {
     }
 
     #[test]
-    fn either_set_of_headers_is_enough_and_none_is_not() {
+    fn one_set_of_headers_is_required() {
         assert_eq!(check(&headers(NOW)), Ok(()));
         assert_eq!(check(&without(&OWN)), Ok(()));
         assert_eq!(check(&without(&STANDARD_SET)), Ok(()));
         assert_eq!(check(&HeaderMap::new()), Err(Unverified::Unsigned));
-        // A set that has lost a part is not taken for one that is not there.
-        for lost in ["x-webhook-timestamp", "webhook-id", "webhook-timestamp"] {
-            assert_eq!(check(&without(&[lost])), Err(Unverified::Unsigned), "{lost}");
+        // An incomplete set is refused, not treated as absent.
+        for missing in ["x-webhook-timestamp", "webhook-id", "webhook-timestamp"] {
+            assert_eq!(check(&without(&[missing])), Err(Unverified::Unsigned), "{missing}");
         }
     }
 
     #[test]
-    fn whatever_is_there_must_fit() {
+    fn every_set_of_headers_must_be_valid() {
         let other = format!("{BODY} ");
         for headers in [headers(NOW), without(&OWN), without(&STANDARD_SET)] {
             let forged = Err(Unverified::Forged);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn several_signatures_of_a_secret_being_replaced() {
+    fn one_of_several_signatures_is_enough() {
         let mut headers = without(&OWN);
         let ours = headers["webhook-signature"].to_str().unwrap().to_owned();
         headers.insert("webhook-signature", format!("v1a,xyz v1,AAAA {ours}").parse().unwrap());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_future_ones_are_stale() {
+    fn old_and_future_deliveries_are_stale() {
         let minutes = |minutes: u64| Duration::from_mins(minutes);
         for (at, verdict) in [
             (NOW - minutes(5), Ok(())),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_read_by_their_event() {
+    fn payloads_are_parsed_by_their_event() {
         let tenant = Uuid::from_u128(3);
         let analysis = format!(
             r#"{{"event":"analysis.completed","object_id":"a","tenant_id":"{tenant}","model":"m",

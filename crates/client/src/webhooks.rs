@@ -1,4 +1,4 @@
-//! Endpoints of webhooks and what is on its way to them.
+//! Webhook endpoints and deliveries.
 
 use http::Method;
 use model::api::{
@@ -10,25 +10,25 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::{Client, Error};
 
-/// Which deliveries are listed.
+/// Which deliveries to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveriesQuery {
-    /// Only those that are so far; `Dead` is the dead-letter queue.
+    /// Only deliveries with this status; `Dead` is the dead-letter queue.
     pub status: Option<DeliveryStatus>,
-    /// Only those to this endpoint.
+    /// Only deliveries to this endpoint.
     pub endpoint_id: Option<Uuid>,
-    /// How many, 1 to 200; 50 when left out.
+    /// The maximum number, 1 to 200; 50 if left out.
     pub limit: Option<u32>,
 }
 
 impl Client {
-    /// All endpoints, oldest first, without their secrets.
+    /// Lists all endpoints, oldest first, without their secrets.
     pub async fn webhooks(&self) -> Result<Vec<WebhookEndpoint>, Error> {
         let list: WebhookEndpointList = self.call(Call::new(Method::GET, &["v1", "webhooks"])?).await?;
         Ok(list.webhooks)
     }
 
-    /// Registers an endpoint. Its signing secret is in this answer and in no other.
+    /// Registers an endpoint. Its signing secret is only in this response.
     pub async fn create_webhook(
         &self,
         endpoint: &WebhookEndpointCreate,
@@ -36,12 +36,12 @@ impl Client {
         self.call(Call::new(Method::POST, &["v1", "webhooks"])?.json(endpoint)?).await
     }
 
-    /// An endpoint.
+    /// Returns an endpoint.
     pub async fn webhook(&self, id: Uuid) -> Result<WebhookEndpoint, Error> {
         self.call(Call::new(Method::GET, &["v1", "webhooks", &id.to_string()])?).await
     }
 
-    /// Changes an endpoint; what is left out stays.
+    /// Changes an endpoint; fields left out keep their values.
     pub async fn update_webhook(
         &self,
         id: Uuid,
@@ -55,7 +55,7 @@ impl Client {
         self.done(Call::new(Method::DELETE, &["v1", "webhooks", &id.to_string()])?).await
     }
 
-    /// Deliveries, newest first.
+    /// Lists deliveries, newest first.
     pub async fn deliveries(&self, query: &DeliveriesQuery) -> Result<Vec<WebhookDelivery>, Error> {
         let status = query.status.map(|status| match status {
             DeliveryStatus::Pending => "pending",

@@ -1,11 +1,11 @@
-//! Which addresses of the internet are the public part of it.
+//! Decides which IP addresses are public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where a cloud tells its machines about themselves at an address that looks public.
+/// Metadata services of clouds at addresses that look public.
 const METADATA: [Ipv4Addr; 1] = [Ipv4Addr::new(168, 63, 129, 16)];
 
-/// Why an address is none that a stranger may have us call: none when it is public.
+/// Why a tenant must not make us connect to an address; `None` if it is public.
 pub fn objection(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => objection_v4(address),
@@ -49,16 +49,16 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
         // Site-local is long gone from the standards and still routed inside some networks.
         [0xfe80..=0xfeff, ..] => "link-local",
         [0xff00..=0xffff, ..] => "multicast",
-        // Teredo carries an IPv4 address in a form that nobody needs to call; documentation, benchmarks and the like.
+        // Teredo, which nothing needs to reach, and ranges for documentation, benchmarks and the like.
         [0x2001, 0..=0x01ff | 0x0db8, ..] | [0x3ffe | 0x5f00, ..] | [0x3fff, 0..=0x0fff, ..] => "reserved",
-        // Only this eighth of the space has been given out.
+        // Only this eighth of the address space has been allocated.
         [0x2000..=0x3fff, ..] => return None,
         _ => "reserved",
     })
 }
 
 /// The IPv4 address that an IPv6 address leads to: mapped, compatible, translated (NAT64) or 6to4. Translation within a
-/// network (`64:ff9b:1::/48`) is not among them: where the address stands is up to that network, so all of it is refused.
+/// network (`64:ff9b:1::/48`) is not covered: where it puts the IPv4 address is up to that network, so all of it is refused.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_internet_is_open() {
+    fn public_addresses_are_allowed() {
         for public in [
             "1.1.1.1",
             "8.8.8.8",
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_must_not_reach_is_named() {
-        for (address, why) in [
+    fn other_addresses_are_refused_with_a_reason() {
+        for (address, reason) in [
             ("0.0.0.0", "unspecified"),
             ("0.1.2.3", "unspecified"),
             ("10.0.0.1", "private"),
@@ -151,7 +151,7 @@ mod tests {
             ("ff02::1", "multicast"),
             ("4000::1", "reserved"),
         ] {
-            assert_eq!(objection_to(address), Some(why), "{address}");
+            assert_eq!(objection_to(address), Some(reason), "{address}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers: a distribution over the candidates of a question, and what follows from it.
+//! Answers, derived from a probability distribution over the candidates of a question.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -6,37 +6,37 @@ use utoipa::ToSchema;
 
 use crate::{Question, SignalType};
 
-/// Probabilities are kept as whole millionths: what is shown sums to exactly one.
+/// Probabilities are rounded to whole millionths, so that those of an answer sum to exactly one.
 const MILLION: u32 = 1_000_000;
 
-/// How likely each candidate of a question is. Finite, none negative, and the sum is one.
+/// The probability of each candidate of a question: finite, not negative, and one in sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution(Vec<f64>);
 
-/// Numbers that are no distribution over the candidates of a question.
+/// Numbers that are not a distribution over the candidates of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidDistribution;
 
 impl Distribution {
-    /// Normalises weights, one a candidate.
+    /// Normalises weights, one for each candidate.
     pub fn from_weights(weights: &[f64]) -> Result<Self, InvalidDistribution> {
         let sum: f64 = weights.iter().sum();
-        let fits =
+        let is_valid =
             weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0) && sum.is_finite() && sum > 0.0;
-        if fits {
+        if is_valid {
             Ok(Self(weights.iter().map(|weight| weight / sum).collect()))
         } else {
             Err(InvalidDistribution)
         }
     }
 
-    /// The probabilities, one a candidate.
+    /// The probabilities, one for each candidate.
     pub fn probabilities(&self) -> &[f64] {
         &self.0
     }
 
-    /// The probabilities in whole millionths that sum to exactly a million: what rounding leaves over goes to those
-    /// that lost most by it.
+    /// The probabilities in whole millionths, with a sum of exactly a million: what rounding down leaves over goes to
+    /// those that lost most by it.
     fn millionths(&self) -> Vec<u32> {
         let exact: Vec<f64> = self.0.iter().map(|probability| probability * f64::from(MILLION)).collect();
         #[expect(
@@ -54,19 +54,19 @@ impl Distribution {
         whole
     }
 
-    /// 1 minus the entropy over its maximum: 0 when all candidates are equally likely, 1 when one is certain.
+    /// 1 minus the entropy divided by its maximum: 0 if all candidates are equally likely, 1 if one is certain.
     fn confidence(&self) -> f64 {
         let entropy: f64 = self.0.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
         #[expect(clippy::cast_precision_loss, reason = "at most 26 candidates")]
-        let most = (self.0.len() as f64).ln();
-        if most > 0.0 { rounded((1.0 - entropy / most).clamp(0.0, 1.0)) } else { 1.0 }
+        let max_entropy = (self.0.len() as f64).ln();
+        if max_entropy > 0.0 { rounded((1.0 - entropy / max_entropy).clamp(0.0, 1.0)) } else { 1.0 }
     }
 }
 
-/// What an answer says. Only the fields for its type are set.
+/// The value of an answer. Only the fields of its type are set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Judgement {
-    /// What kind of answer it is.
+    /// The type of answer.
     #[serde(rename = "type")]
     pub kind: SignalType,
     /// The probability of yes.
@@ -81,29 +81,29 @@ pub struct Judgement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub score: Option<f64>,
-    /// For each option, or each level by its index.
+    /// The probability of each option, or of each level by its index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub probabilities: Option<IndexMap<String, f64>>,
-    /// 1 minus the entropy over its maximum.
+    /// 1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, maximum = 1)]
     pub confidence: Option<f64>,
 }
 
-/// An answer, as verdicts and webhooks carry it.
+/// An answer, as in verdicts and webhook payloads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Answer {
     /// The key of the signal.
     #[schema(example = "is_scammer")]
     pub signal: String,
-    /// What it says.
+    /// Its type and value.
     #[serde(flatten)]
     pub judgement: Judgement,
 }
 
 impl Answer {
-    /// The answer that a distribution over the question's candidates gives.
+    /// Derives the answer from a distribution over the question's candidates.
     pub fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
         Ok(Self { signal: question.key.clone(), judgement: Judgement::new(question, distribution)? })
     }
@@ -133,7 +133,7 @@ impl Judgement {
         answer.probabilities = Some(names.zip(shares.iter().copied()).collect());
         answer.confidence = Some(distribution.confidence());
         if question.kind == SignalType::Choice {
-            // The first of several that are equally likely: an answer must not depend on the order of a sort.
+            // The first of several that are equally likely, so that answers are deterministic.
             let best = (0..shares.len()).rev().max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap_or(0);
             answer.choice = Some(question.candidates[best].name.clone());
         } else {
@@ -146,7 +146,7 @@ impl Judgement {
         Ok(answer)
     }
 
-    /// The number that this answer sorts and compares by: a probability or a position, nothing for a choice.
+    /// The number to sort and compare by: a probability or a position; `None` for a choice.
     pub fn value(&self) -> Option<f64> {
         self.noul.or(self.score)
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn invalid_weights_are_refused() {
         for weights in [
             &[][..],
             &[0.0, 0.0],

@@ -1,4 +1,4 @@
-//! The records of the HTTP interface, named as the specification names them. The server writes them, clients read them.
+//! The records of the HTTP API, named as in the specification. The server and the client share them.
 
 mod account;
 mod billing;

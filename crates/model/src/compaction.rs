@@ -1,4 +1,4 @@
-//! The rolling summary of an object: older events folded in, each once, in order of arrival.
+//! The rolling summary of an object, into which each older event is folded once, in order of arrival.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -7,44 +7,44 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::api::EventType;
 
-/// Different actions counted by name; later ones are counted together.
+/// The number of actions counted by name; further ones are counted together.
 const MAX_ACTIONS: usize = 50;
-/// Under which name the others are counted. No event can have it: names are not trimmed, but this one is ours.
+/// The name that further actions are counted under.
 const OTHER_ACTIONS: &str = "(other)";
-/// Messages kept as samples: the newest.
+/// The number of messages kept as samples, the newest ones.
 const MAX_SAMPLES: usize = 8;
-/// How much of a message is kept, in characters.
+/// The length of a sample, in characters.
 const MAX_SAMPLE: usize = 200;
 
-/// What is left of the events that were folded.
+/// The rolling summary of an object's older events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CompactedState {
-    /// Events folded.
+    /// The number of events folded in.
     pub total_events: i64,
-    /// Messages among them.
+    /// How many of them are messages.
     pub messages: i64,
-    /// Actions among them.
+    /// How many of them are actions.
     pub actions: i64,
-    /// Actions by name.
+    /// The number of actions by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub by_action: IndexMap<String, i64>,
     /// The newest messages, shortened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sample_messages: Vec<String>,
-    /// When the first of them happened.
+    /// When the earliest of them happened.
     pub first_seen: Timestamp,
-    /// When the last of them was received.
+    /// When the latest of them was received.
     pub updated_at: Timestamp,
 }
 
-/// An event as the summary sees it.
+/// The parts of an event that the summary uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Folded<'a> {
-    /// What kind of thing it is.
+    /// The type of event.
     pub kind: EventType,
     /// The event's name, or a message's subject.
     pub name: Option<&'a str>,
-    /// What was said.
+    /// The text.
     pub content: Option<&'a str>,
     /// When it happened.
     pub occurred_at: Timestamp,
@@ -53,7 +53,7 @@ pub struct Folded<'a> {
 }
 
 impl CompactedState {
-    /// Folds one more event in. Event by event, so that how events are grouped makes no difference.
+    /// Folds in one more event. One at a time, so that the grouping of events makes no difference.
     #[must_use]
     pub fn fold(state: Option<Self>, event: Folded<'_>) -> Self {
         let mut state = state.unwrap_or_else(|| Self {
@@ -131,7 +131,7 @@ mod tests {
             let mut grouped = None;
             let mut start = 0;
             for cut in cuts.into_iter().chain([events.len()]) {
-                // Through JSON, as it is kept between two analyses.
+                // Through JSON, as it is stored between two analyses.
                 grouped = grouped.map(|state: CompactedState| serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap());
                 grouped = fold_all(grouped, &events[start..cut]);
                 start = cut;

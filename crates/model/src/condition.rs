@@ -1,5 +1,4 @@
-//! The query and condition language: comparisons of signals, as the `q` of the object list and the `when` of a rule
-//! write them.
+//! The language of conditions: comparisons of signals, used by `q` of the object list and `when` of a rule.
 //!
 //! ```text
 //! condition  = comparison *( joiner comparison )      all must hold
@@ -11,8 +10,8 @@
 //! quoted     = in single or double quotes; the quote itself is written twice, there are no other escapes
 //! ```
 //!
-//! A [`Condition`] is what a text says on its own. What it means depends on the signals that it names: a
-//! [`BoundCondition`] says which answers it accepts, in a form that Rust and both databases compare alike.
+//! A [`Condition`] is the parsed text. Its meaning depends on the signals that it names: a [`BoundCondition`] holds the
+//! answers that it accepts, in a form that Rust and both databases compare alike.
 
 mod bound;
 mod syntax;
@@ -23,11 +22,11 @@ use std::fmt;
 
 pub use bound::{Accepts, AnswerValue, BoundComparison, BoundCondition, SignalShape, ValueRange};
 
-/// The most comparisons of a condition: more than anybody writes, few enough for one statement.
+/// The maximum number of comparisons in a condition: more than anyone writes, few enough for one statement.
 pub const MAX_COMPARISONS: usize = 50;
-/// The longest key of a signal.
+/// The maximum length of a signal's key.
 pub const MAX_KEY: usize = 64;
-/// Words that are never a key, nor a value without quotes.
+/// Words that cannot be a key, nor a value without quotes.
 const RESERVED: [&str; 3] = ["and", "or", "not"];
 
 /// Comparisons that must all hold. There is at least one.
@@ -41,14 +40,14 @@ pub struct Condition {
 pub struct Comparison {
     /// The key of the signal.
     pub key: String,
-    /// How it is compared.
+    /// The operator.
     pub operator: Operator,
-    /// What it is compared with, without its quotes: quotes have no meaning beyond what they hold together.
+    /// The value it is compared with, without quotes: they only delimit it.
     pub value: String,
     columns: Columns,
 }
 
-/// Where the parts of a comparison were written.
+/// The columns where the parts of a comparison start.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     key: usize,
@@ -56,7 +55,7 @@ struct Columns {
     value: usize,
 }
 
-/// How a signal is compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `>`
@@ -78,14 +77,14 @@ pub enum Operator {
 pub struct ConditionError {
     /// What is wrong.
     pub message: String,
-    /// Where, in characters from 1.
+    /// The column, in characters, counted from 1.
     pub column: usize,
 }
 
-/// What the object list is searched for.
+/// A search of the object list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Objects whose answers meet a condition.
+    /// Objects whose answers satisfy a condition.
     Signals(BoundCondition),
     /// Objects that have this text in their id or display name.
     Text(String),
@@ -99,7 +98,7 @@ enum Strictness {
 }
 
 impl Condition {
-    /// Reads a condition. Whether its signals exist is for [`Condition::bind`] to say.
+    /// Parses a condition. [`Condition::bind`] checks that its signals exist.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         let comparisons: Vec<Comparison> = syntax::comparisons(text).collect::<Result<_, _>>()?;
         match comparisons.get(MAX_COMPARISONS) {
@@ -111,18 +110,18 @@ impl Condition {
         }
     }
 
-    /// The comparisons, as they were written.
+    /// The comparisons, as written.
     pub fn comparisons(&self) -> &[Comparison] {
         &self.comparisons
     }
 
-    /// The keys that it names, each once.
+    /// The keys that it names, without duplicates.
     pub fn keys(&self) -> Vec<&str> {
-        each_once(self.comparisons.iter().map(|comparison| comparison.key.as_str()))
+        without_duplicates(self.comparisons.iter().map(|comparison| comparison.key.as_str()))
     }
 
-    /// What it means for the signals that there are. Every comparison must have a meaning, and name an option or a
-    /// position that its signal has.
+    /// Resolves the condition against the existing signals. Every comparison must be valid for its signal, and name an
+    /// option or a position that the signal has.
     pub fn bind(
         &self,
         signals: impl Fn(&str) -> Option<SignalShape>,
@@ -133,11 +132,11 @@ impl Condition {
 }
 
 impl Query {
-    /// Reads what somebody typed into a search box, which is never wrong: comparisons that do not parse, name no signal
-    /// or have no meaning for it are passed over, and where none is left the whole text is searched for.
+    /// Parses the text of a search box, which is never invalid: comparisons that do not parse, name an unknown signal or
+    /// are invalid for it are skipped, and if none is left the whole text is searched for.
     ///
-    /// An option or a position that the signal does not have is compared all the same: answers from before the signal
-    /// was changed may have it.
+    /// An option or a position that the signal does not have is allowed: answers from before the signal was changed may
+    /// have it.
     pub fn parse(text: &str, signals: impl Fn(&str) -> Option<SignalShape>) -> Self {
         let comparisons: Vec<BoundComparison> = syntax::comparisons(text)
             .filter_map(|comparison| comparison.ok()?.bind(&signals, Strictness::Lenient).ok())
@@ -163,17 +162,17 @@ fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
 }
 
-fn each_once<'a>(keys: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut once = Vec::new();
+fn without_duplicates<'a>(keys: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut unique = Vec::new();
     for key in keys {
-        if !once.contains(&key) {
-            once.push(key);
+        if !unique.contains(&key) {
+            unique.push(key);
         }
     }
-    once
+    unique
 }
 
-// Where a comparison was written is no part of what it says.
+// Comparisons are equal wherever they were written.
 impl PartialEq for Comparison {
     fn eq(&self, other: &Self) -> bool {
         (&self.key, self.operator, &self.value) == (&other.key, other.operator, &other.value)
@@ -183,7 +182,7 @@ impl PartialEq for Comparison {
 impl Eq for Comparison {}
 
 impl Operator {
-    /// As it is written.
+    /// The operator's symbol.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Above => ">",
@@ -213,7 +212,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// One text for all the ways to write the same condition; it parses to the same condition.
+/// The canonical text of the condition, which parses to the same condition.
 impl fmt::Display for Condition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, comparison) in self.comparisons.iter().enumerate() {

@@ -23,7 +23,7 @@ impl Date {
         Self(days)
     }
 
-    /// The day of this year, month and day of the month, if there is one.
+    /// The given day, if it exists.
     pub fn from_ymd(year: i16, month: i8, day: i8) -> Option<Self> {
         let date = jiff::civil::Date::new(year, month, day).ok()?;
         let epoch = jiff::civil::date(1970, 1, 1);
@@ -35,7 +35,7 @@ impl Date {
         self.0
     }
 
-    /// The day so many days later, or earlier where the number is negative.
+    /// The day this many days later, or earlier if the number is negative.
     #[must_use]
     pub const fn plus_days(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
@@ -51,7 +51,7 @@ impl fmt::Display for Date {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let epoch = jiff::civil::date(1970, 1, 1);
         let days = jiff::Span::new().try_days(self.0).map_err(|_| fmt::Error)?;
-        // Only a day outside the years that `YYYY` can write, which parsing refuses.
+        // Fails only for years that `YYYY` cannot express, which parsing refuses.
         write!(formatter, "{}", epoch.checked_add(days).map_err(|_| fmt::Error)?)
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_day() {
+    fn refuses_invalid_dates() {
         for text in [
             "",
             "2026-2-3",

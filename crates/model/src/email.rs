@@ -1,16 +1,16 @@
-//! Email addresses, as people write them and as they compare.
+//! Email addresses, which keep their spelling and compare without case.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An address that mail can be sent to. Compares without case.
+/// A valid email address. Compares without case.
 #[derive(Clone, Debug)]
 pub struct EmailAddress {
-    given: String,
+    original: String,
     key: String,
 }
 
-/// A text that is no email address.
+/// A text that is not an email address.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidEmail;
 
@@ -22,10 +22,10 @@ const MAX_LABEL: usize = 63;
 impl EmailAddress {
     /// The address as it was written.
     pub fn as_str(&self) -> &str {
-        &self.given
+        &self.original
     }
 
-    /// The address as it is compared and looked up.
+    /// The lower-case form, for comparison and lookup.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -34,21 +34,21 @@ impl EmailAddress {
 impl FromStr for EmailAddress {
     type Err = InvalidEmail;
 
-    /// Takes the dot-atom form of RFC 5321, which is every address in use; quoted local parts are not worth their risks.
+    /// Accepts the dot-atom form of RFC 5321, which is every address in use; quoted local parts are not worth the risk.
     fn from_str(text: &str) -> Result<Self, InvalidEmail> {
         let text = text.trim();
         let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
         let atom = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte);
-        let local_fits = local.len() <= MAX_LOCAL
+        let local_is_valid = local.len() <= MAX_LOCAL
             && local.split('.').all(|part| !part.is_empty() && part.bytes().all(atom));
-        let domain_fits = domain.split('.').all(|label| {
+        let domain_is_valid = domain.split('.').all(|label| {
             (1..=MAX_LABEL).contains(&label.len())
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         });
-        if text.len() <= MAX_ADDRESS && local_fits && domain_fits {
-            Ok(Self { given: text.to_owned(), key: text.to_ascii_lowercase() })
+        if text.len() <= MAX_ADDRESS && local_is_valid && domain_is_valid {
+            Ok(Self { original: text.to_owned(), key: text.to_ascii_lowercase() })
         } else {
             Err(InvalidEmail)
         }
@@ -57,7 +57,7 @@ impl FromStr for EmailAddress {
 
 impl fmt::Display for EmailAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.given)
+        formatter.write_str(&self.original)
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_what_was_written_and_compares_without_case() {
+    fn keeps_the_spelling_and_compares_without_case() {
         let address: EmailAddress = " Ann.O'Neil+shop@Example.COM ".parse().unwrap();
         assert_eq!(address.as_str(), "Ann.O'Neil+shop@Example.COM");
         assert_eq!(address.key(), "ann.o'neil+shop@example.com");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_no_mail_reaches() {
+    fn refuses_invalid_addresses() {
         let long = format!("{}@example.com", "x".repeat(65));
         for text in [
             "",
@@ -103,7 +103,7 @@ mod tests {
             &long,
         ] {
             assert_eq!(
-                text.parse::<EmailAddress>().map(|address| address.given),
+                text.parse::<EmailAddress>().map(|address| address.original),
                 Err(InvalidEmail),
                 "{text}"
             );

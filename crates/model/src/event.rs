@@ -1,4 +1,4 @@
-//! Events that were checked and may be recorded, and what may be an object's id and type.
+//! Validation of events, object ids and object types.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,32 +12,32 @@ const MAX_OBJECT_ID: usize = 255;
 const MAX_OBJECT_TYPE: usize = 64;
 /// The longest name of an event, in characters.
 const MAX_NAME: usize = 255;
-/// The longest content, in bytes: a long letter.
+/// The longest content, in bytes.
 const MAX_CONTENT: usize = 32 * 1024;
 /// The largest metadata, in bytes of JSON.
 const MAX_METADATA: usize = 16 * 1024;
-/// The most events of one request.
+/// The maximum number of events in one request.
 pub const MAX_EVENTS: usize = 500;
 
-/// An event that fits.
+/// A validated event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
-    /// What kind of thing it is.
+    /// The type of event.
     pub kind: EventType,
     /// The event's name, or a message's subject.
     pub name: Option<String>,
-    /// What was said.
+    /// The text.
     pub content: Option<String>,
-    /// Anything else, as JSON.
+    /// Any other data, as JSON.
     pub metadata: Option<String>,
     /// When it happened.
     pub occurred_at: Timestamp,
 }
 
-/// Checks the events of a request; the reason names the index and the field of the first that does not fit.
-pub fn check_events(inputs: Vec<EventInput>, most: usize, now: Timestamp) -> Result<Vec<NewEvent>, String> {
-    if inputs.is_empty() || inputs.len() > most {
-        return Err(format!("events: there must be 1 to {most}, there are {}", inputs.len()));
+/// Validates the events of a request; the error names the index and the field of the first invalid one.
+pub fn check_events(inputs: Vec<EventInput>, max: usize, now: Timestamp) -> Result<Vec<NewEvent>, String> {
+    if inputs.is_empty() || inputs.len() > max {
+        return Err(format!("events: there must be 1 to {max}, there are {}", inputs.len()));
     }
     let check =
         |(index, input)| check_event(input, now).map_err(|reason| format!("events[{index}].{reason}"));
@@ -67,7 +67,7 @@ fn check_event(input: EventInput, now: Timestamp) -> Result<NewEvent, String> {
     })
 }
 
-/// The display name that the newest of these events gives its object: `metadata.name`, when it is a text.
+/// The object's display name from the newest of these events whose `metadata.name` is a string.
 pub fn display_name(events: &[NewEvent]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
@@ -83,7 +83,7 @@ pub fn display_name(events: &[NewEvent]) -> Option<String> {
     })
 }
 
-/// Refuses what cannot be an object's id: anything but 1 to 255 characters without control characters.
+/// Validates an object's id: 1 to 255 characters without control characters.
 pub fn check_object_id(id: &str) -> Result<(), String> {
     if (1..=MAX_OBJECT_ID).contains(&id.chars().count()) && !id.chars().any(char::is_control) {
         Ok(())
@@ -92,7 +92,7 @@ pub fn check_object_id(id: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses what cannot be an object's type.
+/// Validates an object's type.
 pub fn check_object_type(kind: &str) -> Result<(), String> {
     if (1..=MAX_OBJECT_TYPE).contains(&kind.chars().count()) && !kind.chars().any(char::is_control) {
         Ok(())
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_keeps_what_was_sent() {
+    fn an_event_keeps_its_values() {
         let event = check(&json!({"type": "event", "name": "sale", "metadata": {"z": 1, "a": [2]}})).unwrap();
         assert_eq!(event.metadata.as_deref(), Some(r#"{"z":1,"a":[2]}"#), "order of keys included");
         assert_eq!(event.occurred_at, Timestamp::from_seconds(7), "the time of receipt");
@@ -128,14 +128,14 @@ mod tests {
     fn limits_name_the_index_and_the_field() {
         let name = "ü".repeat(255);
         assert!(check(&json!({"type": "event", "name": name, "content": "x".repeat(32 * 1024)})).is_ok());
-        for (event, place) in [
+        for (event, field) in [
             (json!({"type": "event", "name": "ü".repeat(256)}), "events[0].name"),
             (json!({"type": "event", "content": "x".repeat(32 * 1024 + 1)}), "events[0].content"),
             (json!({"type": "event", "metadata": {"x": "y".repeat(16 * 1024)}}), "events[0].metadata"),
             (json!({"type": "event", "metadata": [1]}), "events[0].metadata"),
             (json!({"type": "event", "metadata": "text"}), "events[0].metadata"),
         ] {
-            assert!(check(&event).unwrap_err().starts_with(place), "{place}");
+            assert!(check(&event).unwrap_err().starts_with(field), "{field}");
         }
         assert!(
             check_events(Vec::new(), MAX_EVENTS, Timestamp::from_seconds(0))
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_name_is_shown() {
+    fn the_newest_name_becomes_the_display_name() {
         let named = |name: &Value| check(&json!({"type": "event", "metadata": {"name": name}})).unwrap();
         let events = [
             named(&json!("Ann")),

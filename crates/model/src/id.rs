@@ -1,4 +1,4 @@
-//! Identifiers: a UUID v7 each, one type a noun, so that no id can stand where another belongs.
+//! Identifiers: UUID v7, with a type for each kind of record, so that ids cannot be mixed up.
 
 use uuid::Uuid;
 
@@ -19,10 +19,10 @@ macro_rules! ids {
 }
 
 ids! {
-    /// An account: what owns objects, keys, users and a balance.
+    /// A tenant, which owns objects, keys, members and a balance.
     TenantId;
-    /// A person who signs in to the console.
+    /// A member, who signs in to the console.
     UserId;
-    /// An API key, by the id that the key endpoints use (not its public key ID).
+    /// An API key, by the id that the key routes use (not its public key ID).
     KeyId;
 }

@@ -1,7 +1,7 @@
-//! Nouns and pure rules of the service: ids, time, money and what follows from them.
+//! The domain model: records, ids, time, money, and the pure rules that apply to them.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers: callers pass those in. The `sqlx` feature adds the
-//! native form of the nouns on each database and is only for the `store` crate.
+//! Nothing here does I/O, reads a clock or draws random numbers; callers pass those in. The `sqlx` feature
+//! maps the types to columns of each database and is only for the `store` crate.
 
 pub mod address;
 mod answer;

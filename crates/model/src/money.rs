@@ -1,8 +1,8 @@
-//! Money in integers: micro-dollars for amounts, and exact decimals for what they were worked out from.
+//! Money in integers: amounts in micro-dollars, and exact decimals for the costs they are computed from.
 
 use std::fmt;
 
-/// The one currency there is.
+/// The only currency.
 pub const CURRENCY: &str = "usd";
 /// A cent, in micro-dollars.
 pub const MICROS_PER_CENT: i64 = 10_000;
@@ -12,21 +12,21 @@ pub const fn cents(micros: i64) -> i64 {
     micros / MICROS_PER_CENT
 }
 
-/// Prices of a model's tokens, in micro-dollars a million tokens, and the margin on them, in millionths.
+/// Prices of a model's tokens, in micro-dollars per million tokens, and the margin on them, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tariff {
-    /// For a million tokens that the model reads.
+    /// The price of a million input tokens.
     pub input_per_mtok: u64,
-    /// For a million tokens that the model writes.
+    /// The price of a million output tokens.
     pub output_per_mtok: u64,
-    /// What the cost is multiplied by; a million is one.
+    /// The factor on the cost, in millionths.
     pub margin: u64,
 }
 
-/// What an analysis cost and what it is charged.
+/// The cost of an analysis, and the charge for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// The cost, in millionths of a micro-dollar: tokens times micro-dollars a million tokens.
+    /// The cost, in millionths of a micro-dollar: tokens times micro-dollars per million tokens.
     cost_picos: u128,
     /// The margin in millionths.
     margin: u64,
@@ -37,7 +37,7 @@ pub struct Charge {
 const MILLION: u128 = 1_000_000;
 
 impl Tariff {
-    /// What so many tokens are charged.
+    /// The charge for this many tokens.
     pub fn charge(&self, input_tokens: u64, output_tokens: u64) -> Charge {
         let cost_picos = u128::from(input_tokens) * u128::from(self.input_per_mtok)
             + u128::from(output_tokens) * u128::from(self.output_per_mtok);
@@ -60,7 +60,7 @@ impl Charge {
     }
 }
 
-/// A number with so many decimals, written without zeros at its end.
+/// An integer and its number of decimals, written without trailing zeros.
 struct Decimal(u128, u32);
 
 impl fmt::Display for Decimal {

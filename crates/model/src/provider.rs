@@ -1,4 +1,4 @@
-//! The identity providers that people can sign in with.
+//! The identity providers that members can sign in with.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// Google, or another OpenID Connect issuer in its place.
+    /// Google, or another OpenID Connect issuer configured instead.
     Google,
-    /// GitHub, or a server of its kind.
+    /// GitHub, or a compatible server.
     Github,
 }
 
@@ -24,7 +24,7 @@ pub struct UnknownProvider;
 crate::text_values!(Provider { Google = "google", Github = "github" });
 
 impl Provider {
-    /// Its name for people.
+    /// The display name.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Google => "Google",
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_name_stands_everywhere() {
+    fn names_parse_and_deserialize() {
         for provider in Provider::ALL {
             assert_eq!(provider.to_string().parse(), Ok(provider));
             let name: StrDeserializer<'_, Error> = provider.as_str().into_deserializer();

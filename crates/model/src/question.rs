@@ -1,4 +1,4 @@
-//! Questions: what a signal asks about an object, and the candidates that an answer chooses from.
+//! Questions that signals ask about an object, and the candidates for their answers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The fewest and the most candidates of a score or a choice: each gets a letter when a language model is asked.
+/// The allowed number of candidates of a score or a choice: each gets a letter when a language model is asked.
 const CANDIDATES: std::ops::RangeInclusive<usize> = 2..=26;
 /// The longest name of an option.
 const MAX_OPTION_NAME: usize = 64;
-/// The longest instructions and the longest criteria, as JSON: a few pages each.
+/// The largest instructions and the largest criteria, in bytes of JSON: a few pages each.
 const MAX_JSON_BYTES: usize = 32 * 1024;
 
-/// What kind of answer a signal has.
+/// The type of a signal's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalType {
@@ -38,31 +38,31 @@ impl FromStr for SignalType {
     }
 }
 
-/// A question, checked and ready to be asked.
+/// A validated question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// What the caller calls it.
+    /// The signal's key, or the caller's id for the question.
     pub key: String,
-    /// What kind of answer it has.
+    /// The type of answer.
     pub kind: SignalType,
-    /// What to judge and how: a text, an object or an array, verbatim.
+    /// What to judge and how: a string, an object or an array, verbatim.
     pub instructions: Value,
     /// The criteria, verbatim.
     pub criteria: Option<Value>,
-    /// What an answer chooses from: yes and no; the levels from low to high; the options.
+    /// The possible answers: yes and no; the levels from low to high; the options.
     pub candidates: Vec<Candidate>,
 }
 
-/// Something that an answer can choose.
+/// A possible answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// Its name in answers: `yes` or `no`, the index of a level, or the name of an option.
     pub name: String,
-    /// What it means, where the criteria say so: a text, or whatever structure they have.
+    /// What it means, if the criteria say so: a string or any other JSON.
     pub description: Option<Value>,
 }
 
-/// Why a question cannot be asked, and which field is to blame.
+/// Why a question is invalid, and which field is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidQuestion {
     /// The field.
@@ -86,7 +86,7 @@ impl fmt::Display for InvalidQuestion {
 impl std::error::Error for InvalidQuestion {}
 
 impl Question {
-    /// Checks a question as it was sent, instructions and criteria as JSON.
+    /// Validates a question, with instructions and criteria as JSON.
     pub fn parse(
         key: &str,
         kind: SignalType,
@@ -105,7 +105,7 @@ impl Question {
         if is_empty {
             return Err(InvalidQuestion::new("instructions", "it must not be empty"));
         }
-        // Null is how some clients write "left out".
+        // Some clients send null for a field that they leave out.
         let criteria =
             criteria.map(|text| json("criteria", text)).transpose()?.filter(|criteria| !criteria.is_null());
         let candidates = match kind {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_field() {
+    fn an_error_names_the_field() {
         let many = format!("[{}]", vec!["\"level\""; 27].join(","));
         let long = format!("{{\"{}\": null, \"a\": null}}", "x".repeat(65));
         for (kind, criteria) in [

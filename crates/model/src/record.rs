@@ -1,9 +1,9 @@
-//! Records that are objects and nothing else.
+//! Deserialization of records from JSON objects only.
 
 use serde::de::Visitor;
 use serde::{Deserializer, forward_to_deserialize_any};
 
-/// Reads a record from an object alone: what is derived would also take an array, its fields by their position.
+/// Deserializes a record only from an object: derived code would also accept an array, with fields by position.
 pub(crate) struct FromObject<D>(pub(crate) D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for FromObject<D> {
@@ -19,7 +19,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for FromObject<D> {
     }
 }
 
-/// For a record with `#[serde(remote = "Self")]` that stands inside of others.
+/// Implements this for records with `#[serde(remote = "Self")]` that are part of other records.
 macro_rules! object_only {
     ($($record:ident),*) => {$(
         impl<'de> serde::Deserialize<'de> for $record {

@@ -1,4 +1,4 @@
-//! The `Retry-After` header, which webhook receivers, analyzers and the service itself answer with.
+//! The `Retry-After` header, which webhook receivers, analyzers and the service itself send.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::Timestamp;
 /// How long a `Retry-After` header asks to wait: a number of seconds, or an HTTP date.
 ///
 /// A date is compared with the `Date` header of the same response, because the server's clock may differ from ours;
-/// without that header a date means nothing. The caller bounds the wait.
+/// without that header a date is ignored. The caller limits the wait.
 pub fn retry_after(header: &str, date: Option<&str>) -> Option<Duration> {
     let header = header.trim();
     if header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number too large to represent is longer than anybody will wait.
+        // A number too large to represent is longer than any caller will wait.
         return (!header.is_empty()).then(|| Duration::from_secs(header.parse().unwrap_or(u64::MAX)));
     }
     Some(parse_date(header)?.since(parse_date(date?.trim())?))

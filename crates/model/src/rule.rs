@@ -1,7 +1,7 @@
-//! What a rule does: whether it fires for an object, and what it then tells people.
+//! When a rule fires for an object, and the messages that it then sends.
 //!
-//! Everything in a message that somebody wrote (names, ids, conditions) is escaped for where it stands and cut to a
-//! length, so that it can neither pose as markup nor make the message too long to be taken.
+//! Untrusted text in a message (names, ids, conditions) is escaped and cut to length, so that it cannot inject markup or
+//! make the message too long to be accepted.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use crate::{Answer, Timestamp};
 
-/// How a rule's condition stands with an object.
+/// The state of a rule for one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Whether it held when it was last looked at.
+    /// Whether the condition was true when it was last evaluated.
     pub matched: bool,
     /// When the rule last fired for the object.
     pub fired_at: Option<Timestamp>,
 }
 
 impl Standing {
-    /// Where the condition stands after an analysis, and whether the rule fires.
+    /// The state after an analysis, and whether the rule fires.
     ///
-    /// Without a cooldown it fires when the condition turns true. With one it fires while the condition is true, at most
+    /// Without a cooldown it fires when the condition becomes true. With one it fires while the condition is true, at most
     /// once in that time.
     #[must_use]
     pub fn after(self, matches: bool, cooldown: Duration, now: Timestamp) -> (Self, bool) {
@@ -35,10 +35,10 @@ impl Standing {
     }
 }
 
-/// A rule that fired for an object, as messages tell it.
+/// A rule that fired for an object, for use in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Triggered<'a> {
-    /// What people call the rule.
+    /// The rule's name.
     pub rule_name: &'a str,
     /// Its condition.
     pub when: &'a str,
@@ -52,15 +52,15 @@ pub struct Triggered<'a> {
     pub link: &'a str,
 }
 
-/// How much of a name or an id a message shows.
+/// The number of characters of a name or an id that a message shows.
 const MAX_NAME_SHOWN: usize = 120;
-/// How much of a condition.
+/// The number of characters of a condition that a message shows.
 const MAX_CONDITION_SHOWN: usize = 500;
-/// How many values; a condition has at most fifty.
+/// The number of values that a message shows; a condition has at most fifty.
 const MAX_VALUES_SHOWN: usize = 20;
 /// The longest text of a section; Slack refuses a message with a longer one.
 const MAX_SECTION: usize = 3_000;
-/// How long a link may be, with a name and an id beside it of which every letter is escaped.
+/// The longest link: a section also has room for a name and an id with every character escaped.
 const MAX_LINK: usize = 1_500;
 
 impl Triggered<'_> {
@@ -88,13 +88,13 @@ impl Triggered<'_> {
         lines
     }
 
-    /// When, to the minute.
+    /// When it fired, to the minute.
     pub fn time(&self) -> String {
         let text = self.at.to_string();
         format!("{} {} UTC", self.at.date(), text.get(11..16).unwrap_or_default())
     }
 
-    /// The subject of a mail about it, where its owner gave none.
+    /// The default subject of an email about it.
     pub fn subject(&self) -> String {
         format!("{}: {}", self.rule(), self.object())
     }
@@ -127,7 +127,7 @@ impl Triggered<'_> {
 }
 
 impl Triggered<'_> {
-    /// As many values as fit a section.
+    /// As many values as fit into a section.
     fn slack_values(&self) -> String {
         let mut text = "*Values*\n```".to_owned();
         let mut length = text.len();
@@ -153,18 +153,18 @@ fn value_line(answer: &Answer) -> String {
     format!("{}: {value}", answer.signal)
 }
 
-/// Somebody's text on one line, cut where it is long.
-fn shown(text: &str, most: usize) -> String {
+/// Untrusted text on one line, cut to length.
+fn shown(text: &str, max: usize) -> String {
     let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let line = line.trim();
-    if line.chars().count() <= most {
+    if line.chars().count() <= max {
         return line.to_owned();
     }
-    let cut: String = line.chars().take(most - 1).collect();
+    let cut: String = line.chars().take(max - 1).collect();
     format!("{cut}…")
 }
 
-/// Text as it stands in Slack's markup: no mention, no link, and no end of a code block.
+/// Escapes text for Slack's markup: it cannot mention anyone, link, or end a code block.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -172,7 +172,7 @@ fn escape(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            // Slack has no escape for its markers. These look alike and mark nothing.
+            // Slack cannot escape its markup characters. These only look like them.
             '`' => escaped.push('ˋ'),
             '*' => escaped.push('∗'),
             '|' => escaped.push('¦'),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cooldown_it_fires_when_the_condition_turns_true() {
+    fn without_a_cooldown_it_fires_when_the_condition_becomes_true() {
         for fired_ago in [None, Some(0), Some(1_000_000)] {
             for (before, matches, fires) in
                 [(false, false, false), (false, true, true), (true, true, false), (true, false, false)]
@@ -241,22 +241,22 @@ mod tests {
         for before in [false, true] {
             let fires = |fired_ago, matches| standing(before, fired_ago).after(matches, MINUTE, NOW).1;
             assert!(fires(None, true), "the first time");
-            assert!(!fires(Some(0), true) && !fires(Some(59), true), "it rests");
-            assert!(fires(Some(60), true) && fires(Some(61), true), "and fires again");
+            assert!(!fires(Some(0), true) && !fires(Some(59), true), "during the cooldown");
+            assert!(fires(Some(60), true) && fires(Some(61), true), "after the cooldown");
             assert!(!fires(None, false) && !fires(Some(61), false));
         }
     }
 
     #[test]
-    fn a_clock_that_was_set_back_does_not_fire_it_again() {
+    fn a_clock_that_was_set_back_does_not_fire_the_rule_again() {
         let future = Standing { matched: true, fired_at: Some(NOW + MINUTE) };
         assert!(!future.after(true, Duration::from_secs(1), NOW).1);
     }
 
     proptest! {
-        /// Over any history of analyses, the firings are those that the definition allows, and no other.
+        /// Over any sequence of analyses, the rule fires exactly when the definition says.
         #[test]
-        fn firings_of_a_history(
+        fn a_rule_fires_as_defined(
             steps in prop::collection::vec((any::<bool>(), 0_u64..200), 1..60),
             cooldown in prop_oneof![Just(0_u64), 1_u64..300],
         ) {
@@ -276,16 +276,16 @@ mod tests {
             }
         }
 
-        /// No text that somebody wrote makes a message that Slack would refuse, mention anybody or close its code block.
+        /// No untrusted text makes a message that Slack would refuse, mentions anyone or closes the code block.
         #[test]
-        fn slack_messages_hold_within_their_limits(
+        fn slack_messages_stay_within_limits(
             name in "[&<>`*|a-cä\n]{0,300}", object in "[&<>`*|a-cä]{1,255}", when in "[&<>`*|a-cä]{0,5000}",
             option in "[&<>`*|a-cä]{1,64}", values in 0_usize..51,
         ) {
             let values: Vec<Answer> = (0..values).map(|_| choice("a_signal", &option)).collect();
             let link = format!("https://auspex.example/console/objects/{}", "%F0".repeat(object.len()));
-            let told = Triggered { rule_name: &name, when: &when, object_id: &object, values: &values, at: NOW, link: &link };
-            let message = told.slack_message();
+            let triggered = Triggered { rule_name: &name, when: &when, object_id: &object, values: &values, at: NOW, link: &link };
+            let message = triggered.slack_message();
             for block in message["blocks"].as_array().unwrap() {
                 let text = block["text"]["text"].as_str().unwrap_or_default();
                 prop_assert!(text.chars().count() <= 3_000, "{} characters", text.chars().count());
@@ -319,12 +319,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_and_stays_on_its_line() {
+    fn long_text_is_cut_and_stays_on_one_line() {
         let (name, many) = ("x\r\n".repeat(200), vec![noul("risk", 1.0); 25]);
-        let told = triggered(&name, "user_1", &many, "https://auspex.example");
-        assert_eq!(told.rule().chars().count(), MAX_NAME_SHOWN);
-        assert!(told.rule().ends_with('…') && !told.subject().contains(char::is_control));
-        let lines = told.value_lines();
+        let triggered = triggered(&name, "user_1", &many, "https://auspex.example");
+        assert_eq!(triggered.rule().chars().count(), MAX_NAME_SHOWN);
+        assert!(triggered.rule().ends_with('…') && !triggered.subject().contains(char::is_control));
+        let lines = triggered.value_lines();
         assert_eq!((lines.len(), lines[20].as_str()), (21, "and 5 more"));
     }
 }

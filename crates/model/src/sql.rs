@@ -1,4 +1,4 @@
-//! The native form of our own types on each database: what a column holds, and nothing about tables.
+//! How our types are stored in columns of each database.
 
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
@@ -71,7 +71,7 @@ impl<'r> Decode<'r, Postgres> for Timestamp {
     }
 }
 
-// `Date`: text `YYYY-MM-DD` on SQLite (it sorts, and reads well in a shell), `date` on PostgreSQL.
+// `Date`: text `YYYY-MM-DD` on SQLite (sortable and readable), `date` on PostgreSQL.
 
 impl Type<Sqlite> for Date {
     fn type_info() -> SqliteTypeInfo {
@@ -118,7 +118,7 @@ impl<'r> Decode<'r, Postgres> for Date {
     }
 }
 
-/// Prepared statements, which is all the store runs, always answer in binary.
+/// Refuses the text format: prepared statements, which is all the store runs, always return binary values.
 fn binary_only(value: &PgValueRef<'_>) -> Result<(), BoxDynError> {
     match value.format() {
         PgValueFormat::Binary => Ok(()),

@@ -1,4 +1,4 @@
-//! An instant, to the microsecond, as every part of the service knows it.
+//! An instant with microsecond precision, used throughout the service.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -13,7 +13,7 @@ use crate::Date;
 /// Microseconds since 1970-01-01T00:00:00Z.
 ///
 /// Written as RFC 3339 in UTC with six fractional digits and a `Z`, so that instants sort as text.
-/// Microseconds because that is what PostgreSQL keeps: what is written is what is read back.
+/// Microseconds because that is PostgreSQL's precision: instants are read back exactly as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -79,7 +79,7 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0) {
             Ok(instant) => write!(formatter, "{instant:.6}"),
-            // Only an instant outside the years that RFC 3339 can write, which parsing refuses.
+            // Fails only for years that RFC 3339 cannot express, which parsing refuses.
             Err(_) => Err(fmt::Error),
         }
     }
@@ -89,7 +89,7 @@ impl FromStr for Timestamp {
     type Err = InvalidTimestamp;
 
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
-        // jiff reads more than RFC 3339 (a missing `T`, a zone in brackets); an API should not.
+        // jiff accepts more than RFC 3339 (a missing `T`, a zone in brackets); an API should not.
         if !looks_like_rfc3339(text.as_bytes()) {
             return Err(InvalidTimestamp);
         }
@@ -105,7 +105,7 @@ impl FromStr for Timestamp {
 fn looks_like_rfc3339(text: &[u8]) -> bool {
     let shape = b"dddd-dd-ddTdd:dd:dd";
     let Some((head, rest)) = text.split_at_checked(shape.len()) else { return false };
-    let head_fits = head.iter().zip(shape).all(|(byte, wanted)| match wanted {
+    let head_is_valid = head.iter().zip(shape).all(|(byte, expected)| match expected {
         b'd' => byte.is_ascii_digit(),
         b'T' => matches!(byte, b'T' | b't'),
         punctuation => byte == punctuation,
@@ -120,12 +120,12 @@ fn looks_like_rfc3339(text: &[u8]) -> bool {
         }
         _ => rest,
     };
-    let zone_fits = match zone {
+    let zone_is_valid = match zone {
         [b'Z' | b'z'] => true,
         [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit()),
         _ => false,
     };
-    head_fits && zone_fits
+    head_is_valid && zone_is_valid
 }
 
 impl fmt::Display for InvalidTimestamp {

@@ -1,4 +1,4 @@
-//! Time-based one-time passwords (RFC 6238): SHA-1, six digits, thirty seconds, as every authenticator app speaks them.
+//! Time-based one-time passwords (RFC 6238): SHA-1, six digits, thirty seconds, as every authenticator app supports.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha1::Sha1;
@@ -7,17 +7,17 @@ use subtle::ConstantTimeEq as _;
 use crate::Timestamp;
 
 const STEP_SECONDS: i64 = 30;
-/// Steps before and after the current one whose codes are taken too: clocks differ, and people type slowly.
+/// Steps before and after the current one whose codes are accepted too: clocks differ, and people type slowly.
 const SKEW_STEPS: i64 = 1;
-/// As long as the hash: what RFC 4226 recommends.
+/// The length of the hash, as RFC 4226 recommends.
 pub const SECRET_BYTES: usize = 20;
 
-/// The step of time that an instant falls into.
+/// The time step that an instant falls into.
 pub fn step_at(now: Timestamp) -> i64 {
     now.seconds().div_euclid(STEP_SECONDS)
 }
 
-/// The code of one step, six digits.
+/// The six-digit code of a time step.
 pub fn code(secret: &[u8], step: i64) -> String {
     // An HMAC takes a key of any length.
     let Ok(mut mac) = Hmac::<Sha1>::new_from_slice(secret) else { return String::new() };
@@ -28,11 +28,11 @@ pub fn code(secret: &[u8], step: i64) -> String {
     format!("{:06}", (number & 0x7fff_ffff) % 1_000_000)
 }
 
-/// The newest step, among those that count now, whose code this is.
+/// The newest of the currently valid time steps that has this code.
 pub fn matching_step(secret: &[u8], attempt: &str, now: Timestamp) -> Option<i64> {
     let current = step_at(now);
     let mut found = None;
-    // Every step is looked at, so that time tells nothing about which one matched.
+    // Every step is checked, so that the timing does not reveal which one matched.
     for step in current - SKEW_STEPS..=current + SKEW_STEPS {
         if bool::from(code(secret, step).as_bytes().ct_eq(attempt.as_bytes())) {
             found = Some(step);
@@ -41,7 +41,7 @@ pub fn matching_step(secret: &[u8], attempt: &str, now: Timestamp) -> Option<i64
     found
 }
 
-/// The secret as people type it into an app: base32 without padding.
+/// Encodes the secret for an authenticator app: base32 without padding.
 pub fn base32(secret: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut text = String::with_capacity(secret.len().div_ceil(5) * 8);
@@ -63,7 +63,7 @@ mod tests {
     const SECRET: &[u8] = b"12345678901234567890";
 
     #[test]
-    fn the_vectors_of_rfc_6238() {
+    fn test_vectors_of_rfc_6238() {
         for (seconds, expected) in [
             (59, "287082"),
             (1_111_111_109, "081804"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_of_skew_and_no_more() {
+    fn one_step_of_skew_is_accepted() {
         let now = Timestamp::from_seconds(1_234_567_890);
         let step = step_at(now);
         for offset in -1..=1 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_rfc_4648() {
+    fn test_vectors_of_rfc_4648() {
         for (bytes, text) in [
             ("", ""),
             ("f", "MY"),

@@ -1,4 +1,4 @@
-//! Webhooks, as far as they are arithmetic: event types, signatures, waits.
+//! The pure parts of webhooks: event types, signatures, retry delays.
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::backoff::{Backoff, Jitter};
 
-/// The event of an analysis that has finished.
+/// The event type of a finished analysis.
 pub const ANALYSIS_COMPLETED: &str = "analysis.completed";
-/// The event of a rule that has fired.
+/// The event type of a rule that fired.
 pub const RULE_TRIGGERED: &str = "rule.triggered";
-/// Every event type, in the order in which records list them.
+/// Every event type, in the order in which they are listed.
 pub const EVENT_TYPES: [&str; 2] = [ANALYSIS_COMPLETED, RULE_TRIGGERED];
 
-/// What an endpoint's secret starts with; standard base64 follows.
+/// The prefix of an endpoint's secret; standard base64 follows.
 pub const SECRET_PREFIX: &str = "whsec_";
 
-/// What proves to a receiver that a delivery is ours, in both of the forms that are sent.
+/// The signatures of a delivery, in both forms that are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signatures {
     /// `X-Webhook-Signature`: over the timestamp, a dot and the body, keyed with the whole secret string.
     pub hex: String,
-    /// `webhook-signature` of Standard Webhooks: over id, timestamp and body joined by dots, keyed with the bytes that
-    /// the secret stands for.
+    /// `webhook-signature` of Standard Webhooks: over id, timestamp and body joined by dots, keyed with the
+    /// decoded secret.
     pub standard: String,
 }
 
-/// An endpoint's secret, ready to sign with: what depends on the secret alone is worked out once.
+/// An endpoint's secret, prepared for signing: what depends only on the secret is computed once.
 #[derive(Clone)]
 pub struct SigningKey {
-    whole: Hmac<Sha256>,
+    own: Hmac<Sha256>,
     standard: Hmac<Sha256>,
 }
 
@@ -42,16 +42,16 @@ impl SigningKey {
     /// Prepares a secret.
     pub fn new(secret: &str) -> Self {
         let encoded = secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret);
-        // Secrets are made here, so this decodes; any other is its own bytes.
+        // We generate the secrets, so this decodes; any other secret is used as it is.
         let bytes = STANDARD.decode(encoded).unwrap_or_else(|_| encoded.as_bytes().to_vec());
-        Self { whole: keyed(secret.as_bytes()), standard: keyed(&bytes) }
+        Self { own: keyed(secret.as_bytes()), standard: keyed(&bytes) }
     }
 
-    /// Signs one attempt of a delivery.
+    /// Signs one attempt to send a delivery.
     pub fn sign(&self, delivery_id: Uuid, at: Timestamp, body: &str) -> Signatures {
         let seconds = at.seconds().to_string();
-        let hex = over(self.whole.clone(), &[&seconds, body]);
-        let standard = over(self.standard.clone(), &[&delivery_id.to_string(), &seconds, body]);
+        let hex = hmac_of(self.own.clone(), &[&seconds, body]);
+        let standard = hmac_of(self.standard.clone(), &[&delivery_id.to_string(), &seconds, body]);
         Signatures {
             hex: format!("sha256={}", hex::encode(hex)),
             standard: format!("v1,{}", STANDARD.encode(standard)),
@@ -65,7 +65,7 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
 }
 
 /// The HMAC-SHA256 of parts joined by dots.
-fn over(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
+fn hmac_of(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
     for (index, part) in parts.iter().enumerate() {
         if index > 0 {
             mac.update(b".");
@@ -75,17 +75,17 @@ fn over(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// The wait after the attempt of this number, counted from 1: the base, doubled with each, a tenth more or less.
-/// `roll` is from 0 up to 1.
-pub fn wait_after(base: Duration, attempt: i64, roll: f64) -> Duration {
-    Backoff { first: base, longest: Duration::MAX, jitter: Jitter::TENTH }.wait(attempt, roll)
+/// The delay after the given attempt, counted from 1: the base, doubled with each attempt, plus or minus a tenth.
+/// `fraction` is random, from 0 to 1.
+pub fn wait_after(base: Duration, attempt: i64, fraction: f64) -> Duration {
+    Backoff { first: base, longest: Duration::MAX, jitter: Jitter::TENTH }.wait(attempt, fraction)
 }
 
-/// How long an endpoint rests that rested this often in a row before.
+/// How long an endpoint rests that has already rested this many times in a row.
 pub fn rest_after(base: Duration, rests: i64) -> Duration {
-    /// A quarter of an hour at the usual base: a receiver that is back is not kept waiting much longer.
-    const MOST: u32 = 30;
-    let longest = base.saturating_mul(MOST);
+    /// 15 minutes at the default base, so that a receiver that is back does not wait much longer.
+    const MAX_FACTOR: u32 = 30;
+    let longest = base.saturating_mul(MAX_FACTOR);
     Backoff { first: base, longest, jitter: Jitter::NONE }.wait(rests.saturating_add(1), 0.0)
 }
 
@@ -123,19 +123,19 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_with_a_tenth_to_both_sides() {
+    fn delays_double_with_ten_percent_jitter() {
         let base = Duration::from_secs(30);
         let waits: Vec<u64> = (1..=6).map(|attempt| wait_after(base, attempt, 0.5).as_secs()).collect();
         assert_eq!(waits, [30, 60, 120, 240, 480, 960]);
         assert_eq!(wait_after(base, 1, 0.0), Duration::from_secs(27));
         assert!(wait_after(base, 1, 0.999_999) < Duration::from_secs(33));
-        // However large the numbers an operator sets, a wait is one.
+        // No configuration overflows.
         assert!(wait_after(Duration::MAX, i64::MAX, 1.0) < Duration::from_hours(24 * 500));
         assert_eq!(wait_after(Duration::ZERO, 3, 0.5), Duration::ZERO);
     }
 
     #[test]
-    fn rests_double_up_to_a_quarter_of_an_hour() {
+    fn rests_double_up_to_15_minutes() {
         let rests: Vec<u64> =
             (0..7).map(|rests| rest_after(Duration::from_secs(30), rests).as_secs()).collect();
         assert_eq!(rests, [30, 60, 120, 240, 480, 900, 900]);

@@ -1,4 +1,4 @@
-//! Puts the service together from the configuration: database, keys of secrets at rest, ways out, use cases.
+//! Assembles the service from the configuration: database, master key, outgoing connections, use cases.
 
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -17,60 +17,60 @@ use url::Url;
 
 use crate::config::{AnalyzerKind, Config, ConfigError, Enforcement, Price, Secret};
 
-/// Why the service did not start.
+/// Why the service could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be listened on.
+    /// The service cannot listen on the address.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
-        /// The address asked for.
+        /// The configured address.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The data directory cannot be used.
     #[error("cannot use the data directory {path}: {cause}")]
     DataDirectory {
-        /// The directory asked for.
+        /// The configured directory.
         path: String,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The database cannot be used.
     #[error("cannot use the database: {0}")]
     Database(#[from] store::Error),
-    /// The database was made with another master key.
+    /// The database was created with another master key.
     #[error(
         "AUSPEX_MASTER_KEY is not the key that this database was made with: secrets in it could not be read"
     )]
     OtherMasterKey,
-    /// The master key was changed and the database was not moved to it.
+    /// The master key was changed, but the database was not rekeyed.
     #[error(
         "this database is still on AUSPEX_MASTER_KEY_PREVIOUS: stop every process of the service and run auspex admin rekey"
     )]
     NotRekeyed,
-    /// A move to another master key was begun.
+    /// Rekeying was interrupted.
     #[error("a move to another master key was begun and not finished: run auspex admin rekey again")]
     Rekeying,
-    /// The move to another master key cannot be made.
+    /// Rekeying is not possible.
     #[error(transparent)]
     Rekey(#[from] service::RekeyError),
-    /// The settings do not work out.
+    /// A setting is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Something of ours broke.
+    /// An internal error.
     #[error("{0}")]
     Service(#[from] service::Error),
 }
 
-/// Puts the use cases on their database without listening: for commands, and for measuring them.
+/// Assembles the service without listening, for commands and benchmarks.
 pub async fn assemble(config: &Config, clock: Clock, random: Random) -> Result<Arc<Service>, StartError> {
     let public_url = config.public_url_at(config.listen)?;
     let analyzer = analyzer(config)?;
     assemble_for(config, clock, random, Workers::default(), &public_url, analyzer, Traces::default()).await
 }
 
-/// Opens the database and puts the use cases on it. Nothing listens and nothing runs yet.
+/// Opens the database and assembles the service. Nothing listens and no worker runs yet.
 pub(crate) async fn assemble_for(
     config: &Config,
     clock: Clock,
@@ -93,7 +93,7 @@ pub(crate) async fn assemble_for(
         transport(config)?,
         &config.mail_from,
     )
-    .map_err(|reason| config.refuse("mail_from", &reason))?;
+    .map_err(|reason| config.invalid("mail_from", &reason))?;
     let dependencies = Dependencies {
         store,
         providers: providers(config, public_url, clock.clone())?,
@@ -110,21 +110,21 @@ pub(crate) async fn assemble_for(
     Ok(Service::start(dependencies, options(config))?)
 }
 
-/// Stops where secrets could not be read.
+/// Fails if secrets in the database could not be decrypted.
 async fn check_master_key(store: &Store, sealer: &Sealer) -> Result<(), StartError> {
-    let ours = sealer.fingerprint();
-    let kept = store.remember(service::MASTER_KEY_FACT, &ours).await?;
+    let current = sealer.fingerprint();
+    let stored = store.remember(service::MASTER_KEY_FACT, &current).await?;
     if service::is_rekeying(store).await? {
         return Err(StartError::Rekeying);
     }
-    if kept == ours {
+    if stored == current {
         return Ok(());
     }
-    let previous = sealer.previous_fingerprint().is_some_and(|previous| previous == kept);
-    Err(if previous { StartError::NotRekeyed } else { StartError::OtherMasterKey })
+    let is_previous = sealer.previous_fingerprint().is_some_and(|previous| previous == stored);
+    Err(if is_previous { StartError::NotRekeyed } else { StartError::OtherMasterKey })
 }
 
-/// Moves every secret in the database from the previous master key to the new one, and says how many.
+/// Moves every secret in the database from the previous master key to the new one, and returns their number.
 pub(crate) async fn rekey(config: &Config, clock: &Clock, random: &Random) -> Result<u64, StartError> {
     prepare_data_directory(config)?;
     let sealer = sealer(config, random)?;
@@ -169,7 +169,7 @@ fn options(config: &Config) -> Options {
     }
 }
 
-/// Makes the data directory, for us alone.
+/// Creates the data directory, accessible only to this user.
 pub(crate) fn prepare_data_directory(config: &Config) -> Result<(), StartError> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -185,18 +185,18 @@ fn data_directory(path: &Path, cause: std::io::Error) -> StartError {
 fn sealer(config: &Config, random: &Random) -> Result<Sealer, StartError> {
     let read = |name, secret: &Option<Secret>| {
         let key = secret.as_ref().map(|secret| MasterKey::from_base64(secret.expose()));
-        key.transpose().map_err(|reason| config.refuse(name, &reason))
+        key.transpose().map_err(|reason| config.invalid(name, &reason))
     };
     let current = match read("master_key", &config.master_key)? {
         Some(key) => key,
-        // The configuration allows this in development on SQLite alone.
-        None => kept_master_key(&config.data_dir.join("master.key"), random)?,
+        // The configuration allows this only in development on SQLite.
+        None => generated_master_key(&config.data_dir.join("master.key"), random)?,
     };
     Ok(Sealer::new(current, read("master_key_previous", &config.master_key_previous)?))
 }
 
-/// The master key in the data directory, made when there is none.
-fn kept_master_key(path: &Path, random: &Random) -> Result<MasterKey, StartError> {
+/// The master key in the data directory, generated if there is none.
+fn generated_master_key(path: &Path, random: &Random) -> Result<MasterKey, StartError> {
     let key = MasterKey::generate(random);
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
@@ -215,46 +215,48 @@ fn kept_master_key(path: &Path, random: &Random) -> Result<MasterKey, StartError
 
 fn transport(config: &Config) -> Result<Transport, StartError> {
     if let Some(url) = &config.smtp_url {
-        return Ok(Transport::smtp(url.expose()).map_err(|reason| config.refuse("smtp_url", &reason))?);
+        return Ok(Transport::smtp(url.expose()).map_err(|reason| config.invalid("smtp_url", &reason))?);
     }
     let directory = config.data_dir.join("mail");
     Transport::files(&directory).map_err(|cause| data_directory(&directory, cause))
 }
 
-/// The one TLS implementation of everything that calls out; already there when a test starts a second service.
+/// Installs the TLS implementation for all outgoing connections; fails harmlessly if a test starts a second service.
 pub(crate) fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
     install_tls();
-    let ours = &config.analyzer;
-    match ours.kind {
+    let settings = &config.analyzer;
+    match settings.kind {
         AnalyzerKind::Embedded => return embedded(config),
         AnalyzerKind::Words => return Ok(Arc::new(WordCounter)),
         AnalyzerKind::Openai | AnalyzerKind::Anthropic | AnalyzerKind::Systemone => {}
     }
-    let Some(url) = &ours.url else { return Err(config.refuse("analyzer_url", &"it is required").into()) };
+    let Some(url) = &settings.url else {
+        return Err(config.invalid("analyzer_url", &"it is required").into());
+    };
     let endpoint = Endpoint {
         url: url.clone(),
-        api_key: ours.api_key.as_ref().map(|key| key.expose().to_owned()),
-        model: ours.model.clone().unwrap_or_else(|| "default".to_owned()),
-        timeout: ours.timeout,
-        // Room beside the workers for those who wait: analyses that run must not hold up a verdict.
+        api_key: settings.api_key.as_ref().map(|key| key.expose().to_owned()),
+        model: settings.model.clone().unwrap_or_else(|| "default".to_owned()),
+        timeout: settings.timeout,
+        // Verdicts get slots of their own, so that running analyses do not delay them.
         max_concurrency: usize::from(config.workers) + usize::try_from(config.sync_limit).unwrap_or(0),
     };
-    let refused = |reason| config.refuse("analyzer_url", &reason);
-    Ok(match ours.kind {
-        AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(refused)?),
-        AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(refused)?),
-        AnalyzerKind::Systemone => Arc::new(SystemOne::new(endpoint).map_err(refused)?),
+    let invalid = |reason| config.invalid("analyzer_url", &reason);
+    Ok(match settings.kind {
+        AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(invalid)?),
+        AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(invalid)?),
+        AnalyzerKind::Systemone => Arc::new(SystemOne::new(endpoint).map_err(invalid)?),
         AnalyzerKind::Embedded | AnalyzerKind::Words => Arc::new(WordCounter),
     })
 }
 
 #[cfg(feature = "embedded")]
 fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
-    let embedded = analyzer::Embedded::new().map_err(|reason| config.refuse("analyzer", &reason))?;
+    let embedded = analyzer::Embedded::new().map_err(|reason| config.invalid("analyzer", &reason))?;
     Ok(Arc::new(embedded))
 }
 
@@ -262,7 +264,7 @@ fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
 fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
     let reason = "this binary was built without the embedded model (cargo feature `embedded`); set it to systemone, \
                   openai, anthropic or words";
-    Err(config.refuse("analyzer", &reason).into())
+    Err(config.invalid("analyzer", &reason).into())
 }
 
 fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Providers, StartError> {
@@ -274,10 +276,10 @@ fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Provider
         }),
         (None, None) => None,
         (Some(_), None) => {
-            return Err(config.refuse("google_client_secret", &"it goes with google_client_id").into());
+            return Err(config.invalid("google_client_secret", &"it goes with google_client_id").into());
         }
         (None, Some(_)) => {
-            return Err(config.refuse("google_client_id", &"it goes with google_client_secret").into());
+            return Err(config.invalid("google_client_id", &"it goes with google_client_secret").into());
         }
     };
     let github = match (&config.github.client_id, &config.github.client_secret) {
@@ -289,33 +291,33 @@ fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Provider
         }),
         (None, None) => None,
         (Some(_), None) => {
-            return Err(config.refuse("github_client_secret", &"it goes with github_client_id").into());
+            return Err(config.invalid("github_client_secret", &"it goes with github_client_id").into());
         }
         (None, Some(_)) => {
-            return Err(config.refuse("github_client_id", &"it goes with github_client_secret").into());
+            return Err(config.invalid("github_client_id", &"it goes with github_client_secret").into());
         }
     };
     Ok(Providers::new(google, github, public_url, clock)?)
 }
 
 fn payments(config: &Config, public_url: &Url) -> Result<Option<Stripe>, StartError> {
-    let ours = &config.stripe;
-    match (&ours.secret_key, &ours.webhook_secret) {
+    let settings = &config.stripe;
+    match (&settings.secret_key, &settings.webhook_secret) {
         (Some(key), Some(secret)) => {
             let options = StripeOptions {
                 secret_key: key.expose().to_owned(),
                 webhook_secret: secret.expose().to_owned(),
-                api_url: ours.api_url.clone(),
+                api_url: settings.api_url.clone(),
             };
             Ok(Some(Stripe::new(options, public_url)?))
         }
         (None, None) => Ok(None),
-        // Without the one nobody can pay; without the other nobody is told that somebody has.
+        // Both or neither: one creates checkouts, the other verifies that they were paid.
         (Some(_), None) => {
-            Err(config.refuse("stripe_webhook_secret", &"it goes with stripe_secret_key").into())
+            Err(config.invalid("stripe_webhook_secret", &"it goes with stripe_secret_key").into())
         }
         (None, Some(_)) => {
-            Err(config.refuse("stripe_secret_key", &"it goes with stripe_webhook_secret").into())
+            Err(config.invalid("stripe_secret_key", &"it goes with stripe_webhook_secret").into())
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The command line. Each command says what went wrong in one line and ends with a status of its own.
+//! The command line. A command that fails prints one line and exits with a failure status.
 
-#![expect(clippy::print_stderr, reason = "a command line speaks on its own streams")]
+#![expect(clippy::print_stderr, reason = "commands print to standard error")]
 
 mod admin;
 mod demo;
@@ -27,19 +27,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the service until it is told to stop.
+    /// Run the service until it receives SIGTERM or Ctrl-C.
     Serve,
-    /// Play a small marketplace story on a temporary database, through the real HTTP interface, and show the answers.
+    /// Play a small marketplace story on a temporary database, through the real HTTP API, and show the answers.
     Demo(demo::Arguments),
-    /// Send the events of a file to a running service; what was interrupted goes on, and nothing is sent twice.
+    /// Send the events of a file to a running service; an interrupted import resumes, and no event is recorded twice.
     Import(import::Arguments),
-    /// Bring the database's schema up to date and exit.
+    /// Migrate the database to the newest schema and exit.
     Migrate,
     /// Print the effective settings and where each comes from; secrets are masked.
     Config,
     /// Print the OpenAPI document.
     Openapi,
-    /// Operate on the database: accounts, people, keys and money.
+    /// Manage accounts, users, keys and balances in the database.
     #[command(subcommand)]
     Admin(admin::Command),
 }
@@ -60,12 +60,12 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> CommandResult {
     if let Command::Openapi = command {
-        say(&crate::openapi_document().to_pretty_json()?);
+        print_line(&crate::openapi_document().to_pretty_json()?);
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let command = match command {
-        // These need no settings of a service.
+        // These do not need the service's settings.
         Command::Demo(arguments) => return runtime.block_on(demo::run(arguments)),
         Command::Import(arguments) => return runtime.block_on(import::run(arguments)),
         command => command,
@@ -95,7 +95,7 @@ async fn serve(config: Config) -> CommandResult {
     let mail = config.smtp_url.is_none().then(|| config.data_dir.join("mail"));
     let stopping = serve::stop_signal()?;
     let server = Server::start(config, Clock::system(), Random::system()?).await?;
-    greet(server.public_url(), &database, mail.as_deref());
+    print_welcome(server.public_url(), &database, mail.as_deref());
     stopping.await;
     if !server.stop().await {
         return Err(format!("not everything finished within {} s", serve::DRAIN_LIMIT.as_secs()).into());
@@ -103,13 +103,13 @@ async fn serve(config: Config) -> CommandResult {
     Ok(())
 }
 
-/// Prints a line. Whoever closes the stream early, such as `head`, has heard enough; that is no error.
-fn say(line: &str) {
+/// Prints a line. A stream that was closed early, such as by `head`, is not an error.
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Says where it listens and what to do next.
-fn greet(url: &str, database: &str, mail: Option<&Path>) {
+/// Prints the URL and what to do next.
+fn print_welcome(url: &str, database: &str, mail: Option<&Path>) {
     let mut lines = vec![
         format!("Auspex {} listens on {url}", env!("CARGO_PKG_VERSION")),
         format!("  database  {database}"),
@@ -122,14 +122,14 @@ fn greet(url: &str, database: &str, mail: Option<&Path>) {
     lines.push("  next      open an account:".to_owned());
     lines.push(format!("            curl {url}/auth/console/register -d '{account}'"));
     lines.push("  stop      Ctrl-C".to_owned());
-    say(&lines.join("\n"));
+    print_line(&lines.join("\n"));
 }
 
 async fn migrate(config: &Config) -> CommandResult {
     assembly::prepare_data_directory(config)?;
     let store = Store::open(&config.database_address()).await?;
     store.close().await;
-    say("The database is at the newest schema.");
+    print_line("The database is at the newest schema.");
     Ok(())
 }
 
@@ -142,6 +142,6 @@ fn print_settings(config: &Config) {
             Origin::File => "  (file)",
             Origin::Default => "",
         };
-        say(format!("{name:width$} = {}{origin}", setting.shown).trim_end());
+        print_line(format!("{name:width$} = {}{origin}", setting.shown).trim_end());
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration: every setting with its type and default, read once at start. A bad value stops the start.
+//! The configuration: every setting with its type and default, read once at start. An invalid value prevents the start.
 
 mod settings;
 mod values;
@@ -15,83 +15,83 @@ pub use self::values::{
     AnalyzerKind, Enforcement, Environment, Flag, LogFormat, Millis, NetworkList, Price, PriceTable, Role,
 };
 
-/// Why the configuration cannot be used. It names the setting.
+/// Why the configuration is invalid. The message names the setting.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
 
-/// Everything an operator may set.
+/// All settings of the service.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the service listens.
+    /// The address the service listens on.
     pub listen: SocketAddr,
-    /// How people reach it: links in emails, callbacks, the console's origin. Unset, it is where it listens.
+    /// The URL for links in emails, callbacks, and the console's origin. By default, the address it listens on.
     pub public_url: Option<Url>,
     /// Development or production.
     pub env: Environment,
-    /// The SQLite file, the generated master key, and mail when there is no SMTP.
+    /// Holds the SQLite file, the generated master key, and emails if there is no SMTP server.
     pub data_dir: PathBuf,
-    /// The database; unset, a SQLite file in the data directory.
+    /// The database; by default, a SQLite file in the data directory.
     pub database_url: Option<Secret>,
-    /// Encrypts secrets at rest.
+    /// The key that seals secrets at rest.
     pub master_key: Option<Secret>,
-    /// The key before, while everything moves to the new one.
+    /// The previous key, for moving to a new one.
     pub master_key_previous: Option<Secret>,
     /// What this process does.
     pub role: Role,
-    /// Analyses at a time in this process.
+    /// The number of concurrent analyses in this process.
     pub workers: u16,
-    /// What answers the questions.
+    /// The analyzer.
     pub analyzer: Analyzer,
-    /// What analyses cost.
+    /// The prices of analyses.
     pub prices: Prices,
     /// How long an object must be quiet before it is analyzed.
     pub debounce: Duration,
-    /// How long an object that is never quiet waits at most.
+    /// The longest an object waits that is never quiet.
     pub debounce_max: Duration,
-    /// Requests a minute for a tenant, over all nodes.
+    /// The number of requests per minute for a tenant, over all nodes.
     pub rate_limit_per_minute: u32,
-    /// Synchronous analyses at a time for a tenant, over all nodes.
+    /// The number of verdicts in flight for a tenant, over all nodes.
     pub sync_limit: u32,
     /// Balance and top-ups.
     pub billing: Billing,
     /// Card payments.
     pub stripe: Stripe,
-    /// Mail; without an address it is written to files.
+    /// The SMTP server; without one, emails are written to files.
     pub smtp_url: Option<Secret>,
-    /// Who mail is from.
+    /// The sender of emails.
     pub mail_from: String,
     /// Sign-in with Google.
     pub google: Google,
     /// Sign-in with GitHub.
     pub github: Github,
-    /// Whether strangers may make an account.
+    /// Whether anyone may open an account.
     pub allow_registration: bool,
     /// Whether webhooks may go to private addresses.
     pub allow_private_targets: bool,
-    /// Whose `X-Forwarded-For` is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: NetworkList,
     /// Whether metrics are served.
     pub metrics: bool,
-    /// What a scraper must show.
+    /// The token that a scraper must present.
     pub metrics_token: Option<Secret>,
     /// Outgoing webhooks.
     pub webhooks: Webhooks,
-    /// Which log lines are written.
+    /// The filter of log lines.
     pub log: String,
-    /// How they are written.
+    /// The format of log lines.
     pub log_format: LogFormat,
-    /// Where traces go.
+    /// The collector that traces are sent to.
     pub otlp_endpoint: Option<Url>,
-    /// Every setting as it came out, for `auspex config`.
+    /// The effective settings, for `auspex config`.
     pub effective: Vec<Setting>,
-    /// What is odd and not wrong, for the log.
+    /// Warnings for the log.
     pub warnings: Vec<String>,
 }
 
-/// What answers the questions.
+/// The analyzer.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Analyzer {
     pub kind: AnalyzerKind,
     pub url: Option<Url>,
@@ -100,9 +100,9 @@ pub struct Analyzer {
     pub timeout: Duration,
 }
 
-/// What analyses cost.
+/// The prices of analyses.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Prices {
     pub input_per_mtok: Price,
     pub output_per_mtok: Price,
@@ -112,7 +112,7 @@ pub struct Prices {
 
 /// Balance and top-ups.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Billing {
     pub metering: bool,
     pub enforcement: Enforcement,
@@ -124,25 +124,25 @@ pub struct Billing {
 
 /// Card payments.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Stripe {
     pub secret_key: Option<Secret>,
     pub webhook_secret: Option<Secret>,
     pub api_url: Url,
 }
 
-/// Sign-in with Google, or another OpenID Connect issuer in its place.
+/// Sign-in with Google, or another OpenID Connect issuer configured instead.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Google {
     pub client_id: Option<String>,
     pub client_secret: Option<Secret>,
     pub issuer: Url,
 }
 
-/// Sign-in with GitHub, or a server of its kind.
+/// Sign-in with GitHub, or a compatible server.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Github {
     pub client_id: Option<String>,
     pub client_secret: Option<Secret>,
@@ -152,7 +152,7 @@ pub struct Github {
 
 /// Outgoing webhooks.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the contract")]
+#[expect(missing_docs, reason = "named as in the specification")]
 pub struct Webhooks {
     pub retry_base: Duration,
     pub max_attempts: u16,
@@ -162,18 +162,18 @@ pub struct Webhooks {
 /// The process's environment, as text.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| {
-        // A variable that is not text cannot be one of ours, nor a value that is not text be right.
+        // A name that is not UTF-8 cannot be one of ours; a value that is not UTF-8 will fail to parse.
         Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
     })
 }
 
 impl Config {
-    /// Reads the process's environment and the file it names.
+    /// Reads the process's environment and the configuration file that it names.
     pub fn load() -> Result<Self, ConfigError> {
         Self::from_environment(environment())
     }
 
-    /// Reads these variables and the file they name.
+    /// Reads these variables and the configuration file that they name.
     pub fn from_environment(variables: impl Iterator<Item = (String, String)>) -> Result<Self, ConfigError> {
         let variables: Vec<_> = variables.collect();
         let file = variables.iter().find(|(name, value)| name == "AUSPEX_CONFIG" && !value.is_empty());
@@ -232,9 +232,9 @@ impl Config {
         Ok(config)
     }
 
-    /// What no single setting can say: values that only fit together.
+    /// Checks values, and combinations of values, that parsing cannot check.
     fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |name: &str, reason: &str| Err(self.refuse(name, &reason));
+        let invalid = |name: &str, reason: &str| Err(self.invalid(name, &reason));
         let shared_database =
             self.database_url.as_ref().is_some_and(|url| !url.expose().starts_with("sqlite:"));
         if let Some(url) = &self.database_url
@@ -242,10 +242,10 @@ impl Config {
                 .iter()
                 .any(|scheme| url.expose().starts_with(scheme))
         {
-            return refuse("database_url", "it must start with sqlite: or postgres://");
+            return invalid("database_url", "it must start with sqlite: or postgres://");
         }
         if self.master_key.is_none() && (self.env == Environment::Production || shared_database) {
-            return refuse(
+            return invalid(
                 "master_key",
                 "it is required in production and with PostgreSQL; make one with: openssl rand -base64 32",
             );
@@ -253,53 +253,53 @@ impl Config {
         if let Some(url) = &self.public_url
             && !(matches!(url.scheme(), "http" | "https") && url.has_host())
         {
-            return refuse("public_url", "it must be an http or https address");
+            return invalid("public_url", "it must be an http or https address");
         }
         if self.workers == 0 {
-            return refuse("workers", "it must be at least 1");
+            return invalid("workers", "it must be at least 1");
         }
         if self.rate_limit_per_minute == 0 {
-            return refuse("rate_limit_per_minute", "it must be at least 1");
+            return invalid("rate_limit_per_minute", "it must be at least 1");
         }
         if self.debounce_max < self.debounce {
-            return refuse("debounce_max_ms", "it must not be less than debounce_ms");
+            return invalid("debounce_max_ms", "it must not be less than debounce_ms");
         }
         if self.billing.topup_min_cents == 0 {
-            return refuse("topup_min_cents", "it must be at least 1");
+            return invalid("topup_min_cents", "it must be at least 1");
         }
         if self.billing.topup_max_cents < self.billing.topup_min_cents {
-            return refuse("topup_max_cents", "it must not be less than topup_min_cents");
+            return invalid("topup_max_cents", "it must not be less than topup_min_cents");
         }
         if self.webhooks.max_attempts == 0 {
-            return refuse("webhook_max_attempts", "it must be at least 1");
+            return invalid("webhook_max_attempts", "it must be at least 1");
         }
         let is_built_in = matches!(self.analyzer.kind, AnalyzerKind::Embedded | AnalyzerKind::Words);
         if !is_built_in && self.analyzer.url.is_none() {
-            return refuse("analyzer_url", "this analyzer needs the address of its server");
+            return invalid("analyzer_url", "this analyzer needs the address of its server");
         }
         if let Err(reason) = self.log.parse::<tracing_subscriber::EnvFilter>() {
-            return refuse("log", &reason.to_string());
+            return invalid("log", &reason.to_string());
         }
         Ok(())
     }
 
-    /// A setting that turned out not to work, named the way its writer knows it.
-    pub(crate) fn refuse(&self, name: &str, reason: &dyn std::fmt::Display) -> ConfigError {
-        ConfigError::bad(name, self.origin_of(name), reason)
+    /// An error about a setting, named as in the environment or the file, wherever it was set.
+    pub(crate) fn invalid(&self, name: &str, reason: &dyn std::fmt::Display) -> ConfigError {
+        ConfigError::invalid(name, self.origin_of(name), reason)
     }
 
-    /// How people reach the service when it listens on `address`.
+    /// The public URL if the service listens on `address`.
     pub(crate) fn public_url_at(&self, address: SocketAddr) -> Result<Url, ConfigError> {
         match &self.public_url {
             Some(url) => Ok(url.clone()),
             None => {
-                Url::parse(&format!("http://{address}")).map_err(|reason| self.refuse("public_url", &reason))
+                Url::parse(&format!("http://{address}")).map_err(|reason| self.invalid("public_url", &reason))
             }
         }
     }
 
-    /// Whether metrics are served: in production only to whoever has a token.
-    pub(crate) fn shows_metrics(&self) -> bool {
+    /// Whether metrics are served: in production only if a token is configured.
+    pub(crate) fn serves_metrics(&self) -> bool {
         self.metrics && (self.env != Environment::Production || self.metrics_token.is_some())
     }
 
@@ -310,7 +310,7 @@ impl Config {
             .map_or(Origin::Default, |setting| setting.origin)
     }
 
-    /// The database's address, with the default filled in.
+    /// The URL of the database, with the default filled in.
     pub fn database_address(&self) -> String {
         match &self.database_url {
             Some(url) => url.expose().to_owned(),
@@ -338,7 +338,7 @@ impl Prices {
             output_per_mtok: set.value("price_output_per_mtok", "0.40")?,
             margin: set.value("cost_margin", "1.0")?,
             by_model: PriceTable::read(&set.table("prices")?)
-                .map_err(|reason| ConfigError::bad("prices", Origin::File, reason))?,
+                .map_err(|reason| ConfigError::invalid("prices", Origin::File, reason))?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP: routes, and what surrounds every one of them. A file a noun.
+//! The HTTP API: routes, one file for each resource, and the middleware around them.
 
 mod account;
 mod authenticate;
@@ -13,20 +13,21 @@ mod health;
 mod identities;
 mod keys;
 mod metrics;
+mod middleware;
 mod objects;
 mod openapi;
 mod request_body;
 mod rules;
 mod sign_in;
 mod signals;
-mod surroundings;
 mod two_factor;
 mod usage;
 mod webhooks;
 
 use std::sync::Arc;
 
-use axum::{Router, middleware};
+use axum::Router;
+use axum::middleware::from_fn_with_state;
 use service::{Error, Kind, Service};
 use url::Url;
 use utoipa::OpenApi as _;
@@ -38,55 +39,54 @@ use self::envelope::Refusal;
 use crate::config::NetworkList;
 use crate::meters::Meters;
 
-/// What handlers work with.
+/// The state that handlers share.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) public_url: Url,
     pub(crate) trusted_proxies: NetworkList,
-    /// None where metrics are disabled.
+    /// `None` if metrics are disabled.
     pub(crate) meters: Option<Meters>,
 }
 
-/// The whole HTTP interface.
+/// The whole HTTP API.
 pub(crate) fn router(app: App) -> Router {
-    let console =
-        console().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::limit_by_address));
-    let v1 = v1().route_layer(middleware::from_fn_with_state(app.clone(), authenticate::authenticate));
-    let (routes, _) = described(console, v1).split_for_parts();
+    let console = console().route_layer(from_fn_with_state(app.clone(), authenticate::limit_by_address));
+    let v1 = v1().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
+    let (routes, _) = documented(console, v1).split_for_parts();
     finish(routes.merge(docs::routes()), app)
 }
 
-/// What a process that only works off queues answers: whether it lives, and how it does.
+/// The routes of a process that only runs workers: health and metrics.
 pub(crate) fn health_router(app: App) -> Router {
     finish(system().split_for_parts().0, app)
 }
 
-/// The description of the whole interface.
+/// The OpenAPI document of the whole API.
 pub fn openapi_document() -> utoipa::openapi::OpenApi {
-    openapi::finished(described(console(), v1()).into_openapi())
+    openapi::complete(documented(console(), v1()).into_openapi())
 }
 
-/// What holds around any set of routes.
+/// Adds fallbacks and middleware to a set of routes.
 fn finish(routes: Router<App>, app: App) -> Router {
     let routes = routes
         .fallback(|| async { Refusal(Error::new(Kind::NotFound, "there is no such route")) })
         .method_not_allowed_fallback(|| async {
             Refusal(Error::new(Kind::MethodNotAllowed, "this route does not take that method"))
         });
-    surroundings::around(routes, &app).with_state(app)
+    middleware::wrap(routes, &app).with_state(app)
 }
 
-fn described(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
+fn documented(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
         .merge(system())
-        .merge(descriptions())
+        .merge(openapi_routes())
         .merge(payments())
         .merge(console)
         .merge(v1)
 }
 
-/// Open to everybody.
+/// Health and metrics, without authentication.
 fn system() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(health::alive))
@@ -94,17 +94,17 @@ fn system() -> OpenApiRouter<App> {
         .routes(routes!(metrics::read))
 }
 
-/// The description of all this.
-fn descriptions() -> OpenApiRouter<App> {
+/// The OpenAPI document.
+fn openapi_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(openapi::json)).routes(routes!(openapi::yaml))
 }
 
-/// What the payment provider calls: it proves itself by a signature of its own.
+/// Called by the payment provider, which authenticates with a signature of its own.
 fn payments() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(billing::payment_event))
 }
 
-/// Sign-in, before anybody is known: limited by address.
+/// Sign-in: not authenticated, and rate-limited by client address.
 fn console() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(sign_in::register))
@@ -117,7 +117,7 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(identities::sign_in))
 }
 
-/// Everything of an account: authenticated, and limited by tenant.
+/// Everything about an account: authenticated, and rate-limited by tenant.
 fn v1() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(account::me))

@@ -1,4 +1,4 @@
-//! The binary `auspex`: configuration, command line, HTTP and the process around the use cases.
+//! The binary `auspex`: configuration, command line, HTTP API, and the process around them.
 
 mod assembly;
 pub mod cli;
@@ -6,9 +6,9 @@ pub mod config;
 mod http;
 mod logging;
 mod meters;
+mod parse_errors;
 mod serve;
 mod traces;
-mod wording;
 
 pub use assembly::{StartError, assemble};
 pub use http::openapi_document;

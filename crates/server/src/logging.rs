@@ -1,4 +1,4 @@
-//! Log lines: for people or for machines, on standard error, so that standard output stays a command's own.
+//! Logging to standard error, as text or JSON; standard output is for the results of commands.
 
 use std::io::IsTerminal as _;
 
@@ -7,7 +7,7 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::config::{Config, LogFormat};
 
-/// Starts writing log lines as configured, for the whole process.
+/// Sets up logging for the whole process, as configured.
 pub(crate) fn start(config: &Config) -> Result<(), TryInitError> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(&config.log))
@@ -15,7 +15,7 @@ pub(crate) fn start(config: &Config) -> Result<(), TryInitError> {
         .with_ansi(std::io::stderr().is_terminal());
     match config.log_format {
         LogFormat::Text => lines.finish().try_init(),
-        // The spans around a line become its fields, so that the request id is in each.
+        // The fields of the current span are added to each line, so that it has the request id.
         LogFormat::Json => {
             lines.json().flatten_event(true).with_current_span(true).with_span_list(false).finish().try_init()
         }

@@ -1,4 +1,4 @@
-//! `auspex`, the command.
+//! The `auspex` command.
 
 fn main() -> std::process::ExitCode {
     auspex_server::cli::main()

@@ -1,4 +1,4 @@
-//! What is counted and timed: one recorder for the process, every meter described, and the page that a scraper reads.
+//! Metrics: one recorder for the process, a description of every metric, and the page that a scraper reads.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -11,20 +11,20 @@ use tracing::warn;
 
 use crate::config::Secret;
 
-/// Histograms keep single values until they are tidied up, whether or not anybody scrapes.
+/// How often histograms are compacted: they keep every value until then, even if nothing scrapes.
 const UPKEEP: Duration = Duration::from_secs(5);
-/// How long the database may take to count its queues: a scrape says what it can in time.
+/// How long counting the queues may take; after that the page is served without them.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
-/// From a cached read to the longest that an analyzer may take.
+/// Buckets from a cached read to the longest analyzer call.
 const SECONDS: [f64; 16] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
-/// Transactions are short, and worth a closer look.
+/// Finer buckets for transactions, which are short.
 const TRANSACTION_SECONDS: [f64; 12] =
     [0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
-/// Requests or analyses that were written together.
+/// Buckets for the number of requests or analyses in one commit.
 const BATCH: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// The meters of a service, and who may read them.
+/// The metrics of a service, and the token that protects them.
 #[derive(Clone)]
 pub(crate) struct Meters {
     recorded: PrometheusHandle,
@@ -33,19 +33,19 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Starts to count. Services of one process share what is recorded.
+    /// Starts recording. Services in one process share the recorder.
     pub(crate) fn start(token: Option<Secret>, clock: &Clock, workers: &Workers) -> Self {
         let recorded = recorder();
-        let tidied = recorded.clone();
+        let compacted = recorded.clone();
         workers.start(|stop| async move {
             while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
-                tidied.run_upkeep();
+                compacted.run_upkeep();
             }
         });
         Self { recorded, token, started_s: clock.now().seconds() }
     }
 
-    /// What a scraper must show, where one is configured.
+    /// The token that a scraper must present, if one is configured.
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_ref().map(Secret::expose)
     }
@@ -71,7 +71,7 @@ impl Meters {
                 None
             }
         };
-        page.gauge("auspex_database_up", "Whether the database told how long the queues are.");
+        page.gauge("auspex_database_up", "1 if the queues could be counted in the database, otherwise 0.");
         page.sample("auspex_database_up", &[], u8::from(queues.is_some()));
         if let Some(queues) = queues {
             page.queues(&queues);
@@ -80,14 +80,14 @@ impl Meters {
     }
 }
 
-/// The recorder of this process, made and described once.
+/// The recorder of this process, installed once.
 fn recorder() -> PrometheusHandle {
     static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
     let install = || {
-        // Buckets are constants that the builder takes; were one empty, summaries would do.
+        // The builder refuses only empty buckets, which these constants are not.
         let recorder = with_buckets().unwrap_or_else(|_| PrometheusBuilder::new()).build_recorder();
         let handle = recorder.handle();
-        // A recorder that somebody else installed stays; the page then shows what is told at the moment of asking.
+        // If another recorder is installed, it stays; the page then shows only gauges.
         let _ = metrics::set_global_recorder(recorder);
         describe();
         handle
@@ -108,21 +108,18 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
 
 fn describe() {
     let counters = [
-        ("auspex_http_requests_total", "Requests answered, by method, route template and status."),
-        ("auspex_rate_limited_total", "Requests refused for coming too often, by what limits them."),
-        ("auspex_analyses_total", "Analyses, by source (async, sync) and by what came of them."),
-        ("auspex_analyzer_answers_total", "Questions put to the analyzer, by whether they were answered."),
-        ("auspex_analyzer_throttled_total", "Times that the analyzer asked for patience."),
-        (
-            "auspex_object_cache_total",
-            "Reads of objects, by whether they were remembered (hit) or read (miss).",
-        ),
-        ("auspex_webhook_deliveries_total", "Attempts of webhook deliveries that ended, by outcome."),
+        ("auspex_http_requests_total", "Responses, by method, route template and status."),
+        ("auspex_rate_limited_total", "Requests refused by a rate limit, by scope of the limit."),
+        ("auspex_analyses_total", "Analyses, by source (async, sync) and outcome."),
+        ("auspex_analyzer_answers_total", "Questions sent to the analyzer, by outcome."),
+        ("auspex_analyzer_throttled_total", "Calls that the analyzer refused because it is rate-limiting."),
+        ("auspex_object_cache_total", "Reads of objects, by whether they were cached (hit) or not (miss)."),
+        ("auspex_webhook_deliveries_total", "Finished attempts to deliver webhooks, by outcome."),
         ("auspex_rule_firings_total", "Firings of rules, by action and status."),
-        ("auspex_mails_total", "Mails, by outcome."),
+        ("auspex_mails_total", "Emails, by outcome."),
         ("auspex_chat_messages_total", "Chat messages, by outcome."),
-        ("auspex_payments_total", "Payments told by the payment provider, by outcome."),
-        ("auspex_store_transaction_retries_total", "Transactions run again after a conflict, by name."),
+        ("auspex_payments_total", "Payments reported by the payment provider, by outcome."),
+        ("auspex_store_transaction_retries_total", "Transactions retried after a conflict, by name."),
     ];
     for (name, description) in counters {
         describe_counter!(name, description);
@@ -130,23 +127,23 @@ fn describe() {
     let timed = [
         (
             "auspex_http_request_duration_seconds",
-            "From a request's head to its answer's, by method and route template.",
+            "Time from the head of a request to the head of its response, by method and route template.",
         ),
-        ("auspex_analyzer_seconds", "How long the analyzer took, by kind and outcome."),
-        ("auspex_webhook_delivery_seconds", "How long receivers of webhooks took."),
+        ("auspex_analyzer_seconds", "Duration of analyzer calls, by kind and outcome."),
+        ("auspex_webhook_delivery_seconds", "Duration of attempts to deliver webhooks."),
         (
             "auspex_store_transaction_seconds",
-            "How long transactions and reads took, retries included, by name and outcome.",
+            "Duration of transactions and reads, including retries, by name and outcome.",
         ),
     ];
     for (name, description) in timed {
         describe_histogram!(name, Unit::Seconds, description);
     }
-    describe_histogram!("auspex_recorder_batch_requests", "Ingest requests that were committed together.");
-    describe_histogram!("auspex_concluder_batch_analyses", "Finished analyses that were committed together.");
+    describe_histogram!("auspex_recorder_batch_requests", "Ingest requests per commit.");
+    describe_histogram!("auspex_concluder_batch_analyses", "Finished analyses per commit.");
 }
 
-/// Prometheus text, for what no recorder keeps: a gauge of a tenant that is gone must be gone, too.
+/// A page in Prometheus text. Gauges are written directly instead of recorded, so that those of deleted tenants disappear.
 struct Page(String);
 
 impl Page {
@@ -158,7 +155,7 @@ impl Page {
         let _ = writeln!(self.0, "# HELP {name} {description}\n# TYPE {name} {kind}");
     }
 
-    /// Label values are ours: names and ids, which need no escapes.
+    /// Label values are names and ids of our own, which need no escaping.
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
@@ -169,7 +166,7 @@ impl Page {
         let name = "auspex_running_analyses";
         self.gauge(
             name,
-            "Analyses under way in this process, of the 20 busiest tenants and of all others together.",
+            "Analyses running in this process, for the 20 busiest tenants and for all others together.",
         );
         let (tenants, others) = service.gauges.running_analyses();
         for (tenant, number) in tenants {
@@ -182,33 +179,36 @@ impl Page {
         let (jobs, lag) = ("auspex_queue_jobs", "auspex_queue_lag_seconds");
         self.gauge(
             jobs,
-            "Analyses that wait for a worker, over all processes, by priority; counted up to 100000.",
+            "Analyses waiting for a worker, over all processes, by priority; counted up to 100000.",
         );
         for (priority, number, _) in &queues.analyses {
             self.sample(jobs, &[("priority", priority)], number);
         }
-        self.gauge(lag, "How long the oldest of them has waited, by priority.");
+        self.gauge(lag, "How long the oldest waiting analysis has been due, by priority.");
         for (priority, _, waited) in &queues.analyses {
             self.sample(lag, &[("priority", priority)], waited.as_secs_f64());
         }
         let deliveries = "auspex_queue_deliveries";
-        self.gauge(deliveries, "Webhook deliveries to be sent or sent again; counted up to 100000.");
+        self.gauge(deliveries, "Webhook deliveries waiting for an attempt; counted up to 100000.");
         self.sample(deliveries, &[], queues.deliveries);
         let messages = "auspex_queue_messages";
-        self.gauge(messages, "Mails and chat messages to be sent, by channel; counted up to 100000.");
+        self.gauge(
+            messages,
+            "Emails and chat messages waiting to be sent, by channel; counted up to 100000.",
+        );
         for (channel, number) in &queues.messages {
             self.sample(messages, &[("channel", channel)], number);
         }
     }
 
-    /// What Linux tells of the process; elsewhere nothing.
+    /// Gauges of the process, on Linux only.
     fn process(&mut self) {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         if let Some(kib) =
             resident.and_then(|text| text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
         {
-            self.gauge("process_resident_memory_bytes", "Memory in use.");
+            self.gauge("process_resident_memory_bytes", "Resident memory size.");
             self.sample("process_resident_memory_bytes", &[], kib * 1024);
         }
         if let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") {
@@ -216,14 +216,14 @@ impl Page {
             self.sample("process_open_fds", &[], descriptors.count());
         }
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The name in the second field may hold anything; the numbers follow its last parenthesis.
+        // The name in the second field may contain anything; the numbers follow its last parenthesis.
         let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
         let ticks = |fields: &[&str]| {
             Some(fields.get(11)?.parse::<u32>().ok()? + fields.get(12)?.parse::<u32>().ok()?)
         };
         if let Some(ticks) = fields.as_deref().and_then(ticks) {
-            // Linux counts in hundredths of a second towards programs, whatever its own clock does.
-            self.head("process_cpu_seconds_total", "counter", "Time that the process has computed.");
+            // Linux reports times in hundredths of a second, whatever its internal clock rate.
+            self.head("process_cpu_seconds_total", "counter", "CPU time used by the process.");
             self.sample("process_cpu_seconds_total", &[], f64::from(ticks) / 100.0);
         }
     }

@@ -1,4 +1,4 @@
-//! The running process: what is started, in which order, and how it stops without dropping anything.
+//! The running process: what starts in which order, and how it stops without losing work.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::http::{self, App, Connections};
 use crate::meters::Meters;
 use crate::traces::Collector;
 
-/// How long requests and workers may take to finish once the service is told to stop.
+/// How long requests and workers may take to finish after a signal to stop.
 pub(crate) const DRAIN_LIMIT: Duration = Duration::from_secs(20);
 
 /// A running service.
@@ -38,7 +38,7 @@ impl Server {
         Self::start_with(config, clock, random, analyzer).await
     }
 
-    /// Starts the service with an analyzer that the settings do not know, such as one that takes no time.
+    /// Starts the service with a custom analyzer, such as one that takes no time.
     pub async fn start_with(
         config: Config,
         clock: Clock,
@@ -51,7 +51,7 @@ impl Server {
         let public_url = config.public_url_at(address)?;
         let workers = Workers::default();
         let meters =
-            config.shows_metrics().then(|| Meters::start(config.metrics_token.clone(), &clock, &workers));
+            config.serves_metrics().then(|| Meters::start(config.metrics_token.clone(), &clock, &workers));
         let (traces, collector) = Collector::start(&config, &clock)?;
         let service =
             assemble_for(&config, clock, random, workers.clone(), &public_url, analyzer, traces).await?;
@@ -71,31 +71,31 @@ impl Server {
         Ok(Self { address, public_url, service, connections, workers, collector })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How people reach it, without a slash at the end.
+    /// The public URL, without a trailing slash.
     pub fn public_url(&self) -> &str {
         self.public_url.as_str().trim_end_matches('/')
     }
 
-    /// Its use cases.
+    /// The service.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// Its database.
+    /// The database.
     pub fn store(&self) -> &Store {
         self.service.store()
     }
 
-    /// Stops accepting, finishes requests and workers, and says whether all ended in time.
+    /// Stops accepting, waits for requests and workers, and returns whether all finished in time.
     pub async fn stop(self) -> bool {
         info!("stopping");
         let drained = tokio::time::timeout(DRAIN_LIMIT, async {
-            // Requests first: they may still hand work to the workers.
+            // Requests first: they may still queue work for the workers.
             self.connections.drain().await;
             self.workers.drain().await;
             self.service.store().close().await;
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-/// Ends with the first signal to stop; a second one ends the process at once.
+/// Completes at the first signal to stop; a second one exits the process at once.
 pub(crate) fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -126,10 +126,10 @@ pub(crate) fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     };
     Ok(async move {
         next().await;
-        #[expect(clippy::disallowed_methods, reason = "it outlives everything that could wait for it")]
+        #[expect(clippy::disallowed_methods, reason = "it outlives everything that could await it")]
         tokio::spawn(async move {
             next().await;
-            warn!("told to stop again: ending at once");
+            warn!("second signal to stop: exiting at once");
             std::process::exit(130);
         });
     })

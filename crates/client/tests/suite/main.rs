@@ -1,6 +1,6 @@
-//! What a client does when the service is slow, busy, broken or gone: against a receiver that plays all of these.
+//! How the client behaves if the service is slow, busy, broken or gone, tested against a scripted server.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,16 +16,16 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What the receiver answers: a status, headers, a body.
+/// A scripted response: status, headers, body.
 type Scripted = (u16, Vec<(&'static str, &'static str)>, &'static str);
 
 const ACCEPTED: &str =
     r#"{"object_id":"a","accepted":1,"analysis_status":"scheduled","analysis_delay_ms":3000}"#;
 const BUSY: &str = r#"{"error":{"code":"analyzer_busy","message":"come back later"}}"#;
 
-/// A request as it arrived.
+/// A request that the server received.
 #[derive(Clone, Debug)]
-struct Arrived {
+struct ReceivedRequest {
     method: Method,
     path: String,
     headers: HeaderMap,
@@ -34,24 +34,24 @@ struct Arrived {
 
 #[derive(Clone, Default)]
 struct Script {
-    answers: Arc<Mutex<VecDeque<Scripted>>>,
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    responses: Arc<Mutex<VecDeque<Scripted>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-/// A service that answers from a script.
-struct Peer {
+/// A server that responds from a script.
+struct ScriptedServer {
     base: String,
     script: Script,
     _serving: AbortOnDropHandle<()>,
 }
 
-impl Peer {
-    async fn start(answers: impl IntoIterator<Item = Scripted>) -> Self {
+impl ScriptedServer {
+    async fn start(responses: impl IntoIterator<Item = Scripted>) -> Self {
         let script =
-            Script { answers: Arc::new(Mutex::new(answers.into_iter().collect())), ..Script::default() };
+            Script { responses: Arc::new(Mutex::new(responses.into_iter().collect())), ..Script::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let routes = Router::new().fallback(answer).with_state(script.clone());
+        let routes = Router::new().fallback(respond).with_state(script.clone());
         #[expect(clippy::disallowed_methods, reason = "it ends with the handle")]
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { base, script, _serving: AbortOnDropHandle::new(serving) }
@@ -62,21 +62,21 @@ impl Peer {
         builder.clock(|| Timestamp::from_seconds(1_700_000_000)).build().unwrap()
     }
 
-    fn arrived(&self) -> Vec<Arrived> {
-        self.script.arrived.lock().unwrap().clone()
+    fn received(&self) -> Vec<ReceivedRequest> {
+        self.script.received.lock().unwrap().clone()
     }
 }
 
-async fn answer(
+async fn respond(
     State(script): State<Script>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    script.arrived.lock().unwrap().push(Arrived { method, path: uri.to_string(), headers, body });
+    script.received.lock().unwrap().push(ReceivedRequest { method, path: uri.to_string(), headers, body });
     let (status, headers, body) =
-        script.answers.lock().unwrap().pop_front().expect("the story asks no more than it says");
+        script.responses.lock().unwrap().pop_front().expect("the script has a response for every request");
     let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
     for (name, value) in headers {
         response.headers_mut().insert(name, value.parse().unwrap());
@@ -93,83 +93,87 @@ fn events() -> Ingest {
 }
 
 #[tokio::test]
-async fn events_are_sent_again_under_one_key_and_newly_signed() {
-    let peer = Peer::start([(503, vec![], BUSY), (500, vec![], "oops"), (202, vec![], ACCEPTED)]).await;
-    let sent = peer.client().send("a/b c", events()).await.unwrap();
+async fn retries_have_the_same_idempotency_key_and_a_new_token() {
+    let server =
+        ScriptedServer::start([(503, vec![], BUSY), (500, vec![], "oops"), (202, vec![], ACCEPTED)]).await;
+    let sent = server.client().send("a/b c", events()).await.unwrap();
     assert!(!sent.replayed);
-    let arrived = peer.arrived();
-    assert_eq!(arrived.len(), 3);
+    let received = server.received();
+    assert_eq!(received.len(), 3);
     let of = |name: &str| -> Vec<String> {
-        arrived.iter().map(|request| request.headers[name].to_str().unwrap().to_owned()).collect()
+        received.iter().map(|request| request.headers[name].to_str().unwrap().to_owned()).collect()
     };
     assert!(of("idempotency-key").windows(2).all(|pair| pair[0] == pair[1]));
-    assert!(of("authorization").windows(2).all(|pair| pair[0] != pair[1]), "each try has a token of its own");
-    for request in &arrived {
+    assert!(
+        of("authorization").windows(2).all(|pair| pair[0] != pair[1]),
+        "each attempt has a token of its own"
+    );
+    for request in &received {
         assert_eq!(
             (request.method.as_str(), request.path.as_str()),
             ("POST", "/v1/objects/a%2Fb%20c/events")
         );
-        assert_eq!(request.body, arrived[0].body);
+        assert_eq!(request.body, received[0].body);
     }
 }
 
 #[tokio::test]
-async fn a_key_of_the_caller_is_used_and_a_replay_is_told() {
-    let peer = Peer::start([(202, vec![("idempotent-replayed", "true")], ACCEPTED)]).await;
-    let sent = peer.client().send("a", events().idempotency_key("mine")).await.unwrap();
+async fn the_callers_key_is_used_and_a_replay_is_reported() {
+    let server = ScriptedServer::start([(202, vec![("idempotent-replayed", "true")], ACCEPTED)]).await;
+    let sent = server.client().send("a", events().idempotency_key("mine")).await.unwrap();
     assert!(sent.replayed);
-    assert_eq!(peer.arrived()[0].headers["idempotency-key"], "mine");
+    assert_eq!(server.received()[0].headers["idempotency-key"], "mine");
 }
 
 #[tokio::test]
-async fn a_verdict_whose_events_are_recorded_is_not_asked_for_again() {
+async fn a_verdict_whose_events_are_recorded_is_not_retried() {
     for status in [429, 503] {
         let headers = vec![("events-recorded", "true"), ("retry-after", "1"), ("x-request-id", "r1")];
-        let peer = Peer::start([(status, headers, BUSY)]).await;
-        let error = peer.client().verdict("a", events()).await.unwrap_err();
+        let server = ScriptedServer::start([(status, headers, BUSY)]).await;
+        let error = server.client().verdict("a", events()).await.unwrap_err();
         let refusal = error.refusal().unwrap();
         assert!(refusal.events_recorded);
         assert_eq!((refusal.status, refusal.code.as_str()), (status, "analyzer_busy"));
         assert_eq!(refusal.retry_after, Some(Duration::from_secs(1)));
         assert_eq!(refusal.request_id.as_deref(), Some("r1"));
-        assert_eq!(peer.arrived().len(), 1);
+        assert_eq!(server.received().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_verdict_that_was_only_rate_limited_is() {
+async fn a_rate_limited_verdict_is_retried() {
     let verdict = r#"{"object_id":"a","accepted":1,"analyzed":true,"history_included":true,"model":"m",
         "latency_ms":3,"answers":[]}"#;
-    let peer = Peer::start([(429, vec![("retry-after", "0")], BUSY), ok(verdict)]).await;
-    assert!(peer.client().verdict("a", events()).await.unwrap().analyzed);
+    let server = ScriptedServer::start([(429, vec![("retry-after", "0")], BUSY), ok(verdict)]).await;
+    assert!(server.client().verdict("a", events()).await.unwrap().analyzed);
 }
 
 #[tokio::test]
-async fn tries_end() {
-    let peer = Peer::start(std::iter::repeat_n((503, Vec::new(), BUSY), 9)).await;
-    let error = peer.client().object("a").await.unwrap_err();
+async fn retries_end() {
+    let server = ScriptedServer::start(std::iter::repeat_n((503, Vec::new(), BUSY), 9)).await;
+    let error = server.client().object("a").await.unwrap_err();
     assert_eq!((error.status(), error.code()), (Some(503), Some("analyzer_busy")));
-    assert_eq!(peer.arrived().len(), 5, "once, and four times again");
+    assert_eq!(server.received().len(), 5, "one attempt and four retries");
 }
 
 #[tokio::test]
-async fn what_would_do_something_twice_is_sent_once() {
-    let peer = Peer::start([(500, vec![], "oops")]).await;
-    let error = peer.client().create_key(None).await.unwrap_err();
+async fn a_harmful_call_is_not_retried() {
+    let server = ScriptedServer::start([(500, vec![], "oops")]).await;
+    let error = server.client().create_key(None).await.unwrap_err();
     assert_eq!((error.status(), error.code()), (Some(500), Some("unknown")));
-    assert_eq!(peer.arrived().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 #[tokio::test]
 async fn a_long_wait_is_left_to_the_caller() {
-    let peer = Peer::start([(429, vec![("retry-after", "3600")], BUSY)]).await;
-    let error = peer.client().me().await.unwrap_err();
+    let server = ScriptedServer::start([(429, vec![("retry-after", "3600")], BUSY)]).await;
+    let error = server.client().me().await.unwrap_err();
     assert_eq!(error.refusal().unwrap().retry_after, Some(Duration::from_hours(1)));
-    assert_eq!(peer.arrived().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 #[tokio::test]
-async fn a_service_that_is_gone_is_an_error_in_the_end() {
+async fn an_unreachable_service_is_a_transport_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -180,17 +184,17 @@ async fn a_service_that_is_gone_is_an_error_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_stranger_in_its_place_is_noticed() {
-    let peer = Peer::start([ok("<html>")]).await;
-    let error = peer.client().me().await.unwrap_err();
+async fn responses_of_other_servers_are_errors() {
+    let server = ScriptedServer::start([ok("<html>")]).await;
+    let error = server.client().me().await.unwrap_err();
     assert!(matches!(error, Error::Unreadable { status: 200, .. }), "{error}");
-    // A token is for this service alone: it is not carried to where something points.
-    let peer = Peer::start([(302, vec![("location", "http://127.0.0.1:1/")], "")]).await;
-    assert_eq!(peer.client().me().await.unwrap_err().status(), Some(302));
+    // A token is only for this service, so redirects are not followed.
+    let server = ScriptedServer::start([(302, vec![("location", "http://127.0.0.1:1/")], "")]).await;
+    assert_eq!(server.client().me().await.unwrap_err().status(), Some(302));
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_said_before() {
+async fn invalid_calls_fail_before_anything_is_sent() {
     let client = Client::builder("http://127.0.0.1:1").build().unwrap();
     for id in ["", ".", ".."] {
         assert!(matches!(client.object(id).await.unwrap_err(), Error::Setup(_)), "{id:?}");

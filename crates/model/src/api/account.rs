@@ -11,10 +11,10 @@ use crate::{Provider, Timestamp};
 /// A new account and its first admin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RegisterRequest {
-    /// What the account is called.
+    /// The account's name.
     #[schema(example = "Acme Marketplace")]
     pub tenant_name: String,
-    /// The admin's address.
+    /// The admin's email address.
     #[schema(format = Email, example = "ann@example.com")]
     pub email: String,
     /// 8 to 256 characters, and not easy to guess.
@@ -25,7 +25,7 @@ pub struct RegisterRequest {
 /// Signing in with email and password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoginRequest {
-    /// The user's address.
+    /// The user's email address.
     #[schema(format = Email, example = "ann@example.com")]
     pub email: String,
     /// The user's password.
@@ -52,11 +52,11 @@ pub struct TokenExchangeRequest {
 pub struct Token {
     /// The token.
     pub token: String,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// What it is for.
     pub token_type: TokenType,
-    /// Whether this sign-in made the account; only for social sign-in.
+    /// Whether this sign-in created the account; only for social sign-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub new_user: Option<bool>,
@@ -66,9 +66,9 @@ pub struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenType {
-    /// A person's session.
+    /// For a signed-in user.
     Console,
-    /// A legacy key's.
+    /// For a legacy key.
     Tenant,
 }
 
@@ -77,7 +77,7 @@ crate::text_values!(TokenType { Console = "console", Tenant = "tenant" });
 /// Asking for a reset link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForgotPasswordRequest {
-    /// The user's address.
+    /// The user's email address.
     #[schema(format = Email, example = "ann@example.com")]
     pub email: String,
 }
@@ -92,30 +92,30 @@ pub struct ResetPasswordRequest {
     pub password: String,
 }
 
-/// Changing one's own password.
+/// Changing the user's own password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangePasswordRequest {
-    /// The password until now.
+    /// The current password.
     #[schema(format = Password)]
     pub current_password: String,
-    /// The password from now on.
+    /// The new password.
     #[schema(format = Password, min_length = 8, max_length = 256)]
     pub new_password: String,
 }
 
-/// A sentence for a person.
+/// A message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Message {
-    /// The sentence.
+    /// The text.
     pub message: String,
 }
 
-/// Who is asking.
+/// The authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     /// How the request was authenticated.
     pub auth_type: AuthType,
-    /// The account.
+    /// The account's id.
     pub tenant_id: Uuid,
     /// The account's name.
     pub tenant_name: String,
@@ -123,15 +123,15 @@ pub struct Me {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub user_id: Option<Uuid>,
-    /// Their address.
+    /// The user's email address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Email)]
     pub email: Option<String>,
-    /// What they may do.
+    /// The user's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "admin")]
     pub role: Option<String>,
-    /// Whether they have finished the console's first steps.
+    /// Whether the user has finished the console's onboarding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub onboarded: Option<bool>,
@@ -158,7 +158,7 @@ pub struct Settings {
     pub event_retention_days: Option<i64>,
 }
 
-/// A change of settings; what is left out stays.
+/// A change of settings; fields left out keep their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SettingsUpdate {
     /// Whether a new signal is asked about existing objects at once.
@@ -167,25 +167,25 @@ pub struct SettingsUpdate {
     /// How long raw events are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_retention: Option<EventRetention>,
-    /// Required with `days`, 1 to 3650; refused otherwise. Null is none, left out is as before.
+    /// Required with `days`, 1 to 3650; refused otherwise. Null removes it; left out, it is unchanged.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 3650)]
     pub event_retention_days: Option<Option<i64>>,
 }
 
-/// Tells a null that was sent from a field that was left out.
-#[expect(clippy::option_option, reason = "left out, null and a value are three things")]
+/// Distinguishes null from a field that was left out.
+#[expect(clippy::option_option, reason = "left out, null and a value are three cases")]
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(value).map(Some)
 }
 
-/// How long raw events are kept. Answers outlive them in every mode.
+/// How long raw events are kept. Answers are kept in every mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventRetention {
     /// Until their object is deleted.
     Forever,
-    /// Some days from their receipt.
+    /// For a number of days after they were received.
     Days,
     /// Until an analysis has read them.
     AfterAnalysis,
@@ -193,7 +193,7 @@ pub enum EventRetention {
 
 crate::text_values!(EventRetention { Forever = "forever", Days = "days", AfterAnalysis = "after_analysis" });
 
-/// Where two-factor stands.
+/// The state of two-factor sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MfaStatus {
     /// Whether it is on.
@@ -207,14 +207,14 @@ pub struct MfaStatus {
 pub struct MfaSetup {
     /// The secret in base32.
     pub secret: String,
-    /// The same as an address for a QR code.
+    /// The same as a URI for a QR code.
     pub otpauth_uri: String,
 }
 
 /// Turning two-factor on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MfaEnableRequest {
-    /// A current code of the secret that was set up.
+    /// A current code from the authenticator.
     #[schema(example = "123456")]
     pub code: String,
 }
@@ -239,19 +239,19 @@ pub struct MfaDisableRequest {
     pub code: String,
 }
 
-/// Which providers people can sign in with.
+/// The providers that users can sign in with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OAuthProviders {
-    /// Those that are configured.
+    /// The configured providers.
     pub providers: Vec<Provider>,
-    /// Whether strangers may make an account.
+    /// Whether anyone may open an account.
     pub allow_registration: bool,
 }
 
 /// Starting a sign-in at a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OAuthAuthorizeRequest {
-    /// The caller's own value, which comes back with the code.
+    /// The caller's own value, which is returned with the code.
     #[schema(example = "3f1c9a7e")]
     pub state: String,
     /// The base64url SHA-256 of the PKCE verifier (S256).
@@ -262,7 +262,7 @@ pub struct OAuthAuthorizeRequest {
 /// Where to send the browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuthorizationURL {
-    /// The provider's page.
+    /// The URL of the provider's sign-in page.
     #[schema(format = "uri")]
     pub url: String,
 }
@@ -270,12 +270,12 @@ pub struct AuthorizationURL {
 /// Finishing a sign-in at a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OAuthCodeRequest {
-    /// The code that the provider gave the browser.
+    /// The code that the provider passed to the browser.
     pub code: String,
     /// The PKCE verifier of the challenge.
     #[schema(example = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")]
     pub code_verifier: String,
-    /// The name of the account, used only when the sign-in makes one.
+    /// The name of the account, used only if the sign-in creates one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_name: Option<String>,
 }
@@ -283,9 +283,9 @@ pub struct OAuthCodeRequest {
 /// A linked account at a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Identity {
-    /// Which provider.
+    /// The provider.
     pub provider: Provider,
-    /// The address that the provider showed.
+    /// The email address at the provider.
     #[schema(format = Email)]
     pub email: String,
     /// When it was linked.
@@ -295,23 +295,23 @@ pub struct Identity {
 /// The ways a user can sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Identities {
-    /// Whether with a password.
+    /// Whether the user has a password.
     pub has_password: bool,
     /// The linked accounts.
     pub identities: Vec<Identity>,
-    /// The providers that are configured.
+    /// The configured providers.
     pub providers: Vec<Provider>,
 }
 
-/// Whether a user wants the mails of an event.
+/// Whether a user gets emails about an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationPreference {
     /// The event.
     #[schema(example = "low_balance")]
     pub event: String,
-    /// Its name for people.
+    /// The event's display name.
     pub label: String,
-    /// What the mail says.
+    /// What the email is about.
     pub description: String,
     /// Whether it is sent.
     pub enabled: bool,
@@ -319,14 +319,14 @@ pub struct NotificationPreference {
     pub critical: bool,
 }
 
-/// All mails a user may get.
+/// The emails that a user can get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationPreferences {
     /// One for each event.
     pub preferences: Vec<NotificationPreference>,
 }
 
-/// From email event to wanted; events left out keep their setting.
+/// Which emails to send, by email event; events left out keep their setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(example = json!({"low_balance": false}))]

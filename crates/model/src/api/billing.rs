@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 
-/// What an account has left, and by which rules it is spent.
+/// An account's balance, and how it is spent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Balance {
-    /// What is left, rounded toward zero.
+    /// The balance, rounded toward zero.
     #[schema(example = 487)]
     pub balance_cents: i64,
     /// The currency of every amount.
@@ -22,7 +22,7 @@ pub struct Balance {
     pub enforcement: String,
     /// Whether the balance can be topped up by card.
     pub self_serve_topup: bool,
-    /// Below this a mail warns, once for each time that the balance falls.
+    /// An email warns each time the balance falls below this.
     #[schema(example = 100)]
     pub low_balance_threshold_cents: i64,
     /// The smallest top-up.
@@ -35,10 +35,10 @@ pub struct Balance {
     pub topup_max_cents: Option<i64>,
 }
 
-/// A line of the ledger. The sum of all lines is the balance.
+/// An entry of the ledger. The sum of all entries is the balance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LedgerEntry {
-    /// The line's id.
+    /// The entry's id.
     pub id: Uuid,
     /// Negative for a charge, positive for a credit; charges below a cent round to 0.
     #[schema(example = 0)]
@@ -55,7 +55,7 @@ pub struct LedgerEntry {
     /// `signup_credit`, `topup`, `analysis` or `adjustment`.
     #[schema(example = "analysis")]
     pub reason: String,
-    /// What answered.
+    /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,
@@ -63,11 +63,11 @@ pub struct LedgerEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub object_id: Option<String>,
-    /// What the analysis cost, in dollars.
+    /// The cost of the analysis, in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 0.000_104)]
     pub cost_usd: Option<f64>,
-    /// What the cost was multiplied by.
+    /// The margin that the cost was multiplied by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 1.0)]
     pub cost_margin: Option<f64>,
@@ -91,18 +91,18 @@ pub struct LedgerEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub batch_id: Option<Uuid>,
-    /// With `group=batch`, on a line that stands for a whole bulk run: what it sums up.
+    /// With `group=batch`, on an entry that stands for a whole bulk run: its totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub batch: Option<LedgerBatch>,
-    /// When it was written.
+    /// When it was recorded.
     pub created_at: Timestamp,
 }
 
-/// What the charges of a bulk run sum up to. Its line has the id, the time and the balance of the newest of them.
+/// The totals of a bulk run's charges. Its entry has the id, time and balance of the newest charge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LedgerBatch {
-    /// How many charges.
+    /// The number of charges.
     pub count: i64,
     /// Their sum, in micro-dollars.
     pub delta_micros: i64,
@@ -110,53 +110,53 @@ pub struct LedgerBatch {
     pub input_tokens: i64,
     /// Tokens written.
     pub output_tokens: i64,
-    /// What answered, in order of first use.
+    /// The models that answered, in order of first use.
     pub models: Vec<String>,
-    /// What answered, when it was one model.
+    /// The model that answered, if there was only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,
-    /// When the first charge was written.
+    /// When the first charge was recorded.
     pub first_at: Timestamp,
 }
 
 /// A page of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LedgerPage {
-    /// Newest first.
+    /// The entries, newest first.
     pub entries: Vec<LedgerEntry>,
-    /// Where the next page begins; empty on the last page.
+    /// The cursor of the next page; empty on the last page.
     pub next_cursor: String,
 }
 
-/// A top-up that somebody wants to pay.
+/// A top-up to be paid by card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckoutCreate {
-    /// How much, within `topup_min_cents` and `topup_max_cents`.
+    /// The amount, between `topup_min_cents` and `topup_max_cents`.
     #[schema(example = 2_000)]
     pub amount_cents: i64,
 }
 
-/// Where to pay.
+/// A checkout session at the payment provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckoutSession {
-    /// The payment provider's id of the session.
+    /// The session's id at the payment provider.
     #[schema(example = "cs_test_a1…")]
     pub id: String,
-    /// Where to send the customer.
+    /// The payment page to send the customer to.
     #[schema(format = "uri", example = "https://checkout.stripe.com/c/pay/cs_test_a1…")]
     pub url: String,
 }
 
-/// How far a top-up is.
+/// The status of a top-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckoutStatus {
-    /// The payment provider's id of the session.
+    /// The session's id at the payment provider.
     #[schema(example = "cs_test_a1…")]
     pub id: String,
     /// Whether it was paid and credited.
     pub status: CheckoutState,
-    /// How much it is about.
+    /// The amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 2_000)]
     pub amount_cents: Option<i64>,
@@ -170,18 +170,18 @@ pub struct CheckoutStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckoutState {
-    /// Not yet.
+    /// Not credited yet.
     Pending,
-    /// Yes, exactly once.
+    /// Paid and credited, exactly once.
     Credited,
 }
 
 crate::text_values!(CheckoutState { Pending = "pending", Credited = "credited" });
 
-/// What the payment provider is told of an event that it sent.
+/// The response to an event from the payment provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PaymentWebhookAck {
-    /// Always true: it need not be sent again.
+    /// Always true: the event need not be sent again.
     #[schema(example = true)]
     pub received: bool,
 }

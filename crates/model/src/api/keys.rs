@@ -9,18 +9,18 @@ use crate::Timestamp;
 /// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKey {
-    /// Its id, for the key endpoints.
+    /// The id that the key routes take.
     pub id: Uuid,
     /// The public key ID, sent as `api_key` or as the token's `kid`.
     #[schema(example = "ak_3f9a…")]
     pub key: String,
-    /// What people call it.
+    /// A name of your choice.
     pub name: String,
     /// Whether it authenticates.
     pub status: APIKeyStatus,
     /// Whether it can sign; legacy keys cannot until they are rotated.
     pub has_secret: bool,
-    /// Whether it was made before request signing.
+    /// Whether it was created before request signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub legacy: Option<bool>,
@@ -28,13 +28,13 @@ pub struct APIKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub legacy_preview: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it last authenticated, to about a minute.
+    /// When it last authenticated, accurate to about a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_used_at: Option<Timestamp>,
-    /// When it last authenticated the old way.
+    /// When it last authenticated as a legacy key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub legacy_used_at: Option<Timestamp>,
@@ -44,11 +44,11 @@ pub struct APIKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum APIKeyStatus {
-    /// It does.
+    /// It authenticates.
     Active,
-    /// It does not, until it is made active again.
+    /// It does not authenticate until it is activated again.
     Inactive,
-    /// It never will again.
+    /// It will never authenticate again.
     Revoked,
 }
 
@@ -57,16 +57,16 @@ crate::text_values!(APIKeyStatus { Active = "active", Inactive = "inactive", Rev
 /// A new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKeyCreate {
-    /// What people call it; 1 to 100 characters.
+    /// A name of your choice; 1 to 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100, example = "production")]
     pub name: Option<String>,
 }
 
-/// A change of a key; what is left out stays.
+/// A change of a key; fields left out keep their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKeyUpdate {
-    /// What people call it; 1 to 100 characters.
+    /// A name of your choice; 1 to 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub name: Option<String>,
@@ -75,13 +75,13 @@ pub struct APIKeyUpdate {
     pub status: Option<APIKeyActivity>,
 }
 
-/// The states that a key can be put in; revoking has its own endpoint.
+/// The states that a key can be set to; revoking has its own route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum APIKeyActivity {
     /// It authenticates.
     Active,
-    /// It does not.
+    /// It does not authenticate.
     Inactive,
 }
 
@@ -94,7 +94,7 @@ impl From<APIKeyActivity> for APIKeyStatus {
     }
 }
 
-/// A key with its signing secret, which is shown this once.
+/// A key with its signing secret, which is shown only once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct APIKeySecret {
     /// The key.

@@ -1,4 +1,4 @@
-//! Records of objects, events, signals and analyses.
+//! Object, event and analysis records.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::record::object_only;
 use crate::{Answer, CompactedState, Judgement, SignalType, Timestamp};
 
-/// What kind of thing happened.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventType {
@@ -20,25 +20,25 @@ pub enum EventType {
 
 crate::text_values!(EventType { Event = "event", Message = "message" });
 
-/// Something that happened, as it is sent.
+/// An event, as sent to the service.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 pub struct EventInput {
-    /// What kind of thing it is.
+    /// The type of event.
     #[serde(rename = "type")]
     pub kind: EventType,
     /// The event's name, or a message's subject; at most 255 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 255, example = "listing_created")]
     pub name: Option<String>,
-    /// What was said; at most 32 KiB.
+    /// The text; at most 32 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// Anything else, an object of at most 16 KiB. `name`, when a text, becomes the object's display name.
+    /// Any other data, an object of at most 16 KiB. If `name` is a string, it becomes the object's display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, example = json!({"price": 120}))]
     pub metadata: Option<Box<RawValue>>,
-    /// When it happened; the time of receipt if left out.
+    /// When it happened; if left out, when it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<Timestamp>,
 }
@@ -63,41 +63,41 @@ impl EventInput {
         Self { kind: EventType::Message, name: None, content, metadata: None, occurred_at: None }
     }
 
-    /// With what was said.
+    /// Sets the text.
     #[must_use]
     pub fn with_content(self, content: impl Into<String>) -> Self {
         Self { content: Some(content.into()), ..self }
     }
 
-    /// With anything else, which must be an object. `name`, when a text, becomes the object's display name.
+    /// Sets any other data, which must be an object. If `name` is a string, it becomes the object's display name.
     #[must_use]
     pub fn with_metadata(self, metadata: &serde_json::Value) -> Self {
-        // A value that is in memory can be written.
+        // Serializing a `Value` cannot fail.
         Self { metadata: serde_json::value::to_raw_value(metadata).ok(), ..self }
     }
 
-    /// With when it happened.
+    /// Sets when it happened.
     #[must_use]
     pub fn occurred_at(self, at: Timestamp) -> Self {
         Self { occurred_at: Some(at), ..self }
     }
 }
 
-/// Something that happened, as it is listed.
+/// An event, as listed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// What kind of thing it is.
+    /// The type of event.
     #[serde(rename = "type")]
     pub kind: EventType,
     /// The event's name, or a message's subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub name: Option<String>,
-    /// What was said.
+    /// The text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub content: Option<String>,
-    /// Anything else.
+    /// Any other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Object)]
     pub metadata: Option<Box<RawValue>>,
@@ -108,37 +108,37 @@ pub struct Event {
 /// The most recent events of an object, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EventList {
-    /// At most 200.
+    /// At most 200 events.
     pub events: Vec<Event>,
 }
 
 /// Events to be recorded, and whether to wait for a verdict.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct IngestRequest {
-    /// What the object is, for example user or listing; 1 to 64 characters.
+    /// The object's type, for example user or listing; 1 to 64 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "user")]
     pub object_type: Option<String>,
     /// 1 to 500 events.
     #[schema(min_items = 1, max_items = 500)]
     pub events: Vec<EventInput>,
-    /// Whether to score the object now and answer with a verdict.
+    /// Whether to analyze the object now and return a verdict.
     #[serde(default)]
     pub wait: bool,
-    /// With `wait`, score only these signals.
+    /// With `wait`, ask only these signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signals: Option<Vec<String>>,
-    /// With `wait`, whether to score over the object's history (the default) or this request's events alone.
+    /// With `wait`, whether to analyze the object's history (the default) or only the events of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_history: Option<bool>,
 }
 
-/// Events were recorded, and an analysis will follow.
+/// The events were recorded, and an analysis will follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngestAccepted {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// How many events were recorded.
+    /// The number of events recorded.
     pub accepted: i64,
     /// Always `scheduled`.
     #[schema(example = "scheduled")]
@@ -147,20 +147,20 @@ pub struct IngestAccepted {
     pub analysis_delay_ms: u64,
 }
 
-/// The answers about an object, worked out while the caller waited.
+/// The answers about an object, for a caller who waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModerationVerdict {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// How many events were recorded.
+    /// The number of events recorded.
     pub accepted: i64,
-    /// Whether anything was scored; false when no configured signal matched.
+    /// Whether an analysis was made; false if no configured signal matched.
     pub analyzed: bool,
-    /// Whether the object's history was scored too.
+    /// Whether the object's history was analyzed too.
     pub history_included: bool,
-    /// What answered.
+    /// The model that answered.
     pub model: String,
-    /// How long that took.
+    /// How long the analysis took.
     pub latency_ms: u64,
     /// The answers.
     pub answers: Vec<Answer>,
@@ -173,7 +173,7 @@ pub struct ModerationVerdict {
 /// An analysis of one object is scheduled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AnalyzeScheduled {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
     /// Always `scheduled`.
     #[schema(example = "scheduled")]
@@ -183,26 +183,26 @@ pub struct AnalyzeScheduled {
 /// Analyses of all objects are scheduled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AnalyzeAllScheduled {
-    /// How many objects.
+    /// The number of objects.
     pub scheduled: i64,
     /// Always `scheduled`.
     #[schema(example = "scheduled")]
     pub analysis_status: String,
 }
 
-/// The latest stored answer of an object to a signal.
+/// The latest answer to a signal about an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SignalResult {
-    /// The signal.
+    /// The signal's key.
     pub key: String,
-    /// What it says.
+    /// Its type and value.
     #[serde(flatten)]
     pub judgement: Judgement,
-    /// What answered.
+    /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,
-    /// When.
+    /// When it was computed.
     pub computed_at: Timestamp,
 }
 
@@ -215,34 +215,34 @@ impl From<SignalResult> for Answer {
 /// An object with its answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectAnalysis {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// Events ever recorded.
+    /// The number of events ever recorded.
     pub event_count: i64,
-    /// The latest answers of enabled signals.
+    /// The latest answers to the enabled signals.
     pub analysis: Vec<SignalResult>,
-    /// Enabled signals with no answer yet.
+    /// Enabled signals without an answer yet.
     pub pending: Vec<String>,
 }
 
 /// An object in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectSummary {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// What it is.
+    /// The object's type.
     pub object_type: String,
-    /// What people call it.
+    /// The object's display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub display_name: Option<String>,
-    /// Events ever recorded.
+    /// The number of events ever recorded.
     pub event_count: i64,
     /// When its last event was received.
     pub last_seen: Timestamp,
-    /// The latest answers of enabled signals.
+    /// The latest answers to the enabled signals.
     pub analysis: Vec<SignalResult>,
-    /// Enabled signals with no answer yet.
+    /// Enabled signals without an answer yet.
     pub pending: Vec<String>,
 }
 
@@ -251,22 +251,22 @@ pub struct ObjectSummary {
 pub struct ObjectList {
     /// The objects.
     pub objects: Vec<ObjectSummary>,
-    /// The page size that applied.
+    /// The page size.
     pub limit: i64,
-    /// The rows that were skipped.
+    /// The number of objects skipped.
     pub offset: i64,
-    /// For the next page; absent on the last page and for signal queries.
+    /// The cursor of the next page; absent on the last page and for signal queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next_cursor: Option<String>,
 }
 
-/// What is known of an object beside its answers.
+/// The summary of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectState {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// Events folded into the summary.
+    /// The number of events folded into the summary.
     pub compacted_events: i64,
     /// When the newest of them was received, or null.
     pub compacted_through: Option<Timestamp>,
@@ -279,43 +279,43 @@ pub struct ObjectState {
 /// The account at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Overview {
-    /// Objects.
+    /// The number of objects.
     pub objects: i64,
-    /// Configured signals.
+    /// The number of configured signals.
     pub signals: i64,
     /// The share of objects with at least one answer, 0 to 1.
     pub analyzed_pct: f64,
-    /// Events received in the last 24 hours.
+    /// The number of events received in the last 24 hours.
     pub events_today: i64,
-    /// Objects with a yes/no probability of 0.8 or more.
+    /// The number of objects with a yes/no probability of 0.8 or more.
     pub flagged: i64,
-    /// One for each enabled signal.
+    /// A summary of each enabled signal.
     pub signal_summary: Vec<SignalSummary>,
-    /// Objects by type, most first.
+    /// The number of objects by type, largest first.
     pub categories: Vec<CategoryCount>,
-    /// The ten highest yes/no probabilities.
+    /// The ten objects with the highest yes/no probabilities.
     pub top_risk: Vec<RiskyObject>,
 }
 
 /// A signal at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SignalSummary {
-    /// The signal.
+    /// The signal's key.
     pub key: String,
-    /// What kind of answer it has.
+    /// The type of answer.
     #[serde(rename = "type")]
     pub kind: SignalType,
-    /// Objects with an answer.
+    /// The number of objects with an answer.
     pub total: i64,
     /// The mean probability or position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub avg: Option<f64>,
-    /// Objects answered 0.8 or more, for yes/no signals.
+    /// The number of objects at 0.8 or more, for yes/no signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub high: Option<i64>,
-    /// Their share.
+    /// The share of objects at 0.8 or more, for yes/no signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub high_pct: Option<f64>,
@@ -325,21 +325,21 @@ pub struct SignalSummary {
     pub choices: Option<IndexMap<String, f64>>,
 }
 
-/// How many objects there are of a type.
+/// The number of objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CategoryCount {
     /// The object type.
     pub name: String,
-    /// How many.
+    /// The number of objects.
     pub count: i64,
 }
 
 /// An object with a high yes/no probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RiskyObject {
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// What people call it.
+    /// The object's display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub display_name: Option<String>,

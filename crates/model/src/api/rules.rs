@@ -10,29 +10,29 @@ use uuid::Uuid;
 
 use crate::{Answer, TenantId, Timestamp};
 
-/// What happens when a rule fires.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionType {
-    /// A mail is sent.
+    /// Sends an email.
     Email,
-    /// A message is posted to a Slack incoming webhook.
+    /// Posts a message to a Slack incoming webhook.
     Slack,
-    /// `rule.triggered` is delivered to a registered endpoint.
+    /// Delivers `rule.triggered` to a registered endpoint.
     Webhook,
 }
 
-/// Whether a firing's action was carried out.
+/// The outcome of a firing's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FiringStatus {
-    /// It is on its way or has gone.
+    /// Queued or sent.
     Dispatched,
-    /// It could not be, or was given up.
+    /// It could not be queued, or could not be sent.
     Error,
 }
 
-/// A text that names none of the values.
+/// A string that is not the name of a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
@@ -57,40 +57,40 @@ impl FromStr for FiringStatus {
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a name that nobody knows")
+        formatter.write_str("unknown name")
     }
 }
 
 impl std::error::Error for UnknownName {}
 
-/// A condition over the answers about an object, and what happens when it holds.
+/// A condition over the answers about an object, and the action to take when it becomes true.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rule {
     /// Its id.
     pub id: Uuid,
-    /// What people call it.
+    /// A name of your choice.
     #[schema(example = "Likely scammers")]
     pub name: String,
-    /// The condition, as it was sent.
+    /// The condition, as sent.
     #[schema(example = "is_scammer > 0.9 and buyer_intent = ready_to_buy")]
     pub when: String,
-    /// What happens.
+    /// The action.
     pub action_type: ActionType,
-    /// With what.
+    /// The settings of the action.
     pub action_config: ActionConfig,
-    /// Whether it is looked at.
+    /// Whether it is evaluated.
     pub enabled: bool,
-    /// 0: it fires when the condition turns true. Above: at most once in so many seconds for an object, again after
-    /// them while the condition stays true.
+    /// 0: it fires when the condition becomes true. Otherwise it fires at most once in this many seconds for an object,
+    /// and again after that while the condition stays true.
     #[schema(minimum = 0, maximum = 31_536_000)]
     pub cooldown_seconds: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What an action works with. Only the fields of its type are set.
+/// The settings of an action. Only the fields of its type are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"webhook_url": "https://hooks.slack.com/services/T000/B000/XXXX"}))]
 pub struct ActionConfig {
@@ -98,11 +98,11 @@ pub struct ActionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "email")]
     pub to: Option<String>,
-    /// `email`: the subject, up to 200 characters; left out, it names rule and object.
+    /// `email`: the subject, up to 200 characters; if left out, it names the rule and the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, max_length = 200)]
     pub subject: Option<String>,
-    /// `slack`: the address of an incoming webhook; required.
+    /// `slack`: the URL of an incoming webhook; required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uri")]
     pub webhook_url: Option<String>,
@@ -122,52 +122,52 @@ pub struct ActionConfig {
     "cooldown_seconds": 3600
 }))]
 pub struct RuleCreate {
-    /// What people call it, up to 200 characters; left out, it is the condition.
+    /// A name of your choice, up to 200 characters; if left out, the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub name: Option<String>,
     /// Comparisons of signals joined by `and` or a comma; all must hold.
     #[schema(max_length = 4000)]
     pub when: String,
-    /// What happens.
+    /// The action.
     pub action_type: ActionType,
-    /// With what. `email`: `to` (an address; required) and `subject`. `slack`: `webhook_url` (of an incoming webhook;
-    /// required). `webhook`: `endpoint_id` (of a registered endpoint that receives `rule.triggered`; required). Fields
-    /// that are not of the action's type are ignored.
+    /// The settings of the action. `email`: `to` (an address; required) and `subject`. `slack`: `webhook_url`
+    /// (of an incoming webhook; required). `webhook`: `endpoint_id` (of a registered endpoint that receives
+    /// `rule.triggered`; required). Fields of other action types are ignored.
     #[schema(value_type = Object)]
     pub action_config: Map<String, Value>,
-    /// Whether it is looked at; it is unless this says no.
+    /// Whether it is evaluated; true if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// 0 when left out.
+    /// The cooldown in seconds; 0 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 31_536_000)]
     pub cooldown_seconds: Option<i64>,
 }
 
-/// A change of a rule; what is left out stays. The whole of the resulting rule is checked.
+/// A change of a rule; fields left out keep their values. The resulting rule is validated as a whole.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"enabled": false}))]
 pub struct RuleUpdate {
-    /// What people call it, up to 200 characters.
+    /// A name of your choice, up to 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub name: Option<String>,
-    /// The condition. Another one starts afresh with every object.
+    /// The condition. A new one resets the rule's state for every object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 4000)]
     pub when: Option<String>,
-    /// What happens.
+    /// The action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_type: Option<ActionType>,
-    /// With what, as for a new rule; it replaces the whole of what was there.
+    /// The settings of the action, as for a new rule; they replace all earlier ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub action_config: Option<Map<String, Value>>,
-    /// Whether it is looked at.
+    /// Whether it is evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How long it rests after a firing.
+    /// The cooldown in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 31_536_000)]
     pub cooldown_seconds: Option<i64>,
@@ -180,30 +180,30 @@ pub struct RuleList {
     pub rules: Vec<Rule>,
 }
 
-/// That a rule fired for an object, and what became of its action.
+/// The record that a rule fired for an object, with the outcome of its action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuleFiring {
     /// Its id.
     pub id: Uuid,
-    /// The rule.
+    /// The rule's id.
     pub rule_id: Uuid,
-    /// The object.
+    /// The object's id.
     pub object_id: String,
-    /// The condition as it was then.
+    /// The condition at that time.
     pub matched_when: String,
     /// The values that satisfied it, by signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Object, example = json!({"is_scammer": 0.97}))]
     pub signal_values: Option<Value>,
-    /// What was to happen.
+    /// The action.
     pub action_type: ActionType,
-    /// Whether it did.
+    /// The outcome of the action.
     pub status: FiringStatus,
     /// The error, or a short note of success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub detail: Option<String>,
-    /// When.
+    /// When the rule fired.
     pub fired_at: Timestamp,
 }
 
@@ -219,24 +219,24 @@ pub struct RuleFiringList {
 pub struct RuleTriggered {
     /// `rule.triggered`.
     pub event: String,
-    /// The rule.
+    /// The rule's id.
     pub rule_id: Uuid,
-    /// What people call it.
+    /// The rule's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub rule_name: Option<String>,
-    /// Whose it is.
+    /// The account that owns the rule.
     #[schema(value_type = Uuid)]
     pub tenant_id: TenantId,
-    /// The object that it fired for.
+    /// The id of the object that it fired for.
     pub object_id: String,
     /// The condition.
     pub matched_when: String,
-    /// What answered.
+    /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,
-    /// When.
+    /// When the rule fired.
     pub occurred_at: Timestamp,
     /// The answers to the signals in the condition.
     pub values: Vec<Answer>,

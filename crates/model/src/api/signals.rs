@@ -1,4 +1,4 @@
-//! Records of signals, and of asking questions without recording anything.
+//! Signal records, and those of asking questions without recording anything.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use crate::api::EventInput;
 use crate::record::object_only;
 use crate::{Answer, Judgement, SignalType, Timestamp};
 
-/// A question, as it is sent.
+/// A signal's definition, as sent to the service.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SignalInput {
-    /// What kind of answer it has.
+    /// The type of answer.
     #[serde(rename = "type")]
     pub kind: SignalType,
-    /// What to judge and how: a text, an object or an array, passed to the analyzer verbatim.
+    /// What to judge and how: a string, an object or an array, passed to the analyzer verbatim.
     #[schema(value_type = Value, example = "Is this user trying to defraud others?")]
     pub instructions: Box<RawValue>,
     /// `noul`: an object with optional `true` and `false`; `score`: the levels, low to high; `choice`: options with
@@ -23,29 +23,29 @@ pub struct SignalInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
-    /// Whether it is asked; left out, a new signal is and another stays as it is.
+    /// Whether it is asked; if left out, a new signal is enabled and an existing one is unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 }
 
-/// A question of the account.
+/// A signal of the account.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Signal {
-    /// What it is called.
+    /// The signal's key.
     pub key: String,
-    /// What kind of answer it has.
+    /// The type of answer.
     #[serde(rename = "type")]
     pub kind: SignalType,
-    /// As it was sent.
+    /// The instructions, as sent.
     #[schema(value_type = Value)]
     pub instructions: Box<RawValue>,
-    /// As it was sent.
+    /// The criteria, as sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
     /// Whether it is asked.
     pub enabled: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -55,87 +55,87 @@ pub struct Signal {
     pub backfill: Option<SignalBackfill>,
 }
 
-/// What a backfill of a signal would take, and how far the latest one is.
+/// An estimate of a backfill of a signal, and the progress of the latest one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BackfillStatus {
-    /// What a backfill would take now.
+    /// The estimate for a backfill started now.
     pub estimate: BackfillEstimate,
     /// The latest backfill, or null.
     pub backfill: Option<SignalBackfill>,
 }
 
-/// What a backfill would take.
+/// An estimate of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BackfillEstimate {
-    /// Objects without an answer to the signal.
+    /// The number of objects without an answer to the signal.
     pub objects: i64,
-    /// Their number times the account's mean charge per analysis, in micro-dollars; 0 without paid history.
+    /// That number times the account's mean charge per analysis, in micro-dollars; 0 if nothing was charged yet.
     pub estimated_cost_micros: i64,
 }
 
 /// Asking one signal about every object without an answer to it. `completed` and `pending` add up to `total`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignalBackfill {
-    /// The signal.
+    /// The signal's key.
     pub signal_key: String,
-    /// Whether it is under way.
+    /// Whether it is running.
     pub status: BackfillState,
-    /// Objects without an answer when it started.
+    /// The number of objects without an answer when it started.
     pub total: i64,
-    /// How many of them have one now.
+    /// How many of them have an answer now.
     pub completed: i64,
-    /// How many have none.
+    /// How many of them have none.
     pub pending: i64,
     /// When it started.
     pub started_at: Timestamp,
 }
 
-/// Whether a backfill is under way.
+/// Whether a backfill is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BackfillState {
-    /// Objects are still to be asked about.
+    /// Some objects have not been asked about yet.
     Running,
-    /// Every object was asked about; one whose analysis was given up stays pending.
+    /// Every object was asked about; one whose analysis failed for good stays pending.
     Done,
 }
 
-/// Every configured question, by key.
+/// All configured signals, by key.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SignalList {
-    /// The questions.
+    /// The signals.
     pub signals: Vec<Signal>,
 }
 
-/// Events to be scored on their own.
+/// Events to be analyzed on their own.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlaygroundRequest {
     /// 1 to 50 events.
     #[schema(min_items = 1, max_items = 50)]
     pub events: Vec<EventInput>,
-    /// What the object would be.
+    /// The type of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub object_type: Option<String>,
-    /// Score only these signals.
+    /// Ask only these signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signals: Option<Vec<String>>,
 }
 
-/// What the events would be answered. Nothing was recorded.
+/// The answers about the events. Nothing was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlaygroundVerdict {
-    /// Whether anything was scored.
+    /// Whether an analysis was made.
     pub analyzed: bool,
-    /// What answered.
+    /// The model that answered.
     pub model: String,
-    /// How long that took.
+    /// How long the analysis took.
     pub latency_ms: u64,
     /// The answers.
     pub answers: Vec<Answer>,
-    /// What it was charged, in micro-dollars.
+    /// The charge, in micro-dollars.
     pub cost_micros: i64,
-    /// How many events were scored.
+    /// The number of events analyzed.
     pub events_count: i64,
     /// Why nothing was analyzed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub struct SystemOneRequest {
     /// Ignored: the configured model answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// A text, or JSON.
+    /// A string, or any JSON.
     #[schema(value_type = Value)]
     pub state: Box<RawValue>,
     /// Up to 100 questions by the caller's ids.
@@ -160,7 +160,7 @@ pub struct SystemOneRequest {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 pub struct SystemOneQuestion {
-    /// What kind of answer it has.
+    /// The type of answer.
     #[serde(rename = "type")]
     pub kind: SignalType,
     /// What to judge and how.
@@ -178,7 +178,7 @@ object_only!(SystemOneQuestion);
 /// Answers in the wire format of typed decision models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SystemOneResponse {
-    /// What answered.
+    /// The model that answered.
     pub model: String,
     /// One for each question.
     pub answers: IndexMap<String, SystemOneAnswer>,
@@ -189,10 +189,10 @@ pub struct SystemOneResponse {
 /// An answer in the wire format of typed decision models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SystemOneAnswer {
-    /// What it says.
+    /// Its type and value.
     #[serde(flatten)]
     pub judgement: Judgement,
-    /// The texts of the levels by index.
+    /// The descriptions of the levels, by index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub legend: Option<IndexMap<String, String>>,

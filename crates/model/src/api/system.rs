@@ -1,29 +1,29 @@
-//! Records that every part of the interface shares.
+//! Records that every part of the API shares.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A refusal.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Error {
-    /// What was refused and why.
+    /// What is wrong.
     pub error: ErrorBody,
 }
 
-/// What was refused and why.
+/// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// Stable, for programs.
+    /// A stable code, for programs.
     #[schema(example = "bad_request")]
     pub code: String,
-    /// For people; its text may change.
+    /// A message for people; its text may change.
     pub message: String,
 }
 
-/// How the process is.
+/// The health of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok`.
+    /// Always `ok`.
     #[schema(example = "ok")]
     pub status: String,
 }

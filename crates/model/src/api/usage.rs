@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::Date;
 
-/// What an account used in a range of days.
+/// An account's usage over a range of days.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// The first day, in UTC.
@@ -17,32 +17,32 @@ pub struct Usage {
     pub currency: String,
     /// Whether analyses are billed.
     pub metering_enabled: bool,
-    /// What is left now, rounded toward zero.
+    /// The current balance, rounded toward zero.
     #[schema(example = 487)]
     pub balance_cents: i64,
-    /// Average spend for each day of the range that has begun, in micro-dollars.
+    /// Average spend per day of the range, without days in the future, in micro-dollars.
     #[schema(example = 43_000)]
     pub burn_rate_micros_per_day: i64,
-    /// How many days the balance lasts at that rate; left out without spend or balance.
+    /// How many days the balance lasts at that rate; absent without spend or balance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 113.2)]
     pub runway_days: Option<f64>,
-    /// The range summed up.
+    /// The totals of the range.
     pub totals: UsageTotals,
-    /// Every day of the range, oldest first, also those without any use.
+    /// Every day of the range, oldest first, including those without usage.
     pub series: Vec<UsageDay>,
-    /// By what answered; most spend first.
+    /// By model; highest spend first.
     pub by_model: Vec<UsageBreakdown>,
-    /// `async` and `sync`: by whether a caller waited; most spend first.
+    /// By whether a caller waited, `async` or `sync`; highest spend first.
     pub by_source: Vec<UsageBreakdown>,
-    /// By question; most asked first.
+    /// By signal; most answered first.
     pub by_signal: Vec<UsageSignal>,
 }
 
-/// Sums of a range.
+/// The totals of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageTotals {
-    /// How many analyses.
+    /// The number of analyses.
     pub analyses: i64,
     /// What they were charged, in micro-dollars.
     pub spend_micros: i64,
@@ -52,29 +52,29 @@ pub struct UsageTotals {
     pub output_tokens: i64,
 }
 
-/// A day.
+/// The usage of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageDay {
-    /// Which, in UTC.
+    /// The day, in UTC.
     pub date: Date,
-    /// How many analyses.
+    /// The number of analyses.
     pub analyses: i64,
-    /// Of these, those that nobody waited for.
+    /// Those that no caller waited for.
     #[serde(rename = "async")]
     pub asynchronous: i64,
-    /// Of these, those that a caller waited for.
+    /// Those that a caller waited for.
     #[serde(rename = "sync")]
     pub synchronous: i64,
     /// What they were charged, in micro-dollars.
     pub spend_micros: i64,
 }
 
-/// A part of the use.
+/// A part of the usage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageBreakdown {
-    /// Which part.
+    /// The model or source.
     pub key: String,
-    /// How many analyses.
+    /// The number of analyses.
     pub analyses: i64,
     /// What they were charged, in micro-dollars.
     pub spend_micros: i64,
@@ -84,11 +84,11 @@ pub struct UsageBreakdown {
     pub output_tokens: i64,
 }
 
-/// How often a question was answered.
+/// How often a signal was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageSignal {
     /// The signal's key.
     pub signal: String,
-    /// How many analyses answered it.
+    /// The number of analyses that answered it.
     pub analyses: i64,
 }

@@ -1,4 +1,4 @@
-//! Records of webhooks: endpoints, deliveries, and what a delivery says.
+//! Webhook records: endpoints, deliveries and payloads.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use uuid::Uuid;
 
 use crate::{Answer, TenantId, Timestamp};
 
-/// Where deliveries go, without its secret.
+/// A registered URL that gets deliveries, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpoint {
     /// Its id.
     pub id: Uuid,
-    /// The address that deliveries are posted to.
+    /// The URL that deliveries are posted to.
     #[schema(example = "https://example.com/hooks/auspex")]
     pub url: String,
-    /// What people call it; may be empty.
+    /// A description of your choice; may be empty.
     pub description: String,
-    /// Whether it gets deliveries. Those already queued wait while it does not.
+    /// Whether it gets deliveries. Those already queued wait while it is disabled.
     pub enabled: bool,
-    /// It gets only analyses that answered one of these signals; empty: every analysis.
+    /// It gets only analyses that answered one of these signals; if empty, every analysis.
     pub signal_keys: Vec<String>,
     /// The event types that it gets.
     #[schema(example = json!(["analysis.completed", "rule.triggered"]))]
@@ -42,38 +42,38 @@ pub struct WebhookEndpointList {
 /// A new endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpointCreate {
-    /// The address that deliveries are posted to, `http` or `https`.
+    /// The URL that deliveries are posted to, `http` or `https`.
     #[schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/hooks/auspex")]
     pub url: String,
-    /// What people call it.
+    /// A description of your choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1000)]
     pub description: Option<String>,
-    /// Only analyses that answered one of these signals; left out or empty: every analysis.
+    /// Only analyses that answered one of these signals; if left out or empty, every analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
-    /// The event types that it gets; left out: all.
+    /// The event types that it gets; all if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, example = json!(["analysis.completed", "rule.triggered"]))]
     pub events: Option<Vec<String>>,
-    /// Whether it gets deliveries; left out: it does.
+    /// Whether it gets deliveries; true if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 }
 
-/// A change of an endpoint; what is left out stays.
+/// A change of an endpoint; fields left out keep their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpointUpdate {
-    /// The address that deliveries are posted to, those that are queued too.
+    /// The URL that deliveries are posted to, including those already queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2048, pattern = "^https?://")]
     pub url: Option<String>,
-    /// What people call it.
+    /// A description of your choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1000)]
     pub description: Option<String>,
-    /// Only analyses that answered one of these signals; empty: every analysis.
+    /// Only analyses that answered one of these signals; if empty, every analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
@@ -86,29 +86,29 @@ pub struct WebhookEndpointUpdate {
     pub enabled: Option<bool>,
 }
 
-/// An endpoint with its signing secret, which is shown this once.
+/// An endpoint with its signing secret, which is shown only once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpointSecret {
     /// The endpoint.
     pub endpoint: WebhookEndpoint,
-    /// What its deliveries are signed with. It is never shown again.
+    /// The secret that signs its deliveries. It is never shown again.
     #[schema(example = "whsec_…")]
     pub secret: String,
     /// What to do with it.
     pub note: String,
 }
 
-/// How far a delivery is.
+/// The status of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryStatus {
-    /// It waits to be sent, or to be sent again.
+    /// Waiting for an attempt.
     Pending,
-    /// It is being sent.
+    /// An attempt is in flight.
     Delivering,
-    /// The receiver has taken it.
+    /// The receiver accepted it.
     Delivered,
-    /// It was given up; replay sends it again.
+    /// Refused for good, or out of attempts; replay sends it again.
     Dead,
 }
 
@@ -119,27 +119,27 @@ crate::text_values!(DeliveryStatus {
     Dead = "dead",
 });
 
-/// One event on its way to one endpoint.
+/// One payload for one endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WebhookDelivery {
     /// Its id, sent as `X-Webhook-Delivery` with every attempt.
     pub id: Uuid,
-    /// Where it goes.
+    /// The endpoint's id.
     pub endpoint_id: Uuid,
-    /// What it tells.
+    /// The type of the webhook event.
     #[schema(example = "analysis.completed")]
     pub event_type: String,
-    /// How far it is.
+    /// Its status.
     pub status: DeliveryStatus,
-    /// The object that it is about.
+    /// The id of the object that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub object_id: Option<String>,
-    /// Attempts that have ended, since it was queued or replayed.
+    /// The number of attempts made since it was queued or replayed.
     pub attempts: i64,
-    /// Attempts before it is given up.
+    /// The number of attempts after which it is dead.
     pub max_attempts: i64,
-    /// The status of the receiver's last answer.
+    /// The HTTP status of the receiver's last response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_status_code: Option<i64>,
@@ -147,19 +147,19 @@ pub struct WebhookDelivery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_error: Option<String>,
-    /// When it is tried next, at the earliest; of one that is dead, when it was given up.
+    /// The earliest time of the next attempt; for a dead delivery, when it died.
     pub run_after: Timestamp,
     /// When it was queued.
     pub created_at: Timestamp,
-    /// When the receiver took it.
+    /// When the receiver accepted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub delivered_at: Option<Timestamp>,
-    /// What is sent, to the byte.
+    /// The exact payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Object)]
     pub payload: Option<Box<RawValue>>,
-    /// The first 1 KiB of the receiver's last answer.
+    /// The first 1 KiB of the receiver's last response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_response: Option<String>,
@@ -172,24 +172,24 @@ pub struct WebhookDeliveryList {
     pub deliveries: Vec<WebhookDelivery>,
 }
 
-/// What an `analysis.completed` delivery says.
+/// The payload of `analysis.completed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AnalysisCompleted<'a> {
     /// `analysis.completed`.
     #[schema(value_type = String)]
     pub event: Cow<'a, str>,
-    /// The object.
+    /// The object's id.
     #[schema(value_type = String)]
     pub object_id: Cow<'a, str>,
-    /// Whose object it is.
+    /// The account that owns the object.
     #[schema(value_type = Uuid)]
     pub tenant_id: TenantId,
-    /// What answered.
+    /// The model that answered.
     #[schema(value_type = String)]
     pub model: Cow<'a, str>,
-    /// When the analysis ended: an older one that arrives later is stale.
+    /// When the analysis finished. Ignore a delivery that is older than one you already have.
     pub occurred_at: Timestamp,
-    /// What this analysis found.
+    /// The answers of this analysis.
     #[schema(value_type = Vec<Answer>)]
     pub answers: Cow<'a, [Answer]>,
 }

@@ -1,24 +1,24 @@
-//! What a condition means for the signals that it names: the answers that each of its comparisons accepts.
+//! Conditions resolved against the signals that they name: the answers that each comparison accepts.
 //!
-//! Numbers are compared as whole millionths, which is what answers are rounded to, and never with an error: a bound is
-//! the decimal that was written, and rounding to percents and to levels is half up.
+//! Numbers are compared exactly, as whole millionths, which is what answers are rounded to: a bound is the decimal that
+//! was written, and rounding to percents and to levels is half up.
 
 use super::syntax::shown;
-use super::{Comparison, ConditionError, Operator, Strictness, each_once};
+use super::{Comparison, ConditionError, Operator, Strictness, without_duplicates};
 use crate::{Question, SignalType};
 
 const MILLION: u32 = 1_000_000;
 /// A percent, in millionths.
 const PERCENT: u32 = MILLION / 100;
 
-/// What a signal's answers can be.
+/// The answers that a signal can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignalShape {
     /// A probability.
     Noul,
     /// A position on a scale.
     Score {
-        /// How many levels the scale has.
+        /// The number of levels.
         levels: usize,
     },
     /// One of several options.
@@ -33,7 +33,7 @@ pub enum SignalShape {
 pub enum AnswerValue<'a> {
     /// A probability or a position.
     Number(f64),
-    /// The likeliest option.
+    /// The most likely option.
     Choice(&'a str),
 }
 
@@ -43,25 +43,25 @@ pub struct BoundCondition {
     comparisons: Vec<BoundComparison>,
 }
 
-/// A signal, and which of its answers are accepted.
+/// A signal, and the answers that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundComparison {
     /// The key of the signal.
     pub key: String,
-    /// The answers.
+    /// The accepted answers.
     pub accepts: Accepts,
 }
 
-/// Which answers of a signal a comparison accepts. No answer is never accepted.
+/// The answers that a comparison accepts. A missing answer is never accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepts {
     /// Numbers within the range.
     Within(ValueRange),
-    /// Numbers outside of the range.
+    /// Numbers outside the range.
     Outside(ValueRange),
     /// This option.
     Option(String),
-    /// Every option but this.
+    /// Every other option.
     OtherOption(String),
 }
 
@@ -86,7 +86,7 @@ impl From<&Question> for SignalShape {
 }
 
 impl BoundCondition {
-    /// Ranges of one signal become one range: what lies between two bounds may be few answers where either side is many.
+    /// Merges the ranges of each signal into one: few answers may lie between two bounds that each admit many.
     pub(super) fn all_of(comparisons: Vec<BoundComparison>) -> Self {
         let mut merged: Vec<BoundComparison> = Vec::new();
         for comparison in comparisons {
@@ -110,9 +110,9 @@ impl BoundCondition {
         &self.comparisons
     }
 
-    /// The keys that it names, each once.
+    /// The keys that it names, without duplicates.
     pub fn keys(&self) -> Vec<&str> {
-        each_once(self.comparisons.iter().map(|comparison| comparison.key.as_str()))
+        without_duplicates(self.comparisons.iter().map(|comparison| comparison.key.as_str()))
     }
 
     /// Whether an object matches, by its answer to each signal.
@@ -138,13 +138,13 @@ impl Accepts {
 
 impl ValueRange {
     const PROBABILITIES: Self = Self { from_millionths: 0, to_millionths: MILLION };
-    /// The end is far above any level: answers from before the scale was shortened count too.
+    /// Ends far above any level, because answers from before the scale was shortened count too.
     const POSITIONS: Self = Self { from_millionths: 0, to_millionths: u32::MAX };
     /// No answer.
     const NONE: Self = Self { from_millionths: u32::MAX, to_millionths: 0 };
 
-    /// The lowest and the highest number that are in the range. Both lie halfway between two answers that are possible,
-    /// so no error of a float can put an answer on the wrong side.
+    /// The lowest and the highest number in the range. Both lie halfway between two possible answers, so that no
+    /// floating-point error can put an answer on the wrong side.
     pub fn bounds(self) -> (f64, f64) {
         let low = f64::from(self.from_millionths) - 0.5;
         let high = f64::from(self.to_millionths) + 0.5;
@@ -158,13 +158,13 @@ impl ValueRange {
         }
     }
 
-    // The same comparison of the same numbers that the databases make.
+    // Compares the same numbers in the same way as the databases.
     fn contains(self, value: f64) -> bool {
         let (low, high) = self.bounds();
         low <= value && value <= high
     }
 
-    /// The answers that are `multiple` when they are rounded, half up, to a multiple of `step`.
+    /// The answers that round, half up, to `multiple`, which is a multiple of `step`.
     fn nearest_to(multiple: u32, step: u32) -> Self {
         let half = step / 2;
         Self {
@@ -177,9 +177,9 @@ impl ValueRange {
 /// A decimal number that is not negative, in millionths.
 #[derive(Clone, Copy)]
 struct Decimal {
-    /// Rounded down; the highest for every number beyond.
+    /// Rounded down; `u32::MAX` for every larger number.
     millionths: u32,
-    /// Whether nothing was lost by that.
+    /// Whether that is the exact number.
     exact: bool,
 }
 
@@ -212,7 +212,7 @@ impl Decimal {
         Self { millionths: self.millionths / 100, exact: self.exact && self.millionths.is_multiple_of(100) }
     }
 
-    /// Those of `all` answers that compare with this number as the operator says; which are equal to it, the caller says.
+    /// The answers out of `all` that satisfy the comparison with this number. `equal` are those that count as equal.
     fn compared(self, operator: Operator, equal: Option<ValueRange>, all: ValueRange) -> Accepts {
         let from = |from_millionths| ValueRange { from_millionths, ..all };
         let up_to = |to_millionths| ValueRange { to_millionths, ..all };
@@ -253,7 +253,7 @@ impl Comparison {
             self.wrong_value("is a probability: a number from 0 to 1, or a percentage up to 100")
         })?;
         let probability = if number.is_above(MILLION) { number.hundredth() } else { number };
-        // Both sides in whole percents. What the decimal lost beyond its millionths cannot change its percent.
+        // Both sides in whole percents. Digits beyond the millionths cannot change the percent.
         let percents = (probability.millionths + PERCENT / 2) / PERCENT;
         let equal = ValueRange::nearest_to(percents * PERCENT, PERCENT);
         Ok(probability.compared(self.operator, Some(equal), ValueRange::PROBABILITIES))
@@ -270,8 +270,8 @@ impl Comparison {
         let equal = if is_level {
             Some(ValueRange::nearest_to(number.millionths, MILLION))
         } else {
-            let exactly = ValueRange { from_millionths: number.millionths, to_millionths: number.millionths };
-            number.exact.then_some(exactly)
+            let exact = ValueRange { from_millionths: number.millionths, to_millionths: number.millionths };
+            number.exact.then_some(exact)
         };
         Ok(number.compared(self.operator, equal, ValueRange::POSITIONS))
     }
@@ -299,8 +299,8 @@ impl Comparison {
         Decimal::parse(&self.value)
     }
 
-    fn wrong_value(&self, what_it_is: &str) -> ConditionError {
-        let message = format!("{} {what_it_is}, not {}", shown(&self.key), shown(&self.value));
+    fn wrong_value(&self, description: &str) -> ConditionError {
+        let message = format!("{} {description}, not {}", shown(&self.key), shown(&self.value));
         error(self.columns.value, message)
     }
 }

@@ -1,8 +1,8 @@
-//! From text to comparisons: the words of the language, and the order that they come in.
+//! The tokenizer and parser of conditions.
 
 use super::{Columns, Comparison, ConditionError, Operator, is_key, is_reserved};
 
-/// Every way to write an operator; one that starts like another comes first.
+/// Every operator symbol; the longer of two with a common start comes first.
 const OPERATORS: [(&str, Operator); 7] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -13,16 +13,16 @@ const OPERATORS: [(&str, Operator); 7] = [
     ("=", Operator::Equal),
 ];
 
-/// How much of somebody's text an error repeats.
+/// The number of characters of the input that an error quotes.
 const MAX_SHOWN: usize = 64;
 
-/// The comparisons of a text, each on its own: one that does not parse ends at the next joiner.
+/// Parses each comparison of a text on its own: one that is invalid ends at the next joiner.
 pub(super) fn comparisons(text: &str) -> impl Iterator<Item = Result<Comparison, ConditionError>> {
     let mut parser = Parser { tokens: tokens(text), next: 0 };
     let mut more = true;
     std::iter::from_fn(move || {
         let comparison = more.then(|| parser.comparison())?;
-        more = parser.pass_joiner();
+        more = parser.skip_joiner();
         Some(comparison)
     })
 }
@@ -34,7 +34,7 @@ pub(super) fn is_word(value: &str) -> bool {
         && !is_reserved(value)
 }
 
-/// Somebody's text within a message, cut where it is long.
+/// Part of the input, quoted and cut to length for an error message.
 pub(super) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(MAX_SHOWN).collect();
     if cut.len() < text.len() { format!("`{cut}…`") } else { format!("`{cut}`") }
@@ -53,9 +53,9 @@ enum Kind<'t> {
     Quoted(String),
     Operator(Operator),
     Joiner,
-    /// A quote that is never closed; what follows it is read as if it were not there.
+    /// A quote that is never closed; the text after it is tokenized as if it were not there.
     Unclosed,
-    /// The last token, and only that.
+    /// The end of the text, always the last token.
     End,
 }
 
@@ -76,7 +76,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The token that a text starts with, none for white space, and how many bytes it takes.
+/// The token at the start of the text (`None` for white space) and its length in bytes.
 fn token(rest: &str, first: char) -> (Option<Kind<'_>>, usize) {
     let (kind, length) = match first {
         _ if first.is_whitespace() => return (None, first.len_utf8()),
@@ -122,7 +122,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// The comparison from here up to a joiner or the end.
+    /// Parses the comparison up to the next joiner or the end.
     fn comparison(&mut self) -> Result<Comparison, ConditionError> {
         let key_at = self.column();
         let key = match self.kind() {
@@ -158,8 +158,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on behind the next joiner; false when there is none.
-    fn pass_joiner(&mut self) -> bool {
+    /// Skips to the token after the next joiner; false if there is none.
+    fn skip_joiner(&mut self) -> bool {
         while !matches!(self.kind(), Kind::Joiner | Kind::End) {
             self.next += 1;
         }
@@ -168,7 +168,7 @@ impl Parser<'_> {
         found
     }
 
-    // No step is taken from the token of the end, so there always is a next one.
+    // The parser never advances past the `End` token, so there always is a next one.
     fn kind(&self) -> &Kind<'_> {
         &self.tokens[self.next].kind
     }

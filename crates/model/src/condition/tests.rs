@@ -25,13 +25,13 @@ fn refusal(text: &str) -> String {
     Condition::parse(text).and_then(|condition| condition.bind(signals)).unwrap_err().to_string()
 }
 
-/// Whether an object matches that has one answer, whatever the signal.
+/// Whether an object with this answer to every signal matches.
 fn accepts(text: &str, answer: AnswerValue<'_>) -> bool {
     bound(text).matches(|_| Some(answer))
 }
 
 #[test]
-fn numbers_compare_as_the_contract_says() {
+fn numbers_compare_as_specified() {
     // A condition, answers that it accepts, and answers that it does not.
     let examples: &[(&str, &[f64], &[f64])] = &[
         ("is_scammer > 0.9", &[0.900_001, 1.0], &[0.9, 0.0]),
@@ -99,7 +99,7 @@ fn options_compare_exactly() {
 }
 
 #[test]
-fn all_comparisons_must_hold_and_no_answer_meets_none() {
+fn all_comparisons_must_hold_and_a_missing_answer_matches_none() {
     let both = bound("is_scammer>90 AND category=car");
     let object = |scammer: Option<f64>, category: Option<&'static str>| {
         both.matches(|key| match key {
@@ -134,7 +134,7 @@ fn ranges_of_one_signal_are_one_range() {
 }
 
 #[test]
-fn a_condition_prints_in_one_way() {
+fn a_condition_has_one_canonical_text() {
     for (text, printed) in [
         ("is_scammer>90", "is_scammer > 90"),
         ("  is_scammer\t>=\n0.90 ,spam==1", "is_scammer >= 0.90 and spam = 1"),
@@ -172,7 +172,7 @@ fn a_key_is_letters_digits_and_underscores() {
 }
 
 #[test]
-fn a_refusal_says_what_is_wrong_and_where() {
+fn an_error_says_what_is_wrong_and_where() {
     let signal_key = "cannot be the key of a signal: 1 to 64 letters, digits and underscores, a letter first";
     let joined = "comparisons are joined by `and` or a comma, and all must hold";
     let operators = "an operator (>, >=, <, <=, = or !=)";
@@ -224,14 +224,14 @@ fn a_refusal_says_what_is_wrong_and_where() {
 }
 
 #[test]
-fn a_refusal_repeats_only_the_start_of_a_long_text() {
+fn an_error_quotes_only_the_start_of_a_long_text() {
     let long = "é".repeat(100_000);
     let message = refusal(&format!("spam > {long}"));
     assert!(message.ends_with(&format!("not `{}…`", "é".repeat(64))), "{}", message.len());
 }
 
 #[test]
-fn a_condition_has_an_end() {
+fn the_number_of_comparisons_is_limited() {
     let most = vec!["spam!= 1"; MAX_COMPARISONS].join(",");
     assert!(Condition::parse(&most).is_ok());
     let beyond = format!("{most},spam!= 1");
@@ -241,8 +241,8 @@ fn a_condition_has_an_end() {
 }
 
 #[test]
-fn a_query_takes_what_it_can() {
-    // What is typed, and the condition that it comes to; none where the whole text is searched for.
+fn a_query_skips_what_it_cannot_parse() {
+    // The input and the resulting condition; `None` if the whole text is searched for.
     for (typed, understood) in [
         ("is_scammer > 90", Some("is_scammer > 90")),
         ("is_scammer > 90, nonsense", Some("is_scammer > 90")),
@@ -269,7 +269,7 @@ fn a_query_takes_what_it_can() {
 }
 
 #[test]
-fn a_query_may_ask_for_what_a_signal_no_longer_has() {
+fn a_query_may_name_values_that_a_signal_no_longer_has() {
     for (typed, accepted, refused) in [
         ("category = bike", AnswerValue::Choice("bike"), AnswerValue::Choice("car")),
         ("category != bike", AnswerValue::Choice("car"), AnswerValue::Choice("bike")),
@@ -312,7 +312,7 @@ fn any_condition() -> impl Strategy<Value = Condition> {
     prop::collection::vec(comparison, 1..=5).prop_map(|comparisons| Condition { comparisons })
 }
 
-/// A text with the parts of the language in any order.
+/// The tokens of the language in any order.
 fn nearly_a_condition() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         prop::sample::select(vec!["is_scammer", "quality", "category", "and", "AND", ",", " ", "'", "\""]),
@@ -355,18 +355,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_printed_parses_to_the_same(condition in any_condition()) {
+    fn printing_and_parsing_round_trips(condition in any_condition()) {
         let printed = condition.to_string();
         prop_assert_eq!(Condition::parse(&printed), Ok(condition), "{}", printed);
     }
 
     #[test]
-    fn any_text_is_read(text in prop_oneof!["(?s).{0,300}", nearly_a_condition()]) {
+    fn no_text_makes_the_parser_panic(text in prop_oneof!["(?s).{0,300}", nearly_a_condition()]) {
         let query = Query::parse(&text, signals);
         if let Ok(condition) = Condition::parse(&text) {
             prop_assert_eq!(&Condition::parse(&condition.to_string()).unwrap(), &condition);
             if let Ok(strict) = condition.bind(signals) {
-                prop_assert_eq!(query, Query::Signals(strict), "what is strictly right means the same in a query");
+                prop_assert_eq!(query, Query::Signals(strict), "a valid condition means the same in a query");
             }
         }
     }

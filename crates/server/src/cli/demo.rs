@@ -1,5 +1,5 @@
-//! `auspex demo`: a marketplace story on a temporary database, told through the real HTTP interface and the client crate,
-//! so that a stranger understands in a minute what the service is for.
+//! `auspex demo`: a marketplace story on a temporary database, played through the real HTTP API and the client crate, so
+//! that a newcomer understands in a minute what the service is for.
 
 mod page;
 mod receiver;
@@ -16,42 +16,42 @@ use service::{Clock, Random};
 
 use self::page::Page;
 use self::receiver::Receiver;
-use self::story::{Account, Posting, WHEN};
+use self::story::{Account, Activity, WHEN};
 use super::CommandResult;
 use crate::config::{self, Config};
 use crate::{Server, serve};
 
-/// How long the story waits for what should come within seconds: the model runs on whatever machine this is.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// After so long the reader is told what it is waiting for.
-const MOMENT: Duration = Duration::from_secs(2);
+/// How long to wait for results that should come within seconds: the machine may be slow.
+const TIMEOUT: Duration = Duration::from_mins(2);
+/// After this time, the demo says what it is waiting for.
+const SLOW_AFTER: Duration = Duration::from_secs(2);
 const EMAIL: &str = "you@nightmarket.example";
 const PASSWORD: &str = "correct horse battery staple";
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Leave the service running afterwards, with what the story made, until Ctrl-C.
+    /// Keep the service and its data afterwards, until Ctrl-C.
     #[arg(long)]
     keep: bool,
 }
 
-type Told<T = ()> = Result<T, Box<dyn std::error::Error>>;
+type DemoResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 pub(super) async fn run(arguments: Arguments) -> CommandResult {
     let stopping = serve::stop_signal()?;
     let directory = tempfile::Builder::new().prefix("auspex-demo-").tempdir()?;
     let server = Server::start(settings(directory.path())?, Clock::system(), Random::system()?).await?;
     let receiver = Receiver::start().await?;
-    let played = async {
+    let story = async {
         let page = Page::new();
-        tell(&page, server.public_url(), &receiver, arguments.keep).await?;
+        play(&page, server.public_url(), &receiver, arguments.keep).await?;
         if arguments.keep {
             std::future::pending::<()>().await;
         }
         Ok(())
     };
     let outcome = tokio::select! {
-        outcome = played => outcome,
+        outcome = story => outcome,
         () = stopping => Ok(()),
     };
     receiver.stop().await;
@@ -59,60 +59,60 @@ pub(super) async fn run(arguments: Arguments) -> CommandResult {
     outcome
 }
 
-/// A service of its own: nothing of the machine's settings counts but which analyzer answers and what it costs.
-fn settings(directory: &std::path::Path) -> Told<Config> {
+/// The settings of the demo's own service. Of the environment, only the analyzer and its prices apply.
+fn settings(directory: &std::path::Path) -> DemoResult<Config> {
     const KEPT: [&str; 3] = ["AUSPEX_ANALYZER", "AUSPEX_PRICE_", "AUSPEX_COST_MARGIN"];
     let kept = config::environment().filter(|(name, _)| KEPT.iter().any(|prefix| name.starts_with(prefix)));
     let data_dir = directory.display().to_string();
-    let ours = [
+    let overrides = [
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_DATA_DIR", data_dir.as_str()),
         ("AUSPEX_DEBOUNCE_MS", "300"),
         ("AUSPEX_ANALYZER_TIMEOUT_MS", "120000"),
         ("AUSPEX_ALLOW_PRIVATE_TARGETS", "true"),
     ];
-    let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Ok(Config::from_environment(kept.chain(ours))?)
+    let overrides = overrides.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(Config::from_environment(kept.chain(overrides))?)
 }
 
-async fn tell(page: &Page, url: &str, receiver: &Receiver, keep: bool) -> Told {
+async fn play(page: &Page, url: &str, receiver: &Receiver, keep: bool) -> DemoResult {
     page.title("Auspex", "Send events about anything. Read typed answers about it.");
     page.note(&format!("A service of its own runs at {url}, on a temporary database."));
 
     let client = open_account(page, url).await?;
     let signals = show_signals(page, &client).await?;
-    let rule = set_the_trap(page, &client, receiver).await?;
+    let rule = create_rule(page, &client, receiver).await?;
     send_events(page, &client).await?;
     show_answers(page, &client, &signals).await?;
     show_firings(page, &client, &rule, receiver).await?;
     ask_for_verdicts(page, &client, &signals).await?;
     search(page, &client).await?;
-    count_the_money(page, &client).await?;
-    farewell(page, url, keep);
+    show_costs(page, &client).await?;
+    show_next_steps(page, url, keep);
     Ok(())
 }
 
-async fn open_account(page: &Page, url: &str) -> Told<Client> {
+async fn open_account(page: &Page, url: &str) -> DemoResult<Client> {
     page.chapter(
         "Open an account",
         "You run a marketplace. Its account gets some credit and three questions to start with.",
     );
-    let stranger = Client::builder(url).build()?;
+    let anonymous = Client::builder(url).build()?;
     let request = RegisterRequest {
         tenant_name: "Night Market".to_owned(),
         email: EMAIL.to_owned(),
         password: PASSWORD.to_owned(),
     };
-    let token = stranger.register(&request).await?;
+    let token = anonymous.register(&request).await?;
     page.call("POST /auth/console/register", "Night Market");
-    let person = Client::builder(url).token(token.token).build()?;
-    let key = person.create_key(Some("demo")).await?;
+    let user = Client::builder(url).token(token.token).build()?;
+    let key = user.create_key(Some("demo")).await?;
     page.call("POST /v1/api_keys", &key.key);
     page.note("From here on every request is signed with that key, for its method and path, for a minute.");
-    Ok(Client::builder(url).key(key.key, key.secret).timeout(PATIENCE).build()?)
+    Ok(Client::builder(url).key(key.key, key.secret).timeout(TIMEOUT).build()?)
 }
 
-async fn show_signals(page: &Page, client: &Client) -> Told<Vec<Signal>> {
+async fn show_signals(page: &Page, client: &Client) -> DemoResult<Vec<Signal>> {
     page.chapter(
         "Signals are questions",
         "Each is asked about every object, in your words. These are yours to edit.",
@@ -126,7 +126,7 @@ async fn show_signals(page: &Page, client: &Client) -> Told<Vec<Signal>> {
     Ok(signals)
 }
 
-async fn set_the_trap(page: &Page, client: &Client, receiver: &Receiver) -> Told<Rule> {
+async fn create_rule(page: &Page, client: &Client, receiver: &Receiver) -> DemoResult<Rule> {
     page.chapter(
         "A rule acts on answers",
         "When its condition turns true for an object, something happens: a mail, a chat message, a webhook.",
@@ -138,11 +138,11 @@ async fn set_the_trap(page: &Page, client: &Client, receiver: &Receiver) -> Told
         events: None,
         enabled: None,
     };
-    let made = client.create_webhook(&endpoint).await?;
-    receiver.expect(made.secret);
+    let created = client.create_webhook(&endpoint).await?;
+    receiver.expect(created.secret);
     page.call("POST /v1/webhooks", &endpoint.url);
     let mut config = serde_json::Map::new();
-    config.insert("endpoint_id".to_owned(), made.endpoint.id.to_string().into());
+    config.insert("endpoint_id".to_owned(), created.endpoint.id.to_string().into());
     let rule = RuleCreate {
         name: Some("Likely scammer".to_owned()),
         when: WHEN.to_owned(),
@@ -156,33 +156,33 @@ async fn set_the_trap(page: &Page, client: &Client, receiver: &Receiver) -> Told
     Ok(rule)
 }
 
-async fn send_events(page: &Page, client: &Client) -> Told {
+async fn send_events(page: &Page, client: &Client) -> DemoResult {
     page.chapter(
         "Send what happens",
         "An object is anything you name. It exists once its first event is sent.",
     );
-    for Account { id, kind, about, postings } in story::ACCOUNTS {
-        let events = postings.iter().map(Posting::event);
+    for Account { id, kind, about, activities } in story::ACCOUNTS {
+        let events = activities.iter().map(Activity::event);
         let sent = client.send(id, Ingest::new(events).object_type(*kind)).await?;
         page.object(id, about);
-        for posting in *postings {
-            page.posting(posting);
+        for activity in *activities {
+            page.activity(activity);
         }
         page.call(&format!("POST /v1/objects/{id}/events"), &format!("{} recorded", sent.accepted.accepted));
     }
     Ok(())
 }
 
-async fn show_answers(page: &Page, client: &Client, signals: &[Signal]) -> Told {
+async fn show_answers(page: &Page, client: &Client, signals: &[Signal]) -> DemoResult {
     page.chapter(
         "Read the answers",
         "Once an object is quiet it is analyzed: all questions, over its whole history.",
     );
     let started = Instant::now();
-    let mut is_told = false;
+    let mut is_noted = false;
     for account in story::ACCOUNTS {
         let Some(answers) = answers_about(client, account.id, started, || {
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut is_noted, true) {
                 page.note("The model reads on this machine's own processor; that takes some seconds …");
             }
         })
@@ -200,19 +200,19 @@ async fn show_answers(page: &Page, client: &Client, signals: &[Signal]) -> Told 
     Ok(())
 }
 
-/// The answers about an object once every question has one; `slow` is called while that takes more than a moment.
+/// Waits until every question about an object is answered; calls `slow` while that takes longer than usual.
 async fn answers_about(
     client: &Client,
     object_id: &str,
     started: Instant,
     mut slow: impl FnMut(),
-) -> Told<Option<Vec<SignalResult>>> {
-    while started.elapsed() < PATIENCE {
+) -> DemoResult<Option<Vec<SignalResult>>> {
+    while started.elapsed() < TIMEOUT {
         let object = client.object(object_id).await?;
         if object.pending.is_empty() && !object.analysis.is_empty() {
             return Ok(Some(object.analysis));
         }
-        if started.elapsed() > MOMENT {
+        if started.elapsed() > SLOW_AFTER {
             slow();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -220,7 +220,7 @@ async fn answers_about(
     Ok(None)
 }
 
-async fn show_firings(page: &Page, client: &Client, rule: &Rule, receiver: &Receiver) -> Told {
+async fn show_firings(page: &Page, client: &Client, rule: &Rule, receiver: &Receiver) -> DemoResult {
     page.chapter(
         "What the rule did",
         "Nobody watched. The service called the webhook, and the receiver checked the signature.",
@@ -234,13 +234,13 @@ async fn show_firings(page: &Page, client: &Client, rule: &Rule, receiver: &Rece
     for firing in &firings {
         page.firing(&firing.object_id, &firing.matched_when, firing.signal_values.as_ref());
     }
-    // Each analysis is told too, beside what the rule tells.
+    // The webhook gets every analysis as well as every firing.
     let expected = firings.len() + story::ACCOUNTS.len();
-    let arrived = receiver.wait_for(expected, PATIENCE).await;
+    let arrived = receiver.wait_for(expected, TIMEOUT).await;
     for delivery in &arrived {
         let what = match &delivery.payload {
-            Payload::RuleTriggered(told) => format!("rule.triggered       {}", told.object_id),
-            Payload::AnalysisCompleted(told) => format!("analysis.completed   {}", told.object_id),
+            Payload::RuleTriggered(payload) => format!("rule.triggered       {}", payload.object_id),
+            Payload::AnalysisCompleted(payload) => format!("analysis.completed   {}", payload.object_id),
             Payload::Other(_) => "something else".to_owned(),
         };
         page.delivery(&what, delivery.verified.as_ref().err());
@@ -254,16 +254,16 @@ async fn show_firings(page: &Page, client: &Client, rule: &Rule, receiver: &Rece
     Ok(())
 }
 
-async fn ask_for_verdicts(page: &Page, client: &Client, signals: &[Signal]) -> Told {
+async fn ask_for_verdicts(page: &Page, client: &Client, signals: &[Signal]) -> DemoResult {
     page.chapter(
         "Or ask before you publish",
         "With \"wait\": true the answer comes back with the request: moderation in line.",
     );
-    for (id, posting) in story::VERDICTS {
-        let events = Ingest::new([posting.event()]).object_type("seller").signals(["is_scammer"]);
+    for (id, activity) in story::VERDICTS {
+        let events = Ingest::new([activity.event()]).object_type("seller").signals(["is_scammer"]);
         let verdict = client.verdict(id, events).await?;
         page.object(id, "wants to publish this message:");
-        page.posting(posting);
+        page.activity(activity);
         page.answers(&verdict.answers, signals);
         let risk = verdict.answers.first().and_then(|answer| answer.judgement.noul).unwrap_or(0.0);
         let decision = if risk > 0.5 { "you would hold it back" } else { "you would publish it" };
@@ -275,7 +275,7 @@ async fn ask_for_verdicts(page: &Page, client: &Client, signals: &[Signal]) -> T
     Ok(())
 }
 
-async fn search(page: &Page, client: &Client) -> Told {
+async fn search(page: &Page, client: &Client) -> DemoResult {
     page.chapter("Find objects by their answers", "The language of rules is the language of search.");
     let q = Some(WHEN.to_owned());
     let found =
@@ -288,22 +288,22 @@ async fn search(page: &Page, client: &Client) -> Told {
     Ok(())
 }
 
-async fn count_the_money(page: &Page, client: &Client) -> Told {
+async fn show_costs(page: &Page, client: &Client) -> DemoResult {
     page.chapter(
         "What it cost",
         "Every analysis is a line of a ledger, and the sum of the ledger is the balance.",
     );
     let ledger = client.ledger(&LedgerQuery { limit: Some(200), ..LedgerQuery::default() }).await?;
     let charges: Vec<i64> =
-        ledger.entries.iter().map(|line| line.delta_micros).filter(|delta| *delta < 0).collect();
-    let balance = ledger.entries.first().map_or(0, |line| line.balance_after_micros);
+        ledger.entries.iter().map(|entry| entry.delta_micros).filter(|delta| *delta < 0).collect();
+    let balance = ledger.entries.first().map_or(0, |entry| entry.balance_after_micros);
     page.call("GET /v1/billing/ledger", &format!("{} charges", charges.len()));
     page.money("spent", -charges.iter().sum::<i64>());
     page.money("balance", balance);
     Ok(())
 }
 
-fn farewell(page: &Page, url: &str, keep: bool) {
+fn show_next_steps(page: &Page, url: &str, keep: bool) {
     page.chapter("Your turn", "");
     if keep {
         page.note(&format!("The service still runs at {url}. Sign in as {EMAIL}, password: {PASSWORD}"));

@@ -1,13 +1,13 @@
 //! `auspex import`: sends the events of a file through HTTP, several requests at a time, in order for each object.
 //!
-//! The file is cut into windows, always at the same lines. Within a window the lines of an object become as few requests as
-//! fit; a journal beside the file notes each request that was answered and each window that is done. The key of a request
-//! follows from the bytes of the file up to it and from its lines, so what was sent before an interruption and not noted is
-//! known to the service and recorded once.
+//! The file is split into windows, always at the same lines. Within a window, the lines of an object become as few requests
+//! as possible; a journal beside the file records each completed request and each completed window. The idempotency key of
+//! a request is derived from the bytes of the file before its window and from its lines, so requests that were sent before
+//! an interruption and are not in the journal are recognized by the service and recorded once.
 
 mod journal;
 mod progress;
-mod reading;
+mod reader;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -19,19 +19,19 @@ use futures_util::StreamExt as _;
 
 use self::journal::Journal;
 use self::progress::Progress;
-use self::reading::{BadLine, Part, Reader, Window};
-use super::{CommandResult, say};
+use self::reader::{BadLine, Part, Reader, Window};
+use super::{CommandResult, print_line};
 
-/// Requests at a time: enough to hide the way to the service, few enough to leave others room.
+/// Requests in flight: enough to hide the round trip to the service, few enough to leave room for other clients.
 const IN_FLIGHT: usize = 8;
-/// The rate limit is by the minute, so whoever is over it waits that long.
+/// The longest `Retry-After` to wait for: the rate limit is per minute.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Lines of `{object_id, object_type?, events}`, or of plain events with an `object_id`.
+    /// A file with a JSON object on each line: `{object_id, object_type?, events}`, or an event with an `object_id`.
     file: PathBuf,
-    /// Where the service is.
+    /// The URL of the service.
     #[arg(long, env = "AUSPEX_URL", default_value = "http://127.0.0.1:8080")]
     url: String,
     /// The API key's public id.
@@ -40,30 +40,30 @@ pub(super) struct Arguments {
     /// The API key's secret; better in the environment, since arguments show up in process lists.
     #[arg(long, env = "AUSPEX_API_SECRET", hide_env_values = true)]
     secret: String,
-    /// Leave lines out that cannot be recorded, and count them, instead of stopping at the first.
+    /// Skip and count invalid lines instead of stopping at the first.
     #[arg(long)]
     skip_bad: bool,
-    /// Where to note what is done; FILE.auspex-journal unless told.
+    /// Where to keep the journal; FILE.auspex-journal by default.
     #[arg(long)]
     journal: Option<PathBuf>,
 }
 
-/// One run.
+/// An import in progress.
 struct Import {
     client: Client,
     skip_bad: bool,
     journal: Mutex<Journal>,
     progress: Progress,
     sent: AtomicU64,
-    known: AtomicU64,
+    already_recorded: AtomicU64,
     skipped: AtomicU64,
-    /// Set by the first failure: what is in flight finishes, and nothing more is sent.
+    /// Set by the first failure: requests in flight finish, and no more are sent.
     stop: AtomicBool,
 }
 
-/// Why an import stops.
+/// Why an import stopped.
 #[derive(Debug, thiserror::Error)]
-enum Stop {
+enum ImportError {
     #[error("{0}")]
     BadLine(BadLine),
     #[error("lines {first} to {last}: {cause}")]
@@ -78,9 +78,9 @@ pub(super) async fn run(arguments: Arguments) -> CommandResult {
         .max_retries(10)
         .max_retry_after(LONGEST_RETRY_AFTER)
         .build()?;
-    // A wrong key is said before the file is read, and the journal is the account's.
+    // Reports a wrong key before the file is read; the journal belongs to an account.
     let account = client.me().await?.tenant_id;
-    let path = arguments.journal.unwrap_or_else(|| beside(&arguments.file));
+    let path = arguments.journal.unwrap_or_else(|| default_journal_path(&arguments.file));
     let journal = Journal::open(&path, account)?;
     let mut reader = Reader::open(&arguments.file, journal.position())?;
     let progress = Progress::start(reader.size(), journal.position().offset);
@@ -90,7 +90,7 @@ pub(super) async fn run(arguments: Arguments) -> CommandResult {
         journal: Mutex::new(journal),
         progress,
         sent: AtomicU64::new(0),
-        known: AtomicU64::new(0),
+        already_recorded: AtomicU64::new(0),
         skipped: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
@@ -98,17 +98,18 @@ pub(super) async fn run(arguments: Arguments) -> CommandResult {
     import.progress.finish();
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let mut summary = format!("{} events recorded", count(&import.sent));
-    for (number, what) in
-        [(count(&import.known), "were there already"), (count(&import.skipped), "bad lines skipped")]
-    {
+    for (number, what) in [
+        (count(&import.already_recorded), "were there already"),
+        (count(&import.skipped), "bad lines skipped"),
+    ] {
         if number > 0 {
             summary = format!("{summary}, {number} {what}");
         }
     }
-    say(&format!("{summary}."));
-    outcome.map_err(|stop| {
+    print_line(&format!("{summary}."));
+    outcome.map_err(|error| {
         format!(
-            "{}: {stop}\nWhat was recorded is noted in {}; run the command again to go on.",
+            "{}: {error}\nWhat was recorded is noted in {}; run the command again to go on.",
             arguments.file.display(),
             path.display()
         )
@@ -117,27 +118,27 @@ pub(super) async fn run(arguments: Arguments) -> CommandResult {
 }
 
 /// FILE.ndjson.auspex-journal
-fn beside(file: &Path) -> PathBuf {
+fn default_journal_path(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".auspex-journal");
     name.into()
 }
 
 impl Import {
-    async fn run(&self, reader: &mut Reader) -> Result<(), Stop> {
+    async fn run(&self, reader: &mut Reader) -> Result<(), ImportError> {
         loop {
-            let window = reader.next_window().map_err(Stop::BadLine)?;
+            let window = reader.next_window().map_err(ImportError::BadLine)?;
             self.send(&window).await?;
             let bad = window.bad;
             if let Some(bad) = &bad {
                 if !self.skip_bad {
-                    // What comes before it is recorded; the next run begins at this line.
-                    self.note(|journal| journal.through(&window.before_bad))?;
-                    return Err(Stop::BadLine(bad.clone()));
+                    // The lines before it are recorded; the next run resumes at this line.
+                    self.with_journal(|journal| journal.through(&window.before_bad))?;
+                    return Err(ImportError::BadLine(bad.clone()));
                 }
                 self.skip(bad);
             }
-            self.note(|journal| journal.through(&window.end))?;
+            self.with_journal(|journal| journal.through(&window.end))?;
             self.progress.reached(window.end.offset, self.sent.load(Ordering::Relaxed));
             if window.is_last {
                 return Ok(());
@@ -145,53 +146,55 @@ impl Import {
         }
     }
 
-    /// Sends a window: objects side by side, the requests of one object in order.
-    async fn send(&self, window: &Window) -> Result<(), Stop> {
-        let (requests, ended) = (window.objects.iter().map(Vec::len).sum::<usize>(), AtomicUsize::new(0));
-        let part_ended = || {
-            let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
-            self.progress.reached(window.after(ended, requests), self.sent.load(Ordering::Relaxed));
+    /// Sends a window: objects concurrently, the requests of one object in order.
+    async fn send(&self, window: &Window) -> Result<(), ImportError> {
+        let (requests, done) = (window.objects.iter().map(Vec::len).sum::<usize>(), AtomicUsize::new(0));
+        let on_part_done = || {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.progress.reached(window.offset_after(done, requests), self.sent.load(Ordering::Relaxed));
         };
         let objects = futures_util::stream::iter(&window.objects);
-        let outcomes = objects.map(|parts| self.send_object(parts, &part_ended)).buffer_unordered(IN_FLIGHT);
-        let failures: Vec<Stop> = outcomes.filter_map(|outcome| async { outcome.err() }).collect().await;
+        let outcomes =
+            objects.map(|parts| self.send_object(parts, &on_part_done)).buffer_unordered(IN_FLIGHT);
+        let failures: Vec<ImportError> =
+            outcomes.filter_map(|outcome| async { outcome.err() }).collect().await;
         failures.into_iter().next().map_or(Ok(()), Err)
     }
 
-    async fn send_object(&self, parts: &[Part], part_ended: impl Fn()) -> Result<(), Stop> {
+    async fn send_object(&self, parts: &[Part], on_part_done: impl Fn()) -> Result<(), ImportError> {
         for part in parts {
-            // A stack of what is still to be sent: a part that is refused is halved until the line is found.
+            // A stack of parts to send: a part that is refused is halved until the invalid line is found.
             let mut waiting = vec![part.clone()];
             while let Some(part) = waiting.pop() {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 let key = part.key();
-                if self.note(|journal| Ok(journal.is_done(&key)))? {
+                if self.with_journal(|journal| Ok(journal.is_done(&key)))? {
                     continue;
                 }
-                if let Err(stop) = self.send_part(part, &key, &mut waiting).await {
+                if let Err(error) = self.send_part(part, &key, &mut waiting).await {
                     self.stop.store(true, Ordering::Relaxed);
-                    return Err(stop);
+                    return Err(error);
                 }
             }
-            part_ended();
+            on_part_done();
         }
         Ok(())
     }
 
-    async fn send_part(&self, part: Part, key: &str, waiting: &mut Vec<Part>) -> Result<(), Stop> {
+    async fn send_part(&self, part: Part, key: &str, waiting: &mut Vec<Part>) -> Result<(), ImportError> {
         let mut ingest = Ingest::new(part.events().cloned()).idempotency_key(key);
         if let Some(kind) = &part.object_type {
             ingest = ingest.object_type(kind);
         }
         match self.client.send(&part.object_id, ingest).await {
             Ok(sent) => {
-                let counter = if sent.replayed { &self.known } else { &self.sent };
+                let counter = if sent.replayed { &self.already_recorded } else { &self.sent };
                 counter.fetch_add(sent.accepted.accepted.try_into().unwrap_or(0), Ordering::Relaxed);
-                self.note(|journal| journal.done(key))
+                self.with_journal(|journal| journal.done(key))
             }
-            // A refused request uses up no key. Half of it may be good, and a single line is to be named.
+            // A refused request does not use up its key. The other lines may be valid, and the invalid one must be named.
             Err(cause) if matches!(cause.status(), Some(400 | 413)) || matches!(cause, Error::Setup(_)) => {
                 if let Some((first, second)) = part.halves() {
                     waiting.extend([second, first]);
@@ -199,23 +202,28 @@ impl Import {
                 }
                 let bad = BadLine { line: part.first_line(), reason: cause.to_string() };
                 if !self.skip_bad {
-                    return Err(Stop::BadLine(bad));
+                    return Err(ImportError::BadLine(bad));
                 }
                 self.skip(&bad);
                 Ok(())
             }
-            Err(cause) => Err(Stop::Service { first: part.first_line(), last: part.last_line(), cause }),
+            Err(cause) => {
+                Err(ImportError::Service { first: part.first_line(), last: part.last_line(), cause })
+            }
         }
     }
 
     fn skip(&self, bad: &BadLine) {
         self.skipped.fetch_add(1, Ordering::Relaxed);
-        self.progress.tell(&format!("skipped {bad}"));
+        self.progress.print(&format!("skipped {bad}"));
     }
 
-    /// Works with the journal. A thread that panicked while it held it has written whole lines all the same.
-    fn note<T>(&self, work: impl FnOnce(&mut Journal) -> std::io::Result<T>) -> Result<T, Stop> {
+    /// Locks and uses the journal. A poisoned lock is ignored: lines are always written whole.
+    fn with_journal<T>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> std::io::Result<T>,
+    ) -> Result<T, ImportError> {
         let mut journal = self.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        work(&mut journal).map_err(Stop::Journal)
+        work(&mut journal).map_err(ImportError::Journal)
     }
 }

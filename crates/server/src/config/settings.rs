@@ -1,4 +1,4 @@
-//! Where settings come from: the environment first, then the file, then the default. Knows names, not meanings.
+//! The sources of settings: the environment first, then the file, then the default.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use super::ConfigError;
 
-/// What every variable's name starts with.
+/// The prefix of every variable's name.
 pub const PREFIX: &str = "AUSPEX_";
 
-/// Variables that are no settings of the service: they name its file, and tell commands where to call and as whom.
-const OF_COMMANDS: [&str; 4] = ["config", "url", "api_key", "api_secret"];
+/// Variables with our prefix that are not settings: the configuration file, and the URL and key for commands.
+const NOT_SETTINGS: [&str; 4] = ["config", "url", "api_key", "api_secret"];
 
-/// All that was set, by name in lower case and without the prefix, and a record of what was asked for.
+/// All values that were set, by name in lower case without the prefix, and the settings read so far.
 pub(super) struct Settings {
     environment: BTreeMap<String, String>,
     file: toml::Table,
@@ -37,12 +37,12 @@ pub enum Origin {
     Environment,
     /// The file that `AUSPEX_CONFIG` names.
     File,
-    /// Nobody set it.
+    /// It is not set.
     Default,
 }
 
 impl Settings {
-    /// Takes the variables with our prefix; the rest of the environment is none of our business.
+    /// Keeps the variables with our prefix.
     pub(super) fn new(environment: impl Iterator<Item = (String, String)>, file: toml::Table) -> Self {
         let environment = environment
             .filter_map(|(name, value)| Some((name.strip_prefix(PREFIX)?.to_ascii_lowercase(), value)))
@@ -50,7 +50,7 @@ impl Settings {
         Self { environment, file, effective: Vec::new() }
     }
 
-    /// The setting, or its default.
+    /// Reads a setting, or its default.
     pub(super) fn value<T: FromStr<Err: Display>>(
         &mut self,
         name: &'static str,
@@ -61,7 +61,7 @@ impl Settings {
         parse(name, &text, origin)
     }
 
-    /// The setting, if it was set.
+    /// Reads a setting, if it is set.
     pub(super) fn optional<T: FromStr<Err: Display>>(
         &mut self,
         name: &'static str,
@@ -74,7 +74,7 @@ impl Settings {
         parse(name, &text, origin).map(Some)
     }
 
-    /// A setting that must not be shown, if it was set.
+    /// Reads a setting that must not be shown, if it is set.
     pub(super) fn secret(&mut self, name: &'static str) -> Result<Option<Secret>, ConfigError> {
         let found = self.look_up(name)?;
         let (shown, origin) = match &found {
@@ -85,12 +85,12 @@ impl Settings {
         Ok(found.map(|(text, _)| Secret(text)))
     }
 
-    /// A table of the file.
+    /// Reads a table of the file.
     pub(super) fn table(&mut self, name: &'static str) -> Result<toml::Table, ConfigError> {
         let (table, origin) = match self.file.get(name) {
             None => (toml::Table::new(), Origin::Default),
             Some(toml::Value::Table(table)) => (table.clone(), Origin::File),
-            Some(_) => return Err(ConfigError::bad(name, Origin::File, "it must be a table")),
+            Some(_) => return Err(ConfigError::invalid(name, Origin::File, "it must be a table")),
         };
         self.effective.push(Setting {
             name,
@@ -102,7 +102,7 @@ impl Settings {
 
     fn look_up(&self, name: &'static str) -> Result<Option<(String, Origin)>, ConfigError> {
         if let Some(text) = self.environment.get(name) {
-            // An empty variable is how shells and compose files unset one.
+            // Shells and compose files unset a variable by making it empty.
             return Ok((!text.is_empty()).then(|| (text.clone(), Origin::Environment)));
         }
         let text = match self.file.get(name) {
@@ -114,23 +114,24 @@ impl Settings {
             Some(toml::Value::Array(items)) => {
                 let texts: Option<Vec<_>> = items.iter().map(toml::Value::as_str).collect();
                 texts
-                    .ok_or_else(|| ConfigError::bad(name, Origin::File, "its items must be texts"))?
+                    .ok_or_else(|| ConfigError::invalid(name, Origin::File, "its items must be texts"))?
                     .join(",")
             }
-            Some(_) => return Err(ConfigError::bad(name, Origin::File, "it must be a single value")),
+            Some(_) => return Err(ConfigError::invalid(name, Origin::File, "it must be a single value")),
         };
         Ok(Some((text, Origin::File)))
     }
 
-    /// Everything that was asked for; a name in the file that nothing asks for is a mistake, in the environment a hint.
+    /// Returns the settings that were read, and warnings. An unknown name is an error in the file, and a warning in the
+    /// environment.
     pub(super) fn finish(self) -> Result<(Vec<Setting>, Vec<String>), ConfigError> {
         let known = |name: &str| self.effective.iter().any(|setting| setting.name == name);
-        if let Some(stranger) = self.file.keys().find(|name| !known(name)) {
-            return Err(ConfigError(format!("the configuration file sets {stranger}, which is no setting")));
+        if let Some(unknown) = self.file.keys().find(|name| !known(name)) {
+            return Err(ConfigError(format!("the configuration file sets {unknown}, which is no setting")));
         }
-        let strangers =
-            self.environment.keys().filter(|name| !known(name) && !OF_COMMANDS.contains(&name.as_str()));
-        let warnings = strangers
+        let unknown =
+            self.environment.keys().filter(|name| !known(name) && !NOT_SETTINGS.contains(&name.as_str()));
+        let warnings = unknown
             .map(|name| {
                 format!("{PREFIX}{} is set and is no setting of this service", name.to_ascii_uppercase())
             })
@@ -140,12 +141,12 @@ impl Settings {
 }
 
 fn parse<T: FromStr<Err: Display>>(name: &'static str, text: &str, origin: Origin) -> Result<T, ConfigError> {
-    text.parse().map_err(|reason| ConfigError::bad(name, origin, format!("`{text}`: {reason}")))
+    text.parse().map_err(|reason| ConfigError::invalid(name, origin, format!("`{text}`: {reason}")))
 }
 
 impl ConfigError {
-    /// A bad value, named the way its writer knows it.
-    pub(super) fn bad(name: &str, origin: Origin, reason: impl Display) -> Self {
+    /// An error about a setting, named as in the source that set it.
+    pub(super) fn invalid(name: &str, origin: Origin, reason: impl Display) -> Self {
         Self(match origin {
             Origin::File => format!("{name} in the configuration file is not valid: {reason}"),
             Origin::Environment | Origin::Default => {
@@ -155,12 +156,12 @@ impl ConfigError {
     }
 }
 
-/// A text that never shows itself.
+/// A secret, which is masked in debug output.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, for the one who needs it.
+    /// The secret itself.
     pub fn expose(&self) -> &str {
         &self.0
     }

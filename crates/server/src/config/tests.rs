@@ -1,4 +1,4 @@
-//! The configuration as an operator meets it.
+//! The configuration, as read from the environment and the file.
 
 use std::io::Write as _;
 
@@ -49,7 +49,7 @@ fn prices_by_model_come_from_the_file() {
     assert_eq!(config.prices.by_model.0["gpt-x"], (Price(150_000), Price(600_000)));
     assert_eq!(config.prices.by_model.0["a model/with: marks"], (Price(3_000_000), Price(0)));
     assert_eq!(config.prices.by_model.0.len(), 2);
-    // The default stands beside them, and the margin is on all of them.
+    // The defaults still apply, and the margin applies to all of them.
     assert_eq!(
         (config.prices.input_per_mtok, config.prices.output_per_mtok),
         (Price(100_000), Price(500_000))
@@ -58,7 +58,7 @@ fn prices_by_model_come_from_the_file() {
 }
 
 #[test]
-fn a_price_that_is_none_is_named() {
+fn an_invalid_price_is_named() {
     for (text, words) in [
         ("[prices.x]\ninput_per_mtok = -1\noutput_per_mtok = 1", "x.input_per_mtok"),
         ("[prices.x]\ninput_per_mtok = 1\noutput_per_mtok = \"dear\"", "x.output_per_mtok"),
@@ -74,7 +74,7 @@ fn a_price_that_is_none_is_named() {
 }
 
 #[test]
-fn a_bad_value_is_named() {
+fn an_invalid_value_is_named() {
     for (name, value) in [
         ("AUSPEX_LISTEN", "here"),
         ("AUSPEX_ENV", "staging"),
@@ -104,7 +104,7 @@ fn a_bad_value_is_named() {
 }
 
 #[test]
-fn production_and_postgres_demand_a_master_key() {
+fn production_and_postgres_require_a_master_key() {
     for variable in [("AUSPEX_ENV", "production"), ("AUSPEX_DATABASE_URL", "postgres://localhost/auspex")] {
         assert!(refusal(with(&[variable])).contains("AUSPEX_MASTER_KEY"));
     }
@@ -113,7 +113,7 @@ fn production_and_postgres_demand_a_master_key() {
 }
 
 #[test]
-fn a_name_nobody_knows_is_refused_in_the_file_and_told_in_the_environment() {
+fn an_unknown_name_is_an_error_in_the_file_and_a_warning_in_the_environment() {
     assert!(refusal(with_file("lisen = \"127.0.0.1:1\"", &[])).contains("lisen"));
     let config = with(&[("AUSPEX_LISEN", "127.0.0.1:1")]).unwrap();
     assert_eq!(config.warnings.len(), 1);

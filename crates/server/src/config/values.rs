@@ -1,4 +1,4 @@
-//! The kinds of values that settings take, each with its way to be written.
+//! The types of settings, and how they are parsed.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,11 +27,11 @@ macro_rules! one_of {
 }
 
 one_of! {
-    /// How careful the service is by default.
+    /// Selects stricter or looser defaults.
     Environment {
         /// On a developer's machine.
         Development = "development",
-        /// For real.
+        /// In production.
         Production = "production",
     }
 }
@@ -39,9 +39,9 @@ one_of! {
 one_of! {
     /// What a process does.
     Role {
-        /// Answers requests.
+        /// Serves requests.
         Api = "api",
-        /// Works off queues.
+        /// Runs the workers.
         Worker = "worker",
         /// Both.
         All = "all",
@@ -49,9 +49,9 @@ one_of! {
 }
 
 one_of! {
-    /// What answers the questions.
+    /// The analyzer.
     AnalyzerKind {
-        /// The model in the binary.
+        /// The model embedded in the binary.
         Embedded = "embedded",
         /// A decision-model server.
         Systemone = "systemone",
@@ -59,13 +59,13 @@ one_of! {
         Openai = "openai",
         /// Anthropic's Messages API.
         Anthropic = "anthropic",
-        /// Nothing that reads: answers by the words it finds, at no cost. For measuring the service itself.
+        /// Not a model: answers by counting words, at no cost. For benchmarks of the service itself.
         Words = "words",
     }
 }
 
 one_of! {
-    /// What an empty balance does.
+    /// What happens when the balance is empty.
     Enforcement {
         /// Analyses pause.
         Block = "block",
@@ -75,7 +75,7 @@ one_of! {
 }
 
 one_of! {
-    /// How log lines are written.
+    /// The format of log lines.
     LogFormat {
         /// For people.
         Text = "text",
@@ -84,7 +84,7 @@ one_of! {
     }
 }
 
-/// Yes or no.
+/// A boolean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
@@ -115,7 +115,7 @@ impl FromStr for Millis {
     }
 }
 
-/// An exact decimal that is not negative, in millionths: US dollars become micro-dollars.
+/// An exact, non-negative decimal in millionths: US dollars become micro-dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price(pub u64);
 
@@ -123,17 +123,17 @@ impl FromStr for Price {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WRONG: &str = "it must be a decimal number such as 0.10, with at most six decimals";
+        const INVALID: &str = "it must be a decimal number such as 0.10, with at most six decimals";
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || whole.len() > 9 || fraction.len() > 6 || !digits(whole) || !digits(fraction) {
-            return Err(WRONG);
+            return Err(INVALID);
         }
-        format!("{whole}{fraction:0<6}").parse().map(Self).map_err(|_| WRONG)
+        format!("{whole}{fraction:0<6}").parse().map(Self).map_err(|_| INVALID)
     }
 }
 
-/// Prices of tokens by model: `[prices."a-model"]` with `input_per_mtok` and `output_per_mtok`.
+/// Token prices by model: `[prices."a-model"]` with `input_per_mtok` and `output_per_mtok`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriceTable(pub BTreeMap<String, (Price, Price)>);
 
@@ -148,8 +148,8 @@ impl PriceTable {
             };
             let known = ["input_per_mtok", "output_per_mtok"];
             let fields = entry.as_table().ok_or_else(|| format!("{model} must be a table"))?;
-            if let Some(stranger) = fields.keys().find(|name| !known.contains(&name.as_str())) {
-                return Err(format!("{model}.{stranger} is no price"));
+            if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+                return Err(format!("{model}.{unknown} is no price"));
             }
             prices.insert(model.clone(), (price("input_per_mtok")?, price("output_per_mtok")?));
         }
@@ -162,7 +162,7 @@ impl PriceTable {
 pub struct NetworkList(pub Vec<IpNet>);
 
 impl NetworkList {
-    /// Whether one of the ranges holds the address, also when it is an IPv4 address written as IPv6.
+    /// Whether one of the ranges contains the address, even if it is an IPv4 address mapped to IPv6.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }

@@ -1,4 +1,4 @@
-//! The account and the person who is asking.
+//! The account and the authenticated user.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,13 +9,13 @@ use model::api::{
 };
 
 use super::App;
-use super::authenticate::{Authenticated, Person};
+use super::authenticate::{Authenticated, Member};
 use super::envelope::Refusal;
 use super::extract;
 
-/// Who is asking.
+/// Read the authenticated caller.
 ///
-/// For an API key the account; for a person also who they are.
+/// The account; for a console token also the user.
 #[utoipa::path(get, path = "/v1/me", tag = "account", responses((status = 200, body = Me)))]
 pub(super) async fn me(
     State(app): State<App>,
@@ -24,9 +24,9 @@ pub(super) async fn me(
     Ok(Json(app.service.accounts.users.me(caller).await?))
 }
 
-/// The settings of the account.
+/// Read the settings of the account.
 ///
-/// Whether new signals are asked about all objects at once, and how long events are kept.
+/// Whether new signals are backfilled automatically, and how long events are kept.
 #[utoipa::path(get, path = "/v1/settings", tag = "account", responses((status = 200, body = Settings)))]
 pub(super) async fn settings(
     State(app): State<App>,
@@ -37,7 +37,7 @@ pub(super) async fn settings(
 
 /// Change the settings of the account.
 ///
-/// What is left out stays as it is.
+/// Fields left out keep their values.
 #[utoipa::path(patch, path = "/v1/settings", tag = "account", request_body = SettingsUpdate, responses(
     (status = 200, body = Settings),
 ))]
@@ -49,20 +49,20 @@ pub(super) async fn update_settings(
     Ok(Json(app.service.accounts.tenants.update_settings(caller.tenant, &update).await?))
 }
 
-/// Finish the console's first steps.
+/// Finish the console's onboarding.
 ///
-/// From then on `onboarded` of `GET /v1/me` is true.
+/// From then on, `onboarded` of `GET /v1/me` is true.
 #[utoipa::path(post, path = "/v1/me/onboarded", tag = "console", security(("console_token" = [])), responses(
-    (status = 204, description = "Remembered."),
+    (status = 204, description = "Recorded."),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
     (status = 404, description = "There is no such user.", body = Error),
 ))]
-pub(super) async fn onboarded(State(app): State<App>, person: Person) -> Result<StatusCode, Refusal> {
-    app.service.accounts.users.set_onboarded(person.tenant, person.user).await?;
+pub(super) async fn onboarded(State(app): State<App>, member: Member) -> Result<StatusCode, Refusal> {
+    app.service.accounts.users.set_onboarded(member.tenant, member.user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Change one's password.
+/// Change the user's own password.
 ///
 /// Signs out every other session and returns a new token.
 #[utoipa::path(post, path = "/v1/me/password", tag = "console", security(("console_token" = [])),
@@ -73,29 +73,29 @@ pub(super) async fn onboarded(State(app): State<App>, person: Person) -> Result<
 ))]
 pub(super) async fn change_password(
     State(app): State<App>,
-    person: Person,
+    member: Member,
     extract::Json(request): extract::Json<ChangePasswordRequest>,
 ) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.accounts.password_reset.change(person.tenant, person.user, &request).await?))
+    Ok(Json(app.service.accounts.password_reset.change(member.tenant, member.user, &request).await?))
 }
 
-/// Which mails one gets.
+/// List which emails the user gets.
 ///
-/// Critical ones are always sent.
+/// Critical emails are always sent.
 #[utoipa::path(get, path = "/v1/me/notifications", tag = "console", security(("console_token" = [])), responses(
     (status = 200, body = NotificationPreferences),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
 ))]
 pub(super) async fn notifications(
     State(app): State<App>,
-    person: Person,
+    member: Member,
 ) -> Result<Json<NotificationPreferences>, Refusal> {
-    Ok(Json(app.service.accounts.notifications.preferences(person.tenant, person.user).await?))
+    Ok(Json(app.service.accounts.notifications.preferences(member.tenant, member.user).await?))
 }
 
-/// Choose which mails one gets.
+/// Choose which emails the user gets.
 ///
-/// Events left out keep their setting; critical mails cannot be turned off.
+/// Events left out keep their setting; critical emails cannot be turned off.
 #[utoipa::path(put, path = "/v1/me/notifications", tag = "console", security(("console_token" = [])),
     request_body = NotificationPreferencesUpdate, responses(
     (status = 200, body = NotificationPreferences),
@@ -103,8 +103,8 @@ pub(super) async fn notifications(
 ))]
 pub(super) async fn set_notifications(
     State(app): State<App>,
-    person: Person,
+    member: Member,
     extract::Json(update): extract::Json<NotificationPreferencesUpdate>,
 ) -> Result<Json<NotificationPreferences>, Refusal> {
-    Ok(Json(app.service.accounts.notifications.set_preferences(person.tenant, person.user, &update).await?))
+    Ok(Json(app.service.accounts.notifications.set_preferences(member.tenant, member.user, &update).await?))
 }

@@ -1,4 +1,4 @@
-//! Who is asking and whether they may go on: around `/v1` by tenant, around `/auth` by address.
+//! Authentication and rate limits: by tenant for `/v1`, by client address for `/auth`.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -14,10 +14,10 @@ use super::App;
 use super::client_address::ClientAddress;
 use super::envelope::Refusal;
 
-/// Query parameters in which clients have been seen to put tokens, where logs and histories keep them.
+/// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
 const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
 
-/// Lets a request through to `/v1` if it proves whose it is and its tenant has budget left.
+/// Lets a request through to `/v1` if it is authenticated and its tenant is within the rate limit.
 pub(super) async fn authenticate(
     State(app): State<App>,
     ClientAddress(address): ClientAddress,
@@ -30,7 +30,7 @@ pub(super) async fn authenticate(
         Err(error) if error.kind() == Kind::Unauthorized => {
             let decision = app.service.addresses.count(address);
             let refusal = decision.permit().err().unwrap_or(error);
-            return with_allowance(Refusal(refusal).into_response(), decision.allowance);
+            return with_rate_limit_headers(Refusal(refusal).into_response(), decision.allowance);
         }
         Err(error) => return Refusal(error).into_response(),
     };
@@ -46,7 +46,7 @@ pub(super) async fn authenticate(
         }
         Err(refusal) => Refusal(refusal).into_response(),
     };
-    with_allowance(response, decision.allowance)
+    with_rate_limit_headers(response, decision.allowance)
 }
 
 async fn identify(app: &App, request: &Parts) -> Result<Caller, Error> {
@@ -74,7 +74,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(credential.trim())
 }
 
-/// Lets a request through to `/auth` if its address has budget left.
+/// Lets a request through to `/auth` if its address is within the rate limit.
 pub(super) async fn limit_by_address(
     State(app): State<App>,
     ClientAddress(address): ClientAddress,
@@ -86,10 +86,10 @@ pub(super) async fn limit_by_address(
         Ok(()) => next.run(request).await,
         Err(refusal) => Refusal(refusal).into_response(),
     };
-    with_allowance(response, decision.allowance)
+    with_rate_limit_headers(response, decision.allowance)
 }
 
-fn with_allowance(mut response: Response, allowance: Allowance) -> Response {
+fn with_rate_limit_headers(mut response: Response, allowance: Allowance) -> Response {
     let numbers = [
         ("ratelimit-limit", allowance.limit.to_string()),
         ("ratelimit-remaining", allowance.remaining.to_string()),
@@ -103,7 +103,7 @@ fn with_allowance(mut response: Response, allowance: Allowance) -> Response {
     response
 }
 
-/// Whoever asks, by key or in person.
+/// The authenticated caller: an API key or a member.
 pub(super) struct Authenticated(pub(super) Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
@@ -115,14 +115,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
     }
 }
 
-/// A person who is signed in; keys are refused.
-pub(super) struct Person {
+/// A member who is signed in; API keys are refused.
+pub(super) struct Member {
     pub(super) caller: Caller,
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Person {
+impl<S: Send + Sync> FromRequestParts<S> for Member {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {

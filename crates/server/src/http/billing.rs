@@ -1,4 +1,4 @@
-//! Balance, ledger and top-ups, and what the payment provider tells us.
+//! Balance, ledger and top-ups, and events from the payment provider.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,29 +16,29 @@ use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
 
-/// What a page of the ledger shows.
+/// Which entries of the ledger to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LedgerParameters {
-    /// `credit` or `charge`: only lines of that kind.
+    /// `credit` or `charge`: only entries of that type.
     #[serde(rename = "type")]
     #[param(pattern = "^(credit|charge)$", example = "charge")]
     kind: Option<String>,
-    /// `batch`: one line for each bulk run, instead of one for each of its analyses.
+    /// `batch`: one entry for each bulk run, instead of one for each of its analyses.
     #[param(pattern = "^batch$", example = "batch")]
     group: Option<String>,
     /// Only the charges of this bulk run.
     batch_id: Option<Uuid>,
-    /// The page size; 50 when left out.
+    /// The page size; 50 if left out.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
-    /// `next_cursor` of the page before; the other parameters must stay the same.
+    /// `next_cursor` of the previous page; the other parameters must stay the same.
     cursor: Option<String>,
 }
 
 /// Read the balance.
 ///
-/// And what applies to it: whether analyses are billed, what an empty balance does, and the limits of a top-up.
+/// Also whether analyses are billed, what happens when the balance is empty, and the limits of a top-up.
 #[utoipa::path(get, path = "/v1/billing", tag = "billing", responses((status = 200, body = Balance)))]
 pub(super) async fn balance(
     State(app): State<App>,
@@ -49,10 +49,10 @@ pub(super) async fn balance(
 
 /// List the ledger, newest first.
 ///
-/// Its lines are never changed, and their sum is the balance.
+/// Entries never change, and their sum is the balance.
 #[utoipa::path(get, path = "/v1/billing/ledger", tag = "billing", params(LedgerParameters), responses(
     (status = 200, body = LedgerPage),
-    (status = 400, description = "A parameter is not valid, or the cursor belongs to another list.", body = Error),
+    (status = 400, description = "A parameter is invalid, or the cursor belongs to another list.", body = Error),
 ))]
 pub(super) async fn ledger(
     State(app): State<App>,
@@ -80,12 +80,12 @@ pub(super) async fn ledger(
     Ok(Json(app.service.billing.ledger.page(caller.tenant, &query).await?))
 }
 
-/// Open a checkout to top the balance up by card.
+/// Open a checkout to top up the balance by card.
 ///
 /// Send the customer to the `url`. Once the payment is confirmed the balance is credited, exactly once.
 #[utoipa::path(post, path = "/v1/billing/checkout", tag = "billing", request_body = CheckoutCreate, responses(
     (status = 201, body = CheckoutSession),
-    (status = 400, description = "The amount is not within the bounds that the balance names.", body = Error),
+    (status = 400, description = "The amount is not between `topup_min_cents` and `topup_max_cents`.", body = Error),
     (status = 502, description = "`payment_provider_error`: the payment provider failed.", body = Error),
     (status = 503, description = "`payments_not_configured`: card payments are not configured.", body = Error),
 ))]
@@ -97,7 +97,7 @@ pub(super) async fn open_checkout(
     Ok((StatusCode::CREATED, Json(app.service.billing.checkouts.open(caller.tenant, &request).await?)))
 }
 
-/// Read how far a checkout is.
+/// Read the status of a checkout.
 ///
 /// `pending` until the payment provider has confirmed the payment, then `credited`, exactly once.
 #[utoipa::path(get, path = "/v1/billing/checkout/{session_id}", tag = "billing",
@@ -113,15 +113,15 @@ pub(super) async fn checkout(
     Ok(Json(app.service.billing.checkouts.status(caller.tenant, &session_id).await?))
 }
 
-/// Take an event of the payment provider.
+/// Receive an event from the payment provider.
 ///
-/// The body is an event of Stripe's, verified as the bytes that were sent. A paid checkout session of this service is
-/// credited exactly once, however often and at whatever time it is told; all other events are acknowledged.
+/// The body is a Stripe event; its signature is verified over the raw bytes. A paid checkout session of this service is
+/// credited exactly once, no matter how often it is reported; all other events are acknowledged.
 #[utoipa::path(post, path = "/webhooks/stripe", tag = "system",
     params(("Stripe-Signature" = String, Header, description = "`t=…,v1=…`: proves that Stripe sent the body, less than five minutes ago.")),
-    request_body(content = serde_json::Value, description = "An event object of Stripe's."), responses(
+    request_body(content = serde_json::Value, description = "A Stripe event object."), responses(
     (status = 200, body = PaymentWebhookAck),
-    (status = 400, description = "The signature does not verify, or the body is no event.", body = Error),
+    (status = 400, description = "The signature is invalid, or the body is not an event.", body = Error),
     (status = 413, description = "The body is larger than 256 KiB.", body = Error),
     (status = 503, description = "`payments_not_configured`: card payments are not configured.", body = Error),
 ))]
@@ -131,7 +131,7 @@ pub(super) async fn payment_event(
     extract::Raw(body): extract::Raw,
 ) -> Result<Json<PaymentWebhookAck>, Refusal> {
     let mut signatures = headers.get_all("stripe-signature").iter();
-    // Two headers are as good as none: which one counts must not be a matter of taste.
+    // More than one header is treated as none, because either could be the one that counts.
     let signature = signatures.next().filter(|_| signatures.next().is_none());
     let signature = signature.and_then(|value| value.to_str().ok());
     app.service.billing.checkouts.take_payment_event(signature, &body).await?;

@@ -1,4 +1,4 @@
-//! Where a request really comes from.
+//! The client's address, behind trusted proxies.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use super::App;
 use super::connections::Peer;
 use crate::config::NetworkList;
 
-/// The client's address: the connection's, or what a trusted proxy says of it.
+/// The client's address: the peer's, or the one that a trusted proxy forwards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientAddress(pub(super) IpAddr);
 
@@ -19,13 +19,13 @@ impl FromRequestParts<App> for ClientAddress {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        // Every connection of ours has a peer; without one, all strangers share an address that is nobody's.
+        // Every connection has a peer; without one, all clients would share the unspecified address.
         let peer = parts.extensions.get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(peer)| peer.ip());
         Ok(Self(client_address(peer, &parts.headers, &app.trusted_proxies)))
     }
 }
 
-/// The right-most address outside of the trusted proxies: everything left of it, anybody could have written.
+/// The right-most address that is not a trusted proxy: the client could have forged everything to the left of it.
 fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &NetworkList) -> IpAddr {
     let mut client = peer.to_canonical();
     if !trusted.contains(client) {
@@ -47,7 +47,7 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &NetworkList) -> I
     client
 }
 
-/// An address, perhaps with a port or in brackets, as proxies write them.
+/// Parses an address, optionally with a port or in brackets, as proxies write them.
 fn parse(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
     bare.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
@@ -67,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_cannot_name_another_address() {
+    fn an_untrusted_peer_cannot_forge_its_address() {
         assert_eq!(client("203.0.113.9", &["1.2.3.4"]), "203.0.113.9");
         assert_eq!(
             client("10.0.0.1", &["1.2.3.4, 203.0.113.9"]),
             "203.0.113.9",
-            "what is left of a stranger is his word"
+            "everything to the left of an untrusted address is ignored"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Accepting connections, bounded in number and in patience, and letting them finish at the end.
+//! Accepts connections, limited in number and in time, and lets them finish at shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use tracing::{debug, warn};
 
 use super::request_body::RequestBody;
 
-/// Connections at a time: far above what a busy service has, far below what would exhaust memory.
+/// The maximum number of connections: far above what a busy service has, far below what would exhaust memory.
 const MAX_CONNECTIONS: usize = 10_000;
-/// How long a client may take to send a request's head, or stay silent between two requests.
+/// How long a client may take to send a request's head, or stay idle between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
-/// A pause when the system has no more sockets to give, instead of asking in a loop.
+/// How long to wait when the system has no sockets left, instead of a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The address a request came from: of the connection, before any forwarding header is believed.
+/// The peer address of a request's connection, before any forwarding header is applied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
@@ -35,14 +35,14 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Starts to accept.
+    /// Starts accepting connections.
     pub(crate) fn accept(listener: TcpListener, router: Router) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(accept(listener, router, tasks.clone(), stop.clone()));
         Self { tasks, stop }
     }
 
-    /// Stops accepting and returns when the requests under way have been answered.
+    /// Stops accepting and returns when the requests in flight have been answered.
     pub(crate) async fn drain(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -51,21 +51,21 @@ impl Connections {
 }
 
 async fn accept(listener: TcpListener, router: Router, tasks: TaskTracker, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
-            accepted = next(&listener, &places) => accepted,
+            accepted = next(&listener, &slots) => accepted,
             () = stop.cancelled() => break,
         };
         match accepted {
-            Ok((stream, peer, place)) => {
+            Ok((stream, peer, slot)) => {
                 let connection = serve(stream, peer, router.clone(), &graceful);
                 tasks.spawn(async move {
                     if let Err(error) = connection.await {
                         debug!(%peer, %error, "connection ended early");
                     }
-                    drop(place);
+                    drop(slot);
                 });
             }
             Err(error) => {
@@ -80,12 +80,12 @@ async fn accept(listener: TcpListener, router: Router, tasks: TaskTracker, stop:
 
 async fn next(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    slots: &Arc<Semaphore>,
 ) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(std::io::Error::other)?;
+    let slot = Arc::clone(slots).acquire_owned().await.map_err(std::io::Error::other)?;
     let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, peer, place))
+    Ok((stream, peer, slot))
 }
 
 fn serve(

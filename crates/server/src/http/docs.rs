@@ -1,4 +1,4 @@
-//! The interactive reference: one page, its script and its style, all inside of the binary.
+//! The interactive API reference: one page with script and style, embedded in the binary.
 
 use axum::Router;
 use axum::http::header;
@@ -10,7 +10,7 @@ use super::App;
 const PAGE: &str = include_str!("../../assets/docs/index.html");
 const SCRIPT: &str = include_str!("../../assets/docs/docs.js");
 const STYLE: &str = include_str!("../../assets/docs/docs.css");
-/// The page may use what this service serves, and talk to it; nothing else, and nothing inline.
+/// The page may only load from and talk to this service, and run nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,4 +1,4 @@
-//! Every refusal in one shape: `{"error": {"code", "message"}}`. Codes are stable; messages are for people.
+//! The format of every error response: `{"error": {"code", "message"}}`. Codes are stable; messages are for people.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,7 +7,7 @@ use model::api::{self, ErrorBody};
 use service::{Error, Kind};
 use tracing::{error, warn};
 
-/// An error on its way to the client.
+/// An error response.
 pub(crate) struct Refusal(pub(crate) Error);
 
 impl<E: Into<Error>> From<E> for Refusal {
@@ -31,7 +31,7 @@ impl IntoResponse for Refusal {
             response.headers_mut().insert("events-recorded", HeaderValue::from_static("true"));
         }
         if let Some(wait) = self.0.wait() {
-            // Rounded up: a client that waits as told must not be refused again for coming too early.
+            // Rounded up, so that a client that waits this long is not refused again.
             let seconds = wait.as_millis().div_ceil(1_000).max(1);
             if let Ok(value) = HeaderValue::from_str(&seconds.to_string()) {
                 response.headers_mut().insert(header::RETRY_AFTER, value);
@@ -41,7 +41,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What is ours to mend goes to the log with its cause; what the client did wrong does not.
+/// Logs server errors with their cause; client errors are not logged.
 fn log(refusal: &Error, status: StatusCode) {
     if !status.is_server_error() {
         return;

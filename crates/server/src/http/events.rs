@@ -1,4 +1,4 @@
-//! Events about objects: in, and listed.
+//! Ingest and listing of events.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,15 +14,15 @@ use super::extract;
 
 /// Record events about an object.
 ///
-/// Answers 202 at once and schedules a debounced analysis; with `wait: true` it scores the object and answers 200 with a
-/// verdict. With the header `Idempotency-Key`, a repeat records nothing again. After 429 with `Events-Recorded: true`,
-/// 502 and 503 the events are recorded all the same: do not send them again.
+/// Responds with 202 at once and schedules a debounced analysis; with `wait: true` it analyzes the object and responds
+/// with 200 and a verdict. With the header `Idempotency-Key`, a repeated request records nothing. After 429 with
+/// `Events-Recorded: true`, 502 and 503 the events have been recorded: do not send them again.
 #[utoipa::path(post, path = "/v1/objects/{object_id}/events", tag = "objects",
     params(
         ("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object, 1 to 255 characters."),
+        description = "Your own id for the object, 1 to 255 characters."),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
-         description = "A repeat with the same key records nothing again; remembered 24 hours."),
+         description = "A repeated request with the same key records nothing; keys are kept for 24 hours."),
     ),
     request_body = IngestRequest, responses(
     (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
@@ -60,9 +60,9 @@ pub(super) async fn ingest(
 #[utoipa::path(post, path = "/v1/objects/{object_id}/ingest", tag = "objects",
     params(
         ("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object, 1 to 255 characters."),
+        description = "Your own id for the object, 1 to 255 characters."),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
-         description = "A repeat with the same key records nothing again; remembered 24 hours."),
+         description = "A repeated request with the same key records nothing; keys are kept for 24 hours."),
     ),
     request_body = IngestRequest, responses(
     (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
@@ -84,12 +84,12 @@ pub(super) async fn ingest_alias(
 
 /// List an object's most recent events.
 ///
-/// Up to 200, newest first; none for an object that does not exist.
+/// Up to 200, newest first; an empty list for an object that does not exist.
 #[utoipa::path(get, path = "/v1/objects/{object_id}/events", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object.")), responses(
+        description = "Your own id for the object.")), responses(
     (status = 200, body = EventList),
-    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 400, description = "The id is invalid.", body = Error),
 ))]
 pub(super) async fn list(
     State(app): State<App>,

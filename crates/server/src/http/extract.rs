@@ -1,4 +1,4 @@
-//! What handlers take from a request: parsed, bounded, and refused in our envelope when it does not fit.
+//! Extractors: the parts of a request, size-limited and parsed, with errors in the format of the API.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use service::{Error, Kind};
 use url::form_urlencoded;
 
 use super::envelope::Refusal;
-use crate::wording;
+use crate::parse_errors;
 
-/// The largest body: 500 events of the usual size, with room.
+/// The largest body: 500 events of the usual size, with headroom.
 pub(super) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// How long a client may take to send its body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A JSON body, whatever content type it claims.
+/// A JSON body; `Content-Type` is ignored.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
@@ -30,10 +30,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     }
 }
 
-/// A JSON body, or none where every field is optional.
-pub(super) struct JsonOrNothing<T>(pub(super) T);
+/// A JSON body in which every field is optional; an empty body is the default.
+pub(super) struct OptionalJson<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for JsonOrNothing<T> {
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Refusal> {
@@ -42,10 +42,10 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for JsonOrNot
     }
 }
 
-/// The largest raw body: what the payment provider sends has some kilobytes, and whoever sends more is not it.
+/// The largest raw body: events of the payment provider have a few kilobytes.
 const MAX_RAW_BYTES: usize = 256 * 1024;
 
-/// The body's bytes as they were sent, for whoever must verify them first.
+/// The raw bytes of the body, for verifying a signature.
 pub(super) struct Raw(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Raw {
@@ -56,7 +56,7 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
     }
 }
 
-/// The parameter of the path: no route has more than one.
+/// The path parameter; no route has more than one.
 pub(super) struct Path<T>(pub(super) T);
 
 impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Path<T> {
@@ -71,13 +71,13 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Path<T> {
             .map_err(|_| Error::bad_request("the path is not UTF-8 once it is decoded"))?;
         let (name, text) =
             parameters.iter().next().ok_or_else(|| Error::bad_request("the path is too short"))?;
-        // Texts are all taken; what else stands in a path is an id of ours.
+        // Parsing a string cannot fail; the only other path parameters are UUIDs.
         let value = text.parse().map_err(|_| Error::bad_request(format!("{name}: it must be a UUID")))?;
         Ok(Self(value))
     }
 }
 
-/// The parameters of the query. Unknown ones are ignored.
+/// The query parameters. Unknown ones are ignored.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -93,7 +93,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
         let value = serde_path_to_error::deserialize(pairs).map_err(|error| {
             let path = error.path().to_string();
-            Error::bad_request(wording::complaint(&path, &error.into_inner().to_string()))
+            Error::bad_request(parse_errors::message(&path, &error.into_inner().to_string()))
         })?;
         Ok(Self(value))
     }
@@ -103,7 +103,7 @@ async fn read(request: Request) -> Result<Bytes, Error> {
     read_up_to(MAX_BODY_BYTES, request).await
 }
 
-/// The whole body, at most so many bytes of it and within [`BODY_TIMEOUT`].
+/// Reads the whole body, at most `limit` bytes and within [`BODY_TIMEOUT`].
 async fn read_up_to(limit: usize, request: Request) -> Result<Bytes, Error> {
     let limited = Limited::new(request.into_body(), limit);
     match tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await {
@@ -123,7 +123,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     if body.is_empty() {
         return Err(Error::bad_request("the body is empty; it must be JSON"));
     }
-    // serde would take an array for a record, its fields by position.
+    // serde would accept an array as a record, with fields by position.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     if is_object && let Ok(value) = serde_json::from_slice(body) {
         return Ok(value);
@@ -133,16 +133,16 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
             format!("the body is not JSON: see line {}, column {}", error.line(), error.column())
         }
         Ok(_) if !is_object => "the body must be a JSON object".to_owned(),
-        Ok(_) => wording::locate::<T>(body),
+        Ok(_) => parse_errors::explain::<T>(body),
     }))
 }
 
-/// Whether a string of the document holds U+0000. Raw, JSON forbids it; escaped, PostgreSQL cannot keep it.
+/// Whether a string of the document contains U+0000. JSON forbids it unescaped; PostgreSQL cannot store it.
 fn has_escaped_nul(body: &[u8]) -> bool {
     let mut rest = body;
     while let Some(at) = rest.windows(6).position(|window| window == b"\\u0000") {
         let backslashes = rest[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-        // An odd number before it means that this backslash is itself escaped.
+        // After an odd number of backslashes, this one is itself escaped.
         if backslashes % 2 == 0 {
             return true;
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_does_not_fit_is_located() {
+    fn an_invalid_value_is_located() {
         #[derive(Debug, serde::Deserialize)]
         struct Order {
             #[expect(dead_code, reason = "only parsed")]

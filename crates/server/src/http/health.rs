@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can work.
+//! Liveness and readiness.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use service::{Error, Kind};
 use super::App;
 use super::envelope::Refusal;
 
-/// How long the database may take to answer before the service counts as not ready.
+/// How long the database may take to respond before the service is not ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether the process lives.
+/// Check that the process is alive.
 ///
-/// Checks no dependency.
+/// Checks no dependencies.
 #[utoipa::path(get, path = "/healthz", tag = "system", responses((status = 200, body = Health)))]
 pub(super) async fn alive() -> Json<Health> {
     Json(ok())
@@ -25,12 +25,12 @@ fn ok() -> Health {
     Health { status: "ok".to_owned() }
 }
 
-/// Whether the service can work: its database answers.
+/// Check that the service is ready: its database responds.
 ///
-/// For load balancers: a process that is not ready gets no requests. It is not a reason to restart it.
+/// For load balancers: send no requests to a process that is not ready. It is not a reason to restart it.
 #[utoipa::path(get, path = "/readyz", tag = "system", responses(
     (status = 200, body = Health),
-    (status = 503, description = "`not_ready`: the database does not answer within a second.", body = api::Error),
+    (status = 503, description = "`not_ready`: the database does not respond within a second.", body = api::Error),
 ))]
 pub(super) async fn ready(State(app): State<App>) -> Result<Json<Health>, Refusal> {
     let not_ready = || Error::new(Kind::NotReady, "the database does not answer");

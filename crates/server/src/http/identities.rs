@@ -1,4 +1,4 @@
-//! Signing in through a provider, and linked accounts.
+//! Sign-in through identity providers, and linked accounts.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,13 +11,13 @@ use model::api::{
 use service::Kind;
 
 use super::App;
-use super::authenticate::Person;
+use super::authenticate::Member;
 use super::envelope::Refusal;
 use super::extract;
 
-/// Which providers people can sign in with.
+/// List the providers that users can sign in with.
 ///
-/// And whether a sign-in may open a new account.
+/// Also whether a sign-in may open a new account.
 #[utoipa::path(get, path = "/auth/console/oauth/providers", tag = "console", responses((status = 200, body = OAuthProviders)))]
 pub(super) async fn providers(State(app): State<App>) -> Json<OAuthProviders> {
     Json(app.service.accounts.identities.providers())
@@ -25,7 +25,7 @@ pub(super) async fn providers(State(app): State<App>) -> Json<OAuthProviders> {
 
 /// Start a sign-in at a provider.
 ///
-/// Send the browser to the address that comes back; the provider returns it to `{public_url}/console/oauth/{provider}`.
+/// Send the browser to the returned URL; the provider redirects it to `{public_url}/console/oauth/{provider}`.
 #[utoipa::path(post, path = "/auth/console/oauth/{provider}/authorize", tag = "console",
     params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthAuthorizeRequest, responses(
     (status = 200, body = AuthorizationURL),
@@ -37,7 +37,7 @@ pub(super) async fn authorize(
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthAuthorizeRequest>,
 ) -> Result<Json<AuthorizationURL>, Refusal> {
-    Ok(Json(app.service.accounts.identities.authorization_url(known(&provider)?, &request).await?))
+    Ok(Json(app.service.accounts.identities.authorization_url(parse_provider(&provider)?, &request).await?))
 }
 
 /// Finish a sign-in at a provider.
@@ -57,25 +57,25 @@ pub(super) async fn sign_in(
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
 ) -> Result<(StatusCode, Json<Token>), Refusal> {
-    let token = app.service.accounts.identities.sign_in(known(&provider)?, &request).await?;
+    let token = app.service.accounts.identities.sign_in(parse_provider(&provider)?, &request).await?;
     let status = if token.new_user == Some(true) { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(token)))
 }
 
-/// The ways one can sign in.
+/// List the ways the user can sign in.
 ///
-/// Whether there is a password, which providers are linked, and which could be.
+/// Whether the user has a password, which providers are linked, and which are available.
 #[utoipa::path(get, path = "/v1/me/identities", tag = "console", security(("console_token" = [])), responses(
     (status = 200, body = Identities),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
 ))]
-pub(super) async fn list(State(app): State<App>, person: Person) -> Result<Json<Identities>, Refusal> {
-    Ok(Json(app.service.accounts.identities.list(person.tenant, person.user).await?))
+pub(super) async fn list(State(app): State<App>, member: Member) -> Result<Json<Identities>, Refusal> {
+    Ok(Json(app.service.accounts.identities.list(member.tenant, member.user).await?))
 }
 
 /// Link an account at a provider.
 ///
-/// With the code that the provider sent the browser back with, and the verifier of the challenge.
+/// With the code that the provider passed to the browser, and the PKCE verifier.
 #[utoipa::path(post, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
     params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
     (status = 201, description = "Linked.", body = Identity),
@@ -86,11 +86,12 @@ pub(super) async fn list(State(app): State<App>, person: Person) -> Result<Json<
 ))]
 pub(super) async fn link(
     State(app): State<App>,
-    person: Person,
+    member: Member,
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
 ) -> Result<(StatusCode, Json<Identity>), Refusal> {
-    let identity = app.service.accounts.identities.link(person.caller, known(&provider)?, &request).await?;
+    let identity =
+        app.service.accounts.identities.link(member.caller, parse_provider(&provider)?, &request).await?;
     Ok((StatusCode::CREATED, Json(identity)))
 }
 
@@ -106,13 +107,13 @@ pub(super) async fn link(
 ))]
 pub(super) async fn unlink(
     State(app): State<App>,
-    person: Person,
+    member: Member,
     extract::Path(provider): extract::Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.identities.unlink(person.tenant, person.user, known(&provider)?).await?;
+    app.service.accounts.identities.unlink(member.tenant, member.user, parse_provider(&provider)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn known(provider: &str) -> Result<Provider, service::Error> {
+fn parse_provider(provider: &str) -> Result<Provider, service::Error> {
     provider.parse().map_err(|_| service::Error::new(Kind::NotFound, "there is no such provider"))
 }

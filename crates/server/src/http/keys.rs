@@ -23,24 +23,24 @@ pub(super) async fn list(
     Ok(Json(app.service.accounts.keys.list(caller.tenant).await?))
 }
 
-/// Make a key.
+/// Create a key.
 ///
-/// The signing secret is in this answer and in no other. Every console user of the account gets a mail.
+/// The signing secret is only in this response. Every user of the account gets an email.
 #[utoipa::path(post, path = "/v1/api_keys", tag = "api keys", request_body = APIKeyCreate, responses(
-    (status = 201, description = "Made; the secret is shown this once.", body = APIKeySecret),
-    (status = 409, description = "The account has as many keys as it may.", body = Error),
+    (status = 201, description = "Created; the secret is shown only once.", body = APIKeySecret),
+    (status = 409, description = "The account has the maximum number of keys.", body = Error),
 ))]
 pub(super) async fn create(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
-    extract::JsonOrNothing(request): extract::JsonOrNothing<APIKeyCreate>,
+    extract::OptionalJson(request): extract::OptionalJson<APIKeyCreate>,
 ) -> Result<(StatusCode, Json<APIKeySecret>), Refusal> {
     Ok((StatusCode::CREATED, Json(app.service.accounts.keys.create(caller, &request).await?)))
 }
 
 /// Rename a key, deactivate it, or activate it again.
 ///
-/// An inactive key fails with 401 until it is active again. What is left out stays as it is.
+/// Requests with an inactive key fail with 401. Fields left out keep their values.
 #[utoipa::path(patch, path = "/v1/api_keys/{key_id}", tag = "api keys",
     params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), request_body = APIKeyUpdate, responses(
     (status = 200, body = APIKey),
@@ -75,10 +75,10 @@ pub(super) async fn revoke(
 
 /// Give a key a new secret.
 ///
-/// The public key ID stays; the old secret stops working at once. A legacy key can sign from then on.
+/// The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then on.
 #[utoipa::path(post, path = "/v1/api_keys/{key_id}/rotate", tag = "api keys",
     params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), responses(
-    (status = 200, description = "Rotated; the secret is shown this once.", body = APIKeySecret),
+    (status = 200, description = "Rotated; the secret is shown only once.", body = APIKeySecret),
     (status = 400, description = "The id is not a UUID.", body = Error),
     (status = 404, description = "There is no such key, or it is revoked.", body = Error),
 ))]

@@ -1,4 +1,4 @@
-//! Metrics for whoever watches the service.
+//! The metrics page, for operators.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -12,14 +12,14 @@ use super::authenticate::bearer;
 use super::client_address::ClientAddress;
 use super::envelope::Refusal;
 
-/// The format of Prometheus text.
+/// The content type of the Prometheus text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Read the metrics in Prometheus text.
 ///
 /// Rates and latency of requests by route, outcomes of analyses, latency and throttling of the analyzer, depth and lag
-/// of the queues, running analyses by tenant, deliveries, and more. Where a metrics token is configured it must be
-/// shown; in production metrics are served only when one is.
+/// of the queues, running analyses by tenant, deliveries, and more. If a metrics token is configured, it is required; in
+/// production, metrics are served only if one is configured.
 #[utoipa::path(get, path = "/metrics", tag = "system", security(("metrics_token" = []), ()), responses(
     (status = 200, description = "Prometheus text.", body = String, content_type = "text/plain",
      example = json!("# TYPE auspex_http_requests_total counter\nauspex_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1\n")),
@@ -36,8 +36,8 @@ pub(super) async fn read(
         return Err(Error::new(Kind::NotFound, "metrics are disabled").into());
     };
     if let Some(token) = meters.token() {
-        let shown = bearer(&headers).unwrap_or_default();
-        if !bool::from(shown.as_bytes().ct_eq(token.as_bytes())) {
+        let presented = bearer(&headers).unwrap_or_default();
+        if !bool::from(presented.as_bytes().ct_eq(token.as_bytes())) {
             app.service.addresses.count(address).permit()?;
             return Err(Error::new(Kind::Unauthorized, "unauthorized").into());
         }

@@ -17,12 +17,12 @@ use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
 
-/// What a list shows.
+/// Which objects to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListParameters {
     /// A part of an object's id or display name, or comparisons of signals joined by `and` or a comma, such as
-    /// `is_scammer > 0.8 and buyer_intent = ready_to_buy`. Those page by `offset` only.
+    /// `is_scammer > 0.8 and buyer_intent = ready_to_buy`, which page by `offset` only.
     q: Option<String>,
     /// `recent`: last seen first; `flagged`: highest yes/no probability first; `trust`: highest score first.
     #[param(pattern = "^(recent|flagged|trust)$", example = "recent")]
@@ -30,17 +30,17 @@ pub(super) struct ListParameters {
     /// The page size.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
-    /// Rows to skip.
+    /// The number of objects to skip.
     #[param(minimum = 0)]
     offset: Option<i64>,
-    /// `next_cursor` of the page before; `offset` is ignored then, and `q` and `sort` must stay the same.
+    /// `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the same.
     cursor: Option<String>,
 }
 
-/// The account at a glance.
+/// Read an overview of the account.
 ///
-/// Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Kept up to date
-/// with every write, so that it costs the same for a million objects as for ten.
+/// Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Its cost does not
+/// grow with the number of objects.
 #[utoipa::path(get, path = "/v1/overview", tag = "objects", responses((status = 200, body = Overview)))]
 pub(super) async fn overview(
     State(app): State<App>,
@@ -52,7 +52,7 @@ pub(super) async fn overview(
 /// List objects.
 ///
 /// By a part of their id or name, or by their answers: `q` takes comparisons such as `is_scammer > 0.8` joined by
-/// `and` or a comma. Go on with `cursor`, set to `next_cursor` of the page before; a search by answers pages by
+/// `and` or a comma. For the next page, set `cursor` to `next_cursor` of the previous one; a search by answers pages by
 /// `offset`.
 #[utoipa::path(get, path = "/v1/objects", tag = "objects", params(ListParameters), responses(
     (status = 200, body = ObjectList),
@@ -83,13 +83,13 @@ pub(super) async fn list(
 
 /// Read an object's answers.
 ///
-/// The latest answer to each enabled signal; `pending` names those without one yet. Remembered for up to three
-/// seconds (`X-Cache`); what was written through this node is seen at once.
+/// The latest answer to each enabled signal; `pending` lists the signals without an answer yet. Cached for up to three
+/// seconds (`X-Cache`); writes through the same node are visible at once.
 #[utoipa::path(get, path = "/v1/objects/{object_id}", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object.")), responses(
+        description = "Your own id for the object.")), responses(
     (status = 200, body = ObjectAnalysis, headers(("X-Cache" = String, description = "`HIT` or `MISS`."))),
-    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 400, description = "The id is invalid.", body = Error),
     (status = 404, description = "There is no such object.", body = Error),
 ))]
 pub(super) async fn read(
@@ -97,19 +97,19 @@ pub(super) async fn read(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<([(&'static str, &'static str); 1], Json<ObjectAnalysis>), Refusal> {
-    let (object, remembered) = app.service.objects.reads.get(caller.tenant, &object_id).await?;
-    let cache = [("x-cache", if remembered { "HIT" } else { "MISS" })];
+    let (object, is_cached) = app.service.objects.reads.get(caller.tenant, &object_id).await?;
+    let cache = [("x-cache", if is_cached { "HIT" } else { "MISS" })];
     Ok((cache, Json(Arc::unwrap_or_clone(object))))
 }
 
 /// Delete an object.
 ///
-/// Removes its events, answers, summary and queued work. The ledger keeps its lines.
+/// Removes its events, answers, summary and queued work. Ledger entries are kept.
 #[utoipa::path(delete, path = "/v1/objects/{object_id}", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object.")), responses(
+        description = "Your own id for the object.")), responses(
     (status = 204, description = "Deleted."),
-    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 400, description = "The id is invalid.", body = Error),
     (status = 404, description = "There is no such object.", body = Error),
 ))]
 pub(super) async fn delete(
@@ -121,15 +121,15 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Read what is known of an object beside its answers.
+/// Read the summary of an object.
 ///
 /// Older events are folded into a summary, so that what the analyzer reads stays bounded. Empty for an object that
 /// does not exist.
 #[utoipa::path(get, path = "/v1/objects/{object_id}/state", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object.")), responses(
+        description = "Your own id for the object.")), responses(
     (status = 200, body = ObjectState),
-    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 400, description = "The id is invalid.", body = Error),
 ))]
 pub(super) async fn state(
     State(app): State<App>,
@@ -144,9 +144,9 @@ pub(super) async fn state(
 /// Runs at live priority.
 #[utoipa::path(post, path = "/v1/objects/{object_id}/analyze", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id of the object.")), responses(
+        description = "Your own id for the object.")), responses(
     (status = 202, body = AnalyzeScheduled),
-    (status = 400, description = "The id cannot be one.", body = Error),
+    (status = 400, description = "The id is invalid.", body = Error),
     (status = 404, description = "The object has no events.", body = Error),
 ))]
 pub(super) async fn analyze(
@@ -159,8 +159,8 @@ pub(super) async fn analyze(
 
 /// Analyze every object again.
 ///
-/// Runs at bulk priority, behind live traffic; each analysis is billed. While one such run is under way no second one is
-/// started: the answer is that of the first.
+/// Runs at bulk priority, behind live traffic; each analysis is billed. If such a run is already in progress, no second
+/// one is started and the response describes the first.
 #[utoipa::path(post, path = "/v1/analyze", tag = "objects", responses((status = 202, body = AnalyzeAllScheduled)))]
 pub(super) async fn analyze_all(
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! The machine-readable description of the interface, generated from the handlers.
+//! The OpenAPI document, generated from the handlers.
 
 use std::sync::LazyLock;
 
@@ -24,45 +24,45 @@ use super::openapi_document;
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
-        (name = "account", description = "Who is asking, and the settings of the account."),
+        (name = "account", description = "The authenticated caller, and the settings of the account."),
         (name = "api keys", description = "Keys that sign requests."),
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
-        (name = "webhooks", description = "Signed deliveries of what happens, and their dead letters."),
-        (name = "rules", description = "What happens when answers meet a condition."),
+        (name = "webhooks", description = "Endpoints, signed deliveries and dead letters."),
+        (name = "rules", description = "Actions to take when answers satisfy a condition."),
         (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
-        (name = "console", description = "Sign-in for people."),
-        (name = "system", description = "Whether the service lives and can work."),
+        (name = "console", description = "Sign-in and settings of console users."),
+        (name = "system", description = "Health, metrics and this document."),
     ),
     components(schemas(model::api::AnalysisCompleted<'_>, model::api::Error, model::api::RuleTriggered)),
-    modifiers(&Schemes),
+    modifiers(&SecuritySchemes),
 )]
 pub(super) struct Document;
 
-/// How requests prove who sends them.
-struct Schemes;
+/// The ways to authenticate a request.
+struct SecuritySchemes;
 
-impl Modify for Schemes {
+impl Modify for SecuritySchemes {
     fn modify(&self, document: &mut OpenApi) {
         let Some(components) = document.components.as_mut() else { return };
         let signed = Http::builder()
             .scheme(HttpAuthScheme::Bearer)
             .bearer_format("JWT")
             .description(Some(
-                "A JWT by HS256, keyed with the whole secret of an API key: header `kid` (or the query parameter \
-                 `api_key`) names the key; claims `iat` and `exp` (at most 300 s apart), and optionally `htm` and `htu` \
-                 bind it to one method and path. Sign a new one for each request.",
+                "A JWT signed with HS256 and the whole secret of an API key. The header `kid` (or the query parameter \
+                 `api_key`) names the key. The claims `iat` and `exp` are required, at most 300 s apart; `htm` and `htu` \
+                 are optional and bind the token to one method and path. Sign a new token for each request.",
             ))
             .build();
         let console = Http::builder()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The token of a console sign-in."))
+            .description(Some("The token from a console sign-in."))
             .build();
         let legacy =
-            ApiKeyValue::with_description("X-API-Key", "Deprecated: an old long key, until it is rotated.");
+            ApiKeyValue::with_description("X-API-Key", "Deprecated: a legacy key, until it is rotated.");
         let metrics = Http::builder()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The deployment's metrics token, where one is configured."))
+            .description(Some("The deployment's metrics token, if one is configured."))
             .build();
         components.add_security_scheme("metrics_token", SecurityScheme::Http(metrics));
         components.add_security_scheme("signed_request", SecurityScheme::Http(signed));
@@ -71,9 +71,9 @@ impl Modify for Schemes {
     }
 }
 
-/// Describe the interface in JSON.
+/// Read the OpenAPI document as JSON.
 ///
-/// This document, as OpenAPI 3.1. People read it better at `/docs`.
+/// This document, as OpenAPI 3.1. `/docs` is easier to read.
 #[utoipa::path(get, path = "/openapi.json", tag = "system", responses(
     (status = 200, description = "The document.", body = Object, content_type = "application/json"),
 ))]
@@ -82,7 +82,7 @@ pub(super) async fn json() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], JSON.as_str())
 }
 
-/// Describe the interface in YAML.
+/// Read the OpenAPI document as YAML.
 ///
 /// The same document as `/openapi.json`.
 #[utoipa::path(get, path = "/openapi.yaml", tag = "system", responses(
@@ -93,26 +93,26 @@ pub(super) async fn yaml() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/yaml")], YAML.as_str())
 }
 
-/// An example of every record that is sent or received, by the record's name.
+/// Examples of every request and response record, by name.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Adds examples, and the refusals that follow from what an operation is, so that no handler lists them.
-pub(super) fn finished(mut document: OpenApi) -> OpenApi {
-    exemplify(&mut document);
-    describe_answers(&mut document);
+/// Adds examples, and the errors that all operations of a kind share, so that no handler has to list them.
+pub(super) fn complete(mut document: OpenApi) -> OpenApi {
+    add_examples(&mut document);
+    describe_responses(&mut document);
     for (path, item) in &mut document.paths.paths {
         name_operations(path, item);
         for operation in operations(item) {
             if path.starts_with("/v1/") {
-                refuse(operation, "401", "The credential is missing, invalid, expired or revoked.");
-                refuse(operation, "429", "Too many requests; `Retry-After` says how long to wait.");
+                add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
+                add_error(operation, "429", "Too many requests; `Retry-After` says how long to wait.");
                 secure(operation);
             }
             if path == "/auth/token" || path.ends_with("/ingest") {
                 operation.deprecated = Some(Deprecated::True);
             }
             if path.starts_with("/auth/") {
-                refuse(
+                add_error(
                     operation,
                     "429",
                     "Too many requests from this address; `Retry-After` says how long to wait.",
@@ -121,24 +121,24 @@ pub(super) fn finished(mut document: OpenApi) -> OpenApi {
             if path == "/v1/api_keys"
                 && let Some(RefOr::T(body)) = &mut operation.request_body
             {
-                // Every field of it has a default.
+                // Every field has a default.
                 body.required = Some(Required::False);
             }
             if operation.request_body.is_some() {
-                refuse(operation, "400", "The body is malformed or fails validation.");
-                refuse(operation, "408", "The body did not arrive in time.");
-                refuse(operation, "413", "The body is larger than 4 MiB.");
+                add_error(operation, "400", "The body is malformed or fails validation.");
+                add_error(operation, "408", "The body did not arrive in time.");
+                add_error(operation, "413", "The body is larger than 4 MiB.");
             }
             if path.starts_with("/v1/") || path.starts_with("/auth/") {
-                refuse(operation, "500", "Something of ours broke.");
-                refuse(operation, "503", "The database does not answer.");
+                add_error(operation, "500", "Internal error.");
+                add_error(operation, "503", "The database does not respond.");
             }
         }
     }
     document
 }
 
-/// Names each operation by its method and its path: handlers of several nouns share a name, operations may not.
+/// Sets operation ids from method and path: handlers of different resources share names, but ids must be unique.
 fn name_operations(path: &str, item: &mut PathItem) {
     let words = path.trim_start_matches("/v1").split(|letter: char| !letter.is_ascii_alphanumeric());
     let noun = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
@@ -156,7 +156,7 @@ fn name_operations(path: &str, item: &mut PathItem) {
     }
 }
 
-fn exemplify(document: &mut OpenApi) {
+fn add_examples(document: &mut OpenApi) {
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap_or_default();
     let Some(components) = document.components.as_mut() else { return };
     for (name, example) in examples {
@@ -166,8 +166,8 @@ fn exemplify(document: &mut OpenApi) {
     }
 }
 
-/// An answer that its handler says nothing of is described by what its body is.
-fn describe_answers(document: &mut OpenApi) {
+/// Describes responses without a description by the description of their body.
+fn describe_responses(document: &mut OpenApi) {
     let schemas =
         document.components.as_ref().map(|components| components.schemas.clone()).unwrap_or_default();
     let description_of = |response: &Response| {
@@ -195,7 +195,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete].into_iter().flatten()
 }
 
-/// An operation that only people may use says so by naming the console's scheme alone.
+/// Sets the default security schemes. Operations for console users only name the console's scheme themselves.
 fn secure(operation: &mut Operation) {
     if operation.security.is_none() {
         let schemes = ["signed_request", "console_token", "legacy_key"];
@@ -204,7 +204,7 @@ fn secure(operation: &mut Operation) {
     }
 }
 
-fn refuse(operation: &mut Operation, status: &str, description: &str) {
+fn add_error(operation: &mut Operation, status: &str, description: &str) {
     let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("Error"))).build();
     let response = ResponseBuilder::new().description(description).content("application/json", error).build();
     operation.responses.responses.entry(status.to_owned()).or_insert(response.into());

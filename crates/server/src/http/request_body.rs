@@ -1,7 +1,7 @@
-//! A request's body, which is taken to its end also where nobody reads it.
+//! A request body that is always read to its end, even if the handler does not read it.
 //!
-//! An endpoint may answer before a body has arrived: it takes none, or it has seen enough to refuse. To hang up on a client
-//! that still sends makes its system throw away the answer with the connection. So the rest is taken and thrown away.
+//! A handler may respond before the body has arrived: it needs none, or has already found an error. Closing the connection
+//! while the client is still sending would make the client lose the response. So the rest of the body is read and discarded.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,26 +15,26 @@ use tokio::runtime::Handle;
 
 use super::extract::MAX_BODY_BYTES;
 
-/// What is thrown away at most: twice what is read at most. Whoever sends more is hung up on.
+/// The most that is discarded, twice the largest body. If the client sends more, the connection is closed.
 const MAX_UNREAD_BYTES: usize = 2 * MAX_BODY_BYTES;
-/// How long the rest may take.
+/// How long discarding the rest may take.
 const REST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A body that is read by a handler, and what is left of it by nobody.
+/// A request body whose unread rest is discarded when it is dropped.
 pub(super) struct RequestBody {
-    /// Until its end has been seen.
-    arriving: Option<Incoming>,
-    /// Whether the rest comes unasked.
-    comes_by_itself: bool,
+    /// `None` once its end has been read.
+    incoming: Option<Incoming>,
+    /// Whether the client sends the rest without being asked.
+    is_unsolicited: bool,
 }
 
 impl RequestBody {
     /// Wraps the body of a request.
     pub(super) fn of(request: Request<Incoming>) -> Request<Self> {
-        // Later versions end one request without ending the others; who expects to be asked sends nothing before.
-        let comes_by_itself =
+        // HTTP/2 can end one request without closing the connection; a client that sends `Expect` waits for the go-ahead.
+        let is_unsolicited =
             request.version() <= Version::HTTP_11 && !request.headers().contains_key(header::EXPECT);
-        request.map(|body| Self { arriving: Some(body), comes_by_itself })
+        request.map(|body| Self { incoming: Some(body), is_unsolicited })
     }
 }
 
@@ -46,34 +46,34 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(body) = &mut self.arriving else { return Poll::Ready(None) };
+        let Some(body) = &mut self.incoming else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(body).poll_frame(context));
         if !matches!(frame, Some(Ok(_))) {
-            self.arriving = None;
+            self.incoming = None;
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.arriving.as_ref().is_none_or(Body::is_end_stream)
+        self.incoming.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.arriving.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        let rest = self.arriving.take().filter(|body| self.comes_by_itself && !body.is_end_stream());
+        let rest = self.incoming.take().filter(|body| self.is_unsolicited && !body.is_end_stream());
         if let (Some(rest), Ok(runtime)) = (rest, Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(REST_TIMEOUT, throw_away(rest)));
+            runtime.spawn(tokio::time::timeout(REST_TIMEOUT, discard(rest)));
         }
     }
 }
 
-/// Takes what is left of a body, a piece at a time.
-async fn throw_away(body: Incoming) {
+/// Reads the rest of a body, frame by frame.
+async fn discard(body: Incoming) {
     let mut rest = Limited::new(body, MAX_UNREAD_BYTES);
     while let Some(Ok(_)) = rest.frame().await {}
 }

@@ -1,4 +1,4 @@
-//! Rules, and what they did.
+//! Rules and their firings.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,22 +13,22 @@ use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
 
-/// Which firings are listed.
+/// Which firings to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct FiringParameters {
-    /// Only those of this rule.
+    /// Only firings of this rule.
     rule_id: Option<Uuid>,
-    /// Only those about this object.
+    /// Only firings about this object.
     object_id: Option<String>,
-    /// How many; 50 when left out.
+    /// The maximum number; 50 if left out.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
 /// List the rules.
 ///
-/// In the order in which they were made.
+/// In order of creation.
 #[utoipa::path(get, path = "/v1/rules", tag = "rules", responses((status = 200, body = RuleList)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -37,16 +37,16 @@ pub(super) async fn list(
     Ok(Json(app.service.actions.rules.list(caller.tenant).await?))
 }
 
-/// Make a rule.
+/// Create a rule.
 ///
-/// The condition is checked against the signals of the account; a message about it says at which column. The rule is
-/// looked at after every analysis and every verdict. Without a cooldown it fires when the condition turns true for an
-/// object; with one it fires at most once in that time, and again after it while the condition stays true.
+/// The condition is checked against the account's signals; an error names the column. The rule is evaluated after every
+/// analysis and every verdict. Without a cooldown it fires when the condition becomes true for an object; with one it
+/// fires at most once in that time, and again after it while the condition stays true.
 ///
-/// A rule that names a signal which is disabled does not match until the signal is back, and remembers meanwhile where it
-/// stood. Where a signal is deleted or changes its type, the rules that name it start afresh.
+/// A rule that names a disabled signal is suspended and keeps its state until the signal is enabled again. If a signal is
+/// deleted or its type changes, the state of the rules that name it is reset.
 #[utoipa::path(post, path = "/v1/rules", tag = "rules", request_body = RuleCreate, responses(
-    (status = 201, description = "Made.", body = Rule),
+    (status = 201, description = "Created.", body = Rule),
     (status = 409, description = "The account has 200 rules.", body = Error),
 ))]
 pub(super) async fn create(
@@ -61,7 +61,7 @@ pub(super) async fn create(
 ///
 /// Its condition, its action and whether it is enabled.
 #[utoipa::path(get, path = "/v1/rules/{rule_id}", tag = "rules",
-    params(("rule_id" = Uuid, Path, description = "The rule.")), responses(
+    params(("rule_id" = Uuid, Path, description = "The rule's id.")), responses(
     (status = 200, body = Rule),
     (status = 400, description = "The id is not a UUID.", body = Error),
     (status = 404, description = "There is no such rule.", body = Error),
@@ -76,10 +76,10 @@ pub(super) async fn read(
 
 /// Change a rule.
 ///
-/// What is left out stays; the whole of the resulting rule is checked. Another condition starts afresh with every
-/// object, any other change keeps where the rule stands with each.
+/// Fields left out keep their values; the resulting rule is validated as a whole. A new condition resets the rule's state
+/// for every object; any other change keeps it.
 #[utoipa::path(patch, path = "/v1/rules/{rule_id}", tag = "rules",
-    params(("rule_id" = Uuid, Path, description = "The rule.")), request_body = RuleUpdate, responses(
+    params(("rule_id" = Uuid, Path, description = "The rule's id.")), request_body = RuleUpdate, responses(
     (status = 200, body = Rule),
     (status = 404, description = "There is no such rule.", body = Error),
 ))]
@@ -94,9 +94,9 @@ pub(super) async fn update(
 
 /// Delete a rule. Its firings stay listed.
 ///
-/// What it has queued is still sent.
+/// Actions that are already queued are still carried out.
 #[utoipa::path(delete, path = "/v1/rules/{rule_id}", tag = "rules",
-    params(("rule_id" = Uuid, Path, description = "The rule.")), responses(
+    params(("rule_id" = Uuid, Path, description = "The rule's id.")), responses(
     (status = 204, description = "Deleted."),
     (status = 400, description = "The id is not a UUID.", body = Error),
     (status = 404, description = "There is no such rule.", body = Error),
@@ -112,7 +112,7 @@ pub(super) async fn delete(
 
 /// List firings, newest first. They are kept for 90 days.
 ///
-/// Each tells which values met the condition and what became of the action.
+/// Each lists the values that satisfied the condition and the outcome of the action.
 #[utoipa::path(get, path = "/v1/rule_firings", tag = "rules", params(FiringParameters), responses(
     (status = 200, body = RuleFiringList),
     (status = 400, description = "A parameter is out of range or not a UUID.", body = Error),

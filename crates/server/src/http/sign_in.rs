@@ -1,4 +1,4 @@
-//! Signing in, before anybody is known.
+//! Registration, sign-in and password reset, which need no authentication.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,11 +15,11 @@ use super::extract;
 
 /// Open an account.
 ///
-/// Makes the account and its first admin, grants the signup credit and the default signals, and signs in.
+/// Creates the account and its first admin, grants the signup credit, sets up the default signals, and signs in.
 #[utoipa::path(post, path = "/auth/console/register", tag = "console", request_body = RegisterRequest, responses(
-    (status = 201, description = "The account is open, and its admin is signed in.", body = Token),
+    (status = 201, description = "The account was created, and its admin is signed in.", body = Token),
     (status = 403, description = "Registration is disabled.", body = Error),
-    (status = 409, description = "The email address has an account already.", body = Error),
+    (status = 409, description = "The email address already has an account.", body = Error),
 ))]
 pub(super) async fn register(
     State(app): State<App>,
@@ -30,8 +30,8 @@ pub(super) async fn register(
 
 /// Sign in with email and password.
 ///
-/// With two-factor on, a login without `code` is refused with `mfa_required`; repeat it with an authenticator code or a
-/// recovery code. Repeated failures lock the email and the address for 15 minutes.
+/// If two-factor is on, a login without `code` fails with `mfa_required`; repeat it with an authenticator code or a
+/// recovery code. Repeated failures lock the email and the client's IP address for 15 minutes.
 #[utoipa::path(post, path = "/auth/console/login", tag = "console", request_body = LoginRequest, responses(
     (status = 200, description = "Signed in.", body = Token),
     (status = 401, description = "Wrong email, password or code; or `mfa_required`.", body = Error),
@@ -60,7 +60,7 @@ pub(super) async fn exchange_token(
 
 /// Ask for a link to reset a password.
 ///
-/// The answer is the same whether or not the email has an account. The link works once, within an hour.
+/// The response is the same whether or not the email has an account. The link works once, within an hour.
 #[utoipa::path(post, path = "/auth/console/password/forgot", tag = "console", request_body = ForgotPasswordRequest, responses(
     (status = 202, description = "If the address has an account, a link is on its way.", body = Message),
 ))]
@@ -78,8 +78,8 @@ pub(super) async fn forgot_password(
 ///
 /// Signs out every session of the user.
 #[utoipa::path(post, path = "/auth/console/password/reset", tag = "console", request_body = ResetPasswordRequest, responses(
-    (status = 204, description = "The password is set."),
-    (status = 400, description = "`weak_password`, or `invalid_token` for a link that is unknown, used or too old.", body = Error),
+    (status = 204, description = "The password was set."),
+    (status = 400, description = "`weak_password`, or `invalid_token` for a link that is unknown, used or expired.", body = Error),
 ))]
 pub(super) async fn reset_password(
     State(app): State<App>,

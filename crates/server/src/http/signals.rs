@@ -1,4 +1,4 @@
-//! Signals: the questions of the account, and asking without recording.
+//! Signals, backfills, and analyses that record nothing.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,9 +13,9 @@ use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
 
-/// List every configured signal, enabled or not.
+/// List all configured signals, enabled or not.
 ///
-/// By key.
+/// In order of their keys.
 #[utoipa::path(get, path = "/v1/signals", tag = "signals", responses((status = 200, body = SignalList)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -24,15 +24,15 @@ pub(super) async fn list(
     Ok(Json(app.service.analysis.signals.list(caller.tenant).await?))
 }
 
-/// Make a signal, or replace its definition.
+/// Create a signal, or replace its definition.
 ///
-/// It replaces the whole definition; only `enabled` stays as it was where it is left out. Objects get their answer
-/// with their next analysis, or by a backfill. Another `type` is another question: its old answers are dropped.
+/// Replaces the whole definition, except that `enabled` is unchanged if left out. Objects get their answer with their
+/// next analysis, or by a backfill. If the `type` changes, the old answers are deleted.
 #[utoipa::path(put, path = "/v1/signals/{key}", tag = "signals",
     params(("key" = String, Path, description = "1 to 64 letters, digits and underscores, starting with a letter.")),
     request_body = SignalInput, responses(
     (status = 200, body = Signal),
-    (status = 409, description = "It would be new, and the account has as many signals as it may.", body = Error),
+    (status = 409, description = "The signal is new, and the account has the maximum number of signals.", body = Error),
 ))]
 pub(super) async fn put(
     State(app): State<App>,
@@ -45,9 +45,9 @@ pub(super) async fn put(
 
 /// Delete a signal and its answers.
 ///
-/// Rules that name it rest until there is a signal of that key again.
+/// Rules that name it are suspended until there is a signal with that key again.
 #[utoipa::path(delete, path = "/v1/signals/{key}", tag = "signals",
-    params(("key" = String, Path, description = "The signal.")), responses(
+    params(("key" = String, Path, description = "The signal's key.")), responses(
     (status = 204, description = "Deleted."),
     (status = 404, description = "There is no such signal.", body = Error),
 ))]
@@ -60,12 +60,12 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Read what a backfill would take, and how far the latest one is.
+/// Estimate a backfill, and read the progress of the latest one.
 ///
-/// The estimate counts objects without an answer to this signal, and what analyzing them would cost by what
-/// analyses have cost so far.
+/// The estimate counts the objects without an answer to this signal, and what it would cost to analyze them at the
+/// average cost so far.
 #[utoipa::path(get, path = "/v1/signals/{key}/backfill", tag = "signals",
-    params(("key" = String, Path, description = "The signal.")), responses(
+    params(("key" = String, Path, description = "The signal's key.")), responses(
     (status = 200, body = BackfillStatus),
     (status = 404, description = "There is no such signal.", body = Error),
 ))]
@@ -79,10 +79,10 @@ pub(super) async fn backfill(
 
 /// Ask a signal about every object without an answer to it.
 ///
-/// Runs at bulk priority, behind live traffic; each analysis is billed. While a backfill of the signal is under way no
-/// second one is started: the answer is the first.
+/// Runs at bulk priority, behind live traffic; each analysis is billed. If a backfill of the signal is already in
+/// progress, no second one is started and the response describes the first.
 #[utoipa::path(post, path = "/v1/signals/{key}/backfill", tag = "signals",
-    params(("key" = String, Path, description = "The signal.")), responses(
+    params(("key" = String, Path, description = "The signal's key.")), responses(
     (status = 202, body = SignalBackfill),
     (status = 404, description = "There is no such signal.", body = Error),
     (status = 409, description = "The signal is disabled.", body = Error),
@@ -98,9 +98,9 @@ pub(super) async fn start_backfill(
     ))
 }
 
-/// Score events without recording them.
+/// Analyze events without recording them.
 ///
-/// Charged, and counted as a synchronous analysis.
+/// Billed and limited like a verdict.
 #[utoipa::path(post, path = "/v1/playground", tag = "signals", request_body = PlaygroundRequest, responses(
     (status = 200, body = PlaygroundVerdict),
     (status = 402, description = "The prepaid balance is empty.", body = Error),
@@ -112,13 +112,13 @@ pub(super) async fn playground(
     extract::Json(request): extract::Json<PlaygroundRequest>,
 ) -> Result<Json<PlaygroundVerdict>, Refusal> {
     let playground = app.service.analysis.playground.clone();
-    let play = async move { playground.play(caller.tenant, request).await };
-    Ok(Json(app.service.run_to_end(play).await?))
+    let analysis = async move { playground.play(caller.tenant, request).await };
+    Ok(Json(app.service.run_to_end(analysis).await?))
 }
 
 /// Ask questions about a state.
 ///
-/// The wire format of typed decision models. Nothing is recorded; it is charged, and counted as a synchronous analysis.
+/// Uses the wire format of typed decision models. Nothing is recorded; it is billed and limited like a verdict.
 #[utoipa::path(post, path = "/v1/systemone", tag = "signals",
     request_body(content = SystemOneRequest, example = json!({
         "state": "The seller asks to be paid in gift cards.",
@@ -134,6 +134,6 @@ pub(super) async fn system_one(
     extract::Json(request): extract::Json<SystemOneRequest>,
 ) -> Result<Json<SystemOneResponse>, Refusal> {
     let playground = app.service.analysis.playground.clone();
-    let ask = async move { playground.system_one(caller.tenant, &request).await };
-    Ok(Json(app.service.run_to_end(ask).await?))
+    let analysis = async move { playground.system_one(caller.tenant, &request).await };
+    Ok(Json(app.service.run_to_end(analysis).await?))
 }

@@ -12,25 +12,24 @@ use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
 
-/// The days that are asked about, both ends included, in UTC.
+/// The range of days in UTC, both ends included.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UsageParameters {
-    /// The first day; 29 days before `to` when left out.
+    /// The first day; 29 days before `to` if left out.
     #[param(value_type = Option<Date>, example = "2026-01-01")]
     from: Option<String>,
-    /// The last day; today when left out. A range has at most 366 days.
+    /// The last day; today if left out. A range has at most 366 days.
     #[param(value_type = Option<Date>, example = "2026-01-31")]
     to: Option<String>,
 }
 
-/// Read what was analyzed and spent in a range of days.
+/// Read analyses and spend over a range of days.
 ///
-/// UTC days, both ends included, at most 366; the last 30 when left out. Days without analyses are there too, with
-/// zeros.
+/// UTC days, both ends included, at most 366; the last 30 if left out. Days without analyses are included, with zeros.
 #[utoipa::path(get, path = "/v1/usage", tag = "billing", params(UsageParameters), responses(
     (status = 200, body = Usage),
-    (status = 400, description = "A day is none, or the range is empty or too long.", body = Error),
+    (status = 400, description = "A date is invalid, or the range is empty or too long.", body = Error),
 ))]
 pub(super) async fn usage(
     State(app): State<App>,

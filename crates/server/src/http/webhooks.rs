@@ -21,11 +21,11 @@ use super::extract;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DeliveryParameters {
-    /// Only those that are so far; `dead` is the dead-letter queue.
+    /// Only deliveries with this status; `dead` is the dead-letter queue.
     status: Option<DeliveryStatus>,
-    /// Only those to this endpoint.
+    /// Only deliveries to this endpoint.
     endpoint_id: Option<Uuid>,
-    /// How many at most; 50 unless told.
+    /// The maximum number; 50 if left out.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
@@ -43,12 +43,12 @@ pub(super) async fn list(
 
 /// Register an endpoint.
 ///
-/// The signing secret is in this answer and in no other. Deliveries carry `X-Webhook-Signature` (`sha256=` and the hex
+/// The signing secret is only in this response. Deliveries have the header `X-Webhook-Signature` (`sha256=` and the hex
 /// HMAC-SHA256 of timestamp, a dot and the raw body, keyed with the whole secret), and the headers of Standard Webhooks.
 #[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = WebhookEndpointCreate, responses(
-    (status = 201, description = "Registered; the secret is shown this once.", body = WebhookEndpointSecret),
-    (status = 400, description = "A field does not fit, or the address is one that is not called.", body = Error),
-    (status = 409, description = "The account has as many endpoints as it may.", body = Error),
+    (status = 201, description = "Registered; the secret is shown only once.", body = WebhookEndpointSecret),
+    (status = 400, description = "A field is invalid, or the URL points to an address that is not allowed, such as a private one.", body = Error),
+    (status = 409, description = "The account has the maximum number of endpoints.", body = Error),
 ))]
 pub(super) async fn create(
     State(app): State<App>,
@@ -77,12 +77,12 @@ pub(super) async fn read(
 
 /// Edit an endpoint.
 ///
-/// What is left out stays. An endpoint that rests after too many failures is tried again at once.
+/// Fields left out keep their values. An endpoint that rests after repeated failures is tried again at once.
 #[utoipa::path(patch, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
     params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")),
     request_body = WebhookEndpointUpdate, responses(
     (status = 200, body = WebhookEndpoint),
-    (status = 400, description = "A field does not fit, or the address is one that is not called.", body = Error),
+    (status = 400, description = "A field is invalid, or the URL points to an address that is not allowed, such as a private one.", body = Error),
     (status = 404, description = "There is no such endpoint.", body = Error),
 ))]
 pub(super) async fn update(
@@ -96,7 +96,7 @@ pub(super) async fn update(
 
 /// Remove an endpoint and its deliveries.
 ///
-/// What is under way may still arrive. Rules that name it record their firings as `error`.
+/// A delivery in flight may still arrive. Rules that name it record their firings as `error`.
 #[utoipa::path(delete, path = "/v1/webhooks/{endpoint_id}", tag = "webhooks",
     params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
     (status = 204, description = "Removed."),
@@ -117,7 +117,7 @@ pub(super) async fn delete(
 /// `status=dead` is the dead-letter queue: each keeps its payload and the start of the last response.
 #[utoipa::path(get, path = "/v1/webhook_deliveries", tag = "webhooks", params(DeliveryParameters), responses(
     (status = 200, body = WebhookDeliveryList),
-    (status = 400, description = "A parameter does not fit.", body = Error),
+    (status = 400, description = "A parameter is invalid.", body = Error),
 ))]
 pub(super) async fn deliveries(
     State(app): State<App>,
@@ -134,7 +134,7 @@ pub(super) async fn deliveries(
 
 /// Send a delivery again.
 ///
-/// One that was delivered or given up is queued with all of its attempts; one that still waits stays as it is.
+/// A delivered or dead one is queued again with a full number of attempts; a pending one is unchanged.
 #[utoipa::path(post, path = "/v1/webhook_deliveries/{delivery_id}/replay", tag = "webhooks",
     params(("delivery_id" = Uuid, Path, description = "The delivery's id.")), responses(
     (status = 202, description = "Queued.", body = WebhookDelivery),

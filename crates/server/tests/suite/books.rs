@@ -359,7 +359,7 @@ async fn the_audit_finds_what_does_not_agree(app: &App) {
         rows(app, "SELECT CAST(count(*) AS text) FROM ledger_entries").await == ["5"]
     })
     .await;
-    assert_eq!(admin(app, &["audit"], ""), "Books of 1 accounts with 5 lines agree.");
+    assert_eq!(admin(app, &["audit"], ""), "The ledgers of 1 accounts with 5 entries are consistent.");
     let store = Store::open(app.database_url()).await.unwrap();
     for (tamper, mend, word) in [
         (

@@ -1,4 +1,4 @@
-//! What the demo looks like: colour on a terminal, plain text in a pipe or where `NO_COLOR` is set.
+//! The output of the demo: colour on a terminal, plain text in a pipe or if `NO_COLOR` is set.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use client::webhook::Unverified;
 use client::{Answer, Judgement, SignalType};
 use serde_json::Value;
 
-use super::story::Posting;
+use super::story::Activity;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -18,7 +18,7 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BAR: u8 = 20;
 
-/// What has been told so far, on standard output.
+/// Writes the story to standard output and numbers its chapters.
 pub(super) struct Page {
     out: RefCell<anstream::AutoStream<std::io::Stdout>>,
     chapters: Cell<u32>,
@@ -29,7 +29,7 @@ impl Page {
         Self { out: RefCell::new(anstream::stdout()), chapters: Cell::new(0) }
     }
 
-    /// Writes a line. Whoever closes the stream early has seen enough.
+    /// Writes a line. A stream that was closed early is not an error.
     fn line(&self, text: &str) {
         let _ = writeln!(self.out.borrow_mut(), "{text}");
     }
@@ -51,7 +51,7 @@ impl Page {
         self.line(&format!("   {text}"));
     }
 
-    /// A request that was made, and what came of it.
+    /// A request and its outcome.
     pub(super) fn call(&self, request: &str, outcome: &str) {
         self.line(&format!("   {DIM}{request}  →  {outcome}{DIM:#}"));
     }
@@ -59,7 +59,7 @@ impl Page {
     pub(super) fn question(&self, signal: &Signal, instructions: &str) {
         let answer = match signal.kind {
             SignalType::Noul => "the probability of yes",
-            SignalType::Score => "a place on a scale",
+            SignalType::Score => "a position on a scale",
             SignalType::Choice => "one of several options",
         };
         self.line(&format!("\n   {NAME}{}{NAME:#}  {DIM}{answer}{DIM:#}", signal.key));
@@ -74,10 +74,10 @@ impl Page {
         self.line(&format!("\n   {NAME}{id}{NAME:#}  {about}"));
     }
 
-    pub(super) fn posting(&self, posting: &Posting) {
-        self.line(&match posting {
-            Posting::Did(name, detail) => format!("      {name:18} {DIM}{detail}{DIM:#}"),
-            Posting::Said(text) => format!("      “{text}”"),
+    pub(super) fn activity(&self, activity: &Activity) {
+        self.line(&match activity {
+            Activity::Did(name, detail) => format!("      {name:18} {DIM}{detail}{DIM:#}"),
+            Activity::Said(text) => format!("      “{text}”"),
         });
     }
 
@@ -117,10 +117,10 @@ impl Page {
     }
 }
 
-/// The options or levels of a signal, each with the first words of what it means.
+/// The options of a signal, or the headings of its levels.
 fn criteria(signal: &Signal) -> Vec<String> {
-    let read = signal.criteria.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
-    match read {
+    let parsed = signal.criteria.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+    match parsed {
         Some(Value::Array(levels)) => levels.iter().filter_map(Value::as_str).map(head).collect(),
         Some(Value::Object(options)) if signal.kind == SignalType::Choice => {
             options.keys().cloned().collect()
@@ -129,7 +129,7 @@ fn criteria(signal: &Signal) -> Vec<String> {
     }
 }
 
-/// What comes before a colon, or all of it.
+/// The text before the first colon, or all of it.
 fn head(text: &str) -> String {
     text.split(':').next().unwrap_or(text).to_owned()
 }

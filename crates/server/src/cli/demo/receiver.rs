@@ -1,4 +1,4 @@
-//! The other end of the demo's webhook: what a user of the service would run, in a few lines.
+//! The demo's webhook receiver: what a user of the service would run, in a few lines.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// A delivery as it arrived.
+/// A received delivery.
 #[derive(Clone)]
 pub(super) struct Arrived {
     pub(super) payload: Payload,
@@ -23,7 +23,7 @@ pub(super) struct Arrived {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct Inbox {
     secret: Arc<OnceLock<String>>,
     arrived: Arc<watch::Sender<Vec<Arrived>>>,
 }
@@ -31,7 +31,7 @@ struct Desk {
 /// A receiver on a port of its own.
 pub(super) struct Receiver {
     url: String,
-    desk: Desk,
+    inbox: Inbox,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -40,28 +40,28 @@ impl Receiver {
     pub(super) async fn start() -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/hooks/auspex", listener.local_addr()?);
-        let desk = Desk { secret: Arc::default(), arrived: Arc::new(watch::channel(Vec::new()).0) };
-        let routes = Router::new().route("/hooks/auspex", post(receive)).with_state(desk.clone());
+        let inbox = Inbox { secret: Arc::default(), arrived: Arc::new(watch::channel(Vec::new()).0) };
+        let routes = Router::new().route("/hooks/auspex", post(receive)).with_state(inbox.clone());
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let serving = axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(serving.into_future());
-        Ok(Self { url, desk, tasks, stop })
+        Ok(Self { url, inbox, tasks, stop })
     }
 
     pub(super) fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// Checks what arrives with this secret.
+    /// Sets the secret that deliveries are verified with.
     pub(super) fn expect(&self, secret: String) {
         // There is one endpoint, so this is called once.
-        let _ = self.desk.secret.set(secret);
+        let _ = self.inbox.secret.set(secret);
     }
 
-    /// What has arrived once it is so much, or by the end of this time.
-    pub(super) async fn wait_for(&self, number: usize, patience: Duration) -> Vec<Arrived> {
-        let mut arrived = self.desk.arrived.subscribe();
-        let _ = tokio::time::timeout(patience, arrived.wait_for(|all| all.len() >= number)).await;
+    /// Waits until this many deliveries have arrived or the time is up, and returns them.
+    pub(super) async fn wait_for(&self, number: usize, timeout: Duration) -> Vec<Arrived> {
+        let mut arrived = self.inbox.arrived.subscribe();
+        let _ = tokio::time::timeout(timeout, arrived.wait_for(|all| all.len() >= number)).await;
         arrived.borrow().clone()
     }
 
@@ -72,11 +72,11 @@ impl Receiver {
     }
 }
 
-async fn receive(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let secret = desk.secret.get().map_or("", String::as_str);
+async fn receive(State(inbox): State<Inbox>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let secret = inbox.secret.get().map_or("", String::as_str);
     let verified = webhook::verify(secret, &headers, &body, Clock::system().now(), webhook::TOLERANCE);
     let Ok(payload) = webhook::parse(&body) else { return StatusCode::BAD_REQUEST };
     let status = if verified.is_ok() { StatusCode::NO_CONTENT } else { StatusCode::UNAUTHORIZED };
-    desk.arrived.send_modify(|all| all.push(Arrived { payload, verified }));
+    inbox.arrived.send_modify(|all| all.push(Arrived { payload, verified }));
     status
 }

@@ -1,4 +1,4 @@
-//! The story: who does what on the marketplace. The accounts are shops and numbers, not people.
+//! The story: what happens on the marketplace. The accounts are shops and numbers, not people.
 
 use client::api::EventInput;
 use serde_json::json;
@@ -6,23 +6,23 @@ use serde_json::json;
 /// The condition of the demo's rule, and of its search.
 pub(super) const WHEN: &str = "is_scammer > 0.5";
 
-/// An account of the marketplace and what it has done.
+/// An account of the marketplace and its activity.
 pub(super) struct Account {
     pub(super) id: &'static str,
     pub(super) kind: &'static str,
     pub(super) about: &'static str,
-    pub(super) postings: &'static [Posting],
+    pub(super) activities: &'static [Activity],
 }
 
-/// Something that it did or said.
-pub(super) enum Posting {
+/// Something that an account did or said.
+pub(super) enum Activity {
     Did(&'static str, &'static str),
     Said(&'static str),
 }
 
-use Posting::{Did, Said};
+use Activity::{Did, Said};
 
-impl Posting {
+impl Activity {
     pub(super) fn event(&self) -> EventInput {
         match self {
             Did(name, detail) => EventInput::event(*name).with_metadata(&json!({"detail": detail})),
@@ -37,7 +37,7 @@ pub(super) const ACCOUNTS: &[Account] = &[
         id: "seller-harbour-books",
         kind: "seller",
         about: "sells old maps, has for years",
-        postings: &[
+        activities: &[
             Did("identity_verified", "by passport"),
             Did("listing_created", "Atlas of 1962, spine repaired, see the third photo, 18 dollars"),
             Said("The spine is repaired, so I lowered the price. Please pay through the platform as usual."),
@@ -50,7 +50,7 @@ pub(super) const ACCOUNTS: &[Account] = &[
         id: "seller-quick-phones",
         kind: "seller",
         about: "opened two hours ago",
-        postings: &[
+        activities: &[
             Did("account_created", "two hours ago, by a throw-away address"),
             Did("listing_created", "Brand new phone, sealed, 90 percent off, today only"),
             Said(
@@ -71,7 +71,7 @@ pub(super) const ACCOUNTS: &[Account] = &[
         id: "buyer-1042",
         kind: "buyer",
         about: "looks for an atlas",
-        postings: &[
+        activities: &[
             Did("searched", "atlas 1960s"),
             Did("item_viewed", "Atlas of 1962, three times today"),
             Did("basket_added", "Atlas of 1962"),
@@ -82,7 +82,7 @@ pub(super) const ACCOUNTS: &[Account] = &[
 ];
 
 /// Messages that wait for a verdict before they are published.
-pub(super) const VERDICTS: &[(&str, Posting)] = &[
+pub(super) const VERDICTS: &[(&str, Activity)] = &[
     (
         "seller-parcel-desk",
         Said(

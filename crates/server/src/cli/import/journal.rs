@@ -1,4 +1,4 @@
-//! What is done, in a file beside the one that is imported: one line each, written as it happens, the last may be torn.
+//! The journal: a file of completed requests and windows, one line each. A crash can tear only the last line.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -8,17 +8,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::reading::Position;
+use super::reader::Position;
 
 /// A line of the journal.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first: whose import this is.
+    /// The first line: the account of the import.
     Account(Uuid),
-    /// A request was answered.
+    /// A request is completed.
     Done(String),
-    /// All lines up to here are done.
+    /// All lines up to here are completed.
     Through(Position),
 }
 
@@ -26,15 +26,15 @@ enum Line {
 pub(super) struct Journal {
     file: File,
     position: Position,
-    /// The requests that were answered since.
+    /// The requests completed after that position.
     done: HashSet<String>,
 }
 
 impl Journal {
-    /// Opens the journal, and reads how far an earlier run came.
+    /// Opens the journal and reads the progress of an earlier run.
     pub(super) fn open(path: &Path, account: Uuid) -> Result<Self, Box<dyn std::error::Error>> {
         let name = path.display();
-        let wrong = |reason: &str| format!("{name}: {reason}; remove it to import from the beginning");
+        let unusable = |reason: &str| format!("{name}: {reason}; remove it to import from the beginning");
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -46,7 +46,7 @@ impl Journal {
         let mut reader = BufReader::new(&file);
         let mut text = String::new();
         while reader.read_line(&mut text)? > 0 {
-            // A line without its end was torn by a crash. What it said is asked of the service again.
+            // A line without its end was torn by a crash. That request is sent again under the same key.
             whole = text.ends_with('\n');
             match serde_json::from_str(&text) {
                 Ok(Line::Account(id)) => owner = Some(id),
@@ -56,14 +56,14 @@ impl Journal {
                     done.clear();
                 }
                 Err(_) if !whole => {}
-                Err(_) => return Err(wrong("this is not a journal of ours").into()),
+                Err(_) => return Err(unusable("this is not a journal of ours").into()),
             }
             text.clear();
         }
         match owner {
-            Some(owner) if owner != account => return Err(wrong("it is about another account").into()),
+            Some(owner) if owner != account => return Err(unusable("it is about another account").into()),
             None if position != Position::default() => {
-                return Err(wrong("it does not say whose it is").into());
+                return Err(unusable("it does not say whose it is").into());
             }
             _ => {}
         }
@@ -77,7 +77,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Up to where everything is done.
+    /// The position up to which everything is completed.
     pub(super) fn position(&self) -> &Position {
         &self.position
     }
@@ -86,14 +86,14 @@ impl Journal {
         self.done.contains(key)
     }
 
-    /// Notes that a request was answered.
+    /// Records that a request is completed.
     pub(super) fn done(&mut self, key: &str) -> std::io::Result<()> {
         self.write(&Line::Done(key.to_owned()))?;
         self.done.insert(key.to_owned());
         Ok(())
     }
 
-    /// Notes that all lines up to here are done.
+    /// Records that all lines up to here are completed.
     pub(super) fn through(&mut self, position: &Position) -> std::io::Result<()> {
         if *position == self.position {
             return Ok(());
@@ -105,7 +105,7 @@ impl Journal {
         Ok(())
     }
 
-    /// One write a line, so that a crash tears at most the last.
+    /// Writes a line with one call, so that a crash tears at most the last.
     fn write(&mut self, line: &Line) -> std::io::Result<()> {
         let mut text = serde_json::to_string(line)?;
         text.push('\n');

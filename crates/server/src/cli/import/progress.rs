@@ -1,4 +1,4 @@
-//! How far it is: a bar on a terminal, a line now and then in a pipe. On standard error, where results are not expected.
+//! Progress on standard error: a bar on a terminal, otherwise a line every two seconds.
 
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often a line is written where there is no bar.
+/// How often a line is written if there is no bar.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// How far an import is.
+/// The progress display of an import.
 pub(super) enum Progress {
     Bar(ProgressBar),
     Lines { size: u64, last: Mutex<Instant> },
@@ -32,7 +32,7 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// As much as all that comes before this byte is done.
+    /// Shows that everything before this byte offset is completed.
     pub(super) fn reached(&self, offset: u64, events: u64) {
         match self {
             Self::Bar(bar) => {
@@ -50,8 +50,8 @@ impl Progress {
         }
     }
 
-    /// Says something beside it.
-    pub(super) fn tell(&self, text: &str) {
+    /// Prints a line without disturbing the bar.
+    pub(super) fn print(&self, text: &str) {
         match self {
             Self::Bar(bar) => bar.println(text),
             Self::Lines { .. } => eprintln!("{text}"),

@@ -1,4 +1,4 @@
-//! The file as requests: windows of lines, always cut at the same places, and in each the lines of an object together.
+//! Reads the file as requests: windows of lines, always split at the same lines, each grouped by object.
 
 use std::fmt;
 use std::fs::File;
@@ -14,44 +14,44 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::wording;
+use crate::parse_errors;
 
-/// The most of a file that is held at once.
+/// The most of the file that is in memory at once.
 const WINDOW_BYTES: usize = 4 * 1024 * 1024;
 /// The longest line; an ingest request may have 4 MiB.
 const LINE_BYTES: usize = 8 * 1024 * 1024;
 /// The largest request, well below the service's limit.
 const PART_BYTES: usize = 3 * 1024 * 1024;
 
-/// A place between two lines of the file.
+/// A position between two lines of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
-    /// Bytes before it.
+    /// The number of bytes before it.
     pub(super) offset: u64,
-    /// Lines before it.
+    /// The number of lines before it.
     pub(super) lines: u64,
     /// The SHA-256 of all bytes before it, in hex; empty at the beginning.
     hash: String,
 }
 
-/// A line that cannot be recorded.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadLine {
     pub(super) line: u64,
     pub(super) reason: String,
 }
 
-/// The requests of some lines.
+/// The requests of a range of lines.
 pub(super) struct Window {
-    /// Of each object, in the order of the file.
+    /// The requests of each object, in the order of the file.
     pub(super) objects: Vec<Vec<Part>>,
-    /// The byte that it begins at.
+    /// The byte offset of its start.
     start: u64,
-    /// After its last line.
+    /// The position after its last line.
     pub(super) end: Position,
-    /// A window ends at a line that cannot be read.
+    /// The invalid line that ended the window, if any.
     pub(super) bad: Option<BadLine>,
-    /// Before that line.
+    /// The position before that line.
     pub(super) before_bad: Position,
     pub(super) is_last: bool,
 }
@@ -63,18 +63,18 @@ pub(super) struct Part {
     pub(super) object_type: Option<String>,
     /// The hash of the file before the window.
     before: Arc<str>,
-    /// All events of the window's part, each with its line; shared by the halves of a part.
+    /// The events, each with its line number; shared by the halves of a part.
     events: Arc<Vec<(u64, EventInput)>>,
     range: Range<usize>,
 }
 
-/// Reads a file from some position on.
+/// Reads a file from a position on.
 pub(super) struct Reader {
     file: BufReader<File>,
     size: u64,
     position: Position,
     hasher: Sha256,
-    /// The next line, where it did not fit the window before.
+    /// The buffer for the current line.
     line: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ struct Line {
 }
 
 impl Reader {
-    /// Opens a file, and checks that what comes before the position is what it was.
+    /// Opens a file, and checks that its contents before the position are unchanged.
     pub(super) fn open(path: &Path, position: &Position) -> Result<Self, Box<dyn std::error::Error>> {
         let cannot = |cause: std::io::Error| format!("cannot read {}: {cause}", path.display());
         let file = File::open(path).map_err(cannot)?;
@@ -126,7 +126,7 @@ impl Reader {
         self.size
     }
 
-    /// The next lines. It ends early at one that cannot be read.
+    /// Reads the next window. It ends early at an invalid line.
     pub(super) fn next_window(&mut self) -> Result<Window, BadLine> {
         let start = self.position.clone();
         let (mut parts, mut bytes) = (Parts::new(&start), 0);
@@ -160,7 +160,7 @@ impl Reader {
         Ok(Window { objects: parts.objects, start: start.offset, end, bad, before_bad, is_last })
     }
 
-    /// Reads a line into `self.line`, the beginning of it where it is too long; false at the end of the file.
+    /// Reads a line into `self.line`, or only its start if it is too long; false at the end of the file.
     fn read_line(&mut self, number: u64) -> Result<bool, BadLine> {
         let failed =
             |cause: std::io::Error| BadLine { line: number, reason: format!("it cannot be read: {cause}") };
@@ -191,30 +191,30 @@ fn hash(hasher: &Sha256) -> String {
 }
 
 impl Window {
-    /// About how far into the file so many of its requests reach: they are not sent in the order of the lines.
-    pub(super) fn after(&self, ended: usize, requests: usize) -> u64 {
+    /// The approximate offset that corresponds to this many completed requests: they are not sent in line order.
+    pub(super) fn offset_after(&self, done: usize, requests: usize) -> u64 {
         let length = self.end.offset - self.start;
-        self.start + length * ended as u64 / requests.max(1) as u64
+        self.start + length * done as u64 / requests.max(1) as u64
     }
 }
 
 impl Position {
-    /// This place, with the hash of all that comes before it.
+    /// This position, with the hash of everything before it.
     fn with_hash(&self, hasher: &Sha256) -> Self {
         let hash = if self.offset == 0 { String::new() } else { hash(hasher) };
         Self { hash, ..*self }
     }
 }
 
-/// A line that was read and checked.
-struct Checked {
+/// A validated line.
+struct ValidLine {
     object_id: String,
     object_type: Option<String>,
     events: Vec<EventInput>,
 }
 
-/// Reads a line; an empty one is nothing.
-fn parse(line: &[u8]) -> Result<Option<Checked>, String> {
+/// Parses and validates a line; `None` if it is blank.
+fn parse(line: &[u8]) -> Result<Option<ValidLine>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?.trim();
     if text.is_empty() {
         return Ok(None);
@@ -224,7 +224,7 @@ fn parse(line: &[u8]) -> Result<Option<Checked>, String> {
     }
     let line: Line = serde_json::from_str(text).map_err(|reason| {
         if reason.is_data() {
-            wording::locate::<Line>(text.as_bytes())
+            parse_errors::explain::<Line>(text.as_bytes())
         } else {
             format!("it is not JSON: see column {}", reason.column())
         }
@@ -243,17 +243,17 @@ fn parse(line: &[u8]) -> Result<Option<Checked>, String> {
         (Some(_), Some(_)) => return Err("it has both `events` and a `type` of its own".to_owned()),
         (None, None) => return Err("it has neither `events` nor a `type`".to_owned()),
     };
-    // The same check that the service makes, so that a line is named at once.
+    // The same validation as in the service, so that the line number is known.
     check_events(events.clone(), usize::MAX, Timestamp::from_seconds(0))?;
-    Ok(Some(Checked { object_id: line.object_id, object_type: line.object_type, events }))
+    Ok(Some(ValidLine { object_id: line.object_id, object_type: line.object_type, events }))
 }
 
-/// Gathers the lines of a window by their objects.
+/// Groups the lines of a window by object.
 struct Parts {
     before: Arc<str>,
     objects: Vec<Vec<Part>>,
-    places: std::collections::HashMap<String, usize>,
-    /// Of each object, the size of its last part.
+    indexes: std::collections::HashMap<String, usize>,
+    /// The size of each object's last part.
     sizes: Vec<usize>,
 }
 
@@ -262,27 +262,27 @@ impl Parts {
         Self {
             before: start.hash.as_str().into(),
             objects: Vec::new(),
-            places: std::collections::HashMap::new(),
+            indexes: std::collections::HashMap::new(),
             sizes: Vec::new(),
         }
     }
 
-    fn add(&mut self, number: u64, line: Checked, bytes: usize) {
-        let place = *self.places.entry(line.object_id.clone()).or_insert(self.objects.len());
-        if place == self.objects.len() {
+    fn add(&mut self, number: u64, line: ValidLine, bytes: usize) {
+        let index = *self.indexes.entry(line.object_id.clone()).or_insert(self.objects.len());
+        if index == self.objects.len() {
             self.objects.push(Vec::new());
             self.sizes.push(0);
         }
-        // The share of each event in its line is not known without writing it, so a long line counts evenly.
+        // The size of each event is unknown without serializing it, so the line is divided evenly.
         let share = bytes / line.events.len().max(1) + 1;
         for event in line.events {
-            let (parts, size) = (&mut self.objects[place], &mut self.sizes[place]);
-            let room = parts.last_mut().filter(|part| {
+            let (parts, size) = (&mut self.objects[index], &mut self.sizes[index]);
+            let open_part = parts.last_mut().filter(|part| {
                 part.events.len() < MAX_EVENTS
                     && *size + share <= PART_BYTES
                     && (line.object_type.is_none() || part.object_type == line.object_type)
             });
-            if let Some(part) = room {
+            if let Some(part) = open_part {
                 Arc::make_mut(&mut part.events).push((number, event));
                 part.range.end += 1;
                 *size += share;
@@ -313,7 +313,7 @@ impl Part {
         self.events[self.range.end - 1].0
     }
 
-    /// Names the request: the same for the same lines of the same file, and for no others.
+    /// The idempotency key of the request: the same for the same lines of the same file, and unique otherwise.
     pub(super) fn key(&self) -> String {
         let mut hasher = Sha256::new();
         hasher.update(self.before.as_bytes());
@@ -322,12 +322,12 @@ impl Part {
             hasher.update(line.to_be_bytes());
             hasher.update(serde_json::to_vec(event).unwrap_or_default());
         }
-        // Where a line's events are in several requests, equal events are told apart by their place.
+        // If a line's events are in several requests, equal events are distinguished by their position.
         hasher.update((self.range.start as u64).to_be_bytes());
         format!("import-{}", hex::encode(hasher.finalize()))
     }
 
-    /// Two requests instead of one, cut between lines; none of a part with one line.
+    /// Splits the request into two, between lines; `None` if it has only one line.
     pub(super) fn halves(&self) -> Option<(Self, Self)> {
         let (first, last) = (self.first_line(), self.last_line());
         if first == last {

@@ -1,62 +1,62 @@
-//! Says in the words of the interface what a parser says in its own: which value is wrong, and what it must be.
+//! Rewords the errors of parsers for clients: which value is wrong, and what it must be.
 //!
-//! A client must not have to know what the service is written with. Parsers give their reasons as text alone, so this
-//! goes by what they say; what it does not know it leaves out, and still names the place.
+//! A client must not need to know what the service is written in. Parsers give their reasons only as text, so this matches
+//! on that text; an unknown reason becomes "invalid value", still with the path of the value.
 
 use serde::de::DeserializeOwned;
 
-/// What is said where nothing better is known.
-const UNFIT: &str = "it does not fit";
+/// The message for unknown reasons.
+const INVALID: &str = "invalid value";
 
-/// The complaint about JSON that is no `T`, with the place. Parses again, so that only refusals pay for it.
-pub(crate) fn locate<T: DeserializeOwned>(json: &[u8]) -> String {
+/// Says why JSON does not parse as a `T`, and where. Parses it again, so that only invalid input pays for tracking the path.
+pub(crate) fn explain<T: DeserializeOwned>(json: &[u8]) -> String {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Ok(_) => UNFIT.to_owned(),
+        Ok(_) => INVALID.to_owned(),
         Err(error) => {
             let path = error.path().to_string();
-            complaint(&path, &error.into_inner().to_string())
+            message(&path, &error.into_inner().to_string())
         }
     }
 }
 
-/// The complaint about a value at `path`, which is empty for the whole.
-pub(crate) fn complaint(path: &str, reason: &str) -> String {
-    // The position in the text means little where the path names the field.
+/// The message about the value at `path`, which is empty for the whole document.
+pub(crate) fn message(path: &str, reason: &str) -> String {
+    // The path is more useful than the position in the text.
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
     let path = if path == "." { "" } else { path };
     if let Some(field) = quoted(reason, "missing field ") {
-        let place = if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
-        return format!("{place}: it is required");
+        let path = if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
+        return format!("{path}: it is required");
     }
     if let Some(field) = quoted(reason, "duplicate field ") {
         return format!("{field}: it is there more than once");
     }
-    let words = in_our_words(reason);
-    if path.is_empty() { words } else { format!("{path}: {words}") }
+    let message = reword(reason);
+    if path.is_empty() { message } else { format!("{path}: {message}") }
 }
 
-fn in_our_words(reason: &str) -> String {
-    // The last one: what was sent comes before it, and may say anything.
+fn reword(reason: &str) -> String {
+    // The last occurrence: the client's value comes before it and may contain the same text.
     let (found, expected) = reason.rsplit_once(", expected ").unwrap_or((reason, ""));
-    let words = match found {
+    let message = match found {
         _ if found.starts_with("unknown variant ") => {
             return format!("it must be one of: {}", names(expected).collect::<Vec<_>>().join(", "));
         }
         _ if found.starts_with("invalid value: integer") => "it is out of range",
         _ if found.starts_with("invalid value: ") || found.starts_with("invalid type: ") => must_be(expected),
-        _ if found.starts_with("invalid length ") => UNFIT,
+        _ if found.starts_with("invalid length ") => INVALID,
         _ if found.starts_with("UUID parsing failed") => "it must be a UUID",
-        // Numbers in addresses.
+        // Numbers in query parameters.
         "invalid digit found in string" | "cannot parse integer from empty string" => {
             "it must be a whole number"
         }
         _ if found.starts_with("number too ") => "it is out of range",
         _ if found.starts_with("recursion limit ") => "it is nested too deeply",
-        // What our own types say.
+        // Messages of our own types.
         _ => reason,
     };
-    words.to_owned()
+    message.to_owned()
 }
 
 fn must_be(expected: &str) -> &'static str {
@@ -69,7 +69,7 @@ fn must_be(expected: &str) -> &'static str {
         "a map" => "it must be an object",
         "a UUID string" => "it must be a UUID",
         _ if expected.starts_with("struct ") => "it must be an object",
-        _ => UNFIT,
+        _ => INVALID,
     }
 }
 
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parser_s_reasons_become_ours() {
-        for (path, reason, said) in [
+    fn errors_of_parsers_are_reworded() {
+        for (path, reason, expected) in [
             (".", "missing field `events` at line 1 column 2", "events: it is required"),
             ("events[2]", "missing field `type`", "events[2].type: it is required"),
             (".", "duplicate field `limit`", "limit: it is there more than once"),
@@ -109,9 +109,9 @@ mod tests {
             ),
             ("n", "invalid value: integer `-1`, expected u64", "n: it is out of range"),
             ("at", "it must be a date", "at: it must be a date"),
-            ("a", "invalid type: null, expected a thing that nobody knows", "a: it does not fit"),
+            ("a", "invalid type: null, expected an unknown thing", "a: invalid value"),
         ] {
-            assert_eq!(complaint(path, reason), said);
+            assert_eq!(message(path, reason), expected);
         }
     }
 }

@@ -13,7 +13,7 @@ fn read(text: &str) -> Window {
     Reader::open(file.path(), &Position::default()).unwrap().next_window().unwrap()
 }
 
-/// Object, first line, last line and number of events of each part.
+/// The object, first line, last line and number of events of each part.
 fn shape(window: &Window) -> Vec<(String, u64, u64, usize)> {
     let parts = window.objects.iter().flatten();
     parts
@@ -72,7 +72,7 @@ fn windows_are_bounded_and_their_ends_resume() {
 }
 
 #[test]
-fn another_file_is_not_taken_for_the_one_before() {
+fn a_changed_file_is_refused() {
     let first = "{\"object_id\":\"a\",\"type\":\"event\"}\n";
     let end = read(first).end;
     let longer = file(&format!("{first}{first}"));
@@ -84,7 +84,7 @@ fn another_file_is_not_taken_for_the_one_before() {
 }
 
 #[test]
-fn a_window_ends_at_a_line_that_cannot_be_read() {
+fn a_window_ends_at_an_invalid_line() {
     let good = "{\"object_id\":\"a\",\"type\":\"event\"}";
     let long = format!("{{\"object_id\":\"a\",\"type\":\"event\",\"name\":\"{}\"}}", "n".repeat(256));
     for (bad, reason) in [
@@ -101,9 +101,9 @@ fn a_window_ends_at_a_line_that_cannot_be_read() {
         let file = file(&format!("{good}\n{bad}\n{good}\n"));
         let mut reader = Reader::open(file.path(), &Position::default()).unwrap();
         let window = reader.next_window().unwrap();
-        let told = window.bad.unwrap();
-        assert_eq!(told.line, 2);
-        assert!(told.reason.contains(reason), "{reason} in {}", told.reason);
+        let bad = window.bad.unwrap();
+        assert_eq!(bad.line, 2);
+        assert!(bad.reason.contains(reason), "{reason} in {}", bad.reason);
         assert_eq!(window.objects[0].len(), 1);
         assert_eq!((window.before_bad.lines, window.end.lines), (1, 2));
         let rest = reader.next_window().unwrap();

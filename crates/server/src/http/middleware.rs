@@ -1,4 +1,4 @@
-//! What surrounds every route: the request id and its log span, meters, headers, CORS, compression, and a net for panics.
+//! Middleware around every route: request id and log span, metrics, headers, CORS, compression, and panic handling.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,49 +21,51 @@ use super::App;
 use super::envelope::Refusal;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Room for a UUID or a trace id of any kind; more is not an id.
+/// The longest request id that is accepted from a client: enough for a UUID or any trace id.
 const MAX_REQUEST_ID: usize = 128;
-/// Routes whose requests no trace tells of.
+/// Routes that are not traced: health checks and scrapes come all day and tell nothing.
 const UNTRACED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
-/// How long a browser may remember what CORS allows.
+/// How long a browser may cache the CORS response.
 const CORS_MAX_AGE: Duration = Duration::from_hours(1);
 
-/// Puts the surroundings around the routes, outermost last.
-pub(super) fn around(routes: Router<App>, app: &App) -> Router<App> {
+/// Adds the middleware to the routes, outermost last.
+pub(super) fn wrap(routes: Router<App>, app: &App) -> Router<App> {
     routes
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CatchPanicLayer::custom(handle_panic))
         .layer(CompressionLayer::new())
         .layer(cors(&app.public_url))
-        .layer(middleware::from_fn_with_state(app.clone(), guard_headers))
-        .layer(middleware::from_fn_with_state(app.clone(), identify))
+        .layer(middleware::from_fn_with_state(app.clone(), security_headers))
+        .layer(middleware::from_fn_with_state(app.clone(), assign_request_id))
 }
 
-/// Gives the request an id, which every log line about it and the response carry.
-async fn identify(State(app): State<App>, request: Request, next: Next) -> Response {
-    let sent = request.headers().get(REQUEST_ID).filter(|id| is_plain(id.as_bytes())).cloned();
+/// Assigns the request id, which is in every log line about the request and in the response; traces and meters the request.
+async fn assign_request_id(State(app): State<App>, request: Request, next: Next) -> Response {
+    let sent = request.headers().get(REQUEST_ID).filter(|id| is_valid_id(id.as_bytes())).cloned();
     let id = sent.unwrap_or_else(|| {
         let id = app.service.random().id(app.service.clock().now()).to_string();
         HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     });
-    // Its trace is that of its caller, if there is one.
+    // The caller's trace is continued, if there is one.
     let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-    // The route, not the path: an id may be somebody's name, and a secret in the wrong place stays out of the log.
+    // The route, not the path: ids may be personal data, and misplaced secrets must not get into the log.
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let matched = matched.as_ref().map(MatchedPath::as_str);
     let route: Arc<str> = matched.unwrap_or("unknown").into();
     let method = known_method(request.method());
-    // Whoever watches whether the service lives asks all day, and tells no story.
-    let is_untold = matched.is_some_and(|route| UNTRACED.contains(&route));
-    let step =
-        if is_untold { Step::default() } else { app.service.traces().request(method, matched, traceparent) };
+    let is_untraced = matched.is_some_and(|route| UNTRACED.contains(&route));
+    let step = if is_untraced {
+        Step::default()
+    } else {
+        app.service.traces().request(method, matched, traceparent)
+    };
     let span = info_span!("request", id = id.to_str().unwrap_or_default(), trace = step.trace_id(), method = %request.method(), route = route.as_ref());
     let started = Instant::now();
-    let answered = async move {
+    let handled = async move {
         let response = next.run(request).await;
         debug!(status = response.status().as_u16(), elapsed_us = started.elapsed().as_micros(), "answered");
         response
     };
-    let mut response = step.around(answered.instrument(span)).await;
+    let mut response = step.around(handled.instrument(span)).await;
     let status = response.status();
     step.note("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {
@@ -75,7 +77,7 @@ async fn identify(State(app): State<App>, request: Request, next: Next) -> Respo
     response
 }
 
-/// Counts and times a request by its route's template: a path may be anything, and each would be a series of its own.
+/// Counts and times a request by route template: paths are unbounded, and each would be a series of its own.
 fn meter(method: &'static str, route: Arc<str>, status: StatusCode, started: Instant) {
     let status = status.as_u16().to_string();
     metrics::counter!("auspex_http_requests_total", "method" => method, "route" => Arc::clone(&route), "status" => status)
@@ -84,7 +86,7 @@ fn meter(method: &'static str, route: Arc<str>, status: StatusCode, started: Ins
         .record(started.elapsed());
 }
 
-/// The method if it is one of ours: clients may make up any.
+/// The method as a label: clients may send any method, so unknown ones share a label.
 fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -98,14 +100,14 @@ fn known_method(method: &Method) -> &'static str {
     }
 }
 
-/// An id is letters, digits and a little punctuation: nothing that could forge a log line.
-fn is_plain(id: &[u8]) -> bool {
+/// Accepts letters, digits and some punctuation: nothing that could forge a log line.
+fn is_valid_id(id: &[u8]) -> bool {
     (1..=MAX_REQUEST_ID).contains(&id.len())
         && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte))
 }
 
-/// Tells browsers to take answers for nothing but what they are.
-async fn guard_headers(State(app): State<App>, request: Request, next: Next) -> Response {
+/// Sets security headers that the handler has not set.
+async fn security_headers(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     let mut default = |name: HeaderName, value: &'static str| {
@@ -122,7 +124,7 @@ async fn guard_headers(State(app): State<App>, request: Request, next: Next) -> 
     response
 }
 
-/// Lets the console's own origin read answers, and no other.
+/// Allows only the console's own origin to read responses.
 fn cors(public_url: &Url) -> CorsLayer {
     let origin = HeaderValue::from_str(&public_url.origin().ascii_serialization());
     let exposed = [
@@ -148,7 +150,7 @@ fn cors(public_url: &Url) -> CorsLayer {
         .max_age(CORS_MAX_AGE)
 }
 
-fn panicked(panic: Box<dyn Any + Send>) -> Response {
+fn handle_panic(panic: Box<dyn Any + Send>) -> Response {
     let message = panic
         .downcast_ref::<String>()
         .cloned()
