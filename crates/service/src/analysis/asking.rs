@@ -80,7 +80,7 @@ impl Asker {
 
     /// Calls the analyzer, and tells a trace of it by the conventions for generative models.
     async fn call_analyzer(&self, inquiry: Inquiry<'_>) -> std::result::Result<Findings, Failure> {
-        let call = self.traces.part("ask", SpanKind::Client);
+        let call = self.traces.child("ask", SpanKind::Client);
         call.note("gen_ai.operation.name", "generate_content");
         call.note("gen_ai.request.model", self.analyzer.model().to_owned());
         call.note("auspex.questions", i64::try_from(inquiry.questions.len()).unwrap_or(i64::MAX));

@@ -98,19 +98,19 @@ impl Concluder {
 
     /// Writes what follows from an analysis, and returns what became of it once that is durable.
     pub(crate) async fn conclude(&self, conclusion: Arc<Conclusion>) -> Result<Outcome> {
-        self.hand_over(conclusion).await?.await
+        self.submit(conclusion).await?.await
     }
 
     /// Hands an analysis to a writer of its tenant as soon as there is room, and returns what to wait for.
-    pub(crate) async fn hand_over(
+    pub(crate) async fn submit(
         &self,
         conclusion: Arc<Conclusion>,
     ) -> Result<impl Future<Output = Result<Outcome>> + use<>> {
-        let step = self.traces.part("conclude", SpanKind::Internal);
+        let step = self.traces.child("conclude", SpanKind::Internal);
         let lanes = if conclusion.job.is_none() { &self.urgent_lanes } else { &self.lanes };
         let hash = self.hasher.hash_one(conclusion.tenant) % lanes.len() as u64;
         let lane = &lanes[usize::try_from(hash).unwrap_or(0)];
-        let written = lane.hand_over(conclusion).await?;
+        let written = lane.submit(conclusion).await?;
         Ok(async move {
             let written = written.await;
             drop(step);

@@ -23,7 +23,7 @@ use crate::analysis::history::{AnalysisInput, ObjectRequest, Prepared, read_hist
 use crate::analysis::questions::{self, SignalSelection};
 use crate::analysis::running::Running;
 use crate::billing::Unpaid;
-use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Random, Result, Traces, Wakeup};
 
@@ -103,7 +103,7 @@ impl LeasedQueue for JobQueue {
         Ok(())
     }
 
-    async fn look(&mut self, tasks: &Tasks) -> Result<NextLook> {
+    async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
         let scheduler = &self.scheduler;
         let now = scheduler.clock.now();
         let poll = now + POLL;
@@ -112,13 +112,13 @@ impl LeasedQueue for JobQueue {
         let free = allowed.min(scheduler.workers).saturating_sub(running);
         if free == 0 {
             // A job that ends wakes the scheduler.
-            return Ok(NextLook::At(resume_at.unwrap_or(poll).min(poll)));
+            return Ok(NextPoll::At(resume_at.unwrap_or(poll).min(poll)));
         }
         if !self.is_behind {
             // An idle scheduler only reads: on SQLite a claim would wait for its turn to write.
             let due = scheduler.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
             if due.is_none_or(|due| due > now) {
-                return Ok(NextLook::At(due.unwrap_or(poll).min(poll)));
+                return Ok(NextPoll::At(due.unwrap_or(poll).min(poll)));
             }
         }
         let was_behind = std::mem::replace(&mut self.is_behind, false);
@@ -139,7 +139,7 @@ impl LeasedQueue for JobQueue {
                 }
             });
         }
-        Ok(NextLook::At(match count {
+        Ok(NextPoll::At(match count {
             // Nothing although something was due: other processes are claiming it. Without having looked, look now.
             0 if was_behind => now,
             0 => now + SOON,
@@ -338,7 +338,7 @@ impl Scheduler {
             asks_signals: true,
             slot: None,
         };
-        let written = self.concluder.hand_over(Arc::new(conclusion)).await?;
+        let written = self.concluder.submit(Arc::new(conclusion)).await?;
         // The slot is for the analyzer: the next analysis begins while this one is written together with others.
         drop(slot);
         self.wakeup.wake();

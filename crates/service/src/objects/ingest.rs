@@ -92,7 +92,7 @@ impl Ingest {
 
     /// Records a checked request; the answer is durable.
     pub(crate) async fn record(&self, entry: Entry) -> Result<Recorded> {
-        self.traces.part("record", SpanKind::Internal).around(self.recorder.write(entry)).await
+        self.traces.child("record", SpanKind::Internal).around(self.recorder.write(entry)).await
     }
 
     fn accepted(&self, object_id: &str, accepted: i64) -> IngestAccepted {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
-use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Random, Sealer, Wakeup};
 
@@ -223,8 +223,8 @@ impl<C: Carrier> Outbox<C> {
 
     /// Returns once the worker has ended a look at the queue that began after this call.
     #[cfg(feature = "test-util")]
-    pub async fn has_looked(&self) {
-        self.wakeup.has_looked().await;
+    pub async fn has_polled(&self) {
+        self.wakeup.has_polled().await;
     }
 
     /// Sends what is queued until it is told to stop, and then finishes what is being sent.
@@ -324,10 +324,10 @@ struct OutboxQueue<C> {
 impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
     const NAME: &'static str = C::WORKER;
 
-    async fn look(&mut self, tasks: &Tasks) -> crate::runtime::Result<NextLook> {
+    async fn poll(&mut self, tasks: &Tasks) -> crate::runtime::Result<NextPoll> {
         let free = C::SENDS_AT_ONCE.saturating_sub(lock(&self.traffic).total());
         if free == 0 {
-            return Ok(NextLook::WhenWoken);
+            return Ok(NextPoll::WhenWoken);
         }
         let now = self.outbox.clock.now();
         let poll = now + POLL;
@@ -339,7 +339,7 @@ impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
             .await?;
         match due {
             Some(at) if at <= now => {}
-            later => return Ok(NextLook::At(later.map_or(poll, |at| at.min(poll)))),
+            later => return Ok(NextPoll::At(later.map_or(poll, |at| at.min(poll)))),
         }
         let limit = C::DEADLINE + LEASE_MARGIN;
         let lease = Lease { token: self.outbox.random.id(now), until: now + limit };
@@ -358,7 +358,7 @@ impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
                 sending.record(is_success);
             });
         }
-        Ok(NextLook::At(next))
+        Ok(NextPoll::At(next))
     }
 }
 

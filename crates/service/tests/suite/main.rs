@@ -1,4 +1,4 @@
-//! What the use cases promise, tried on both databases.
+//! Tests of the use cases, on both databases.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
 

@@ -24,7 +24,7 @@ use crate::actions::webhooks::endpoints::SECRET_COLUMN;
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
 use crate::outbox::Notifications;
-use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
 use crate::runtime::{Clock, Outbound, Random, Result, Sealer, Traces, Wakeup, internal};
 
 /// How often the queue is looked at without being woken: what no notification told of is found then at the latest.
@@ -177,7 +177,7 @@ impl LeasedQueue for DeliveryQueue {
         Ok(())
     }
 
-    async fn look(&mut self, tasks: &Tasks) -> Result<NextLook> {
+    async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
         self.gather();
         let now = self.clock.now();
         if self.unsettled.is_empty() && !self.goes_on {
@@ -190,7 +190,7 @@ impl LeasedQueue for DeliveryQueue {
                 })
                 .await?;
             if let Some(next) = next {
-                return Ok(NextLook::At(next));
+                return Ok(NextPoll::At(next));
             }
         }
         let claims = self.settle_and_claim(now).await?;
@@ -210,7 +210,7 @@ impl LeasedQueue for DeliveryQueue {
             }
             self.goes_on |= self.board.is_hungry(destination.endpoint_id, count);
         }
-        Ok(NextLook::At(if self.goes_on { now } else { claims.next }))
+        Ok(NextPoll::At(if self.goes_on { now } else { claims.next }))
     }
 
     fn stop(&mut self) {
