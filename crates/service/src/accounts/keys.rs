@@ -19,7 +19,7 @@ const MAX_NAME: usize = 100;
 /// Keys of an account that are not revoked: one for each service that calls, with room; a list of them stays readable.
 const MAX_KEYS: i64 = 100;
 const DEFAULT_NAME: &str = "API key";
-const NOTE: &str = "Keep the secret: it is shown only now. Sign requests with it, and never send it.";
+const NOTE: &str = "Store the secret now: it is not shown again. Sign requests with it, and never send it.";
 /// How much of an old long key may be shown.
 const PREVIEW: usize = 8;
 /// An old long key shorter than this could be guessed.

@@ -31,7 +31,7 @@ const MAX_DESCRIPTION: usize = 1_000;
 const MAX_SIGNAL_KEYS: usize = 1_000;
 /// Deliveries of an endpoint that is gone which are removed at a time.
 pub(crate) const DROP_STEP: i64 = 500;
-const NOTE: &str = "Keep the secret: it is shown only now. Deliveries are signed with it.";
+const NOTE: &str = "Store the secret now: it is not shown again. Deliveries are signed with it.";
 
 /// The webhook endpoints of all accounts.
 pub struct Endpoints {
