@@ -56,7 +56,7 @@ impl Playground {
         self.slots
             .run(slot, async |slot| {
                 self.store
-                    .read("balance", async |conn: &mut Conn| self.balances.demand(conn, tenant).await)
+                    .read("balance", async |conn: &mut Conn| self.balances.require_funds(conn, tenant).await)
                     .await?;
                 let questions = self.questions.get(tenant, selection).await?;
                 let verdict = PlaygroundVerdict {
@@ -106,7 +106,7 @@ impl Playground {
         self.slots
             .run(slot, async |slot| {
                 self.store
-                    .read("balance", async |conn: &mut Conn| self.balances.demand(conn, tenant).await)
+                    .read("balance", async |conn: &mut Conn| self.balances.require_funds(conn, tenant).await)
                     .await?;
                 let found = self
                     .asker

@@ -319,7 +319,7 @@ impl Scheduler {
                 return Ok("nothing");
             }
             Readiness::Unpaid => {
-                self.unpaid.set_aside(job, lease).await?;
+                self.unpaid.park(job, lease).await?;
                 return Ok("unpaid");
             }
         };
