@@ -163,7 +163,7 @@ impl Group for ConclusionWriter {
 impl ConclusionWriter {
     fn forget_objects(&self, group: &[Arc<Conclusion>]) {
         for (tenant, object_id) in objects(group) {
-            self.objects.forget(tenant, object_id);
+            self.objects.invalidate(tenant, object_id);
         }
     }
 

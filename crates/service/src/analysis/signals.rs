@@ -82,7 +82,7 @@ impl Signals {
             })
             .await;
         self.questions.clear();
-        self.objects.forget_all();
+        self.objects.invalidate_all();
         self.bulk_runs.feeder.wake();
         put
     }
@@ -137,7 +137,7 @@ impl Signals {
             })
             .await?;
         self.questions.clear();
-        self.objects.forget_all();
+        self.objects.invalidate_all();
         self.bulk_runs.feeder.wake();
         Ok(())
     }
