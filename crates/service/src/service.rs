@@ -374,7 +374,7 @@ impl Service {
     pub fn start_queues(&self) {
         let QueueWorkers { scheduler, bulk_runs, unpaid, mailer, chat, courier, sweeper, listener } =
             &self.queues;
-        courier.handle.sends_here();
+        courier.handle.mark_sending_here();
         macro_rules! supervise {
             ($name:literal, $worker:ident, $run:ident) => {{
                 let worker = $worker.clone();

@@ -16,7 +16,7 @@ use store::billing::balance::{self, AnalysisCharge};
 use store::{Batch, Conn, Lease, Store};
 use uuid::Uuid;
 
-use crate::actions::{Announcements, ConcludedAnalysis, Consequences};
+use crate::actions::{Announcements, ConcludedAnalysis, Effects};
 use crate::analysis::asking::Found;
 use crate::analysis::history::AnalysisInput;
 use crate::billing::{Balances, Prices};
@@ -152,10 +152,10 @@ impl Group for ConclusionWriter {
     async fn write(&self, group: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
         // Before as well as after: a reader who sees the commit must not be shown what was cached before it.
         self.forget_objects(group);
-        let (outcomes, consequences) =
+        let (outcomes, effects) =
             self.store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
         self.forget_objects(group);
-        self.announcements.follow_up(&consequences);
+        self.announcements.follow_up(&effects);
         Ok(outcomes)
     }
 }
@@ -171,7 +171,7 @@ impl ConclusionWriter {
         &self,
         conn: &mut Conn,
         group: &[Arc<Conclusion>],
-    ) -> Result<(Vec<Outcome>, Consequences)> {
+    ) -> Result<(Vec<Outcome>, Effects)> {
         let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, in the order of the recorder, to avoid deadlocks. Answers and rules are read while objects
@@ -197,18 +197,18 @@ impl ConclusionWriter {
         balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
         // Rules are evaluated on what is written.
         batch.run(conn).await?;
-        let mut consequences = Consequences::default();
-        self.announcements.announce(conn, &concluded, &with_rules, &mut consequences).await?;
+        let mut effects = Effects::default();
+        self.announcements.announce(conn, &concluded, &with_rules, &mut effects).await?;
         if self.prices.metering && !charges.is_empty() {
             // Balances come last: another transaction that charges this tenant waits only until the commit.
             for account in balance::charge(conn, &charges, now).await? {
                 if !account.low_mailed {
-                    consequences.mails |=
+                    effects.mails |=
                         self.balances.warn_if_low(conn, account.tenant, account.after_micros).await?;
                 }
             }
         }
-        Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
+        Ok((decided.iter().map(|decided| decided.outcome).collect(), effects))
     }
 
     fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
@@ -333,7 +333,7 @@ fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysi
     Some(ConcludedAnalysis {
         tenant: conclusion.tenant,
         object_id: &about.object_id,
-        found: &conclusion.found.answers,
+        answers: &conclusion.found.answers,
         model: &conclusion.found.model,
         is_sync: conclusion.job.is_none(),
         at: now,
