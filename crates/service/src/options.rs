@@ -13,7 +13,7 @@ pub struct Options {
     pub allow_registration: bool,
     /// The credit that a new account starts with.
     pub signup_credit_cents: u32,
-    /// Requests a minute for a tenant, over all nodes.
+    /// Requests per minute for each tenant, over all nodes.
     pub rate_limit_per_minute: u32,
     /// How long an object must be quiet before it is analyzed.
     pub debounce: Duration,

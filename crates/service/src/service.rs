@@ -37,7 +37,7 @@ pub struct Service {
     pub analysis: Analysis,
     /// Rules and webhooks.
     pub actions: Actions,
-    /// Tenants, users and keys.
+    /// Tenants, members and keys.
     pub accounts: Accounts,
     /// Balances and payments.
     pub billing: Billing,

@@ -247,7 +247,7 @@ impl Authentication {
             .read("key_by_legacy_hash", async |conn| keys::by_legacy_hash(conn, &hash).await)
             .await?;
         let key = found.ok_or_else(Error::unauthorized)?;
-        warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, because legacy keys will be removed");
+        warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, legacy keys will be removed");
         Ok(key)
     }
 

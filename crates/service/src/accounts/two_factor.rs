@@ -18,7 +18,7 @@ const RECOVERY_CODES: usize = 8;
 /// Letters and digits that are easy to tell apart: 32, so that five bits choose one uniformly.
 const RECOVERY_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Two groups of five: 50 bits, in addition to the limit on sign-in attempts.
-const RECOVERY_LETTERS: usize = 10;
+const RECOVERY_CHARACTERS: usize = 10;
 
 /// Two-factor authentication of members.
 pub struct TwoFactor {
@@ -150,10 +150,10 @@ impl TwoFactor {
     }
 
     fn new_recovery_code(&self) -> String {
-        let bytes: [u8; RECOVERY_LETTERS] = self.random.bytes();
-        let letters: String =
+        let bytes: [u8; RECOVERY_CHARACTERS] = self.random.bytes();
+        let characters: String =
             bytes.iter().map(|byte| char::from(RECOVERY_ALPHABET[usize::from(byte % 32)])).collect();
-        format!("{}-{}", &letters[..RECOVERY_LETTERS / 2], &letters[RECOVERY_LETTERS / 2..])
+        format!("{}-{}", &characters[..RECOVERY_CHARACTERS / 2], &characters[RECOVERY_CHARACTERS / 2..])
     }
 }
 

@@ -329,10 +329,11 @@ async fn evaluate<'a>(
         .collect();
     let mut fired = Vec::new();
     for (object_id, concluded) in objects {
-        let kept = answers.get(*object_id).map_or(&[][..], Vec::as_slice);
-        let standing = by_key(&enabled, kept);
+        let stored = answers.get(*object_id).map_or(&[][..], Vec::as_slice);
+        let current = by_key(&enabled, stored);
         for (rule, condition) in &bound {
-            let matches = condition.matches(|key| standing.get(key).and_then(|(_, kept)| comparable(kept)));
+            let matches =
+                condition.matches(|key| current.get(key).and_then(|(_, answer)| comparable(answer)));
             let known = known.get(&((*object_id).to_owned(), rule.condition_id));
             let before = known.copied().unwrap_or_default();
             let cooldown = Duration::from_secs(rule.cooldown_seconds.unsigned_abs());
@@ -342,9 +343,9 @@ async fn evaluate<'a>(
                 states.push(State { tenant, object_id, condition_id: rule.condition_id, standing: after });
             }
             if fires {
-                let used = condition.keys().into_iter().filter_map(|key| standing.get(key));
+                let used = condition.keys().into_iter().filter_map(|key| current.get(key));
                 let values =
-                    used.map(|(signal, kept)| Ok(result(signal, kept)?.into())).collect::<Result<_>>()?;
+                    used.map(|(signal, answer)| Ok(result(signal, answer)?.into())).collect::<Result<_>>()?;
                 fired.push(Fired { rule, concluded, values });
             }
         }
@@ -368,17 +369,17 @@ fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondi
 /// The answers to enabled signals, by key.
 fn by_key<'a>(
     enabled: &'a [Signal],
-    kept: &'a [KeptAnswer],
+    answers: &'a [KeptAnswer],
 ) -> HashMap<&'a str, (&'a Signal, &'a KeptAnswer)> {
     let answered = enabled.iter().filter_map(|signal| {
-        let answer = kept.iter().find(|answer| answer.signal_id == signal.signal_id)?;
+        let answer = answers.iter().find(|answer| answer.signal_id == signal.signal_id)?;
         Some((signal.key.as_str(), (signal, answer)))
     });
     answered.collect()
 }
 
-fn comparable(kept: &KeptAnswer) -> Option<AnswerValue<'_>> {
-    kept.value.map(AnswerValue::Number).or_else(|| kept.choice.as_deref().map(AnswerValue::Choice))
+fn comparable(answer: &KeptAnswer) -> Option<AnswerValue<'_>> {
+    answer.value.map(AnswerValue::Number).or_else(|| answer.choice.as_deref().map(AnswerValue::Choice))
 }
 
 /// The values by signal: numbers, and names of options.

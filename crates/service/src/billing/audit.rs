@@ -109,50 +109,51 @@ impl TenantAudit {
             batches.into_iter().map(|batch| (batch.batch_id, batch)).collect()
         };
         let expected = by_id(audit::batches_of_ledger(conn, self.tenant).await?);
-        let kept = by_id(audit::batches_kept(conn, self.tenant).await?);
-        let ids: BTreeSet<Uuid> = expected.keys().chain(kept.keys()).copied().collect();
+        let stored = by_id(audit::batches_kept(conn, self.tenant).await?);
+        let ids: BTreeSet<Uuid> = expected.keys().chain(stored.keys()).copied().collect();
         let text = |batch: Option<&BatchTotals>| batch.map_or_else(|| "none".to_owned(), describe);
         for id in ids {
-            self.expect(format!("bulk run {id}"), text(expected.get(&id)), text(kept.get(&id)));
+            self.expect(format!("bulk run {id}"), text(expected.get(&id)), text(stored.get(&id)));
         }
         let mut models: BTreeMap<Uuid, BTreeSet<String>> = BTreeMap::new();
         for (id, model) in audit::batch_models_of_ledger(conn, self.tenant).await? {
             models.entry(id).or_default().insert(model);
         }
-        for (id, kept) in audit::batch_models_kept(conn, self.tenant).await? {
+        for (id, stored) in audit::batch_models_kept(conn, self.tenant).await? {
             let expected: Vec<String> = models.remove(&id).unwrap_or_default().into_iter().collect();
-            let mut kept = kept.0;
-            kept.sort();
-            self.expect(format!("models of bulk run {id}"), expected.join(", "), kept.join(", "));
+            let mut stored = stored.0;
+            stored.sort();
+            self.expect(format!("models of bulk run {id}"), expected.join(", "), stored.join(", "));
         }
         Ok(())
     }
 
     async fn check_usage(&mut self, conn: &mut Conn) -> Result<()> {
         let charged: BTreeMap<_, _> = audit::days_of_ledger(conn, self.tenant).await?.into_iter().collect();
-        let kept: BTreeMap<_, _> = audit::days_kept(conn, self.tenant).await?.into_iter().collect();
-        let days: BTreeSet<_> = charged.keys().chain(kept.keys()).cloned().collect();
+        let stored: BTreeMap<_, _> = audit::days_kept(conn, self.tenant).await?.into_iter().collect();
+        let days: BTreeSet<_> = charged.keys().chain(stored.keys()).cloned().collect();
         let nothing = DayTotals::default();
         for key in days {
-            let (charged, kept) = (charged.get(&key).unwrap_or(&nothing), kept.get(&key).unwrap_or(&nothing));
+            let (charged, stored) =
+                (charged.get(&key).unwrap_or(&nothing), stored.get(&key).unwrap_or(&nothing));
             let (day, model) = key;
             self.expect(
                 format!("spend of {day} with {model}, micro-dollars"),
                 charged.spend_micros,
-                kept.spend_micros,
+                stored.spend_micros,
             );
             // Analyses that were not billed are in the usage and not in the ledger.
-            if let Some(unbilled) = kept.unbilled {
+            if let Some(unbilled) = stored.unbilled {
                 let expected = charged.analyses + unbilled;
-                self.expect(format!("analyses of {day} with {model}"), expected, kept.analyses);
+                self.expect(format!("analyses of {day} with {model}"), expected, stored.analyses);
             }
             let counts = [
-                ("analyses", charged.analyses, kept.analyses),
-                ("input tokens", charged.input_tokens, kept.input_tokens),
-                ("output tokens", charged.output_tokens, kept.output_tokens),
+                ("analyses", charged.analyses, stored.analyses),
+                ("input tokens", charged.input_tokens, stored.input_tokens),
+                ("output tokens", charged.output_tokens, stored.output_tokens),
             ];
-            for (what, charged, kept) in counts {
-                self.expect(format!("{what} of {day} with {model}, at least"), charged, charged.min(kept));
+            for (what, charged, stored) in counts {
+                self.expect(format!("{what} of {day} with {model}, at least"), charged, charged.min(stored));
             }
         }
         for (day, signal, answered, analyzed) in

@@ -10,7 +10,7 @@ use store::{Conn, Store};
 use crate::outbox::mail::{Mail, MailTemplates, Mailer};
 use crate::runtime::{Error, Result};
 
-/// What a mail is about.
+/// An email event: what a mail to members is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmailEvent {
     LowBalance,

@@ -291,11 +291,11 @@ impl<C: OutboxChannel> Outbox<C> {
         let closed = self
             .store
             .write("close_message", async |conn: &mut Conn| {
-                let held = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
-                if let (true, Some(firing)) = (held, claimed.firing_id) {
+                let was_leased = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
+                if let (true, Some(firing)) = (was_leased, claimed.firing_id) {
                     firings::settle(conn, claimed.tenant_id, firing, status.as_str(), detail).await?;
                 }
-                Ok(held)
+                Ok(was_leased)
             })
             .await;
         if sent.is_err() && claimed.firing_id.is_some() && matches!(closed, Ok(true)) {

@@ -32,7 +32,7 @@ impl Clock {
         (Self(Source::Manual(time)), ClockHands(Arc::new(hands)))
     }
 
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System => {

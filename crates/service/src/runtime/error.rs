@@ -32,7 +32,7 @@ pub enum Kind {
     BadRequest,
     /// The password is too easy to guess.
     WeakPassword,
-    /// The current password given is not the account's.
+    /// The current password is wrong.
     InvalidPassword,
     /// The authenticator or recovery code is not valid.
     InvalidCode,

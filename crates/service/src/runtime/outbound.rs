@@ -23,7 +23,7 @@ use crate::runtime::{Result, internal};
 mod lookups;
 
 /// How much of a response is stored.
-pub(crate) const KEPT_BYTES: usize = 1_024;
+pub(crate) const STORED_BYTES: usize = 1_024;
 /// How much of a response is read so that its connection can be reused; for longer responses a new connection is cheaper.
 const READ_BYTES: usize = 64 * 1_024;
 /// How long registration waits for a name to resolve; a slower name counts as one that does not resolve.
@@ -47,7 +47,7 @@ pub(crate) struct Outbound {
 pub(crate) struct Reply {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// The first [`KEPT_BYTES`] of the body, as text that both databases can store.
+    /// The first [`STORED_BYTES`] of the body, as text that both databases can store.
     pub(crate) body_start: String,
     /// The wait that the receiver asks for in `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
@@ -100,7 +100,7 @@ impl Outbound {
         Ok(Self { client, guard })
     }
 
-    /// Whether deliveries may go to private networks.
+    /// Whether private networks are allowed.
     pub(crate) fn allows_private(&self) -> bool {
         self.guard.allow_private
     }
@@ -158,7 +158,7 @@ async fn read(mut response: Response) -> std::result::Result<Reply, OutboundErro
         && let Some(chunk) = response.chunk().await.map_err(failure)?
     {
         length += chunk.len();
-        start.extend_from_slice(&chunk[..chunk.len().min(KEPT_BYTES - start.len())]);
+        start.extend_from_slice(&chunk[..chunk.len().min(STORED_BYTES - start.len())]);
     }
     Ok(Reply { status, body_start: storable(start), retry_after })
 }
@@ -171,7 +171,7 @@ fn storable(bytes: Vec<u8>) -> String {
         _ => bytes.len(),
     };
     let mut text = String::from_utf8_lossy(&bytes[..whole]).replace('\0', "\u{fffd}");
-    text.truncate(text.floor_char_boundary(KEPT_BYTES));
+    text.truncate(text.floor_char_boundary(STORED_BYTES));
     text
 }
 

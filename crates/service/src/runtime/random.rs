@@ -54,7 +54,7 @@ impl Random {
     }
 
     fn with<T>(&self, generate: impl FnOnce(&mut StdRng) -> T) -> T {
-        // A generator has no half-done state that a panic elsewhere could leave behind.
+        // A panic elsewhere cannot leave the generator in an invalid state.
         generate(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -25,7 +25,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
 /// Rows per step: few enough that a sweep does not delay requests.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);
-/// How long a delivered delivery is kept.
+/// How long a delivery is kept after it was delivered.
 const DELIVERED_RETENTION: Duration = Duration::from_hours(24 * 30);
 /// How long a dead letter is kept, and can be replayed.
 const DEAD_RETENTION: Duration = Duration::from_hours(24 * 90);

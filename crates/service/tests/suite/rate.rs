@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 on_both!(
     the_last_attempt_allowed_starts_the_block,
-    attempts_are_counted_afresh_after_their_window,
+    attempt_counts_reset_after_their_window,
     an_attempt_that_did_not_fail_is_forgiven,
     success_clears_the_failures_of_one_subject,
     a_single_attempt_may_be_the_last,
@@ -87,7 +87,7 @@ async fn the_last_attempt_allowed_starts_the_block(database: &TestDatabase) {
     assert!(after_restart.attempt(limit, EMAIL).await.is_err());
 }
 
-async fn attempts_are_counted_afresh_after_their_window(database: &TestDatabase) {
+async fn attempt_counts_reset_after_their_window(database: &TestDatabase) {
     let (throttle, hands) = throttle(database).await;
     let limit = &Limit::LOGIN_EMAIL;
     for _ in 0..4 {

@@ -152,9 +152,9 @@ impl Sender {
         if delivery.claimed.elapsed() <= FRESH {
             return true;
         }
-        let (held, updated_at) = (delivery.held(), delivery.destination.updated_at);
+        let (leased, updated_at) = (delivery.held(), delivery.destination.updated_at);
         let current = self.store.read("delivery_is_current", async |conn: &mut Conn| {
-            queue::is_current(conn, held, updated_at).await
+            queue::is_current(conn, leased, updated_at).await
         });
         current.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot check whether a webhook delivery is still current");

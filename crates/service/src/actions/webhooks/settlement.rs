@@ -15,7 +15,7 @@ use super::attempt::{Attempt, AttemptOutcome, ClaimedDelivery, Outcome};
 use crate::outbox::{EmailEvent, Notifications};
 use crate::runtime::Result;
 
-/// Failures in a row after which an endpoint rests.
+/// Consecutive failures after which an endpoint rests.
 const TOLERATED_FAILURES: i64 = 10;
 /// The minimum time between two mails about the same endpoint.
 const MAIL_INTERVAL: Duration = Duration::from_hours(24);
@@ -69,7 +69,7 @@ impl Settler {
             .filter_map(|outcome| Some((&outcome.delivery, outcome.attempt.as_ref()?)))
             .collect();
         let rows: Vec<_> = sent.iter().map(|(delivery, attempt)| attempt.settled(delivery)).collect();
-        let held = queue::settle(conn, rows).await?;
+        let still_leased = queue::settle(conn, rows).await?;
         let mut settlement = Settlement { failing: Vec::new(), recovered: Vec::new(), mailed: false };
         let mut by_endpoint: HashMap<(TenantId, Uuid), Vec<Sent<'_>>> = HashMap::new();
         for (delivery, attempt) in sent {
@@ -101,7 +101,7 @@ impl Settler {
                 let (failures, until) = (updated.consecutive_failures, updated.resting_until);
                 info!(%endpoint, %tenant, failures, ?until, "a webhook endpoint is resting");
             }
-            settlement.mailed |= self.mail_about_dead(conn, tenant, endpoint, &sent, &held).await?;
+            settlement.mailed |= self.mail_about_dead(conn, tenant, endpoint, &sent, &still_leased).await?;
         }
         Ok(settlement)
     }
@@ -136,10 +136,10 @@ impl Settler {
         tenant: TenantId,
         endpoint: Uuid,
         sent: &[Sent<'_>],
-        held: &HashSet<Uuid>,
+        still_leased: &HashSet<Uuid>,
     ) -> Result<bool> {
         let given_up = sent.iter().find(|(delivery, attempt)| {
-            matches!(attempt.outcome, AttemptOutcome::Dead(_)) && held.contains(&delivery.delivery_id)
+            matches!(attempt.outcome, AttemptOutcome::Dead(_)) && still_leased.contains(&delivery.delivery_id)
         });
         let Some((delivery, attempt)) = given_up else { return Ok(false) };
         let at: Timestamp = attempt.at;

@@ -68,7 +68,7 @@ mod tests {
     const SECRET: &str = "whsec_test_secret";
     const BODY: &[u8] = br#"{"id": "evt_1", "object": "event"}"#;
     const SIGNED_AT: i64 = 1_767_225_600;
-    /// Made with `stripe.WebhookSignature.generate_signature_header` of the official library.
+    /// Generated with `stripe.WebhookSignature.generate_signature_header` of the official library.
     const OFFICIAL: &str = "t=1767225600,v1=80c600a8a715ab1b1bad508c32887659ac788686bf4173ce15f813f0beaf040e";
 
     fn at(seconds: i64) -> Timestamp {

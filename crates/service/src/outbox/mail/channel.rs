@@ -12,7 +12,7 @@ use super::transport::Transport;
 use crate::outbox::worker::{Failure, Outbox, OutboxChannel};
 use crate::runtime::{Clock, Random, Result, Sealer};
 
-/// Sends mails through one transport, from one address. It holds a password, so it has no `Debug`.
+/// Sends mails through one transport, from one address. It contains a password, so it has no `Debug`.
 #[derive(Clone)]
 pub struct MailChannel {
     transport: Transport,

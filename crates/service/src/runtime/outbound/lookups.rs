@@ -99,7 +99,7 @@ impl Lookups {
         names.insert(name.to_owned());
     }
 
-    fn names(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn slow_names(&self) -> MutexGuard<'_, HashSet<String>> {
         self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

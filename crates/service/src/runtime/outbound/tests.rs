@@ -166,10 +166,10 @@ async fn the_start_of_a_response_is_stored_as_text() {
     assert_eq!(reply, Reply { status: 503, body_start: "later".to_owned(), retry_after: wait });
 
     let mut cut = "é".repeat(600).into_bytes();
-    cut.truncate(KEPT_BYTES - 1);
+    cut.truncate(STORED_BYTES - 1);
     assert_eq!(storable(cut), "é".repeat(511));
     assert_eq!(storable(b"a\0b".to_vec()), "a\u{fffd}b");
-    assert!(storable(vec![0xff; KEPT_BYTES]).len() <= KEPT_BYTES);
+    assert!(storable(vec![0xff; STORED_BYTES]).len() <= STORED_BYTES);
 }
 
 #[tokio::test]
