@@ -1,6 +1,6 @@
-//! The use cases of the service, in rooms, and the outside world that they need. Knows nothing of HTTP servers.
+//! The use cases of the service, in rooms, and their clients for external systems. Independent of the HTTP server.
 //!
-//! Arrows between the rooms run one way, from the first of this list to the last:
+//! Rooms depend on each other in one direction only:
 //!
 //! ```text
 //! upkeep, accounts -> analysis -> actions -> objects

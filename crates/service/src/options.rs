@@ -1,4 +1,4 @@
-//! What an operator decides about the use cases.
+//! The operator's settings for the use cases.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,45 +6,45 @@ use std::time::Duration;
 use model::Tariff;
 
 /// The settings of the use cases.
-#[expect(clippy::struct_excessive_bools, reason = "switches, each of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether strangers may make an account.
+    /// Whether anyone may register an account.
     pub allow_registration: bool,
-    /// What a new account starts with.
+    /// The credit that a new account starts with.
     pub signup_credit_cents: u32,
-    /// Requests a minute for a tenant, over all nodes.
+    /// Requests per minute for each tenant, over all nodes.
     pub rate_limit_per_minute: u32,
     /// How long an object must be quiet before it is analyzed.
     pub debounce: Duration,
-    /// How long an object that is never quiet waits at most.
+    /// The longest time that an object waits if it is never quiet.
     pub debounce_max: Duration,
-    /// Synchronous analyses at a time for a tenant, over all nodes.
+    /// Verdicts that a tenant may have in flight, over all nodes.
     pub sync_limit: u32,
-    /// Analyses at a time in this process.
+    /// Analyses that this process runs concurrently.
     pub workers: u16,
-    /// How long an analyzer may take.
+    /// How long one call of the analyzer may take.
     pub analyzer_timeout: Duration,
     /// Whether analyses are billed.
     pub metering: bool,
-    /// Whether an empty balance pauses analyses; else it may go negative.
+    /// Whether an empty balance pauses analyses; otherwise the balance may become negative.
     pub block: bool,
-    /// Whether addresses that strangers name may lead into private networks.
+    /// Whether URLs that tenants configure may point to private networks.
     pub allow_private_targets: bool,
-    /// How often a webhook delivery is tried.
+    /// The number of attempts for a webhook delivery.
     pub webhook_max_attempts: u16,
-    /// The wait after a delivery's first attempt; it doubles with each.
+    /// The delay after a delivery's first attempt; it doubles with each attempt.
     pub webhook_retry_base: Duration,
-    /// How long a receiver may take, in all.
+    /// The deadline of one delivery attempt, from connecting to the end of the response.
     pub webhook_timeout: Duration,
-    /// Below this a mail warns.
+    /// The balance below which a warning is mailed.
     pub low_balance_cents: u32,
     /// The smallest top-up.
     pub topup_min_cents: u32,
     /// The largest top-up.
     pub topup_max_cents: u32,
-    /// What analyses cost by default.
+    /// The default price of analyses.
     pub tariff: Tariff,
-    /// What they cost with particular models.
+    /// Prices by model, where they differ from the default.
     pub tariffs: BTreeMap<String, Tariff>,
 }

@@ -37,15 +37,15 @@ pub struct Service {
     pub analysis: Analysis,
     /// Rules and webhooks.
     pub actions: Actions,
-    /// Tenants, users and keys.
+    /// Tenants, members and keys.
     pub accounts: Accounts,
     /// Balances and payments.
     pub billing: Billing,
-    /// Lengths of queues.
+    /// Queue lengths.
     pub gauges: Gauges,
-    /// Requests a minute for each tenant.
+    /// The request rate limit of each tenant.
     pub rate: RateBudget,
-    /// Requests a minute for each address that nobody has signed in from.
+    /// The request rate limit of each client address, for requests without a valid credential.
     pub addresses: AddressBudget,
     store: Store,
     clock: Clock,
@@ -56,7 +56,7 @@ pub struct Service {
     queues: QueueWorkers,
 }
 
-/// What a process brings: its database, clock, randomness, keys, and the ways to reach others.
+/// The dependencies of the rooms: database, clock, randomness, keys, and clients for external systems.
 pub struct Dependencies {
     /// The database.
     pub store: Store,
@@ -64,25 +64,25 @@ pub struct Dependencies {
     pub clock: Clock,
     /// The source of randomness.
     pub random: Random,
-    /// The keys of secrets at rest.
+    /// Seals secrets at rest.
     pub sealer: Sealer,
     /// Background tasks.
     pub workers: Workers,
-    /// Sends mails.
+    /// Queues and sends mails.
     pub mailer: Mailer,
-    /// Writes mails.
+    /// The texts of mails.
     pub templates: MailTemplates,
     /// Identity providers.
     pub providers: Providers,
     /// Card payments, where they are configured.
     pub payments: Option<Stripe>,
-    /// What answers questions.
+    /// Answers questions.
     pub analyzer: Arc<dyn Analyzer>,
     /// Where traces are sent.
     pub traces: Traces,
 }
 
-/// The workers of a process that works off queues, until they are started.
+/// The queue workers of this process; they run once [`Service::start_queues`] is called.
 struct QueueWorkers {
     scheduler: Scheduler,
     bulk_runs: BulkRuns,
@@ -95,7 +95,7 @@ struct QueueWorkers {
 }
 
 impl Service {
-    /// Builds the rooms. In the background run only the writers that they hand their work to.
+    /// Builds the rooms and starts their group writers. No other background work is started.
     pub fn start(dependencies: Dependencies, options: Options) -> Result<Arc<Self>> {
         let Dependencies {
             store,
@@ -120,7 +120,7 @@ impl Service {
         let notifications =
             Notifications { store: store.clone(), mailer: mailer.clone(), templates: templates.clone() };
 
-        // Money.
+        // Billing.
         let prices =
             Prices { metering: options.metering, tariff: options.tariff, tariffs: options.tariffs.clone() };
         let rules = BalanceRules {
@@ -364,17 +364,17 @@ impl Service {
         }))
     }
 
-    /// Starts what every process does in the background: its heartbeat.
+    /// Starts the background work of every process: its heartbeat.
     pub fn start_node(&self) {
         let nodes = self.nodes.clone();
         self.workers.supervise("heartbeat", move |stop| nodes.clone().run(stop));
     }
 
-    /// Starts what a process that works off queues does in the background.
+    /// Starts the queue workers.
     pub fn start_queues(&self) {
         let QueueWorkers { scheduler, bulk_runs, unpaid, mailer, chat, courier, sweeper, listener } =
             &self.queues;
-        courier.handle.sends_here();
+        courier.handle.mark_sending_here();
         macro_rules! supervise {
             ($name:literal, $worker:ident, $run:ident) => {{
                 let worker = $worker.clone();
@@ -391,8 +391,8 @@ impl Service {
         supervise!("courier", courier, run);
     }
 
-    /// Runs work to its end, also when the caller goes away: an analysis that was asked is charged, and its answers are
-    /// kept.
+    /// Runs work to its end even if the caller is dropped: an analysis that has started is charged, and its answers are
+    /// stored.
     pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -402,16 +402,16 @@ impl Service {
         outcome.unwrap_or_else(|| Err(internal("the analysis panicked")))
     }
 
-    /// Returns once every worker of a queue has looked at it, having begun after this call: what they should have started by
-    /// now, they have.
+    /// Returns once every queue worker has finished a poll that began after this call, and so has started every job that is
+    /// due by now.
     #[cfg(feature = "test-util")]
     pub async fn workers_have_looked(&self) {
         let QueueWorkers { scheduler, mailer, chat, courier, .. } = &self.queues;
         tokio::join!(
-            scheduler.wakeup.has_looked(),
-            courier.handle.wakeup.has_looked(),
-            mailer.has_looked(),
-            chat.has_looked(),
+            scheduler.wakeup.has_polled(),
+            courier.handle.wakeup.has_polled(),
+            mailer.has_polled(),
+            chat.has_polled(),
         );
     }
 

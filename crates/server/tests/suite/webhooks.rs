@@ -394,7 +394,7 @@ async fn addresses_in_private_networks_are_refused(stage: &Scripted<Guarded>) {
     ] {
         let body = json!({"url": format!("http://{host}/")});
         let message = key.call(stage, Method::POST, PATH, &body).await.refused(400, "bad_request");
-        assert!(message.starts_with("url: ") && message.ends_with("is not called"), "{message}");
+        assert!(message.starts_with("url: ") && message.ends_with(", which is not allowed"), "{message}");
         patch(stage, &key, id, &body).await.refused(400, "bad_request");
     }
 }

@@ -1,4 +1,4 @@
-//! Who is asking: signed requests, console sessions, and keys from before request signing.
+//! Authentication of requests: signed requests, console sessions, and legacy keys from before request signing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,28 +16,28 @@ use crate::accounts::signing::{self, RequestLine, Verifier};
 use crate::accounts::tokens;
 use crate::runtime::{Clock, Error, Kind, Result, Sealer, ShortCache};
 
-/// How often the use of a key is written down.
-const TOUCH_EVERY: Duration = Duration::from_mins(1);
+/// How often the use of a key is recorded.
+const TOUCH_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Who is asking, once that is proved.
+/// An authenticated caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The account: all that the caller may see.
+    /// The tenant: all that the caller may access.
     pub tenant: TenantId,
-    /// How they proved it.
+    /// How the caller authenticated.
     pub credential: Credential,
 }
 
-/// How a caller proved who they are.
+/// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// By an API key, whichever way.
+    /// With an API key, in any form.
     Key(KeyId),
-    /// By a console token.
+    /// With a console token.
     Console {
-        /// The person.
+        /// The member.
         user: UserId,
-        /// Their session.
+        /// The session.
         session: SessionId,
     },
 }
@@ -47,7 +47,7 @@ pub enum Credential {
 pub struct SessionId([u8; 32]);
 
 impl Caller {
-    /// The person who is asking; keys are refused.
+    /// The signed-in member; API keys are refused.
     pub fn person(&self) -> Result<UserId> {
         match self.credential {
             Credential::Console { user, .. } => Ok(user),
@@ -56,33 +56,33 @@ impl Caller {
     }
 }
 
-/// What a request shows of itself.
+/// The credentials of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     /// The bearer credential.
     pub bearer: Option<&'a str>,
-    /// The old long key in its own header.
+    /// A legacy key in the `X-API-Key` header.
     pub x_api_key: Option<&'a str>,
-    /// The public key ID in the query.
+    /// A key's public id in the query.
     pub api_key: Option<&'a str>,
-    /// Whether a token stands in the query, where logs would keep it.
+    /// Whether the query contains a token, where it would be logged.
     pub token_in_query: bool,
-    /// What is asked for.
+    /// Method and path.
     pub request: RequestLine<'a>,
 }
 
-/// Credentials read from the database within the last second.
+/// Caches credentials for 800 ms.
 struct CredentialCache {
     signing: ShortCache<String, SigningKey>,
     sessions: ShortCache<[u8; 32], Session>,
-    /// Checked against when there is no such key, so that an unknown key takes the time of a bad signature.
-    nobody: Verifier,
+    /// Verifies against a dummy secret if there is no such key, so that an unknown key takes as long as a bad signature.
+    dummy: Verifier,
 }
 
 struct SigningKey {
     caller: Caller,
     verifier: Verifier,
-    /// When its use was last written down, in microseconds.
+    /// When its use was last recorded, in microseconds.
     last_used_at: AtomicI64,
 }
 
@@ -91,16 +91,16 @@ impl CredentialCache {
         Self {
             signing: ShortCache::new(),
             sessions: ShortCache::new(),
-            nobody: Verifier::new(b"nobody's secret, as long as any other one would be"),
+            dummy: Verifier::new(b"a dummy secret, as long as the secret of a real key"),
         }
     }
 }
 
 impl SigningKey {
-    /// Whether this use is to be written down. Of many at once, one is.
+    /// Whether this use is to be recorded. Of many concurrent ones, one is.
     fn is_due_for_touch(&self, now: Timestamp) -> bool {
         let last = self.last_used_at.load(Ordering::Relaxed);
-        now.since(Timestamp::from_micros(last)) >= TOUCH_EVERY
+        now.since(Timestamp::from_micros(last)) >= TOUCH_INTERVAL
             && self
                 .last_used_at
                 .compare_exchange(last, now.micros(), Ordering::Relaxed, Ordering::Relaxed)
@@ -108,7 +108,7 @@ impl SigningKey {
     }
 }
 
-/// Finds out who is asking. Cheap to clone; clones share the cache.
+/// Authenticates requests. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct Authentication {
     store: Store,
@@ -122,13 +122,13 @@ impl Authentication {
         Self { store, clock, sealer, cache: Arc::new(CredentialCache::new()) }
     }
 
-    /// Drops every cached credential: one has just ended on this node.
-    pub(crate) fn forget_credentials(&self) {
+    /// Drops all cached credentials, after one was revoked on this node.
+    pub(crate) fn clear_cache(&self) {
         self.cache.signing.clear();
         self.cache.sessions.clear();
     }
 
-    /// Finds out who is asking, or refuses without saying why.
+    /// Authenticates a request, or refuses it without a reason.
     pub async fn authenticate(&self, presented: Presented<'_>) -> Result<Caller> {
         if presented.token_in_query {
             return Err(Error::unauthorized());
@@ -160,23 +160,23 @@ impl Authentication {
         let key = if let Some(key) = cached.filter(|key| accepts(&key.verifier)) {
             key
         } else {
-            // Asked for again after a bad signature too: another node may just have rotated the key, and time must
-            // not tell whether there is one.
+            // Also read again after a bad signature: another node may just have rotated the key, and the timing must
+            // not reveal whether the key exists.
             let found = self.read_signing_key(public_id).await?;
-            let accepted = accepts(found.as_ref().map_or(&self.cache.nobody, |key| &key.verifier));
+            let accepted = accepts(found.as_ref().map_or(&self.cache.dummy, |key| &key.verifier));
             found.filter(|_| accepted).ok_or_else(Error::unauthorized)?
         };
         let caller = key.caller;
         if let Credential::Key(key_id) = caller.credential
             && key.is_due_for_touch(now)
         {
-            self.write_use(caller.tenant, key_id, false).await;
+            self.record_use(caller.tenant, key_id, false).await;
         }
         Ok(caller)
     }
 
     async fn read_signing_key(&self, public_id: &str) -> Result<Option<Arc<SigningKey>>> {
-        // PostgreSQL cannot be asked for such a text, so no key is called that.
+        // PostgreSQL does not accept U+0000 in text, so no key has such an id.
         if public_id.contains('\0') {
             return Ok(None);
         }
@@ -218,20 +218,20 @@ impl Authentication {
         Ok(Caller { tenant: session.tenant_id, credential })
     }
 
-    /// Refuses a caller whose credential has ended since it was believed: what makes a new credential must not outlive
-    /// the one that it was made with. In the transaction that makes it.
-    pub(crate) async fn demand_alive(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
-        let alive = match caller.credential {
+    /// Refuses a caller whose credential was revoked after authentication: a revoked credential must not create new ones.
+    /// To be called in the transaction that creates the new credential.
+    pub(crate) async fn require_valid(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
+        let is_valid = match caller.credential {
             Credential::Key(key) => keys::find(conn, caller.tenant, key)
                 .await?
                 .is_some_and(|key| key.status == APIKeyStatus::Active),
             Credential::Console { user, session } => {
-                // Locked: whoever ends the sessions of this user comes before this transaction, or after it.
+                // Locked, so that ending this user's sessions happens either before or after this transaction.
                 users::lock(conn, caller.tenant, user).await?;
                 sessions::find(conn, &session.0, self.clock.now()).await?.is_some()
             }
         };
-        if alive { Ok(()) } else { Err(Error::unauthorized()) }
+        if is_valid { Ok(()) } else { Err(Error::unauthorized()) }
     }
 
     async fn authenticate_legacy(&self, long_key: &str) -> Result<Caller> {
@@ -240,7 +240,7 @@ impl Authentication {
         Ok(caller_of(&key))
     }
 
-    /// The active key that this old long key belongs to. Each use is told in the log: these paths will be removed.
+    /// The active key that a legacy key belongs to. Each use is logged, because legacy keys will be removed.
     pub(crate) async fn legacy_key(&self, long_key: &str) -> Result<Key> {
         let hash = tokens::hash(long_key);
         let found = self
@@ -248,25 +248,25 @@ impl Authentication {
             .read("key_by_legacy_hash", async |conn| keys::by_legacy_hash(conn, &hash).await)
             .await?;
         let key = found.ok_or_else(Error::unauthorized)?;
-        warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, its kind will be removed");
+        warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, legacy keys will be removed");
         Ok(key)
     }
 
-    /// Writes down that a key was used, unless that was done within the last minute. It never fails a request.
+    /// Records the use of a key, unless that was done within the last minute. An error is only logged.
     pub(crate) async fn touch(&self, tenant: TenantId, key: KeyId, last: Option<Timestamp>, as_legacy: bool) {
-        if last.is_none_or(|last| self.clock.now().since(last) >= TOUCH_EVERY) {
-            self.write_use(tenant, key, as_legacy).await;
+        if last.is_none_or(|last| self.clock.now().since(last) >= TOUCH_INTERVAL) {
+            self.record_use(tenant, key, as_legacy).await;
         }
     }
 
-    async fn write_use(&self, tenant: TenantId, key: KeyId, as_legacy: bool) {
+    async fn record_use(&self, tenant: TenantId, key: KeyId, as_legacy: bool) {
         let now = self.clock.now();
         let written = self
             .store
             .write("touch_key", async |conn: &mut Conn| keys::touch(conn, tenant, key, now, as_legacy).await)
             .await;
         if let Err(error) = written {
-            warn!(%error, key = %key, "cannot write down the use of a key");
+            warn!(%error, key = %key, "cannot record the use of a key");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Signing in through a provider, and the accounts there that a person has linked.
+//! Sign-in with an identity provider, and the provider accounts that a member has linked.
 
 use model::api::{
     AuthorizationURL, Identities as IdentityList, Identity, OAuthAuthorizeRequest, OAuthCodeRequest,
@@ -29,7 +29,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// Which providers people can sign in with.
+    /// The configured providers.
     pub fn providers(&self) -> OAuthProviders {
         OAuthProviders {
             providers: self.providers.configured(),
@@ -37,7 +37,7 @@ impl Identities {
         }
     }
 
-    /// Where to send the browser.
+    /// The provider's URL that the browser is sent to.
     pub async fn authorization_url(
         &self,
         provider: Provider,
@@ -51,7 +51,7 @@ impl Identities {
     pub async fn sign_in(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<Token> {
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
-        let enter = || {
+        let attempt = || {
             self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
                 if let Some(known) = identities::find(conn, provider, &proven.subject).await? {
                     let token = self.sessions.open(conn, known.tenant_id, known.user_id).await?;
@@ -65,12 +65,12 @@ impl Identities {
                 self.sign_up_with(conn, provider, &proven, &email, request.tenant_name.as_deref()).await
             })
         };
-        let token = match enter().await {
-            // Another request may have made the account or the link meanwhile; now they are there to be found.
-            Err(error) if error.kind() == Kind::Conflict => enter().await?,
+        let token = match attempt().await {
+            // A concurrent request may have created the account or the link; the second attempt finds it.
+            Err(error) if error.kind() == Kind::Conflict => attempt().await?,
             outcome => outcome?,
         };
-        self.authentication.forget_credentials();
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(token)
     }
@@ -79,8 +79,8 @@ impl Identities {
         self.providers.identify(provider, &request.code, &request.code_verifier).await
     }
 
-    /// Links a provider's identity to the user with the same email. Until somebody had shown that the address is
-    /// theirs, anybody could have registered it: what that person set up ends first.
+    /// Links a provider's identity to the user with the same email. If the email was not verified, anyone could have
+    /// registered it: all credentials of the unverified user are revoked first.
     async fn adopt(
         &self,
         conn: &mut Conn,
@@ -88,7 +88,7 @@ impl Identities {
         provider: Provider,
         proven: &ProvenIdentity,
     ) -> Result<()> {
-        // Locked before it is looked at again, so that of two sign-ins the second does not end what the first began.
+        // Locked before it is read again, so that of two concurrent sign-ins the second does not revoke what the first created.
         users::lock(conn, user.tenant_id, user.user_id).await?;
         let user = signed_in(conn, user.tenant_id, user.user_id).await?;
         if user.email_verified_at.is_none() {
@@ -96,13 +96,13 @@ impl Identities {
             users::disable_totp(conn, user.tenant_id, user.user_id).await?;
             sessions::delete_of_user(conn, user.user_id).await?;
             keys::revoke_all(conn, user.tenant_id).await?;
-            // They may have linked an account of their own at a provider, which would let them in for good.
+            // The unverified user may have linked a provider account, which would keep access.
             for linked in identities::of_user(conn, user.tenant_id, user.user_id).await? {
                 identities::delete(conn, user.tenant_id, user.user_id, linked.provider).await?;
             }
             users::verify_email(conn, user.tenant_id, user.user_id, self.clock.now()).await?;
         }
-        // Another sign-in with the same account may have come first while this one waited.
+        // A concurrent sign-in with the same identity may have linked it while this one waited for the lock.
         let owner = identities::find(conn, provider, &proven.subject).await?;
         if owner.is_some_and(|owner| owner.user_id == user.user_id) {
             return Ok(());
@@ -118,7 +118,7 @@ impl Identities {
         email: &EmailAddress,
         chosen_name: Option<&str>,
     ) -> Result<Token> {
-        self.tenants.demand_registration()?;
+        self.tenants.require_registration()?;
         let name = match chosen_name {
             Some(name) => tenant_name(name)?,
             None => proven.name.as_deref().and_then(|name| tenant_name(name).ok()).unwrap_or(email.as_str()),
@@ -134,7 +134,7 @@ impl Identities {
         Ok(Token { new_user: Some(true), ..token })
     }
 
-    /// The ways a person can sign in.
+    /// The sign-in methods of a member.
     pub async fn list(&self, tenant: TenantId, user: UserId) -> Result<IdentityList> {
         self.store
             .read("identities", async |conn: &mut Conn| {
@@ -149,7 +149,7 @@ impl Identities {
             .await
     }
 
-    /// Links an account at a provider to somebody who is signed in.
+    /// Links a provider account to the signed-in member.
     pub async fn link(
         &self,
         caller: Caller,
@@ -162,9 +162,9 @@ impl Identities {
         let identity = self
             .store
             .write("link_identity", async |conn: &mut Conn| {
-                self.authentication.demand_alive(conn, caller).await?;
+                self.authentication.require_valid(conn, caller).await?;
                 let user = signed_in(conn, tenant, user).await?;
-                // The provider has shown that the user's own address is theirs, if that is the one it knows.
+                // If the provider's verified email is the user's own, that is verified too.
                 if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {
                     users::verify_email(conn, tenant, user.user_id, self.clock.now()).await?;
                 }
@@ -198,11 +198,11 @@ impl Identities {
         Ok(identity)
     }
 
-    /// Unlinks a provider, unless it is the last way to sign in.
+    /// Unlinks a provider, unless it is the last sign-in method.
     pub async fn unlink(&self, tenant: TenantId, user: UserId, provider: Provider) -> Result<()> {
         self.store
             .write("unlink_identity", async |conn: &mut Conn| {
-                // Locked, so that two requests cannot each unlink what the other counts on.
+                // Locked, so that two concurrent requests cannot unlink the last two methods.
                 users::lock(conn, tenant, user).await?;
                 let user = signed_in(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;

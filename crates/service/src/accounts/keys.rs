@@ -1,4 +1,4 @@
-//! API keys: a public id, and a signing secret that is shown once.
+//! API keys: a public id, and a signing secret that is shown only once.
 
 use model::api::{
     APIKey, APIKeyActivity, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyStatus, APIKeyUpdate,
@@ -14,18 +14,18 @@ use crate::outbox::mail::KeyFacts;
 use crate::outbox::{EmailEvent, Notifications};
 use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, internal};
 
-/// The longest name of a key.
+/// The maximum length of a key's name.
 const MAX_NAME: usize = 100;
-/// Keys of an account that are not revoked: one for each service that calls, with room; a list of them stays readable.
+/// The maximum number of keys per tenant, without revoked ones: enough for one per calling service, few enough for a list.
 const MAX_KEYS: i64 = 100;
 const DEFAULT_NAME: &str = "API key";
-const NOTE: &str = "Keep the secret: it is shown only now. Sign requests with it, and never send it.";
-/// How much of an old long key may be shown.
+const NOTE: &str = "Store the secret now: it is not shown again. Sign requests with it, and never send it.";
+/// How many characters of a legacy key are shown.
 const PREVIEW: usize = 8;
-/// An old long key shorter than this could be guessed.
+/// The minimum length of a legacy key; a shorter one could be guessed.
 const MIN_LEGACY: usize = 16;
 
-/// The API keys of all accounts.
+/// The API keys of all tenants.
 #[derive(Clone)]
 pub struct Keys {
     pub(crate) store: Store,
@@ -37,19 +37,19 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The keys of an account that are not revoked.
+    /// The keys of a tenant, without revoked ones.
     pub async fn list(&self, tenant: TenantId) -> Result<APIKeyList> {
         let keys = self.store.read("api_keys", async |conn| keys::of_tenant(conn, tenant).await).await?;
         Ok(APIKeyList { api_keys: keys.iter().map(record).collect() })
     }
 
-    /// Makes a key.
+    /// Creates a key.
     pub async fn create(&self, caller: Caller, request: &APIKeyCreate) -> Result<APIKeySecret> {
-        self.make(caller.tenant, request, Some(caller)).await
+        self.create_for(caller.tenant, request, Some(caller)).await
     }
 
-    /// Makes a key for a caller, or for an operator.
-    pub(crate) async fn make(
+    /// Creates a key for a caller, or for the operator.
+    pub(crate) async fn create_for(
         &self,
         tenant: TenantId,
         request: &APIKeyCreate,
@@ -74,17 +74,17 @@ impl Keys {
         };
         self.store
             .write("create_api_key", async |conn: &mut Conn| {
-                // Locked, so that two at once do not both take the last place.
+                // Locked, so that two concurrent requests cannot exceed the limit.
                 tenants::lock(conn, tenant).await?;
                 if keys::count(conn, tenant).await? >= MAX_KEYS {
                     let reason = format!("an account has at most {MAX_KEYS} API keys: revoke one first");
                     return Err(Error::new(Kind::Conflict, reason));
                 }
                 if let Some(caller) = caller {
-                    self.authentication.demand_alive(conn, caller).await?;
+                    self.authentication.require_valid(conn, caller).await?;
                 }
                 if !keys::insert(conn, &key).await? {
-                    return Err(internal("a public key id came up twice"));
+                    return Err(internal("a public key id was generated twice"));
                 }
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyCreated, |templates, to| {
@@ -113,7 +113,7 @@ impl Keys {
                 keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)
             })
             .await?;
-        self.authentication.forget_credentials();
+        self.authentication.clear_cache();
         Ok(record(&key))
     }
 
@@ -125,7 +125,7 @@ impl Keys {
         let key = self
             .store
             .write("rotate_api_key", async |conn: &mut Conn| {
-                self.authentication.demand_alive(conn, caller).await?;
+                self.authentication.require_valid(conn, caller).await?;
                 if !keys::rotate(conn, tenant, key, &sealed).await? {
                     return Err(no_such_key());
                 }
@@ -140,12 +140,12 @@ impl Keys {
                 Ok(key)
             })
             .await?;
-        self.authentication.forget_credentials();
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(with_secret(&key, secret))
     }
 
-    /// Ends a key for good.
+    /// Revokes a key permanently.
     pub async fn revoke(&self, tenant: TenantId, key: KeyId) -> Result<()> {
         self.store
             .write("revoke_api_key", async |conn: &mut Conn| {
@@ -162,18 +162,18 @@ impl Keys {
                     .await
             })
             .await?;
-        self.authentication.forget_credentials();
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(())
     }
 
-    /// Takes over a key from before request signing: it has no secret until it is rotated.
+    /// Imports a legacy key from before request signing: it has no secret until it is rotated.
     pub async fn import_legacy(&self, tenant: TenantId, name: &str, long_key: &str) -> Result<APIKey> {
         let name = key_name(name)?;
-        let looks_like_a_token =
+        let is_token_like =
             [tokens::CONSOLE_TOKEN, tokens::TENANT_TOKEN].iter().any(|prefix| long_key.starts_with(prefix));
         if long_key.len() < MIN_LEGACY
-            || looks_like_a_token
+            || is_token_like
             || !long_key.bytes().all(|byte| byte.is_ascii_graphic())
         {
             return Err(Error::bad_request(format!(

@@ -1,4 +1,4 @@
-//! Accounts: tenants and users, signing in, API keys, and finding out who is asking.
+//! Accounts: tenants and their members, signing in, API keys, and authentication of requests.
 
 mod authentication;
 mod identities;
@@ -35,31 +35,31 @@ use crate::outbox::Notifications;
 use crate::runtime::{Clock, Random, Result, Sealer, Throttle, Wakeup, Workers};
 use store::Store;
 
-/// Everything about accounts.
+/// Tenants, members and credentials.
 pub struct Accounts {
-    /// Who is asking.
+    /// Authentication of requests.
     pub authentication: Authentication,
-    /// Opening accounts, and their settings.
+    /// Registration and settings.
     pub tenants: Tenants,
-    /// The people of an account.
+    /// Members.
     pub users: Users,
-    /// Signing in with a password.
+    /// Sign-in with a password.
     pub sign_in: SignIn,
-    /// Signing in with an identity provider.
+    /// Sign-in with an identity provider.
     pub identities: Identities,
-    /// Changing a password, and setting a new one by a mailed link.
+    /// Changing a password, and resetting it by a mailed link.
     pub password_reset: PasswordReset,
     /// Two-factor sign-in.
     pub two_factor: TwoFactor,
     /// API keys.
     pub keys: Keys,
-    /// What an operator does without the console.
+    /// Administration by the operator.
     pub operators: Operators,
-    /// Which mails people get.
+    /// Mail preferences of members.
     pub notifications: Notifications,
 }
 
-/// What the accounts are built from.
+/// The dependencies of the accounts room.
 pub(crate) struct AccountParts {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -71,7 +71,7 @@ pub(crate) struct AccountParts {
     pub(crate) notifications: Notifications,
     pub(crate) allow_registration: bool,
     pub(crate) signup_credit_cents: u32,
-    /// Wakes the sweeper when a retention was set.
+    /// Wakes the sweeper when a retention is set.
     pub(crate) sweeper: Wakeup,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator does on the database: accounts, people and keys without the console.
+//! Administration by the operator, directly on the database: tenants, members and keys.
 
 use model::api::APIKeySecret;
 use model::{EmailAddress, TenantId, UserId};
@@ -11,7 +11,7 @@ use crate::accounts::passwords::Passwords;
 use crate::accounts::tenants::{ADMIN, Tenants, tenant_name};
 use crate::runtime::{Clock, Error, Kind, Random, Result};
 
-/// What an operator may do.
+/// Administration by the operator.
 pub struct Operators {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -22,7 +22,7 @@ pub struct Operators {
 }
 
 impl Operators {
-    /// Opens an account that nobody can sign in to yet.
+    /// Creates a tenant without members.
     pub async fn create_tenant(&self, name: &str) -> Result<Tenant> {
         let name = tenant_name(name)?;
         self.store
@@ -36,16 +36,16 @@ impl Operators {
             .await
     }
 
-    /// Every account, oldest first.
+    /// All tenants, oldest first.
     pub async fn tenants(&self) -> Result<Vec<Tenant>> {
         Ok(self.store.read("tenants", async |conn| tenants::all(conn).await).await?)
     }
 
-    /// Adds a person to an account. The operator vouches for the address.
+    /// Adds a member to a tenant. The email address counts as verified.
     pub async fn create_user(&self, tenant: TenantId, email: &str, password: &str) -> Result<UserId> {
         let email: EmailAddress =
             email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
-        Passwords::demand_strength(password, &[email.as_str()])?;
+        Passwords::require_strength(password, &[email.as_str()])?;
         let hash = self.passwords.hash(password).await?;
         self.store
             .write("create_user", async |conn: &mut Conn| {
@@ -69,16 +69,16 @@ impl Operators {
             .await
     }
 
-    /// Refuses an account that does not exist, before anything is made for it.
+    /// Returns a tenant, or an error if it does not exist.
     pub async fn demand_tenant(&self, tenant: TenantId) -> Result<Tenant> {
         let found = self.store.read("tenant", async |conn| tenants::find(conn, tenant).await).await?;
         found.ok_or_else(no_such_tenant)
     }
 
-    /// Makes a key for an account that exists.
+    /// Creates an API key for a tenant.
     pub async fn create_key_for(&self, tenant: TenantId, name: Option<String>) -> Result<APIKeySecret> {
         self.demand_tenant(tenant).await?;
-        self.keys.make(tenant, &model::api::APIKeyCreate { name }, None).await
+        self.keys.create_for(tenant, &model::api::APIKeyCreate { name }, None).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Changing a password, and getting back in without one.
+//! Changing a password, and resetting a forgotten one.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::accounts::users::{signed_in, with_same_password};
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, client_network};
 
-/// The life of a reset link.
-const RESET_LIFE: Duration = Duration::from_hours(1);
+/// The lifetime of a reset link.
+const RESET_LIFETIME: Duration = Duration::from_hours(1);
 
 /// Changes and resets passwords.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub struct PasswordReset {
 }
 
 impl PasswordReset {
-    /// Changes a password: every other session ends, and the caller gets a new one.
+    /// Changes a password: all sessions end, and the caller gets a new one.
     pub async fn change(
         &self,
         tenant: TenantId,
@@ -48,7 +48,7 @@ impl PasswordReset {
             if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
                 return Err(invalid_password());
             }
-            Passwords::demand_strength(&request.new_password, &[&user.email])?;
+            Passwords::require_strength(&request.new_password, &[&user.email])?;
             let hash = self.passwords.hash(&request.new_password).await?;
             self.store
                 .write("change_password", async |conn: &mut Conn| {
@@ -63,13 +63,13 @@ impl PasswordReset {
                 .await
         })
         .await?;
-        self.authentication.forget_credentials();
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(token)
     }
 
-    /// Sends a reset link, if the address has an account. The caller learns nothing of that, by time either: looking
-    /// up and queueing happen after the answer.
+    /// Sends a reset link, if the email has an account. Neither the response nor its timing reveals whether it does: looking
+    /// up the user and queueing the mail happen after the response.
     pub async fn request_link(&self, request: &ForgotPasswordRequest, address: IpAddr) -> Result<()> {
         let email: EmailAddress =
             request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
@@ -90,7 +90,8 @@ impl PasswordReset {
         self.store
             .write("send_reset_link", async |conn: &mut Conn| {
                 let Some(user) = users::by_email(conn, email.key()).await? else { return Ok(()) };
-                sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + RESET_LIFE).await?;
+                sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + RESET_LIFETIME)
+                    .await?;
                 let mail = self.notifications.templates.password_reset(&user.email, &token);
                 self.notifications.mail_user(conn, &user, &mail).await
             })
@@ -99,18 +100,18 @@ impl PasswordReset {
         Ok(())
     }
 
-    /// Sets a new password with a reset link: the link is used up, the address is proved, and every session ends.
+    /// Sets a new password with a reset link: the link is used up, the email is verified, and all sessions end.
     pub async fn reset(&self, request: &ResetPasswordRequest) -> Result<()> {
         // Strength first: a refused password must not use up the link.
-        Passwords::demand_strength(&request.password, &[])?;
+        Passwords::require_strength(&request.password, &[])?;
         let token_hash = tokens::hash(&request.token);
-        let known = self
+        let is_valid = self
             .store
             .read("reset_link", async |conn: &mut Conn| {
                 sessions::find_reset(conn, &token_hash, self.clock.now()).await
             })
             .await?;
-        if !known {
+        if !is_valid {
             return Err(invalid_token());
         }
         let hash = self.passwords.hash(&request.password).await?;
@@ -127,7 +128,7 @@ impl PasswordReset {
                 self.notifications.mail_user(conn, &user, &mail).await
             })
             .await?;
-        self.authentication.forget_credentials();
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Passwords: what is good enough, and how they are kept (Argon2id).
+//! Passwords: required strength, and hashing with Argon2id.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use crate::runtime::{Error, Kind, Random, Result};
 
 const MIN_CHARACTERS: usize = 8;
 const MAX_CHARACTERS: usize = 256;
-/// Guessable below this: between 10⁶ and 10⁸ guesses.
+/// The minimum strength: between 10⁶ and 10⁸ guesses.
 const MIN_STRENGTH: zxcvbn::Score = zxcvbn::Score::Two;
-/// Nothing beyond this many characters makes a password weaker, and estimating takes time that grows with the square.
+/// More characters do not make a password weaker, and the time of an estimate grows with the square of the length.
 const ESTIMATED_CHARACTERS: usize = 64;
 
-/// Hashes and checks passwords, as many at a time as there are cores: each takes 19 MiB and tens of milliseconds.
+/// Hashes and verifies passwords, at most one per core at a time: each takes 19 MiB and tens of milliseconds.
 #[derive(Clone)]
 pub(crate) struct Passwords {
     slots: Arc<Semaphore>,
     random: Random,
-    /// Checked against when there is no such user, so that a wrong email takes the time of a wrong password.
-    nobody: Arc<str>,
+    /// The hash of a dummy password, verified if there is no such user, so that a wrong email takes as long as a wrong password.
+    dummy_hash: Arc<str>,
 }
 
 impl Passwords {
     pub(crate) fn new(random: Random) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let nobody = hash(&random, "nobody's password")?.into();
-        Ok(Self { slots: Arc::new(Semaphore::new(cores)), random, nobody })
+        let dummy_hash = hash(&random, "dummy password")?.into();
+        Ok(Self { slots: Arc::new(Semaphore::new(cores)), random, dummy_hash })
     }
 
-    /// Refuses a password that is too short, too long or too easy to guess by somebody who knows `about` the user.
-    pub(crate) fn demand_strength(password: &str, about: &[&str]) -> Result<()> {
+    /// Refuses a password that is too short, too long, or too easy to guess for someone who knows the facts in `about`.
+    pub(crate) fn require_strength(password: &str, about: &[&str]) -> Result<()> {
         let characters = password.chars().count();
         if !(MIN_CHARACTERS..=MAX_CHARACTERS).contains(&characters) {
             return Err(Error::new(
@@ -51,23 +51,23 @@ impl Passwords {
         Err(Error::new(Kind::WeakPassword, format!("password: it is too easy to guess.{hint}")))
     }
 
-    /// The hash to be kept.
+    /// The hash to be stored.
     pub(crate) async fn hash(&self, password: &str) -> Result<String> {
         let (random, password) = (self.random.clone(), password.to_owned());
         self.run(move || hash(&random, &password)).await?
     }
 
-    /// Whether the password is the one that was hashed. Takes as long when there is no hash to compare with.
+    /// Whether the password matches the hash. Takes the same time if there is no hash.
     pub(crate) async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool> {
-        let known = hash.is_some();
-        let (password, hash) = (password.to_owned(), hash.unwrap_or(&self.nobody).to_owned());
+        let has_hash = hash.is_some();
+        let (password, hash) = (password.to_owned(), hash.unwrap_or(&self.dummy_hash).to_owned());
         let matches = self
             .run(move || {
                 let Ok(hash) = PasswordHash::new(&hash) else { return false };
                 Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
             })
             .await?;
-        Ok(matches && known)
+        Ok(matches && has_hash)
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
@@ -92,13 +92,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_right_password_and_no_other() {
+    async fn only_the_right_password_matches() {
         let passwords = Passwords::new(Random::seeded(1)).unwrap();
         let hash = passwords.hash("correct horse battery staple").await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert!(passwords.verify("correct horse battery staple", Some(&hash)).await.unwrap());
         assert!(!passwords.verify("correct horse battery stable", Some(&hash)).await.unwrap());
-        assert!(!passwords.verify("nobody's password", None).await.unwrap(), "nobody has no password");
+        assert!(
+            !passwords.verify("dummy password", None).await.unwrap(),
+            "the dummy password is never accepted"
+        );
         assert_ne!(hash, passwords.hash("correct horse battery staple").await.unwrap(), "salted");
     }
 
@@ -109,12 +112,12 @@ mod tests {
             ["", "1234567", "password", "password1", "qwertyuiop", "aaaaaaaaaaaa", "annexample", &long]
         {
             let refused =
-                Passwords::demand_strength(password, &["ann@example.com", "annexample"]).unwrap_err();
+                Passwords::require_strength(password, &["ann@example.com", "annexample"]).unwrap_err();
             assert_eq!(refused.kind(), Kind::WeakPassword, "{password}");
         }
         for password in ["correct horse battery staple", "Tr0ub4dor&3x", &"pässwörter sind lang ".repeat(12)]
         {
-            Passwords::demand_strength(password, &["ann@example.com"]).unwrap();
+            Passwords::require_strength(password, &["ann@example.com"]).unwrap();
         }
     }
 }

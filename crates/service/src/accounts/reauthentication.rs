@@ -1,10 +1,10 @@
-//! Asking a signed-in user for the password or a code again.
+//! Confirmation of the password or a code by a signed-in user.
 
 use model::UserId;
 
 use crate::runtime::{Kind, Limit, Result, Throttle};
 
-/// Counts wrong passwords and codes of somebody who is signed in, as a stolen session would guess them.
+/// Limits wrong passwords and codes of a signed-in user, so that a stolen session cannot be used to guess them.
 pub(crate) async fn reauthenticating<T>(
     throttle: &Throttle,
     user: UserId,

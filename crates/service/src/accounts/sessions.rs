@@ -11,7 +11,7 @@ use crate::accounts::tokens;
 use crate::runtime::{Clock, Random, Result};
 
 /// The lifetime of a console token.
-const CONSOLE_TOKEN_LIFE: Duration = Duration::from_hours(24);
+const CONSOLE_TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
 /// Opens sessions.
 #[derive(Clone)]
@@ -23,16 +23,16 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// Opens a console session in the caller's transaction.
     pub(crate) async fn open(&self, conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Token> {
-        let token = self.new_token(tokens::CONSOLE_TOKEN, CONSOLE_TOKEN_LIFE, TokenType::Console);
+        let token = self.new_token(tokens::CONSOLE_TOKEN, CONSOLE_TOKEN_LIFETIME, TokenType::Console);
         let hash = tokens::hash(&token.token);
         sessions::insert(conn, tenant, Holder::User(user), &hash, self.clock.now(), token.expires_at).await?;
         Ok(token)
     }
 
-    pub(crate) fn new_token(&self, prefix: &str, life: Duration, token_type: TokenType) -> Token {
+    pub(crate) fn new_token(&self, prefix: &str, lifetime: Duration, token_type: TokenType) -> Token {
         Token {
             token: tokens::secret(&self.random, prefix),
-            expires_at: self.clock.now() + life,
+            expires_at: self.clock.now() + lifetime,
             token_type,
             new_user: None,
         }

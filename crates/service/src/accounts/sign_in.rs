@@ -1,4 +1,4 @@
-//! Signing in, and the tokens that come of it.
+//! Sign-in with a password, and the exchange of legacy keys for tokens.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::accounts::two_factor::TwoFactorCodes;
 use crate::accounts::users::with_same_password;
 use crate::runtime::{Clock, Error, Kind, Limit, Result, Throttle, client_network};
 
-/// The life of a tenant token.
-const TENANT_TOKEN_LIFE: Duration = Duration::from_mins(15);
+/// The lifetime of a tenant token.
+const TENANT_TOKEN_LIFETIME: Duration = Duration::from_mins(15);
 
-/// Signs people in.
+/// Signs members in.
 pub struct SignIn {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -32,9 +32,9 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// Signs a person in with email and password, and with a code where two-factor is on.
+    /// Signs a member in with email and password, and with a code if two-factor is on.
     pub async fn log_in(&self, request: &LoginRequest, address: IpAddr) -> Result<Token> {
-        // An address that is none belongs to nobody: it goes the whole way, so that the answer tells nothing.
+        // An invalid email takes the same path as an unknown one, so that the response reveals nothing.
         let email_key = request
             .email
             .parse::<EmailAddress>()
@@ -52,7 +52,7 @@ impl SignIn {
                 self.throttle.clear(&Limit::LOGIN_EMAIL, &email_key).await?;
                 self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
             }
-            // A right password that lacks the code, or a failure of ours, is no failed sign-in.
+            // A correct password without a code, or an internal error, is not a failed sign-in.
             Err(error) if error.kind() != Kind::Unauthorized => {
                 self.throttle.forgive(&Limit::LOGIN_EMAIL, &email_key).await?;
                 self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
@@ -70,7 +70,7 @@ impl SignIn {
             return Err(Error::unauthorized());
         }
         let checked = user.ok_or_else(Error::unauthorized)?;
-        // All or nothing: a sign-in that comes to nothing leaves the code as it was.
+        // In one transaction: a sign-in that fails does not use up the code.
         self.store
             .write("log_in", async |conn: &mut Conn| {
                 let user = with_same_password(conn, &checked).await?.ok_or_else(Error::unauthorized)?;
@@ -94,7 +94,7 @@ impl SignIn {
             return Err(Error::unauthorized());
         }
         self.authentication.touch(key.tenant_id, key.key_id, key.legacy_used_at, true).await;
-        let token = self.sessions.new_token(tokens::TENANT_TOKEN, TENANT_TOKEN_LIFE, TokenType::Tenant);
+        let token = self.sessions.new_token(tokens::TENANT_TOKEN, TENANT_TOKEN_LIFETIME, TokenType::Tenant);
         let (hash, now) = (tokens::hash(&token.token), self.clock.now());
         self.store
             .write("exchange_token", async |conn: &mut Conn| {

@@ -1,15 +1,15 @@
-//! Signed requests: a JWT by HS256 that proves who holds a key's secret, for this method and path, for a short while.
+//! Signed requests: a short-lived HS256 JWT that proves possession of a key's secret, bound to method and path.
 
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use model::Timestamp;
 use serde::Deserialize;
 
-/// The longest life of a token.
+/// The maximum lifetime of a token.
 const MAX_LIFETIME_S: f64 = 300.0;
-/// How far the clocks of caller and service may differ.
+/// The maximum clock skew between caller and service.
 const MAX_SKEW_S: f64 = 60.0;
 
-/// What a token claims. Numbers may have fractions, as RFC 7519 allows.
+/// The claims of a token. Numbers may have fractions, as RFC 7519 allows.
 #[derive(Deserialize)]
 struct Claims {
     iat: f64,
@@ -23,39 +23,39 @@ struct Claims {
 pub struct RequestLine<'a> {
     /// The method.
     pub method: &'a str,
-    /// The path, decoded; none if it does not decode to text.
+    /// The decoded path; none if it is not valid UTF-8.
     pub decoded_path: Option<&'a str>,
 }
 
-/// A key's secret, ready to check signatures with.
+/// A key's secret, prepared to verify signatures.
 #[derive(Clone)]
 pub(crate) struct Verifier(DecodingKey);
 
 impl Verifier {
-    /// Keyed with the whole text of the secret.
+    /// Uses the whole text of the secret as the key.
     pub(crate) fn new(secret: &[u8]) -> Self {
         Self(DecodingKey::from_secret(secret))
     }
 
-    /// Whether the token is signed with the secret, alive, and meant for this request.
+    /// Whether the token is signed with the secret, not expired, and bound to this request.
     pub(crate) fn accepts(&self, token: &str, request: RequestLine<'_>, now: Timestamp) -> bool {
         let mut rules = Validation::new(Algorithm::HS256);
-        // Times are checked below, by our own clock and to the letter of the specification.
+        // Times are checked below, with our own clock and exactly as specified.
         rules.validate_exp = false;
         rules.validate_aud = false;
         rules.required_spec_claims.clear();
         match jsonwebtoken::decode::<Claims>(token, &self.0, &rules) {
-            Ok(data) => data.claims.is_alive(now) && data.claims.is_for(request),
+            Ok(data) => data.claims.is_current(now) && data.claims.is_for(request),
             Err(_) => false,
         }
     }
 }
 
 impl Claims {
-    fn is_alive(&self, now: Timestamp) -> bool {
+    fn is_current(&self, now: Timestamp) -> bool {
         #[expect(
             clippy::cast_precision_loss,
-            reason = "microseconds of this era fit a double to a fraction of one"
+            reason = "current timestamps fit a double with sub-microsecond precision"
         )]
         let now = now.micros() as f64 / 1e6;
         let lifetime = self.exp - self.iat;
@@ -65,13 +65,14 @@ impl Claims {
     }
 
     fn is_for(&self, request: RequestLine<'_>) -> bool {
-        let method_fits = self.htm.as_ref().is_none_or(|method| method.eq_ignore_ascii_case(request.method));
-        let path_fits = self.htu.as_ref().is_none_or(|claim| path_of(claim) == request.decoded_path);
-        method_fits && path_fits
+        let method_matches =
+            self.htm.as_ref().is_none_or(|method| method.eq_ignore_ascii_case(request.method));
+        let path_matches = self.htu.as_ref().is_none_or(|claim| path_of(claim) == request.decoded_path);
+        method_matches && path_matches
     }
 }
 
-/// The path that an `htu` claim names: all of it when it starts with a slash, else the path of the URL that it is.
+/// The path of an `htu` claim: all of it if it starts with a slash, otherwise the path of the URL.
 fn path_of(claim: &str) -> Option<&str> {
     if claim.starts_with('/') {
         return Some(claim);
@@ -81,8 +82,8 @@ fn path_of(claim: &str) -> Option<&str> {
     path.split(['?', '#']).next()
 }
 
-/// The key that a token's header names, and whether the token is of the kind we take at all.
-#[expect(clippy::option_option, reason = "no token of ours, one that names no key, one that does")]
+/// The key id in a token's header, if any. None if the token is not an HS256 JWT.
+#[expect(clippy::option_option, reason = "not a valid token, a token without a key id, a token with one")]
 pub(crate) fn key_id(token: &str) -> Option<Option<String>> {
     let header = jsonwebtoken::decode_header(token).ok()?;
     (header.alg == Algorithm::HS256).then_some(header.kid)
@@ -101,7 +102,7 @@ mod tests {
     const NOW: i64 = 1_767_225_600;
     const SECRET: &[u8] = b"sk_test";
 
-    /// Signs by hand, so that the library that checks does not also write what it checks.
+    /// Signs by hand, so that the library under test does not also create its input.
     fn sign(header: &Value, claims: &Value, secret: &[u8]) -> String {
         let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let message = format!("{}.{}", encode(header), encode(claims));
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_must_be_there_and_of_their_type() {
+    fn claims_must_be_present_and_of_the_right_type() {
         for claims in [
             json!({}),
             json!({"iat": NOW}),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn method_and_path_bind() {
+    fn a_token_is_bound_to_method_and_path() {
         let bound = |htm: &str, htu: &str, path: &str| {
             accepts(&json!({"iat": NOW, "exp": NOW + 60, "htm": htm, "htu": htu}), ("POST", path))
         };
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_hs256_by_the_right_secret() {
+    fn only_hs256_with_the_right_secret_is_accepted() {
         let claims = json!({"iat": NOW, "exp": NOW + 60});
         let request = RequestLine { method: "GET", decoded_path: Some("/") };
         let accepts =

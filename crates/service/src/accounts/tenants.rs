@@ -1,4 +1,4 @@
-//! Accounts: how they begin, who is asking, and their settings.
+//! Tenants: registration and settings.
 
 use model::api::{EventRetention, RegisterRequest, Settings, SettingsUpdate, Token};
 use model::money::MICROS_PER_CENT;
@@ -15,21 +15,21 @@ use crate::accounts::sessions::Sessions;
 use crate::analysis::default_signals;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup};
 
-/// The one role there is.
+/// The only role.
 pub(crate) const ADMIN: &str = "admin";
-/// The longest name of an account.
+/// The maximum length of a tenant's name.
 const MAX_TENANT_NAME: usize = 100;
 /// Ten years.
 const MAX_RETENTION_DAYS: i64 = 3_650;
 
-/// The first person of a new account.
+/// The first member of a new tenant.
 pub(crate) struct FirstUser<'a> {
     pub(crate) email: &'a EmailAddress,
     pub(crate) password_hash: Option<&'a str>,
     pub(crate) email_verified_at: Option<Timestamp>,
 }
 
-/// Opens accounts and keeps their settings.
+/// Registers tenants and manages their settings.
 #[derive(Clone)]
 pub struct Tenants {
     pub(crate) store: Store,
@@ -37,22 +37,22 @@ pub struct Tenants {
     pub(crate) random: Random,
     pub(crate) passwords: Passwords,
     pub(crate) sessions: Sessions,
-    /// Whether strangers may open an account.
+    /// Whether anyone may register an account.
     pub(crate) allow_registration: bool,
-    /// What a new account starts with.
+    /// The credit that a new tenant starts with.
     pub(crate) signup_credit_cents: u32,
     /// Wakes the sweeper, which applies a new retention at once.
     pub(crate) sweeper: Wakeup,
 }
 
 impl Tenants {
-    /// Opens an account with its first admin, signup credit and default signals, and signs the admin in.
+    /// Registers a tenant with its first admin, signup credit and default signals, and signs the admin in.
     pub async fn register(&self, request: &RegisterRequest) -> Result<Token> {
-        self.demand_registration()?;
+        self.require_registration()?;
         let name = tenant_name(&request.tenant_name)?;
         let email: EmailAddress =
             request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
-        Passwords::demand_strength(&request.password, &[email.as_str(), name])?;
+        Passwords::require_strength(&request.password, &[email.as_str(), name])?;
         let hash = self.passwords.hash(&request.password).await?;
         let first = FirstUser { email: &email, password_hash: Some(&hash), email_verified_at: None };
         self.store
@@ -63,7 +63,7 @@ impl Tenants {
             .await
     }
 
-    pub(crate) fn demand_registration(&self) -> Result<()> {
+    pub(crate) fn require_registration(&self) -> Result<()> {
         if self.allow_registration {
             Ok(())
         } else {
@@ -71,7 +71,7 @@ impl Tenants {
         }
     }
 
-    /// Writes everything that a new account starts with.
+    /// Creates a tenant with its first member, signup credit and default signals.
     pub(crate) async fn provision(
         &self,
         conn: &mut Conn,
@@ -98,7 +98,7 @@ impl Tenants {
         Ok((tenant, user))
     }
 
-    /// What an account has before it has users: a balance with its signup credit, and the default signals.
+    /// Creates what a tenant needs before it has members: a balance with the signup credit, and the default signals.
     pub(crate) async fn provision_tenant(
         &self,
         conn: &mut Conn,
@@ -133,13 +133,13 @@ impl Tenants {
         Ok(())
     }
 
-    /// The settings of an account.
+    /// The settings of a tenant.
     pub async fn settings(&self, tenant: TenantId) -> Result<Settings> {
         let found = self.store.read("settings", async |conn| tenants::find(conn, tenant).await).await?;
         Ok(settings_of(&found.ok_or_else(Error::unauthorized)?))
     }
 
-    /// Changes the settings of an account; what is left out stays.
+    /// Changes the settings of a tenant; omitted fields do not change.
     pub async fn update_settings(&self, tenant: TenantId, update: &SettingsUpdate) -> Result<Settings> {
         let settings = self
             .store
@@ -157,7 +157,7 @@ impl Tenants {
     }
 }
 
-/// A name for an account: trimmed, not empty, not endless.
+/// Checks and trims the name of a tenant.
 pub(crate) fn tenant_name(name: &str) -> Result<&str> {
     let name = name.trim();
     let characters = name.chars().count();
@@ -176,7 +176,7 @@ fn apply(update: &SettingsUpdate, tenant: &mut Tenant) -> Result<()> {
         tenant.event_retention = mode;
     }
     let by_days = tenant.event_retention == EventRetention::Days;
-    // A mode without days ends the number that was there; a number that was sent must fit the mode.
+    // A mode without days drops the stored number; a number in the request must match the mode.
     let days = update.event_retention_days.unwrap_or(tenant.event_retention_days.filter(|_| by_days));
     tenant.event_retention_days = match (days, by_days) {
         (Some(1..=MAX_RETENTION_DAYS), true) | (None, false) => days,

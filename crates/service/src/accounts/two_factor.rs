@@ -1,4 +1,4 @@
-//! Two-factor: an authenticator app's codes, and recovery codes for when it is lost. Each code works once.
+//! Two-factor authentication: codes of an authenticator app, and recovery codes. Each code works once.
 
 use model::api::{MfaDisableRequest, MfaEnableRequest, MfaRecoveryCodes, MfaSetup, MfaStatus};
 use model::{TenantId, UserId, totp};
@@ -13,14 +13,14 @@ use crate::accounts::users::signed_in;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, Throttle, internal};
 
-/// How many recovery codes are given out.
+/// The number of recovery codes issued.
 const RECOVERY_CODES: usize = 8;
-/// Letters and digits that nobody mistakes for each other: 32, so that five bits choose one evenly.
+/// Letters and digits that are easy to tell apart: 32, so that five bits choose one uniformly.
 const RECOVERY_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Two groups of five: 50 bits, behind the lockout of sign-in.
-const RECOVERY_LETTERS: usize = 10;
+/// Two groups of five: 50 bits, in addition to the limit on sign-in attempts.
+const RECOVERY_CHARACTERS: usize = 10;
 
-/// Two-factor sign-in of users.
+/// Two-factor authentication of members.
 pub struct TwoFactor {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -33,7 +33,7 @@ pub struct TwoFactor {
     pub(crate) notifications: Notifications,
 }
 
-/// Checks codes. Each works once.
+/// Checks codes. Each code works once.
 #[derive(Clone)]
 pub(crate) struct TwoFactorCodes {
     pub(crate) clock: Clock,
@@ -41,7 +41,7 @@ pub(crate) struct TwoFactorCodes {
 }
 
 impl TwoFactor {
-    /// Where two-factor stands for a person.
+    /// Whether two-factor is on for a member, and how many recovery codes are left.
     pub async fn status(&self, tenant: TenantId, user: UserId) -> Result<MfaStatus> {
         self.store
             .read("mfa_status", async |conn: &mut Conn| {
@@ -54,7 +54,7 @@ impl TwoFactor {
             .await
     }
 
-    /// Issues a secret for an authenticator app; asking again replaces it.
+    /// Issues a secret for an authenticator app; a repeated call replaces it.
     pub async fn setup(&self, tenant: TenantId, user: UserId) -> Result<MfaSetup> {
         let secret: [u8; totp::SECRET_BYTES] = self.random.bytes();
         let sealed = self.sealer.seal(&self.random, "users.totp_secret", user.0, &secret);
@@ -78,7 +78,7 @@ impl TwoFactor {
             .await
     }
 
-    /// Turns two-factor on, once a code shows that the app has the secret.
+    /// Turns two-factor on, if the code proves that the app has the secret.
     pub async fn enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
         let (tenant, user) = (caller.tenant, caller.person()?);
         let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
@@ -86,7 +86,7 @@ impl TwoFactor {
         reauthenticating(&self.throttle, user, async || {
             self.store
                 .write("mfa_enable", async |conn: &mut Conn| {
-                    self.authentication.demand_alive(conn, caller).await?;
+                    self.authentication.require_valid(conn, caller).await?;
                     let now = self.clock.now();
                     let user = signed_in(conn, tenant, user).await?;
                     if user.totp_enabled_at.is_some() {
@@ -117,14 +117,14 @@ impl TwoFactor {
         Ok(MfaRecoveryCodes { recovery_codes: codes })
     }
 
-    /// Turns two-factor off with the password, where there is one, and a code.
+    /// Turns two-factor off, with the password, if there is one, and a code.
     pub async fn disable(&self, tenant: TenantId, user: UserId, request: &MfaDisableRequest) -> Result<()> {
         reauthenticating(&self.throttle, user, async || {
             let user = self.store.read("user", async |conn| signed_in(conn, tenant, user).await).await?;
             if user.totp_enabled_at.is_none() {
                 return Err(Error::new(Kind::Conflict, "two-factor is off"));
             }
-            // The password comes first: a refused request must not use up the code.
+            // The password is checked first: a refused request must not use up the code.
             if let Some(hash) = &user.password_hash {
                 let Some(password) = &request.password else {
                     return Err(Error::bad_request("password: it is required"));
@@ -150,15 +150,15 @@ impl TwoFactor {
     }
 
     fn new_recovery_code(&self) -> String {
-        let bytes: [u8; RECOVERY_LETTERS] = self.random.bytes();
-        let letters: String =
+        let bytes: [u8; RECOVERY_CHARACTERS] = self.random.bytes();
+        let characters: String =
             bytes.iter().map(|byte| char::from(RECOVERY_ALPHABET[usize::from(byte % 32)])).collect();
-        format!("{}-{}", &letters[..RECOVERY_LETTERS / 2], &letters[RECOVERY_LETTERS / 2..])
+        format!("{}-{}", &characters[..RECOVERY_CHARACTERS / 2], &characters[RECOVERY_CHARACTERS / 2..])
     }
 }
 
 impl TwoFactorCodes {
-    /// Uses up a code of an authenticator or a recovery code: true for one caller only.
+    /// Uses up an authenticator or recovery code: true for one caller only.
     pub(crate) async fn take(&self, conn: &mut Conn, user: &User, code: &str) -> Result<bool> {
         let (tenant, id, code) = (user.tenant_id, user.user_id, code.trim());
         let is_totp = code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit());
@@ -174,7 +174,7 @@ impl TwoFactorCodes {
     }
 }
 
-/// People may leave out the dash and use capitals.
+/// The hash of a recovery code. The dash may be missing, and case is ignored.
 fn recovery_hash(code: &str) -> [u8; 32] {
     let plain: String = code.chars().filter(char::is_ascii_alphanumeric).collect();
     tokens::hash(&plain.to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Users: who is asking, and what the console remembers of them.
+//! Members: who is signed in, and their console state.
 
 use model::api::{AuthType, Me};
 use model::{TenantId, UserId};
@@ -9,13 +9,13 @@ use store::{Conn, Store};
 use crate::accounts::authentication::{Caller, Credential};
 use crate::runtime::{Error, Kind, Result};
 
-/// The users of all accounts.
+/// The members of all tenants.
 pub struct Users {
     pub(crate) store: Store,
 }
 
 impl Users {
-    /// Who is asking.
+    /// The caller's tenant and, if signed in, member.
     pub async fn me(&self, caller: Caller) -> Result<Me> {
         self.store
             .read("me", async |conn: &mut Conn| {
@@ -37,7 +37,7 @@ impl Users {
             .await
     }
 
-    /// Remembers that a person has finished the console's first steps.
+    /// Records that a member has finished the console's onboarding.
     pub async fn set_onboarded(&self, tenant: TenantId, user: UserId) -> Result<()> {
         let found = self
             .store
@@ -47,13 +47,13 @@ impl Users {
     }
 }
 
-/// The user of a session, who may have been removed since it was opened.
+/// The user of a session, or an error if the user has been removed since it was opened.
 pub(crate) async fn signed_in(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<User> {
     users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)
 }
 
-/// The person as they are now, locked, if their password is still the one that was checked before the transaction
-/// began. Checking takes long, and nobody may act on a password that was changed meanwhile.
+/// Locks and rereads a user whose password was checked before the transaction; none if the password has changed since.
+/// Checking takes long, and an old password must not be valid after a change.
 pub(crate) async fn with_same_password(conn: &mut Conn, checked: &User) -> Result<Option<User>> {
     users::lock(conn, checked.tenant_id, checked.user_id).await?;
     let user = users::find(conn, checked.tenant_id, checked.user_id).await?;

@@ -1,8 +1,8 @@
-//! What finished analyses lead to: rules are applied and webhooks are queued, in the transaction that writes the answers.
+//! Applies rules and queues webhooks for finished analyses, in the transaction that writes the answers.
 
 use store::Conn;
 
-use crate::actions::consequences::{ConcludedAnalysis, Consequences};
+use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::firings::Firings;
 use crate::actions::webhooks::{CourierHandle, Deliveries};
 use crate::outbox::ChatOutbox;
@@ -20,31 +20,31 @@ pub(crate) struct Announcements {
 }
 
 impl Announcements {
-    /// Queues what webhooks and rules have to tell about analyses, in the transaction that writes them. Rules are applied to
-    /// `with_rules`, the analyses whose tenants have some.
+    /// Queues webhooks and the actions of rules, in the transaction that writes the analyses. Rules are applied to
+    /// `with_rules`, the analyses of tenants with rules.
     pub(crate) async fn announce(
         &self,
         conn: &mut Conn,
         concluded: &[ConcludedAnalysis<'_>],
         with_rules: &[ConcludedAnalysis<'_>],
-        consequences: &mut Consequences,
+        effects: &mut Effects,
     ) -> Result<()> {
-        self.deliveries.announce_analyses(conn, concluded, consequences).await?;
-        self.firings.apply_rules(conn, with_rules, consequences).await
+        self.deliveries.announce_analyses(conn, concluded, effects).await?;
+        self.firings.apply_rules(conn, with_rules, effects).await
     }
 
-    /// Wakes workers and counts firings, after the commit: a worker that looks earlier would find nothing.
-    pub(crate) fn follow_up(&self, consequences: &Consequences) {
-        if consequences.mails {
+    /// Wakes workers and counts firings. To be called after the commit, because a worker would find nothing before.
+    pub(crate) fn follow_up(&self, effects: &Effects) {
+        if effects.mails {
             self.mailer.wake();
         }
-        if consequences.chats {
+        if effects.chats {
             self.chat.wake();
         }
-        if consequences.deliveries {
+        if effects.deliveries {
             self.courier.wake();
         }
-        for (action, status) in &consequences.firings {
+        for (action, status) in &effects.firings {
             metrics::counter!("auspex_rule_firings_total", "action" => action.as_str(), "status" => status.as_str())
                 .increment(1);
         }

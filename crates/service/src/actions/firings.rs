@@ -1,9 +1,9 @@
-//! Firings: what rules make of an analysis, in the transaction that writes it.
+//! Firings: rules are evaluated after an analysis, in the transaction that writes it.
 //!
-//! Rules go by what stands after the analysis, not by what it found: an older analysis does not replace newer answers.
-//! A rule that cannot be read against the signals as they are now (one is off or gone, or an option of it) is at rest: it
-//! does not match and it forgets nothing, so that it fires neither now nor when the signal is turned on again. Where a
-//! signal is deleted or changes its type, its answers are gone, and the rules that name it start afresh.
+//! Rules are evaluated over the object's current answers, not over those of the analysis: an older analysis does not
+//! replace newer answers. A rule that cannot be bound to the current signals (one is disabled or gone, or one of its
+//! options is) is suspended: it does not match and keeps its state, so that it fires neither now nor when the signal is
+//! enabled again. If a signal is deleted or changes its type, its answers are deleted, and the state of its rules is reset.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use store::outbox::messages::{self, NewMessage};
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::actions::consequences::{ConcludedAnalysis, Consequences};
+use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::rules::Rules;
 use crate::actions::webhooks::Deliveries;
 use crate::objects::answers::{enabled_signals, result, shape};
@@ -33,11 +33,11 @@ use crate::outbox::worker::Firing as FiringRef;
 use crate::outbox::{ChatMessage, ChatOutbox};
 use crate::runtime::{Clock, Error, Random, Result, internal};
 
-/// Mails that the rules of a tenant may send on a day: a rule gone wild must not use up everybody's sender.
-const MAILS_A_DAY: i64 = 1_000;
-/// And chat messages: nobody reads more, and Slack takes about one a second.
-const CHATS_A_DAY: i64 = 1_000;
-/// Firings in a list, by default and at the most.
+/// Mails that the rules of a tenant may send per day: a misconfigured rule must not use up the quota of the mail server.
+const MAILS_PER_DAY: i64 = 1_000;
+/// Chat messages that the rules of a tenant may send per day; Slack accepts about one per second.
+const CHATS_PER_DAY: i64 = 1_000;
+/// The default number of firings in a list.
 const FIRINGS_LISTED: i64 = 50;
 const MAX_FIRINGS_LISTED: i64 = 200;
 
@@ -48,13 +48,13 @@ struct Fired<'a> {
     values: Vec<Answer>,
 }
 
-/// What became of a firing's action.
+/// The outcome of a firing's action.
 enum Dispatch {
-    /// Its message is queued.
+    /// The message is queued.
     Queued,
-    /// Its webhook is queued as this delivery.
+    /// The webhook is queued as this delivery.
     QueuedAs(Uuid),
-    /// Nothing can be sent, and why.
+    /// Nothing can be sent, with the reason.
     Refused(String),
 }
 
@@ -62,24 +62,24 @@ fn refused(reason: impl Into<String>) -> Dispatch {
     Dispatch::Refused(reason.into())
 }
 
-/// What is to be written.
+/// The rows to be written.
 #[derive(Default)]
-struct Writings {
+struct PendingWrites {
     states: Vec<ConditionState>,
     firings: Vec<Firing>,
     messages: Vec<NewMessage>,
     deliveries: Vec<NewDelivery>,
 }
 
-/// What the actions of a tenant's rules need.
-struct Means {
+/// The data that the actions of a tenant's rules need.
+struct ActionInputs {
     configs: HashMap<Uuid, Option<ActionConfig>>,
     endpoints: Vec<Endpoint>,
     mails_left: i64,
     chats_left: i64,
 }
 
-/// Fires rules, and lists what they did.
+/// Evaluates rules, and lists firings.
 #[derive(Clone)]
 pub struct Firings {
     pub(crate) store: Store,
@@ -93,7 +93,7 @@ pub struct Firings {
 }
 
 impl Firings {
-    /// The newest firings of an account.
+    /// The newest firings of a tenant.
     pub async fn list(
         &self,
         tenant: TenantId,
@@ -113,83 +113,88 @@ impl Firings {
         Ok(RuleFiringList { firings: firings.into_iter().map(record).collect::<Result<_>>()? })
     }
 
-    /// Looks at the rules of everybody whose objects were just analyzed, in the transaction that writes the answers and
-    /// holds the objects. The caller leaves out objects for which none can fire.
+    /// Evaluates the rules of all tenants whose objects were analyzed, in the transaction that writes the answers and
+    /// locks the objects. The caller leaves out objects for which no rule can fire.
     pub(crate) async fn apply_rules(
         &self,
         conn: &mut Conn,
         concluded: &[ConcludedAnalysis<'_>],
-        consequences: &mut Consequences,
+        effects: &mut Effects,
     ) -> Result<()> {
         if concluded.is_empty() {
             return Ok(());
         }
-        // Tenants in order, so that no two transactions wait for each other; of each object the last analysis, since
-        // what stands is the same for all of them.
+        // Tenants in key order, to avoid deadlocks; of each object only the last analysis, because
+        // the current answers are the same for all of them.
         let mut objects: BTreeMap<TenantId, BTreeMap<&str, &ConcludedAnalysis<'_>>> = BTreeMap::new();
         for one in concluded {
             objects.entry(one.tenant).or_default().insert(one.object_id, one);
         }
         let tenants: Vec<TenantId> = objects.keys().copied().collect();
         let rules = rules::enabled_of(conn, &tenants).await?;
-        let mut writings = Writings::default();
+        let mut writes = PendingWrites::default();
         for (tenant, objects) in &objects {
-            let ours: Vec<&Rule> = rules.iter().filter(|rule| rule.tenant_id == *tenant).collect();
-            if ours.is_empty() {
+            let tenant_rules: Vec<&Rule> = rules.iter().filter(|rule| rule.tenant_id == *tenant).collect();
+            if tenant_rules.is_empty() {
                 continue;
             }
-            let fired = evaluate(conn, *tenant, &ours, objects, &mut writings.states).await?;
+            let fired = evaluate(conn, *tenant, &tenant_rules, objects, &mut writes.states).await?;
             if !fired.is_empty() {
-                let mut means = self.means(conn, *tenant, &fired).await?;
+                let mut inputs = self.read_inputs(conn, *tenant, &fired).await?;
                 for fired in &fired {
-                    self.fire(fired, &mut means, &mut writings)?;
+                    self.fire(fired, &mut inputs, &mut writes)?;
                 }
             }
         }
-        rules::put_states(conn, &writings.states).await?;
-        firings::insert(conn, &writings.firings).await?;
-        messages::enqueue(conn, &writings.messages).await?;
-        self.deliveries.queue(conn, &writings.deliveries, consequences).await?;
-        writings.note(consequences);
+        rules::put_states(conn, &writes.states).await?;
+        firings::insert(conn, &writes.firings).await?;
+        messages::enqueue(conn, &writes.messages).await?;
+        self.deliveries.queue(conn, &writes.deliveries, effects).await?;
+        writes.add_to(effects);
         Ok(())
     }
 
-    /// Gathers what the actions need: one query for each kind of action at the most.
-    async fn means(&self, conn: &mut Conn, tenant: TenantId, fired: &[Fired<'_>]) -> Result<Means> {
-        let mut means =
-            Means { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0, chats_left: 0 };
+    /// Reads what the actions need: at most one query per type of action.
+    async fn read_inputs(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        fired: &[Fired<'_>],
+    ) -> Result<ActionInputs> {
+        let mut inputs =
+            ActionInputs { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0, chats_left: 0 };
         for fired in fired {
-            let opened = means.configs.entry(fired.rule.rule_id);
+            let opened = inputs.configs.entry(fired.rule.rule_id);
             opened.or_insert_with(|| self.rules.open_config(fired.rule).ok());
         }
-        let wants = |action: ActionType| {
-            let wanting = fired.iter().filter(|fired| fired.rule.action_type == action).count();
-            i64::try_from(wanting).unwrap_or(i64::MAX)
+        let count_of = |action: ActionType| {
+            let count = fired.iter().filter(|fired| fired.rule.action_type == action).count();
+            i64::try_from(count).unwrap_or(i64::MAX)
         };
-        if wants(ActionType::Webhook) > 0 {
-            means.endpoints = endpoints::of_tenant(conn, tenant).await?;
+        if count_of(ActionType::Webhook) > 0 {
+            inputs.endpoints = endpoints::of_tenant(conn, tenant).await?;
         }
-        let wanted = MessageCounts { mails: wants(ActionType::Email), chats: wants(ActionType::Slack) };
-        if wanted != MessageCounts::default() {
-            let before = firings::count_messages(conn, tenant, self.clock.now().date(), wanted).await?;
-            means.mails_left = MAILS_A_DAY.saturating_sub(before.mails);
-            means.chats_left = CHATS_A_DAY.saturating_sub(before.chats);
+        let needed = MessageCounts { mails: count_of(ActionType::Email), chats: count_of(ActionType::Slack) };
+        if needed != MessageCounts::default() {
+            let before = firings::count_messages(conn, tenant, self.clock.now().date(), needed).await?;
+            inputs.mails_left = MAILS_PER_DAY.saturating_sub(before.mails);
+            inputs.chats_left = CHATS_PER_DAY.saturating_sub(before.chats);
         }
-        Ok(means)
+        Ok(inputs)
     }
 
-    /// Queues what a firing has to send, and records how that went.
-    fn fire(&self, fired: &Fired<'_>, means: &mut Means, writings: &mut Writings) -> Result<()> {
+    /// Dispatches a firing's action, and records the outcome.
+    fn fire(&self, fired: &Fired<'_>, inputs: &mut ActionInputs, writes: &mut PendingWrites) -> Result<()> {
         let Fired { rule, concluded, values } = fired;
         let firing_id = self.random.id(concluded.at);
-        let (status, detail) = match self.dispatch(fired, firing_id, means, writings)? {
+        let (status, detail) = match self.dispatch(fired, firing_id, inputs, writes)? {
             Dispatch::Queued => (FiringStatus::Dispatched, None),
             Dispatch::QueuedAs(delivery) => {
                 (FiringStatus::Dispatched, Some(format!("queued as delivery {delivery}")))
             }
             Dispatch::Refused(reason) => (FiringStatus::Error, Some(reason)),
         };
-        writings.firings.push(Firing {
+        writes.firings.push(Firing {
             tenant_id: rule.tenant_id,
             firing_id,
             rule_id: rule.rule_id,
@@ -204,18 +209,18 @@ impl Firings {
         Ok(())
     }
 
-    /// Queues what a firing has to send. An analysis does not fail because that cannot be.
+    /// Queues a firing's message or delivery. If that is impossible, the analysis does not fail.
     fn dispatch(
         &self,
         fired: &Fired<'_>,
         firing_id: Uuid,
-        means: &mut Means,
-        writings: &mut Writings,
+        inputs: &mut ActionInputs,
+        writes: &mut PendingWrites,
     ) -> Result<Dispatch> {
         let Fired { rule, concluded, values } = fired;
         let tenant = rule.tenant_id;
         let firing = FiringRef { object_id: concluded.object_id, firing_id };
-        let Some(Some(config)) = means.configs.get(&rule.rule_id) else {
+        let Some(Some(config)) = inputs.configs.get(&rule.rule_id) else {
             return Ok(refused("the settings of the action cannot be read"));
         };
         let link = self.templates.object_page(concluded.object_id);
@@ -228,28 +233,28 @@ impl Firings {
             link: &link,
         };
         if let Some(to) = &config.to {
-            if means.mails_left <= 0 {
+            if inputs.mails_left <= 0 {
                 return Ok(refused(format!(
-                    "the account's limit of {MAILS_A_DAY} rule mails a day is reached"
+                    "the account's limit of {MAILS_PER_DAY} rule mails a day is reached"
                 )));
             }
-            means.mails_left -= 1;
+            inputs.mails_left -= 1;
             let mail = self.templates.rule_triggered(to, config.subject.as_deref(), &triggered);
-            writings.messages.push(self.mailer.seal(tenant, &mail, Some(firing)));
+            writes.messages.push(self.mailer.seal(tenant, &mail, Some(firing)));
             return Ok(Dispatch::Queued);
         }
         if let Some(url) = &config.webhook_url {
-            if means.chats_left <= 0 {
-                let reason = format!("the account's limit of {CHATS_A_DAY} chat messages a day is reached");
+            if inputs.chats_left <= 0 {
+                let reason = format!("the account's limit of {CHATS_PER_DAY} chat messages a day is reached");
                 return Ok(refused(reason));
             }
-            means.chats_left -= 1;
+            inputs.chats_left -= 1;
             let message = ChatMessage { url: url.clone(), body: triggered.slack_message() };
-            writings.messages.push(self.chat.seal(tenant, &message, Some(firing)));
+            writes.messages.push(self.chat.seal(tenant, &message, Some(firing)));
             return Ok(Dispatch::Queued);
         }
         let endpoint =
-            means.endpoints.iter().find(|endpoint| Some(endpoint.endpoint_id) == config.endpoint_id);
+            inputs.endpoints.iter().find(|endpoint| Some(endpoint.endpoint_id) == config.endpoint_id);
         let endpoint = match endpoint {
             None => return Ok(refused("the webhook endpoint is gone")),
             Some(endpoint) if !endpoint.enabled => return Ok(refused("the webhook endpoint is disabled")),
@@ -260,7 +265,7 @@ impl Firings {
         };
         let delivery = self.delivery_of(fired, endpoint)?;
         let queued = Dispatch::QueuedAs(delivery.delivery_id);
-        writings.deliveries.push(delivery);
+        writes.deliveries.push(delivery);
         Ok(queued)
     }
 
@@ -292,17 +297,17 @@ impl Firings {
     }
 }
 
-impl Writings {
-    fn note(&self, consequences: &mut Consequences) {
+impl PendingWrites {
+    fn add_to(&self, effects: &mut Effects) {
         for firing in &self.firings {
-            consequences.mails |= firing.action_type == ActionType::Email;
-            consequences.chats |= firing.action_type == ActionType::Slack;
-            consequences.firings.push((firing.action_type, firing.status));
+            effects.mails |= firing.action_type == ActionType::Email;
+            effects.chats |= firing.action_type == ActionType::Slack;
+            effects.firings.push((firing.action_type, firing.status));
         }
     }
 }
 
-/// Which of a tenant's rules fire for which objects; where conditions have come to stand elsewhere is added to `states`.
+/// Returns which of a tenant's rules fire for which objects, and adds changed states of conditions to `states`.
 async fn evaluate<'a>(
     conn: &mut Conn,
     tenant: TenantId,
@@ -324,10 +329,11 @@ async fn evaluate<'a>(
         .collect();
     let mut fired = Vec::new();
     for (object_id, concluded) in objects {
-        let kept = answers.get(*object_id).map_or(&[][..], Vec::as_slice);
-        let standing = by_key(&enabled, kept);
+        let stored = answers.get(*object_id).map_or(&[][..], Vec::as_slice);
+        let current = by_key(&enabled, stored);
         for (rule, condition) in &bound {
-            let matches = condition.matches(|key| standing.get(key).and_then(|(_, kept)| comparable(kept)));
+            let matches =
+                condition.matches(|key| current.get(key).and_then(|(_, answer)| comparable(answer)));
             let known = known.get(&((*object_id).to_owned(), rule.condition_id));
             let before = known.copied().unwrap_or_default();
             let cooldown = Duration::from_secs(rule.cooldown_seconds.unsigned_abs());
@@ -342,9 +348,9 @@ async fn evaluate<'a>(
                 });
             }
             if fires {
-                let named = condition.keys().into_iter().filter_map(|key| standing.get(key));
+                let used = condition.keys().into_iter().filter_map(|key| current.get(key));
                 let values =
-                    named.map(|(signal, kept)| Ok(result(signal, kept)?.into())).collect::<Result<_>>()?;
+                    used.map(|(signal, answer)| Ok(result(signal, answer)?.into())).collect::<Result<_>>()?;
                 fired.push(Fired { rule, concluded, values });
             }
         }
@@ -352,13 +358,13 @@ async fn evaluate<'a>(
     Ok(fired)
 }
 
-/// The rules that can be read against the signals as they are now.
+/// The rules that can be bound to the current signals.
 fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondition)> {
     let parsed: Vec<(&Rule, Condition)> =
         rules.iter().filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?))).collect();
-    let named: BTreeSet<&str> = parsed.iter().flat_map(|(_, condition)| condition.keys()).collect();
+    let used: BTreeSet<&str> = parsed.iter().flat_map(|(_, condition)| condition.keys()).collect();
     let shapes: HashMap<&str, SignalShape> =
-        named.iter().filter_map(|key| Some((*key, shape(enabled, key)?))).collect();
+        used.iter().filter_map(|key| Some((*key, shape(enabled, key)?))).collect();
     let bound = parsed
         .iter()
         .filter_map(|(rule, condition)| Some((*rule, condition.bind(|key| shapes.get(key).cloned()).ok()?)));
@@ -368,17 +374,17 @@ fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondi
 /// The answers to enabled signals, by key.
 fn by_key<'a>(
     enabled: &'a [Signal],
-    kept: &'a [StoredAnswer],
+    answers: &'a [StoredAnswer],
 ) -> HashMap<&'a str, (&'a Signal, &'a StoredAnswer)> {
     let answered = enabled.iter().filter_map(|signal| {
-        let answer = kept.iter().find(|answer| answer.signal_id == signal.signal_id)?;
+        let answer = answers.iter().find(|answer| answer.signal_id == signal.signal_id)?;
         Some((signal.key.as_str(), (signal, answer)))
     });
     answered.collect()
 }
 
-fn comparable(kept: &StoredAnswer) -> Option<AnswerValue<'_>> {
-    kept.value.map(AnswerValue::Number).or_else(|| kept.choice.as_deref().map(AnswerValue::Choice))
+fn comparable(answer: &StoredAnswer) -> Option<AnswerValue<'_>> {
+    answer.value.map(AnswerValue::Number).or_else(|| answer.choice.as_deref().map(AnswerValue::Choice))
 }
 
 /// The values by signal: numbers, and names of options.

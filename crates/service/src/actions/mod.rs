@@ -1,7 +1,7 @@
-//! What follows from answers: rules and their firings, and webhooks.
+//! Actions that follow from answers: rules and their firings, and webhooks.
 
 mod announcements;
-mod consequences;
+mod effects;
 mod firings;
 mod rules;
 mod webhooks;
@@ -11,14 +11,14 @@ pub use self::rules::Rules;
 pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints};
 
 pub(crate) use self::announcements::Announcements;
-pub(crate) use self::consequences::{ConcludedAnalysis, Consequences};
+pub(crate) use self::effects::{ConcludedAnalysis, Effects};
 pub(crate) use self::webhooks::{Courier, CourierHandle, CourierOptions, drop_deliveries};
 
-/// Everything that follows from answers.
+/// Rules and webhooks.
 pub struct Actions {
-    /// Conditions over answers.
+    /// Conditions over answers, and their actions.
     pub rules: Rules,
-    /// What rules did.
+    /// The record of fired rules.
     pub firings: Firings,
     /// Webhook endpoints.
     pub endpoints: Endpoints,

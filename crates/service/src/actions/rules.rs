@@ -1,4 +1,4 @@
-//! Rules: conditions over answers and what follows from them, as their owner writes them.
+//! Rules: conditions over answers and their actions, as a tenant edits them.
 
 use model::api::{ActionConfig, ActionType, Rule, RuleCreate, RuleList, RuleUpdate};
 use model::condition::Condition;
@@ -15,9 +15,9 @@ use uuid::Uuid;
 use crate::objects::answers::shape;
 use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, internal};
 
-/// Names the column that sealed settings of an action belong in.
+/// The column that settings of actions are sealed for.
 const SEALED_COLUMN: &str = "rules.action_config";
-/// Each rule is looked at after each analysis.
+/// The maximum number of rules per tenant: each is evaluated after each analysis.
 const MAX_RULES: i64 = 200;
 const MAX_NAME: usize = 200;
 const MAX_WHEN: usize = 4_000;
@@ -25,7 +25,7 @@ const MAX_SUBJECT: usize = 200;
 /// A year.
 const MAX_COOLDOWN_SECONDS: i64 = 31_536_000;
 
-/// A rule as its owner wants it, checked as far as it can be by itself.
+/// The requested content of a rule, checked as far as possible without the database.
 struct Draft {
     name: String,
     when: String,
@@ -35,7 +35,7 @@ struct Draft {
     cooldown_seconds: i64,
 }
 
-/// The rules of all accounts.
+/// The rules of all tenants.
 #[derive(Clone)]
 pub struct Rules {
     pub(crate) store: Store,
@@ -46,7 +46,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules of an account, oldest first.
+    /// The rules of a tenant, oldest first.
     pub async fn list(&self, tenant: TenantId) -> Result<RuleList> {
         let rules = self.store.read("rules", async |conn| rules::of_tenant(conn, tenant).await).await?;
         Ok(RuleList { rules: rules.iter().map(|rule| self.record(rule)).collect::<Result<_>>()? })
@@ -58,7 +58,7 @@ impl Rules {
         self.record(&rule.ok_or_else(no_such_rule)?)
     }
 
-    /// Makes a rule.
+    /// Creates a rule.
     pub async fn create(&self, tenant: TenantId, request: &RuleCreate) -> Result<Rule> {
         let draft = Draft {
             name: match &request.name {
@@ -91,7 +91,7 @@ impl Rules {
             .write("create_rule", async |conn: &mut Conn| {
                 check_condition(conn, tenant, &rule.condition).await?;
                 check_endpoint(conn, tenant, &draft.config).await?;
-                // Two requests at once do not both take the last place.
+                // Locked, so that two concurrent requests cannot exceed the limit.
                 tenants::lock(conn, tenant).await?;
                 if rules::count(conn, tenant).await? >= MAX_RULES {
                     let message = format!("an account has at most {MAX_RULES} rules");
@@ -103,36 +103,37 @@ impl Rules {
         self.record(&rule)
     }
 
-    /// Changes a rule. The whole of what results is checked, also what was not changed.
+    /// Changes a rule. The whole result is checked, including fields that were not changed.
     pub async fn update(&self, tenant: TenantId, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
-        let known = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
-        let draft = self.edited(&known.ok_or_else(no_such_rule)?, update)?;
-        // A name is looked up before the transaction, which must not wait for it.
+        let existing = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
+        let draft = self.edited(&existing.ok_or_else(no_such_rule)?, update)?;
+        // The host name is resolved before the transaction, which must not wait for it.
         self.check_address(&draft.config).await?;
         let rule = self
             .store
             .write("update_rule", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
-                let known = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
-                // Once more: another edit may have come between.
-                let draft = self.edited(&known, update)?;
+                let existing = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
+                // Once more: a concurrent edit may have changed the rule.
+                let draft = self.edited(&existing, update)?;
                 let condition = check_condition(conn, tenant, &draft.when).await?;
                 check_endpoint(conn, tenant, &draft.config).await?;
                 let now = self.clock.now();
-                let is_same = Condition::parse(&known.condition).is_ok_and(|known| known == condition);
+                let is_same =
+                    Condition::parse(&existing.condition).is_ok_and(|existing| existing == condition);
                 if !is_same {
-                    rules::retire(conn, tenant, known.condition_id, now).await?;
+                    rules::retire(conn, tenant, existing.condition_id, now).await?;
                 }
                 let rule = rules::Rule {
-                    condition_id: if is_same { known.condition_id } else { self.random.id(now) },
-                    action_config: self.seal_config(known.rule_id, &draft.config),
+                    condition_id: if is_same { existing.condition_id } else { self.random.id(now) },
+                    action_config: self.seal_config(existing.rule_id, &draft.config),
                     action_type: draft.action,
                     name: draft.name,
                     condition: draft.when,
                     enabled: draft.enabled,
                     cooldown_seconds: draft.cooldown_seconds,
                     updated_at: now,
-                    ..known
+                    ..existing
                 };
                 rules::update(conn, &rule).await?;
                 Ok::<_, Error>(rule)
@@ -141,40 +142,45 @@ impl Rules {
         self.record(&rule)
     }
 
-    /// Removes a rule; what it did stays on record.
+    /// Deletes a rule; its firings are kept.
     pub async fn delete(&self, tenant: TenantId, rule: Uuid) -> Result<()> {
         self.store
             .write("delete_rule", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
-                let known = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
-                rules::retire(conn, tenant, known.condition_id, self.clock.now()).await?;
+                let existing = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
+                rules::retire(conn, tenant, existing.condition_id, self.clock.now()).await?;
                 Ok(rules::delete(conn, tenant, rule).await?)
             })
             .await
     }
 
-    fn edited(&self, known: &rules::Rule, update: &RuleUpdate) -> Result<Draft> {
+    fn edited(&self, existing: &rules::Rule, update: &RuleUpdate) -> Result<Draft> {
         let action = match update.action_type {
             Some(action) => action,
-            None => known.action_type,
+            None => existing.action_type,
         };
         let config = if let Some(config) = &update.action_config {
             checked_config(action, config)?
         } else {
-            let known = serde_json::to_value(self.open_config(known)?).map_err(internal)?;
-            checked_config(action, known.as_object().unwrap_or(&Map::new()))?
+            let existing = serde_json::to_value(self.open_config(existing)?).map_err(internal)?;
+            checked_config(action, existing.as_object().unwrap_or(&Map::new()))?
         };
         Ok(Draft {
-            name: update.name.as_deref().map(checked_name).transpose()?.unwrap_or_else(|| known.name.clone()),
-            when: checked_length(update.when.as_deref().unwrap_or(&known.condition))?.to_owned(),
+            name: update
+                .name
+                .as_deref()
+                .map(checked_name)
+                .transpose()?
+                .unwrap_or_else(|| existing.name.clone()),
+            when: checked_length(update.when.as_deref().unwrap_or(&existing.condition))?.to_owned(),
             action,
             config,
-            enabled: update.enabled.unwrap_or(known.enabled),
-            cooldown_seconds: checked_cooldown(update.cooldown_seconds.unwrap_or(known.cooldown_seconds))?,
+            enabled: update.enabled.unwrap_or(existing.enabled),
+            cooldown_seconds: checked_cooldown(update.cooldown_seconds.unwrap_or(existing.cooldown_seconds))?,
         })
     }
 
-    /// Refuses a chat webhook that we would not call.
+    /// Refuses a chat webhook whose URL is not allowed.
     async fn check_address(&self, config: &ActionConfig) -> Result<()> {
         let Some(text) = &config.webhook_url else { return Ok(()) };
         let refused = |reason: String| Error::bad_request(format!("action_config.webhook_url: {reason}"));
@@ -186,7 +192,7 @@ impl Rules {
     }
 
     fn seal_config(&self, rule: Uuid, config: &ActionConfig) -> Vec<u8> {
-        // Texts and an id: there is nothing that JSON cannot write.
+        // Serializing strings and an id to JSON cannot fail.
         let plain = serde_json::to_vec(config).unwrap_or_default();
         self.sealer.seal(&self.random, SEALED_COLUMN, rule, &plain)
     }
@@ -212,7 +218,7 @@ impl Rules {
     }
 }
 
-/// Reads a condition against the account's signals, enabled or not: one that is off may come back.
+/// Checks a condition against the tenant's signals, enabled or not: a disabled one may be enabled again.
 async fn check_condition(conn: &mut Conn, tenant: TenantId, when: &str) -> Result<Condition> {
     let all = signals::of_tenant(conn, tenant).await?;
     let condition = Condition::parse(when).and_then(|condition| {
@@ -222,13 +228,13 @@ async fn check_condition(conn: &mut Conn, tenant: TenantId, when: &str) -> Resul
     condition.map_err(|error| Error::bad_request(format!("when: column {}: {}", error.column, error.message)))
 }
 
-/// Refuses an endpoint that would not get what the rule has to tell.
+/// Refuses an endpoint that does not exist or is not subscribed to the events of rules.
 async fn check_endpoint(conn: &mut Conn, tenant: TenantId, config: &ActionConfig) -> Result<()> {
     let Some(endpoint) = config.endpoint_id else { return Ok(()) };
     let refused = |reason| Err(Error::bad_request(format!("action_config.endpoint_id: {reason}")));
     match endpoints::find(conn, tenant, endpoint).await? {
         None => refused("there is no such webhook endpoint"),
-        // One that is disabled may come back.
+        // A disabled endpoint may be enabled again.
         Some(endpoint) if !endpoint.events.0.iter().any(|event| event == RULE_TRIGGERED) => {
             refused("the webhook endpoint is not subscribed to rule.triggered")
         }
@@ -270,8 +276,8 @@ fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<Act
         Some(_) => Err(refused(field, "it must be a text")),
     };
     let required = |field: &str| {
-        let wanted = format!("it is required for the action {}", action.as_str());
-        text(field)?.ok_or_else(|| refused(field, &wanted))
+        let reason = format!("it is required for the action {}", action.as_str());
+        text(field)?.ok_or_else(|| refused(field, &reason))
     };
     let mut checked = ActionConfig::default();
     match action {
@@ -280,12 +286,12 @@ fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<Act
                 required("to")?.parse().map_err(|_| refused("to", "it is not an email address"))?;
             checked.to = Some(to.as_str().to_owned());
             checked.subject = text("subject")?.map(str::to_owned);
-            let fits = |subject: &String| {
+            let is_valid = |subject: &String| {
                 !subject.trim().is_empty()
                     && subject.chars().count() <= MAX_SUBJECT
                     && !subject.contains(char::is_control)
             };
-            if checked.subject.as_ref().is_some_and(|subject| !fits(subject)) {
+            if checked.subject.as_ref().is_some_and(|subject| !is_valid(subject)) {
                 let rule = format!("it must be one line of 1 to {MAX_SUBJECT} characters");
                 return Err(refused("subject", &rule));
             }
@@ -299,7 +305,7 @@ fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<Act
     Ok(checked)
 }
 
-/// A text that may stand in a subject.
+/// A text on one line, for a subject.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, " ")
 }

@@ -1,4 +1,4 @@
-//! Asking the analyzer. What it reads is prepared in `history`; what follows from its answers is written by the concluder.
+//! Calls of the analyzer. Its input is prepared in `history`; its answers are written by the concluder.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -10,21 +10,21 @@ use opentelemetry::trace::SpanKind;
 use crate::analysis::history::AnalysisInput;
 use crate::runtime::{Clock, Error, Kind, Traces, traces};
 
-/// The most tokens that one analysis is charged for: a server that makes up its numbers must not empty an account.
+/// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
 const MAX_TOKENS: u64 = 10_000_000;
 
-/// What an analyzer found, with the answers that could be made of it.
-pub(crate) struct Found {
+/// The analyzer's answers, with model, usage and latency.
+pub(crate) struct AnalyzerResponse {
     pub(crate) answers: Vec<Answer>,
     pub(crate) model: String,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     pub(crate) latency_ms: u64,
-    /// The trace that the asking is part of.
+    /// The trace that the call is part of.
     pub(crate) traceparent: Option<String>,
 }
 
-/// Asks the analyzer, as often at a time as it can bear. Cheap to clone.
+/// Calls the analyzer, with a concurrency limit for queued jobs that adapts to its load. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Asker {
     analyzer: Arc<dyn Analyzer>,
@@ -34,27 +34,30 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Asks `analyzer`; the queue has at most `workers` analyses running at a time.
+    /// Calls `analyzer`; at most `workers` queued jobs run concurrently.
     pub(crate) fn new(analyzer: Arc<dyn Analyzer>, clock: Clock, traces: Traces, workers: usize) -> Self {
         Self { analyzer, clock, traces, limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))) }
     }
 
-    /// The model that the analyzer answers with by default.
+    /// The analyzer's default model.
     pub(crate) fn model(&self) -> &str {
         self.analyzer.model()
     }
 
-    /// Asks about an object.
+    /// Asks the questions about an object.
     pub(crate) async fn ask(
         &self,
         input: &AnalysisInput,
         is_urgent: bool,
-    ) -> std::result::Result<Found, Failure> {
+    ) -> std::result::Result<AnalyzerResponse, Failure> {
         self.inquire(Inquiry { state: &input.state, questions: input.questions.questions(), is_urgent }).await
     }
 
-    /// Asks the analyzer about a text.
-    pub(crate) async fn inquire(&self, inquiry: Inquiry<'_>) -> std::result::Result<Found, Failure> {
+    /// Asks questions about a text.
+    pub(crate) async fn inquire(
+        &self,
+        inquiry: Inquiry<'_>,
+    ) -> std::result::Result<AnalyzerResponse, Failure> {
         let started = Instant::now();
         let started_at = self.clock.now();
         let outcome = self.call_analyzer(inquiry).await;
@@ -68,7 +71,7 @@ impl Asker {
         if answers.is_empty() {
             return Err(Failure::Failed("the analyzer answered none of the questions".into()));
         }
-        Ok(Found {
+        Ok(AnalyzerResponse {
             answers,
             model: findings.model,
             input_tokens: findings.input_tokens.min(MAX_TOKENS),
@@ -78,9 +81,9 @@ impl Asker {
         })
     }
 
-    /// Calls the analyzer, and tells a trace of it by the conventions for generative models.
+    /// Calls the analyzer in a span that follows OpenTelemetry's conventions for generative AI.
     async fn call_analyzer(&self, inquiry: Inquiry<'_>) -> std::result::Result<Findings, Failure> {
-        let call = self.traces.part("ask", SpanKind::Client);
+        let call = self.traces.child("ask", SpanKind::Client);
         call.note("gen_ai.operation.name", "generate_content");
         call.note("gen_ai.request.model", self.analyzer.model().to_owned());
         call.note("auspex.questions", i64::try_from(inquiry.questions.len()).unwrap_or(i64::MAX));
@@ -111,14 +114,14 @@ impl Asker {
         }
     }
 
-    /// How many analyses may run at a time now, and when to ask again if that is none.
+    /// How many queued jobs may run concurrently now, and when to check again if that is none.
     pub(crate) fn allowed(&self, now: Timestamp) -> (usize, Option<Timestamp>) {
         let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         (limit.allowed(now), limit.resume_at(now))
     }
 }
 
-/// The refusal of a caller who waits when the analyzer fails.
+/// The error for a caller who waits when the analyzer fails.
 pub(crate) fn refusal(failure: Failure) -> Error {
     match failure {
         Failure::Throttled { retry_after } => {

@@ -1,5 +1,5 @@
-//! Bulk runs: walks over all objects of an account, for a new analysis of everything, for a backfill, and for putting
-//! objects in their place after a change of signals. A run is one row; the feeder turns it into work as work drains.
+//! Bulk runs: one pass over all objects of a tenant, to analyze everything again, to backfill a signal, or to update the
+//! ranks of objects after a change of signals. A run is one row; the feeder turns it into jobs step by step.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use uuid::Uuid;
 
 use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup};
 
-/// Objects that a run takes at a time: enough that feeding costs little beside the analyses, few enough that its
-/// transaction is over within milliseconds.
+/// Objects per step of a run: enough that feeding costs little compared to the analyses, few enough that its
+/// transaction takes only milliseconds.
 const STEP: i64 = 256;
-/// A tenant's bulk jobs at which more are fed: workers do not wait for the next step, and never more than this and one
-/// step are queued, however many objects there are.
+/// More jobs are queued when a tenant has fewer bulk jobs than this, so that the scheduler does not have to wait for the
+/// next step; and never more than this and one step are queued, however many objects there are.
 const REFILL_AT: i64 = 128;
-/// The wait between two rounds. One round serves all jobs that ended meanwhile, and other writers go first.
+/// The delay between two rounds. One round serves all jobs that finished meanwhile, and other writers get their turn.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often runs are looked at when nothing rings: those that other nodes start are found then at the latest.
+/// How often runs are polled without being woken, to find those that other nodes start.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The bulk runs of all accounts. Cheap to clone.
+/// The bulk runs of all tenants. Cheap to clone.
 #[derive(Clone)]
 pub struct BulkRuns {
     pub(crate) store: Store,
@@ -44,7 +44,7 @@ pub struct BulkRuns {
 }
 
 impl BulkRuns {
-    /// Turns bulk runs into jobs until it is told to stop. What is not done is still in the rows, for the next process.
+    /// Turns bulk runs into jobs until `stop` is cancelled. The progress is in the rows, and another process can continue.
     pub(crate) async fn run_feeder(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let moved = self.step_all().await.unwrap_or_else(|error| {
@@ -63,7 +63,7 @@ impl BulkRuns {
         }
     }
 
-    /// Moves every run on by one step, where that is possible; says whether any moved.
+    /// Advances every run by one step if possible; returns whether any advanced.
     async fn step_all(&self) -> Result<bool> {
         let runs = self.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
         let mut moved = false;
@@ -72,7 +72,7 @@ impl BulkRuns {
             let step = if run.kind == BulkRunKind::Rerank {
                 self.rerank(run).await
             } else if fed == Some(run.tenant_id) {
-                // Runs of a tenant feed one after the other: what the first has asked, the next need not pay again.
+                // Runs of a tenant are fed one after the other, so that the next need not pay for what the first has asked.
                 continue;
             } else {
                 fed = Some(run.tenant_id);
@@ -81,7 +81,7 @@ impl BulkRuns {
             match step {
                 Ok(stepped) => moved |= stepped,
                 Err(error) => {
-                    error!(cause = error.cause(), run = %run.bulk_run_id, "a bulk run cannot move on: {error}");
+                    error!(cause = error.cause(), run = %run.bulk_run_id, "cannot advance a bulk run: {error}");
                 }
             }
         }
@@ -89,7 +89,7 @@ impl BulkRuns {
     }
 }
 
-/// The signals that the tenant's backfills ask for: one analysis of an object serves them all.
+/// The signals of all running backfills of the tenant: one analysis of an object serves them all.
 fn backfilled_signals(runs: &[BulkRun], run: &BulkRun) -> Vec<Uuid> {
     let of_tenant = runs.iter().filter(|other| other.tenant_id == run.tenant_id);
     of_tenant
@@ -98,19 +98,19 @@ fn backfilled_signals(runs: &[BulkRun], run: &BulkRun) -> Vec<Uuid> {
         .collect()
 }
 
-/// What a run can do next.
-enum Next {
-    /// Ask about these objects and stand at the last one looked at.
+/// The next step of a run.
+enum NextStep {
+    /// Queue these jobs, and move the cursor to this object.
     Ask(Vec<NewBulkJob>, String),
-    /// Wait for the work that is queued.
+    /// Wait for queued jobs.
     Wait,
-    /// Nothing is left.
+    /// The run is finished.
     End,
 }
 
 impl BulkRuns {
-    /// Schedules an analysis of every object at bulk priority. While one such run is under way no second is started:
-    /// the answer is that of the first.
+    /// Schedules an analysis of every object at bulk priority. While such a run is in progress no second is started:
+    /// the response is that of the first.
     pub async fn analyze_all(&self, tenant: TenantId) -> Result<AnalyzeAllScheduled> {
         let scheduled = self
             .store
@@ -130,7 +130,7 @@ impl BulkRuns {
         Ok(AnalyzeAllScheduled { scheduled, analysis_status: "scheduled".to_owned() })
     }
 
-    /// What a backfill of a signal would take, and how far the latest one is.
+    /// The estimated cost of a backfill of a signal, and the progress of the latest one.
     pub async fn backfill_status(&self, tenant: TenantId, key: &str) -> Result<BackfillStatus> {
         self.store
             .read("backfill", async |conn: &mut Conn| {
@@ -149,7 +149,7 @@ impl BulkRuns {
             .await
     }
 
-    /// Starts a backfill of a signal, or finds the one that is under way.
+    /// Starts a backfill of a signal, or returns the one in progress.
     pub async fn start_backfill(&self, tenant: TenantId, key: &str) -> Result<SignalBackfill> {
         let started = self
             .store
@@ -166,7 +166,7 @@ impl BulkRuns {
         Ok(started)
     }
 
-    /// Starts a backfill, or finds the one that is under way, in the caller's transaction, which has locked the tenant.
+    /// Starts a backfill, or returns the one in progress, in the caller's transaction, which has locked the tenant.
     pub(crate) async fn backfill_signal(
         &self,
         conn: &mut Conn,
@@ -182,7 +182,7 @@ impl BulkRuns {
         Ok(progress(&signal.key, &run, unanswered))
     }
 
-    /// Has every object put in its place again, in the caller's transaction, because the signals have changed.
+    /// Starts a run that updates the ranks of all objects after a change of signals, in the caller's transaction.
     pub(crate) async fn rerank_all(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
         if !bulk_runs::restart(conn, tenant, BulkRunKind::Rerank).await? {
             let total = overview::objects(conn, tenant).await?;
@@ -205,14 +205,15 @@ impl BulkRuns {
         Ok(bulk_runs::start(conn, tenant, &new).await?)
     }
 
-    /// Queues the next objects of a run once few are queued, or ends it; says whether anything was done.
-    async fn feed(&self, run: &BulkRun, wanted: &[Uuid]) -> Result<bool> {
-        // Read outside of the transaction, so that it stays short; the cursor tells if another node came first.
-        let next = self.store.read("next_of_bulk_run", async |conn| next(conn, run, wanted).await).await?;
+    /// Queues the next jobs of a run if few are queued, or finishes it; returns whether anything was done.
+    async fn feed(&self, run: &BulkRun, backfilled: &[Uuid]) -> Result<bool> {
+        // Read outside of the transaction, to keep it short; the cursor shows whether another node was faster.
+        let next =
+            self.store.read("next_of_bulk_run", async |conn| next(conn, run, backfilled).await).await?;
         let moved = match next {
-            Next::Wait => return Ok(false),
-            Next::End => self.end(run).await?,
-            Next::Ask(asks, cursor) => {
+            NextStep::Wait => return Ok(false),
+            NextStep::End => self.end(run).await?,
+            NextStep::Ask(asks, cursor) => {
                 self.store
                     .write("feed_bulk_run", async |conn: &mut Conn| {
                         let moved = bulk_runs::advance(conn, run, &cursor).await?;
@@ -243,7 +244,7 @@ impl BulkRuns {
             .await
     }
 
-    /// Puts the next objects of a run in their place, or ends it.
+    /// Updates the ranks of the next objects of a run, or finishes it.
     async fn rerank(&self, run: &BulkRun) -> Result<bool> {
         let (tenant, after) = (run.tenant_id, run.object_cursor.as_str());
         let ids = self
@@ -264,12 +265,12 @@ impl BulkRuns {
     }
 }
 
-/// Looks at where a run stands and at what is queued.
-async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
+/// Determines the next step of a run.
+async fn next(conn: &mut Conn, run: &BulkRun, backfilled: &[Uuid]) -> Result<NextStep> {
     let tenant = run.tenant_id;
     let queued = jobs::count_bulk(conn, tenant, REFILL_AT).await?;
     if queued == REFILL_AT {
-        return Ok(Next::Wait);
+        return Ok(NextStep::Wait);
     }
     let enabled: HashSet<Uuid> = signals::of_tenant(conn, tenant)
         .await?
@@ -277,7 +278,7 @@ async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
         .filter(|signal| signal.enabled)
         .map(|signal| signal.signal_id)
         .collect();
-    // A signal that was disabled or deleted has nothing to ask any more.
+    // A signal that was disabled or deleted is no longer asked.
     let is_asked = run.signal_id.is_none_or(|signal| enabled.contains(&signal));
     let ids = if is_asked {
         bulk_runs::objects_after(conn, tenant, &run.object_cursor, STEP).await?
@@ -285,21 +286,21 @@ async fn next(conn: &mut Conn, run: &BulkRun, wanted: &[Uuid]) -> Result<Next> {
         Vec::new()
     };
     let Some(last) = ids.last().cloned() else {
-        return Ok(if queued == 0 { Next::End } else { Next::Wait });
+        return Ok(if queued == 0 { NextStep::End } else { NextStep::Wait });
     };
     if run.kind == BulkRunKind::Analyze {
         let asks = ids.into_iter().map(|object_id| NewBulkJob { object_id, signals: None });
-        return Ok(Next::Ask(asks.collect(), last));
+        return Ok(NextStep::Ask(asks.collect(), last));
     }
     let answered = bulk_runs::answered_between(conn, tenant, &run.object_cursor, &last).await?;
     let ask = |object_id: String| {
         let open =
             |signal: &Uuid| enabled.contains(signal) && !answered.contains(&(object_id.clone(), *signal));
-        let signals: Vec<Uuid> = wanted.iter().copied().filter(open).collect();
+        let signals: Vec<Uuid> = backfilled.iter().copied().filter(open).collect();
         let is_open = run.signal_id.is_some_and(|signal| signals.contains(&signal));
         is_open.then_some(NewBulkJob { object_id, signals: Some(signals) })
     };
-    Ok(Next::Ask(ids.into_iter().filter_map(ask).collect(), last))
+    Ok(NextStep::Ask(ids.into_iter().filter_map(ask).collect(), last))
 }
 
 fn progress(key: &str, run: &BulkRun, unanswered: i64) -> SignalBackfill {
@@ -314,13 +315,13 @@ fn progress(key: &str, run: &BulkRun, unanswered: i64) -> SignalBackfill {
     }
 }
 
-/// How many of a backfill's objects have an answer, given how many objects have none now. Objects that came since it
-/// started may be among those, so this counts too few for a moment, and never too many.
+/// How many of a backfill's objects have an answer, given how many objects have none now. New objects since its start
+/// may be among those, so this may temporarily be too low, and is never too high.
 fn completed(run: &BulkRun, unanswered: i64) -> i64 {
     run.total - unanswered.clamp(0, run.total)
 }
 
-/// Objects times the mean charge, rounded to a micro-dollar.
+/// The number of objects times the average charge, rounded to a micro-dollar.
 fn estimated_cost(objects: i64, spent_micros: i64, analyses: i64) -> i64 {
     if analyses <= 0 {
         return 0;
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_cost_is_the_mean_times_the_objects() {
-        assert_eq!(estimated_cost(10, 0, 0), 0, "nothing was paid yet");
+        assert_eq!(estimated_cost(10, 0, 0), 0, "nothing has been charged yet");
         assert_eq!(estimated_cost(10, 0, 5), 0, "nothing is billed");
         assert_eq!(estimated_cost(3, 10, 4), 8, "7.5 micro-dollars");
         assert_eq!(estimated_cost(i64::MAX, i64::MAX, 1), i64::MAX);

@@ -1,6 +1,6 @@
-//! The concluder: writers that commit finished analyses whenever they are free, taking all that wait. Everything that
-//! follows from an analysis is written in one transaction: answers, counts, summary, job, what rules and webhooks make of
-//! it, and the charge.
+//! The concluder: group writers for finished analyses. Everything that an analysis leads to is written in one
+//! transaction: answers, counts, ranks, summary, the job, firings, deliveries, the charge and the usage.
+//! Callers continue once the commit is durable.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,35 +17,35 @@ use store::billing::usage::UsageSource;
 use store::{Batch, Conn, Lease, Store};
 use uuid::Uuid;
 
-use crate::actions::{Announcements, ConcludedAnalysis, Consequences};
-use crate::analysis::asking::Found;
+use crate::actions::{Announcements, ConcludedAnalysis, Effects};
+use crate::analysis::asking::AnalyzerResponse;
 use crate::analysis::history::AnalysisInput;
 use crate::billing::{Balances, Prices};
 use crate::objects::ObjectCache;
 use crate::runtime::group_writer::{Group, GroupWriter};
 use crate::runtime::{Clock, Random, Result, Traces, Workers};
 
-/// Analyses that may wait for a writer; past that, workers wait to get in.
+/// The length of a writer's queue; when it is full, callers wait for room.
 const QUEUE: usize = 1_024;
 
-/// An analysis that has been done.
+/// A finished analysis, to be written.
 pub(crate) struct Conclusion {
     pub(crate) tenant: TenantId,
-    pub(crate) found: Found,
-    /// The object whose answers these are; none for a playground.
-    pub(crate) about: Option<About>,
-    /// The job that asked; none when a caller waits.
+    pub(crate) response: AnalyzerResponse,
+    /// The object that was analyzed; none for the playground.
+    pub(crate) object: Option<AnalyzedObject>,
+    /// The job that was run; none for a verdict.
     pub(crate) job: Option<ClaimedJob>,
-    /// The version of the queued job that a verdict makes unnecessary.
+    /// The version of the queued job that this verdict makes unnecessary.
     pub(crate) covers: Option<i64>,
-    /// Whether the questions are the tenant's signals; a caller's own are not counted by name.
+    /// Whether the questions are the tenant's signals; questions of the caller are not counted by key.
     pub(crate) asks_signals: bool,
-    /// The verdict slot that is given back.
+    /// The verdict slot to be released.
     pub(crate) slot: Option<Uuid>,
 }
 
-/// What an analysis was about.
-pub(crate) struct About {
+/// The object of an analysis, and what was read about it.
+pub(crate) struct AnalyzedObject {
     pub(crate) object_id: String,
     pub(crate) input: AnalysisInput,
 }
@@ -58,29 +58,29 @@ pub(crate) struct ClaimedJob {
     pub(crate) bulk_run_id: Option<Uuid>,
 }
 
-/// What became of an analysis.
+/// The outcome of writing an analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is written.
+    /// The analysis is written.
     Written,
-    /// Its object is gone: it is only charged.
+    /// The object is gone: the analysis is only charged.
     Gone,
-    /// Another worker has its job: nothing of it counts.
+    /// Another worker has claimed the job: the analysis is discarded.
     Late,
 }
 
-/// Hands finished analyses to the writers.
+/// Submits finished analyses to the writers.
 pub(crate) struct Concluder {
     lanes: Vec<GroupWriter<ConclusionWriter>>,
-    /// Analyses whose callers wait have writers of their own: they do not queue up behind the others.
+    /// Separate writers for verdicts, so that they do not queue behind jobs.
     urgent_lanes: Vec<GroupWriter<ConclusionWriter>>,
     traces: Traces,
     hasher: RandomState,
 }
 
 impl Concluder {
-    /// Starts the writers. Tenants are spread over them, so that waiting for the balance of a busy one holds up only its
-    /// share.
+    /// Starts the writers. Tenants are distributed over them, so that waiting for the balance of a busy tenant delays only
+    /// the tenants of the same writer.
     pub(crate) fn start(writer: &ConclusionWriter, traces: Traces, workers: &Workers) -> Self {
         let lanes = writer.store.parallel_writers();
         let start = |_| {
@@ -97,21 +97,21 @@ impl Concluder {
         }
     }
 
-    /// Writes what follows from an analysis, and returns what became of it once that is durable.
+    /// Writes an analysis, and returns the outcome once it is durable.
     pub(crate) async fn conclude(&self, conclusion: Arc<Conclusion>) -> Result<Outcome> {
-        self.hand_over(conclusion).await?.await
+        self.submit(conclusion).await?.await
     }
 
-    /// Hands an analysis to a writer of its tenant as soon as there is room, and returns what to wait for.
-    pub(crate) async fn hand_over(
+    /// Queues an analysis for its tenant's writer as soon as there is room, and returns a future of the outcome.
+    pub(crate) async fn submit(
         &self,
         conclusion: Arc<Conclusion>,
     ) -> Result<impl Future<Output = Result<Outcome>> + use<>> {
-        let step = self.traces.part("conclude", SpanKind::Internal);
+        let step = self.traces.child("conclude", SpanKind::Internal);
         let lanes = if conclusion.job.is_none() { &self.urgent_lanes } else { &self.lanes };
         let hash = self.hasher.hash_one(conclusion.tenant) % lanes.len() as u64;
         let lane = &lanes[usize::try_from(hash).unwrap_or(0)];
-        let written = lane.hand_over(conclusion).await?;
+        let written = lane.submit(conclusion).await?;
         Ok(async move {
             let written = written.await;
             drop(step);
@@ -137,34 +137,34 @@ impl Group for ConclusionWriter {
     type Outcome = Outcome;
     const PIECES: &'static str = "analyses";
     const METER: &'static str = "auspex_concluder_batch_analyses";
-    /// A caller who waits may wait for one group of others: this many take some milliseconds.
+    /// A verdict may have to wait for one group of others: this many take a few milliseconds.
     const MAX: usize = 64;
 
-    /// An object is in a group once.
+    /// A group contains an object at most once.
     fn fitting(pieces: &[Arc<Conclusion>]) -> usize {
         let mut seen = HashSet::new();
         let fits = pieces.iter().take_while(|conclusion| {
-            let about = conclusion.about.as_ref();
-            about.is_none_or(|about| seen.insert((conclusion.tenant, about.object_id.as_str())))
+            let object = conclusion.object.as_ref();
+            object.is_none_or(|object| seen.insert((conclusion.tenant, object.object_id.as_str())))
         });
         fits.count()
     }
 
     async fn write(&self, group: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
-        // Before as well as after: a reader who sees the commit must not be shown what was cached before it.
-        self.forget_objects(group);
-        let (outcomes, consequences) =
+        // Invalidated before and after the commit: a reader that sees the commit must not get an older cached value.
+        self.invalidate_objects(group);
+        let (outcomes, effects) =
             self.store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
-        self.forget_objects(group);
-        self.announcements.follow_up(&consequences);
+        self.invalidate_objects(group);
+        self.announcements.follow_up(&effects);
         Ok(outcomes)
     }
 }
 
 impl ConclusionWriter {
-    fn forget_objects(&self, group: &[Arc<Conclusion>]) {
+    fn invalidate_objects(&self, group: &[Arc<Conclusion>]) {
         for (tenant, object_id) in objects(group) {
-            self.objects.forget(tenant, object_id);
+            self.objects.invalidate(tenant, object_id);
         }
     }
 
@@ -172,18 +172,18 @@ impl ConclusionWriter {
         &self,
         conn: &mut Conn,
         group: &[Arc<Conclusion>],
-    ) -> Result<(Vec<Outcome>, Consequences)> {
+    ) -> Result<(Vec<Outcome>, Effects)> {
         let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, in the order of the recorder, to avoid deadlocks. Answers and rules are read while objects
-        // are locked: a rule that was made before is applied.
+        // are locked, so that a rule that was created before is applied.
         let locked = LockedObjects::lock(conn, &objects(group)).await?;
         let decided = decide(conn, group, &locked, now).await?;
         let written: Vec<&Decided<'_>> =
             decided.iter().filter(|decided| decided.outcome == Outcome::Written).collect();
         let concluded: Vec<ConcludedAnalysis<'_>> =
             written.iter().filter_map(|written| concluded(written.conclusion, now)).collect();
-        // What was asked is paid for, also when the object was deleted meanwhile.
+        // An analysis is charged even if its object was deleted meanwhile.
         let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
             paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
@@ -193,7 +193,7 @@ impl ConclusionWriter {
             .copied()
             .collect();
         let mut batch = conn.batch();
-        keep(conn, &mut batch, locked, &written, now, shard).await?;
+        write_results(conn, &mut batch, locked, &written, now, shard).await?;
         verdict_slots::release_all(&mut batch, &slots(group));
         balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
         if !with_rules.is_empty() {
@@ -201,36 +201,36 @@ impl ConclusionWriter {
             batch.run(conn).await?;
             batch = conn.batch();
         }
-        let mut consequences = Consequences::default();
-        self.announcements.announce(conn, &concluded, &with_rules, &mut consequences).await?;
+        let mut effects = Effects::default();
+        self.announcements.announce(conn, &concluded, &with_rules, &mut effects).await?;
         if self.prices.metering && !charges.is_empty() {
-            // Balances come last: another transaction that charges this tenant waits only until the commit.
+            // Balances come last, so that other transactions that charge this tenant wait only for the commit.
             for account in balance::charge(conn, batch, &charges, now).await? {
                 if !account.low_mailed {
-                    consequences.mails |=
+                    effects.mails |=
                         self.balances.warn_if_low(conn, account.tenant, account.after_micros).await?;
                 }
             }
         } else {
             batch.run(conn).await?;
         }
-        Ok((decided.iter().map(|decided| decided.outcome).collect(), consequences))
+        Ok((decided.iter().map(|decided| decided.outcome).collect(), effects))
     }
 
     fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
-        let found = &conclusion.found;
-        let answered = found.answers.iter().filter(|_| conclusion.asks_signals);
-        let charge = self.prices.charge(&found.model, found.input_tokens, found.output_tokens);
+        let response = &conclusion.response;
+        let answered = response.answers.iter().filter(|_| conclusion.asks_signals);
+        let charge = self.prices.charge(&response.model, response.input_tokens, response.output_tokens);
         AnalysisCharge {
             tenant: conclusion.tenant,
             entry_id: self.random.id(now),
             micros: charge.micros,
             cost_usd: charge.cost_usd(),
             cost_margin: charge.cost_margin(),
-            model: &found.model,
-            object_id: conclusion.about.as_ref().map(|about| about.object_id.as_str()),
-            input_tokens: i64::try_from(found.input_tokens).unwrap_or(i64::MAX),
-            output_tokens: i64::try_from(found.output_tokens).unwrap_or(i64::MAX),
+            model: &response.model,
+            object_id: conclusion.object.as_ref().map(|object| object.object_id.as_str()),
+            input_tokens: i64::try_from(response.input_tokens).unwrap_or(i64::MAX),
+            output_tokens: i64::try_from(response.output_tokens).unwrap_or(i64::MAX),
             batch_id: conclusion.job.and_then(|job| job.bulk_run_id),
             source: if conclusion.job.is_none() { UsageSource::Sync } else { UsageSource::Async },
             signal_keys: answered.map(|answer| answer.signal.as_str()).collect(),
@@ -238,8 +238,8 @@ impl ConclusionWriter {
     }
 }
 
-/// Keeps answers and summaries, and removes the jobs that are done with them.
-async fn keep(
+/// Writes answers and summaries, and removes the jobs that are finished with them.
+async fn write_results(
     conn: &mut Conn,
     batch: &mut Batch,
     locked: LockedObjects,
@@ -259,28 +259,28 @@ async fn keep(
     let new: Vec<NewAnswers<'_>> =
         conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
     concluder::put_answers(batch, locked, &new, shard);
-    for (tenant, about) in
-        conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?)))
+    for (tenant, object) in
+        conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.object.as_ref()?)))
     {
-        if let Some(summary) = &about.input.new_summary {
-            concluder::put_summary(conn, tenant, &about.object_id, summary).await?;
+        if let Some(summary) = &object.input.new_summary {
+            concluder::put_summary(conn, tenant, &object.object_id, summary).await?;
         }
-        if about.input.drop_events {
-            concluder::drop_events(conn, tenant, &about.object_id, about.input.read_seq).await?;
+        if object.input.drop_events {
+            concluder::drop_events(conn, tenant, &object.object_id, object.input.read_seq).await?;
         }
     }
     Ok(())
 }
 
-/// An analysis, and whether it still counts.
+/// An analysis, and whether it is still valid.
 struct Decided<'a> {
     conclusion: &'a Arc<Conclusion>,
-    /// The version that its job has now, if its lease still holds.
+    /// The current version of its job, if it is still leased.
     version: Option<i64>,
     outcome: Outcome,
 }
 
-/// Decides which analyses still count, while their objects are locked.
+/// Decides which analyses are still valid, while their objects are locked.
 async fn decide<'a>(
     conn: &mut Conn,
     group: &'a [Arc<Conclusion>],
@@ -291,13 +291,13 @@ async fn decide<'a>(
     let mut versions = jobs::lock_leased(conn, &leased).await?.into_iter();
     let decided = group.iter().map(|conclusion| {
         let version = conclusion.job.and_then(|_| versions.next().flatten());
-        let is_there = conclusion.about.as_ref().is_none_or(|About { object_id, input }| {
+        let is_there = conclusion.object.as_ref().is_none_or(|AnalyzedObject { object_id, input }| {
             locked.still_exists(conclusion.tenant, object_id, input.first_seen, input.read_seq)
         });
         let outcome = match (conclusion.job, version, is_there) {
             (None, _, true) | (_, Some(_), true) => Outcome::Written,
             (None, _, false) | (_, Some(_), false) => Outcome::Gone,
-            // While a lease lasts nobody else takes the job: it was deleted with its object.
+            // While a lease lasts no other worker can claim the job: it was deleted with its object.
             (Some(job), None, false) if now < job.lease.until => Outcome::Gone,
             (Some(_), None, _) => Outcome::Late,
         };
@@ -309,7 +309,7 @@ async fn decide<'a>(
 fn objects(group: &[Arc<Conclusion>]) -> Vec<(TenantId, &str)> {
     group
         .iter()
-        .filter_map(|conclusion| Some((conclusion.tenant, conclusion.about.as_ref()?.object_id.as_str())))
+        .filter_map(|conclusion| Some((conclusion.tenant, conclusion.object.as_ref()?.object_id.as_str())))
         .collect()
 }
 
@@ -318,45 +318,45 @@ fn slots(group: &[Arc<Conclusion>]) -> Vec<(TenantId, Uuid)> {
 }
 
 fn leased_job(conclusion: &Conclusion) -> Option<JobLease<'_>> {
-    let (job, about) = (conclusion.job?, conclusion.about.as_ref()?);
-    let (tenant, object_id) = (conclusion.tenant, about.object_id.as_str());
+    let (job, object) = (conclusion.job?, conclusion.object.as_ref()?);
+    let (tenant, object_id) = (conclusion.tenant, object.object_id.as_str());
     Some(JobLease { tenant, object_id, token: job.lease.token, version: job.version })
 }
 
-/// The job that a verdict makes unnecessary, unless events came since, or signals that it did not ask.
+/// The job that a verdict makes unnecessary, unless it was queued for newer events or for signals that were not asked.
 fn covered_job<'a>(conclusion: &'a Conclusion, locked: &LockedObjects) -> Option<CoveredJob<'a>> {
-    let (version, About { object_id, input }) = (conclusion.covers?, conclusion.about.as_ref()?);
+    let (version, AnalyzedObject { object_id, input }) = (conclusion.covers?, conclusion.object.as_ref()?);
     let tenant = conclusion.tenant;
     let is_newest = locked.newest_seq(tenant, object_id) == Some(input.read_seq);
-    let was_asked = |signal| input.questions.signals.iter().any(|asked| asked.signal_id == signal);
+    let was_asked = |id| input.questions.signals.iter().any(|signal| signal.signal_id == id);
     let covers = is_newest && locked.all_signals(tenant, object_id, was_asked);
     covers.then_some(CoveredJob { tenant, object_id, version })
 }
 
 /// The analysis as rules and webhooks see it.
 fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysis<'_>> {
-    let about = conclusion.about.as_ref()?;
+    let object = conclusion.object.as_ref()?;
     Some(ConcludedAnalysis {
         tenant: conclusion.tenant,
-        object_id: &about.object_id,
-        found: &conclusion.found.answers,
-        model: &conclusion.found.model,
+        object_id: &object.object_id,
+        answers: &conclusion.response.answers,
+        model: &conclusion.response.model,
         is_sync: conclusion.job.is_none(),
         at: now,
-        traceparent: conclusion.found.traceparent.as_deref(),
+        traceparent: conclusion.response.traceparent.as_deref(),
     })
 }
 
 fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>> {
-    let about = conclusion.about.as_ref()?;
-    let signals = &about.input.questions.signals;
-    let answers = conclusion.found.answers.iter().filter_map(|answer| new_answer(answer, signals));
+    let object = conclusion.object.as_ref()?;
+    let signals = &object.input.questions.signals;
+    let answers = conclusion.response.answers.iter().filter_map(|answer| new_answer(answer, signals));
     Some(NewAnswers {
         tenant: conclusion.tenant,
-        object_id: &about.object_id,
+        object_id: &object.object_id,
         answers: answers.collect(),
-        model: &conclusion.found.model,
-        read_seq: about.input.read_seq,
+        model: &conclusion.response.model,
+        read_seq: object.input.read_seq,
         now,
     })
 }
@@ -369,7 +369,7 @@ fn new_answer(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
         is_noul: noul.is_some(),
         value: answer.judgement.value(),
         choice: choice.clone(),
-        // Names and finite numbers: there is nothing that JSON cannot write.
+        // Serializing strings and finite numbers to JSON cannot fail.
         probabilities: probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
         confidence: *confidence,
     })

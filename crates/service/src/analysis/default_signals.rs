@@ -1,7 +1,7 @@
-//! The questions that every new account starts with. They are ordinary signals: edit, disable or delete them.
+//! The signals that every new tenant starts with. They can be edited, disabled and deleted like any other.
 //!
-//! They are kept short because the embedded model reads a question anew for each of its options, and in a file of their own
-//! because it is trained on these very words.
+//! They are short because the embedded model reads a question once for each of its options, and in a separate file
+//! because the model is trained on exactly these texts.
 
 use indexmap::IndexMap;
 use model::SignalType;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::runtime::{Result, internal};
 
-/// A question, as it would be put by hand.
+/// The definition of a signal, as in the API.
 #[derive(Deserialize)]
 pub(crate) struct DefaultSignal {
     #[serde(rename = "type")]
@@ -19,7 +19,7 @@ pub(crate) struct DefaultSignal {
     pub(crate) criteria: Value,
 }
 
-/// The three of them by key, one of each type.
+/// The three default signals by key, one of each type.
 pub(crate) fn all() -> Result<IndexMap<String, DefaultSignal>> {
     serde_json::from_str(include_str!("default_signals.json")).map_err(internal)
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_a_question_and_no_two_are_of_one_type() {
+    fn each_is_valid_and_there_is_one_of_each_type() {
         let all = all().unwrap();
         let kinds: Vec<SignalType> = all.values().map(|signal| signal.kind).collect();
         assert_eq!(kinds, [SignalType::Noul, SignalType::Score, SignalType::Choice]);

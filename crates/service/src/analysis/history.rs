@@ -1,4 +1,4 @@
-//! What an analysis reads: the history of an object, folded into its summary where it is long. The histories of many
+//! The history of an object, as the analyzer reads it; older events are folded into its summary. The histories of many
 //! objects are read together.
 
 use std::sync::Arc;
@@ -12,58 +12,58 @@ use store::analysis::history::{self, EventRange, HistoryRequest, ObjectHistory, 
 use crate::analysis::questions::{QuestionSet, SignalSelection};
 use crate::runtime::Result;
 
-/// Events read at a time while a long history is folded.
-const READ_AT_ONCE: i64 = 1_000;
-/// Unread events of an object that is read together with others: those that the analyzer sees again, and as many new ones.
-/// An object with more is read on its own.
-const READ_TOGETHER: i64 = 400;
-/// Objects that are read with one statement: what remains of them is small, but all their events are in memory at first.
-const OBJECTS_TOGETHER: usize = 16;
+/// Events per read while a long history is folded.
+const EVENTS_PER_READ: i64 = 1_000;
+/// The maximum number of unfolded events of an object that is read together with others: those that the analyzer saw
+/// before, and as many new ones. An object with more is read separately.
+const MAX_UNFOLDED_EVENTS: i64 = 400;
+/// Objects per statement: the resulting histories are small, but at first all their events are in memory.
+const OBJECTS_PER_READ: usize = 16;
 
 /// An object and the questions about it, ready for the analyzer.
 pub(crate) struct AnalysisInput {
     pub(crate) questions: Arc<QuestionSet>,
     /// The history as text.
     pub(crate) state: String,
-    /// When the object was first seen, which tells it from a later one with the same id.
+    /// When the object was first seen, which distinguishes it from a later object with the same id.
     pub(crate) first_seen: Timestamp,
     /// The newest event that was read.
     pub(crate) read_seq: i64,
-    /// The new summary, where events were folded into it.
+    /// The new summary, if events were folded into it.
     pub(crate) new_summary: Option<Summary>,
     /// Whether the raw events are deleted after the analysis.
     pub(crate) drop_events: bool,
-    /// The version of the job that was queued for the object.
+    /// The version of the object's queued job.
     pub(crate) queued_version: Option<i64>,
 }
 
-/// An object that is to be analyzed.
+/// An object to be analyzed.
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectRequest<'a> {
     pub(crate) tenant: TenantId,
     pub(crate) object_id: &'a str,
     pub(crate) selection: SignalSelection<'a>,
-    /// The newest event to read; none reads all.
+    /// The newest event to read; all events if none.
     pub(crate) through: Option<i64>,
 }
 
-/// What reading an object's history came to.
+/// The result of reading an object's history.
 pub(crate) enum Prepared {
-    /// The analyzer can be asked.
+    /// The input of the analyzer.
     Ready(Box<AnalysisInput>),
-    /// None of the tenant's signals is asked.
-    NothingAsked,
-    /// There is no such object.
+    /// No enabled signal is selected.
+    NoQuestions,
+    /// The object does not exist.
     Gone,
-    /// The history is long: it must be read on its own, piece by piece.
+    /// The history is long: it must be read separately, in pages.
     Long,
 }
 
 impl Prepared {
-    /// Prepares a history that was read.
+    /// Prepares the input from a stored history.
     pub(crate) fn of(mut stored: ObjectHistory, questions: Arc<QuestionSet>) -> Self {
         if questions.is_empty() {
-            return Self::NothingAsked;
+            return Self::NoQuestions;
         }
         let Some(mut recent) = stored.events.take() else { return Self::Long };
         let mut summary = stored.summary.clone();
@@ -79,7 +79,7 @@ impl<'a> ObjectRequest<'a> {
 }
 
 impl AnalysisInput {
-    /// An object with its summary, into which older events were folded, and the recent events.
+    /// The input for an object with its summary, which includes folded older events, and its recent events.
     fn of(
         stored: ObjectHistory,
         mut summary: Option<Summary>,
@@ -111,7 +111,7 @@ impl AnalysisInput {
         }
     }
 
-    /// An object of which only these events are read.
+    /// The input for an object of which only these events are read.
     pub(crate) fn of_events(
         object_type: &str,
         events: Vec<DossierEvent>,
@@ -136,8 +136,8 @@ impl AnalysisInput {
         }
     }
 
-    /// Folds the only events that were read, where nothing before them is unread, so that they can be deleted.
-    pub(crate) fn fold_alone(&mut self, mut summary: Option<Summary>, mut events: Vec<DossierEvent>) {
+    /// Folds the events that were read, so that they can be deleted; only if all earlier events are already folded.
+    pub(crate) fn fold_read_events(&mut self, mut summary: Option<Summary>, mut events: Vec<DossierEvent>) {
         let before = self.read_seq - i64::try_from(events.len()).unwrap_or(i64::MAX);
         if summary.as_ref().map_or(0, |summary| summary.through_seq) != before {
             return;
@@ -154,13 +154,13 @@ impl AnalysisInput {
     }
 }
 
-/// The events of a request as a history shows them.
-pub(crate) fn shown_events(events: &[NewEvent], now: Timestamp) -> Vec<DossierEvent> {
+/// The events of a request, as a history contains them.
+pub(crate) fn history_events(events: &[NewEvent], now: Timestamp) -> Vec<DossierEvent> {
     events.iter().zip(1..).map(|(event, seq)| DossierEvent::of(event, seq, now)).collect()
 }
 
-/// Reads the histories of objects, and folds what is too long. The history of each object is consistent; for all of them to
-/// be, the connection must be a snapshot.
+/// Reads the histories of objects, and folds older events. The history of each object is consistent; for all of them to
+/// be consistent with each other, the connection must be a snapshot.
 pub(crate) async fn read_histories(
     conn: &mut Conn,
     requests: &[ObjectRequest<'_>],
@@ -168,9 +168,9 @@ pub(crate) async fn read_histories(
 ) -> Result<Vec<Prepared>> {
     let mut prepared = Vec::with_capacity(requests.len());
     let mut questions = questions.into_iter();
-    for requests in requests.chunks(OBJECTS_TOGETHER) {
+    for requests in requests.chunks(OBJECTS_PER_READ) {
         let keys: Vec<HistoryRequest<'_>> = requests.iter().map(ObjectRequest::history).collect();
-        let mut stored = history::read(conn, &keys, READ_TOGETHER).await?;
+        let mut stored = history::read(conn, &keys, MAX_UNFOLDED_EVENTS).await?;
         prepared.extend(requests.iter().zip(questions.by_ref()).map(|(request, questions)| {
             match stored.remove(&(request.tenant, request.object_id.to_owned())) {
                 Some(stored) => Prepared::of(stored, questions),
@@ -181,7 +181,7 @@ pub(crate) async fn read_histories(
     Ok(prepared)
 }
 
-/// Reads the history of an object that may be long, piece by piece, so that only what the analyzer sees is in memory. The
+/// Reads the history of an object that may be long, in pages, so that only what the analyzer reads is in memory. The
 /// connection must be a snapshot.
 pub(crate) async fn read_long_history(
     conn: &mut Conn,
@@ -199,8 +199,8 @@ pub(crate) async fn read_long_history(
         through: stored.through,
     };
     loop {
-        let events = history::events_between(conn, range, READ_AT_ONCE).await?;
-        let is_last = i64::try_from(events.len()).unwrap_or(0) < READ_AT_ONCE;
+        let events = history::events_between(conn, range, EVENTS_PER_READ).await?;
+        let is_last = i64::try_from(events.len()).unwrap_or(0) < EVENTS_PER_READ;
         range.after = events.last().map_or(range.after, |event| event.seq);
         recent.extend(events);
         fold_excess(&mut summary, &mut recent);
@@ -210,13 +210,13 @@ pub(crate) async fn read_long_history(
     }
 }
 
-/// Folds the events that the analyzer will not see one by one.
+/// Folds the older events that do not fit into the history.
 fn fold_excess(summary: &mut Option<Summary>, recent: &mut Vec<DossierEvent>) {
     let older = recent.len() - dossier::fitting(recent);
     fold(summary, recent.drain(..older));
 }
 
-/// Folds events into a summary, each once.
+/// Folds events into a summary.
 pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = DossierEvent>) {
     for event in events {
         let folded = Folded {

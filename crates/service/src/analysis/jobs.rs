@@ -1,4 +1,4 @@
-//! Analyses that somebody asks for by hand.
+//! Analyses of single objects on request.
 
 use model::api::AnalyzeScheduled;
 use model::{TenantId, event};

@@ -1,5 +1,5 @@
-//! Analyses: signals, the scheduler that works off the job queue, verdicts for callers who wait, bulk runs, the
-//! playground, and the concluder that writes what follows from an answer.
+//! Analyses: signals, the scheduler that runs queued jobs, verdicts for callers who wait, bulk runs, the
+//! playground, and the concluder that writes finished analyses.
 
 mod asking;
 mod bulk_runs;
@@ -28,16 +28,16 @@ pub(crate) use self::running::Running;
 pub(crate) use self::scheduler::Scheduler;
 pub(crate) use self::verdict_slots::VerdictSlots;
 
-/// Everything about analyses.
+/// Signals and analyses.
 pub struct Analysis {
-    /// The questions of accounts.
+    /// The questions that tenants configure.
     pub signals: Signals,
-    /// Analyses asked for by hand.
+    /// Analyses of single objects on request.
     pub jobs: Jobs,
     /// Analyses of all objects.
     pub bulk_runs: BulkRuns,
-    /// Events in, answers out.
+    /// Records events and returns answers while the caller waits.
     pub verdicts: Verdicts,
-    /// Answers about what is not recorded.
+    /// Answers about events that are not recorded.
     pub playground: Playground,
 }

@@ -1,4 +1,4 @@
-//! Asking without recording: the playground, and the wire format of typed decision models.
+//! Answers without recording: the playground, and `/v1/systemone`, the wire format of typed decision models.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use store::{Conn, Store};
 
 use crate::analysis::asking::{Asker, refusal};
 use crate::analysis::concluder::Concluder;
-use crate::analysis::history::{AnalysisInput, shown_events};
+use crate::analysis::history::{AnalysisInput, history_events};
 use crate::analysis::questions::{CachedQuestions, SignalSelection};
 use crate::analysis::verdict::conclude;
 use crate::analysis::verdict_slots::VerdictSlots;
 use crate::billing::{Balances, Prices};
 use crate::runtime::{Clock, Error, Result};
 
-/// Events of one request.
+/// The maximum number of events in a request.
 const MAX_EVENTS: usize = 50;
-/// Questions of one request.
+/// The maximum number of questions in a request.
 const MAX_QUESTIONS: usize = 100;
-/// The largest state, in bytes: what a dossier may hold, with room.
+/// The maximum size of a state in bytes: more than that of a history.
 const MAX_STATE: usize = 64 * 1024;
-/// What a question without instructions asks.
+/// The instructions of a question without any.
 const NO_INSTRUCTIONS: &str = "\"Judge by the criteria.\"";
 
-/// Answers questions about what the caller sends, and records nothing.
+/// Answers questions about data in the request, and records nothing.
 #[derive(Clone)]
 pub struct Playground {
     pub(crate) store: Store,
@@ -45,7 +45,7 @@ pub struct Playground {
 }
 
 impl Playground {
-    /// Scores events on their own: records nothing, fires nothing, and is charged.
+    /// Answers a tenant's signals about events in the request. Nothing is recorded, no rule fires, and the analysis is charged.
     pub async fn play(&self, tenant: TenantId, request: PlaygroundRequest) -> Result<PlaygroundVerdict> {
         let object_type = request.object_type.as_deref().unwrap_or(DEFAULT_OBJECT_TYPE);
         event::check_object_type(object_type).map_err(Error::bad_request)?;
@@ -56,7 +56,7 @@ impl Playground {
         self.slots
             .run(slot, async |slot| {
                 self.store
-                    .read("balance", async |conn: &mut Conn| self.balances.demand(conn, tenant).await)
+                    .read("balance", async |conn: &mut Conn| self.balances.require_funds(conn, tenant).await)
                     .await?;
                 let questions = self.questions.get(tenant, selection).await?;
                 let verdict = PlaygroundVerdict {
@@ -73,20 +73,20 @@ impl Playground {
                 }
                 let now = self.clock.now();
                 let input =
-                    AnalysisInput::of_events(object_type, shown_events(&events, now), now, 0, questions);
-                let found = self.asker.ask(&input, true).await.map_err(refusal)?;
-                let charged = conclude(&self.concluder, slot, found, None, None, true).await?;
-                let found = &charged.found;
+                    AnalysisInput::of_events(object_type, history_events(&events, now), now, 0, questions);
+                let response = self.asker.ask(&input, true).await.map_err(refusal)?;
+                let conclusion = conclude(&self.concluder, slot, response, None, None, true).await?;
+                let response = &conclusion.response;
                 Ok(PlaygroundVerdict {
                     analyzed: true,
                     cost_micros: self.prices.billed_micros(
-                        &found.model,
-                        found.input_tokens,
-                        found.output_tokens,
+                        &response.model,
+                        response.input_tokens,
+                        response.output_tokens,
                     ),
-                    model: found.model.clone(),
-                    latency_ms: found.latency_ms,
-                    answers: found.answers.clone(),
+                    model: response.model.clone(),
+                    latency_ms: response.latency_ms,
+                    answers: response.answers.clone(),
                     reason: None,
                     ..verdict
                 })
@@ -94,7 +94,7 @@ impl Playground {
             .await
     }
 
-    /// Answers questions about a state that the caller brings.
+    /// Answers questions about a state in the request.
     pub async fn system_one(
         &self,
         tenant: TenantId,
@@ -106,25 +106,25 @@ impl Playground {
         self.slots
             .run(slot, async |slot| {
                 self.store
-                    .read("balance", async |conn: &mut Conn| self.balances.demand(conn, tenant).await)
+                    .read("balance", async |conn: &mut Conn| self.balances.require_funds(conn, tenant).await)
                     .await?;
-                let found = self
+                let response = self
                     .asker
                     .inquire(Inquiry { state: &state, questions: &questions, is_urgent: true })
                     .await
                     .map_err(refusal)?;
-                let charged = conclude(&self.concluder, slot, found, None, None, false).await?;
-                let found = &charged.found;
-                let answers = found.answers.iter().map(|answer| {
+                let conclusion = conclude(&self.concluder, slot, response, None, None, false).await?;
+                let response = &conclusion.response;
+                let answers = response.answers.iter().map(|answer| {
                     let question = questions.iter().find(|question| question.key == answer.signal);
                     (answer.signal.clone(), wire_answer(answer, question))
                 });
                 Ok(SystemOneResponse {
-                    model: found.model.clone(),
+                    model: response.model.clone(),
                     answers: answers.collect(),
                     usage: SystemOneUsage {
-                        input_tokens: found.input_tokens,
-                        output_tokens: found.output_tokens,
+                        input_tokens: response.input_tokens,
+                        output_tokens: response.output_tokens,
                     },
                 })
             })
@@ -145,7 +145,7 @@ fn parse_questions(request: &SystemOneRequest) -> Result<Vec<Question>> {
     request.questions.iter().map(parse).collect()
 }
 
-/// A text as it is; anything else as JSON.
+/// The state as text: a string as it is, anything else as JSON.
 fn state_text(state: &RawValue) -> Result<String> {
     let text = match serde_json::from_str(state.get()) {
         Ok(Value::String(text)) => text,

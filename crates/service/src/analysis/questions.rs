@@ -1,4 +1,4 @@
-//! The questions that are asked: a tenant's enabled signals, parsed.
+//! Question sets: a tenant's enabled signals, parsed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::runtime::{Result, ShortCache, internal};
 
-/// Signals of one tenant, parsed into questions.
+/// Signals of one tenant, with their parsed questions.
 pub(crate) struct QuestionSet {
     pub(crate) signals: Vec<Signal>,
     questions: Vec<Question>,
@@ -51,9 +51,9 @@ impl QuestionSet {
     }
 }
 
-/// The questions of each request, given the tenant and the selection of each. Most ask all signals of their tenant, which
+/// The question set of each request. Most requests select all signals of their tenant, which
 /// are parsed once.
-pub(crate) async fn of_each<'a>(
+pub(crate) async fn question_sets<'a>(
     conn: &mut Conn,
     requests: impl Iterator<Item = (TenantId, SignalSelection<'a>)> + Clone,
 ) -> Result<Vec<Arc<QuestionSet>>> {
@@ -64,7 +64,7 @@ pub(crate) async fn of_each<'a>(
     for (tenant, selection) in requests {
         let parse = || QuestionSet::of(signals.get(&tenant).map_or(&[], Vec::as_slice), selection);
         let set = match (selection, all.get(&tenant)) {
-            (SignalSelection::All, Some(known)) => Arc::clone(known),
+            (SignalSelection::All, Some(cached)) => Arc::clone(cached),
             (SignalSelection::All, None) => {
                 let set = Arc::new(parse()?);
                 all.insert(tenant, Arc::clone(&set));
@@ -77,7 +77,7 @@ pub(crate) async fn of_each<'a>(
     Ok(sets)
 }
 
-/// The questions of tenants, cached for callers who wait. Cheap to clone.
+/// Question sets of tenants, cached for verdicts. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CachedQuestions {
     store: Store,
@@ -89,8 +89,8 @@ impl CachedQuestions {
         Self { store, cache: Arc::new(ShortCache::new()) }
     }
 
-    /// The questions of a tenant, less than a second old. Only for callers who wait: a job may have been queued because of
-    /// a signal that was made a moment ago on another node.
+    /// The question set of a tenant, cached for 800 ms. Only for verdicts: a job may have been queued because of
+    /// a signal that was just created on another node.
     pub(crate) async fn get(
         &self,
         tenant: TenantId,
@@ -110,7 +110,7 @@ impl CachedQuestions {
         }
     }
 
-    /// Drops everything: a signal has changed on this node.
+    /// Drops all entries, after a change of a signal on this node.
     pub(crate) fn clear(&self) {
         self.cache.clear();
     }

@@ -1,28 +1,28 @@
-//! Analyses that run in this process, counted by tenant.
+//! Counts the analyses that run in this process, by tenant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::TenantId;
 
-/// Counts analyses from their beginning to their end.
+/// Counts running analyses. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Running(Arc<Mutex<HashMap<TenantId, u64>>>);
 
-/// An analysis that runs until this value is dropped.
+/// A running analysis; it ends when this is dropped.
 pub(crate) struct RunningAnalysis {
     running: Running,
     tenant: TenantId,
 }
 
 impl Running {
-    /// An analysis begins.
+    /// Counts the start of an analysis.
     pub(crate) fn begin(&self, tenant: TenantId) -> RunningAnalysis {
         self.change(|running| *running.entry(tenant).or_default() += 1);
         RunningAnalysis { running: self.clone(), tenant }
     }
 
-    /// The tenants with the most, and how many all others have together.
+    /// The tenants with the most running analyses, and the total of all others.
     pub(crate) fn busiest(&self, limit: usize) -> (Vec<(TenantId, u64)>, u64) {
         let mut busy: Vec<(TenantId, u64)> =
             self.change(|running| running.iter().map(|(t, n)| (*t, *n)).collect());
@@ -41,7 +41,7 @@ impl Drop for RunningAnalysis {
         self.running.change(|running| {
             if let Some(number) = running.get_mut(&self.tenant) {
                 *number -= 1;
-                // Those who have none are forgotten: tenants come and go.
+                // Tenants without running analyses are removed, so that the map does not grow.
                 if *number == 0 {
                     running.remove(&self.tenant);
                 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_busiest_are_named_and_the_rest_are_added_up() {
+    fn the_busiest_tenants_are_listed_and_the_rest_is_summed_up() {
         let running = Running::default();
         let tenant = |number| TenantId(Uuid::from_u128(number));
         let analyses: Vec<RunningAnalysis> =

@@ -1,4 +1,4 @@
-//! The scheduler: claims due jobs, live before bulk and tenants in turn, and runs as many as there are workers.
+//! The scheduler: claims due jobs, live before bulk and round-robin over tenants, and runs as many as there are slots.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -18,30 +18,30 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::analysis::asking::Asker;
-use crate::analysis::concluder::{About, ClaimedJob, Concluder, Conclusion, Outcome};
+use crate::analysis::concluder::{AnalyzedObject, ClaimedJob, Concluder, Conclusion, Outcome};
 use crate::analysis::history::{AnalysisInput, ObjectRequest, Prepared, read_histories, read_long_history};
 use crate::analysis::questions::{self, SignalSelection};
 use crate::analysis::running::Running;
 use crate::billing::Unpaid;
-use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Random, Result, Traces, Wakeup};
 
-/// How often the queue is looked at without being woken: what no notification told of is found then at the latest.
+/// How often the queue is polled without being woken, to find jobs whose notification was lost.
 const POLL: Duration = Duration::from_secs(1);
-/// The wait when something is due that other processes are claiming.
+/// The delay when due jobs are being claimed by other processes.
 const SOON: Duration = Duration::from_millis(50);
 /// How much longer than the analyzer's deadline a job is leased.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// Tries of an analysis that fails upstream.
-const MAX_TRIES: i64 = 5;
-/// The waits after failures.
+/// The number of attempts for a job whose analysis fails.
+const MAX_ATTEMPTS: i64 = 5;
+/// The delays after failures.
 const RETRY: Backoff =
     Backoff { first: Duration::from_secs(5), longest: Duration::from_mins(30), jitter: Jitter::NONE };
-/// The wait when the analyzer is rate-limiting or down and does not say for how long.
+/// The delay when the analyzer is rate-limiting or down and does not say for how long.
 const ANALYZER_WAIT: Duration = Duration::from_secs(5);
 
-/// What the scheduler and its tasks work with. Cheap to clone.
+/// The dependencies of the scheduler and its tasks. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Scheduler {
     pub(crate) store: Store,
@@ -56,36 +56,36 @@ pub(crate) struct Scheduler {
     pub(crate) wakeup: Wakeup,
     /// Wakes the feeder of bulk runs.
     pub(crate) feeder: Wakeup,
-    /// Analyses at a time in this process.
+    /// The number of analyzer slots in this process.
     pub(crate) workers: usize,
-    /// How long an analyzer may take.
+    /// The deadline of a call of the analyzer.
     pub(crate) analyzer_timeout: Duration,
 }
 
-/// The scheduler at work.
+/// The queue of jobs, as the scheduler polls it.
 struct JobQueue {
     scheduler: Scheduler,
     slots: Arc<Semaphore>,
-    /// The tenant that was served last, for each priority.
+    /// The tenant served last, by priority.
     last_served: HashMap<Priority, TenantId>,
-    /// Whether the last look claimed all that it had room for: more may be due.
+    /// Whether the last poll claimed a job for every free slot: more may be due.
     is_behind: bool,
 }
 
-/// What reading for a claimed job came to.
+/// The result of reading the history for a claimed job.
 enum Readiness {
-    /// The analyzer can be asked.
+    /// The input of the analyzer.
     Ready(Box<AnalysisInput>),
-    /// There is nothing to ask, or nothing to ask about.
+    /// There are no questions, or the object is gone.
     Nothing,
     /// The tenant cannot pay for it.
     Unpaid,
-    /// It must be read on its own.
+    /// The history must be read separately.
     Unread,
 }
 
 impl Scheduler {
-    /// Works off the queue until it is told to stop, and then finishes what is running.
+    /// Runs jobs until `stop` is cancelled, then finishes those that are running.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
         let slots = Arc::new(Semaphore::new(self.workers));
@@ -103,7 +103,7 @@ impl LeasedQueue for JobQueue {
         Ok(())
     }
 
-    async fn look(&mut self, tasks: &Tasks) -> Result<NextLook> {
+    async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
         let scheduler = &self.scheduler;
         let now = scheduler.clock.now();
         let poll = now + POLL;
@@ -111,14 +111,14 @@ impl LeasedQueue for JobQueue {
         let running = scheduler.workers - self.slots.available_permits();
         let free = allowed.min(scheduler.workers).saturating_sub(running);
         if free == 0 {
-            // A job that ends wakes the scheduler.
-            return Ok(NextLook::At(resume_at.unwrap_or(poll).min(poll)));
+            // A job that finishes wakes the scheduler.
+            return Ok(NextPoll::At(resume_at.unwrap_or(poll).min(poll)));
         }
         if !self.is_behind {
-            // An idle scheduler only reads: on SQLite a claim would wait for its turn to write.
+            // An idle scheduler only reads: on SQLite a claim would have to wait for the write lock.
             let due = scheduler.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
             if due.is_none_or(|due| due > now) {
-                return Ok(NextLook::At(due.unwrap_or(poll).min(poll)));
+                return Ok(NextPoll::At(due.unwrap_or(poll).min(poll)));
             }
         }
         let was_behind = std::mem::replace(&mut self.is_behind, false);
@@ -132,18 +132,18 @@ impl LeasedQueue for JobQueue {
             let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else { break };
             let scheduler = self.scheduler.clone();
             tasks.spawn_within(limit, async move {
-                scheduler.work(&job, lease, readiness, slot).await;
+                scheduler.run_job(&job, lease, readiness, slot).await;
                 scheduler.wakeup.wake();
                 if job.bulk_run_id.is_some() {
                     scheduler.feeder.wake();
                 }
             });
         }
-        Ok(NextLook::At(match count {
-            // Nothing although something was due: other processes are claiming it. Without having looked, look now.
+        Ok(NextPoll::At(match count {
+            // Due jobs are being claimed by other processes. If this poll skipped the check for due jobs, poll at once.
             0 if was_behind => now,
             0 => now + SOON,
-            // A slot that gets free wakes the scheduler.
+            // A slot that is released wakes the scheduler.
             _ if self.is_behind => poll,
             // There may be more.
             _ => now,
@@ -152,7 +152,7 @@ impl LeasedQueue for JobQueue {
 }
 
 impl JobQueue {
-    /// Claims due jobs: live ones first; of each tenant its share, beginning after the one that was served last.
+    /// Claims due jobs: live ones first; of each tenant its share, starting after the one served last.
     async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<LeasedJob>> {
         let mut claimed = Vec::new();
         for priority in [Priority::Live, Priority::Bulk] {
@@ -170,7 +170,7 @@ impl JobQueue {
                 .await;
             let taken = match taken {
                 Ok(taken) => taken,
-                // The live ones are claimed already, and must be run.
+                // Live jobs have already been claimed, and must be run.
                 Err(error) if !claimed.is_empty() => {
                     error!(%error, ?priority, "cannot claim jobs");
                     break;
@@ -206,19 +206,19 @@ async fn claim_in_turn(
 }
 
 impl Scheduler {
-    /// Reads what claimed jobs need, together. Where that fails, each is read on its own: one that cannot be read harms no
-    /// other.
+    /// Reads the histories for claimed jobs together. If that fails, each is read separately, so that one that cannot be read
+    /// does not affect the others.
     async fn read_together(&self, claimed: &[LeasedJob]) -> Vec<Readiness> {
         let reason = match AssertUnwindSafe(self.read_claimed(claimed)).catch_unwind().await {
             Ok(Ok(read)) => return read,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it panicked".to_owned(),
         };
-        warn!(reason, "histories could not be read together");
+        warn!(reason, "cannot read histories together; reading each separately");
         claimed.iter().map(|_| Readiness::Unread).collect()
     }
 
-    /// Reads what claimed jobs need.
+    /// Reads the histories for claimed jobs.
     async fn read_claimed(&self, claimed: &[LeasedJob]) -> Result<Vec<Readiness>> {
         let tenants: BTreeSet<TenantId> = claimed.iter().map(|job| job.tenant_id).collect();
         self.store
@@ -234,7 +234,7 @@ impl Scheduler {
                     .map(object_request)
                     .collect();
                 let selections = requests.iter().map(|request| (request.tenant, request.selection));
-                let questions = questions::of_each(conn, selections).await?;
+                let questions = questions::question_sets(conn, selections).await?;
                 let mut prepared = read_histories(conn, &requests, questions.clone()).await?;
                 if let ([request], [questions], [long @ Prepared::Long]) =
                     (&requests[..], &questions[..], &mut prepared[..])
@@ -249,7 +249,7 @@ impl Scheduler {
                     match prepared.next() {
                         Some(Prepared::Ready(input)) => Readiness::Ready(input),
                         Some(Prepared::Long) => Readiness::Unread,
-                        Some(Prepared::NothingAsked | Prepared::Gone) | None => Readiness::Nothing,
+                        Some(Prepared::NoQuestions | Prepared::Gone) | None => Readiness::Nothing,
                     }
                 };
                 Ok(claimed.iter().map(readiness).collect())
@@ -257,13 +257,13 @@ impl Scheduler {
             .await
     }
 
-    /// Runs one claimed job to its end, whatever that is.
-    async fn work(&self, job: &LeasedJob, lease: Lease, readiness: Readiness, slot: OwnedSemaphorePermit) {
+    /// Runs one claimed job, and records its outcome.
+    async fn run_job(&self, job: &LeasedJob, lease: Lease, readiness: Readiness, slot: OwnedSemaphorePermit) {
         let step = self.traces.resume("analyze", SpanKind::Consumer, job.traceparents.as_deref());
         step.note("auspex.tenant.id", job.tenant_id.0.to_string());
         step.note("auspex.bulk", job.bulk_run_id.is_some());
         step.note("auspex.attempt", job.attempts);
-        let outcome = step.around(self.work_to_the_end(job, lease, readiness, slot)).await;
+        let outcome = step.around(self.run_to_outcome(job, lease, readiness, slot)).await;
         step.note("auspex.outcome", outcome);
         if matches!(outcome, "failed" | "given_up" | "throttled" | "down" | "error") {
             step.fail(outcome);
@@ -271,7 +271,7 @@ impl Scheduler {
         metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
     }
 
-    async fn work_to_the_end(
+    async fn run_to_outcome(
         &self,
         job: &LeasedJob,
         lease: Lease,
@@ -282,14 +282,14 @@ impl Scheduler {
         let done = match done {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(error)) => {
-                error!(cause = error.cause(), object = job.object_id, "an analysis broke: {error}");
+                error!(cause = error.cause(), object = job.object_id, "an analysis failed: {error}");
                 self.postpone(job, lease, Failure::Failed(error.into())).await
             }
             Err(_) => self.postpone(job, lease, Failure::Failed("it panicked".into())).await,
         };
         done.unwrap_or_else(|error| {
-            // Its lease expires by itself.
-            error!(cause = error.cause(), object = job.object_id, "an analysis cannot be put back: {error}");
+            // Its lease will expire.
+            error!(cause = error.cause(), object = job.object_id, "cannot reschedule a job: {error}");
             "error"
         })
     }
@@ -304,7 +304,7 @@ impl Scheduler {
         let (allowed, resume_at) = self.asker.allowed(self.clock.now());
         if allowed == 0 {
             // The analyzer began to rate-limit after the job was claimed.
-            self.put_back(job, lease, resume_at.unwrap_or(self.clock.now()), false).await?;
+            self.reschedule(job, lease, resume_at.unwrap_or(self.clock.now()), false).await?;
             return Ok("throttled");
         }
         let _running = self.running.begin(job.tenant_id);
@@ -322,27 +322,27 @@ impl Scheduler {
                 return Ok("nothing");
             }
             Readiness::Unpaid => {
-                self.unpaid.set_aside(job, lease).await?;
+                self.unpaid.park(job, lease).await?;
                 return Ok("unpaid");
             }
         };
-        let found = match self.asker.ask(&input, false).await {
-            Ok(found) => found,
+        let response = match self.asker.ask(&input, false).await {
+            Ok(response) => response,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };
-        // The analyzer has read it: what waits to be written need not keep it.
+        // The analyzer has read it; it is not needed for writing.
         input.state = String::new();
         let conclusion = Conclusion {
             tenant: job.tenant_id,
-            found,
-            about: Some(About { object_id: job.object_id.clone(), input: *input }),
+            response,
+            object: Some(AnalyzedObject { object_id: job.object_id.clone(), input: *input }),
             job: Some(ClaimedJob { lease, version: job.version, bulk_run_id: job.bulk_run_id }),
             covers: None,
             asks_signals: true,
             slot: None,
         };
-        let written = self.concluder.hand_over(Arc::new(conclusion)).await?;
-        // The slot is for the analyzer: the next analysis begins while this one is written together with others.
+        let written = self.concluder.submit(Arc::new(conclusion)).await?;
+        // The slot is for the analyzer: the next job starts while this one is written.
         drop(slot);
         self.wakeup.wake();
         Ok(match written.await? {
@@ -352,7 +352,7 @@ impl Scheduler {
         })
     }
 
-    /// Removes a job for which there is nothing to do.
+    /// Deletes a job for which there is nothing to do.
     async fn remove(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
         let leased = JobLease { tenant, object_id, token: lease.token, version: job.version };
@@ -360,39 +360,39 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Puts a job back after a failure, or gives it up: its events stay, and the next one schedules it again.
+    /// Reschedules a job after a failure, or gives it up: its events are kept, and the next event queues a new job.
     async fn postpone(&self, job: &LeasedJob, lease: Lease, failure: Failure) -> Result<&'static str> {
         let now = self.clock.now();
-        let (wait, uses_up_a_try, outcome) = match failure {
+        let (wait, counts_as_attempt, outcome) = match failure {
             Failure::Throttled { retry_after } => (retry_after.unwrap_or(ANALYZER_WAIT), false, "throttled"),
             Failure::Down(cause) => {
                 warn!(%cause, "the analyzer cannot be reached");
                 (ANALYZER_WAIT, false, "down")
             }
-            Failure::Failed(cause) if job.attempts >= MAX_TRIES => {
+            Failure::Failed(cause) if job.attempts >= MAX_ATTEMPTS => {
                 error!(%cause, object = job.object_id, tries = job.attempts, "an analysis was given up");
                 self.remove(job, lease).await?;
                 return Ok("given_up");
             }
             Failure::Failed(cause) => {
-                warn!(%cause, object = job.object_id, tries = job.attempts, "an analysis failed, and will be tried again");
+                warn!(%cause, object = job.object_id, tries = job.attempts, "an analysis failed and will be retried");
                 (RETRY.wait(job.attempts, 0.0), true, "failed")
             }
         };
-        self.put_back(job, lease, now + wait, uses_up_a_try).await?;
+        self.reschedule(job, lease, now + wait, counts_as_attempt).await?;
         Ok(outcome)
     }
 
-    async fn put_back(
+    async fn reschedule(
         &self,
         job: &LeasedJob,
         lease: Lease,
         run_at: Timestamp,
-        uses_up_a_try: bool,
+        counts_as_attempt: bool,
     ) -> Result<()> {
         self.store
             .write("put_job_back", async |conn: &mut Conn| {
-                jobs::retry(conn, job, lease.token, run_at, uses_up_a_try).await
+                jobs::retry(conn, job, lease.token, run_at, counts_as_attempt).await
             })
             .await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Signals: the questions of an account, as their owner writes them.
+//! Signals: the questions of a tenant, as it edits them.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::analysis::questions::CachedQuestions;
 use crate::objects::ObjectCache;
 use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
-/// Signals of an account: each is asked, and paid for, in every analysis, and all of them must fit one question to the
-/// analyzer. As many as `/v1/systemone` takes.
+/// The maximum number of signals per tenant: each is asked, and paid for, in every analysis, and all of them must fit one
+/// call of the analyzer. The same limit as that of `/v1/systemone`.
 const MAX_SIGNALS: i64 = 100;
 
-/// The signals of all accounts.
+/// The signals of all tenants.
 pub struct Signals {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -31,13 +31,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Every configured signal, by key.
+    /// All signals of a tenant, by key.
     pub async fn list(&self, tenant: TenantId) -> Result<SignalList> {
         let signals = self.store.read("signals", async |conn| signals::of_tenant(conn, tenant).await).await?;
         Ok(SignalList { signals: signals.iter().map(record).collect::<Result<_>>()? })
     }
 
-    /// Makes a signal, or replaces its definition. Another type is another question: its old answers are out of sight.
+    /// Creates a signal, or replaces its definition. A new type makes it a new question: its old answers are no longer shown.
     pub async fn put(&self, tenant: TenantId, key: &str, input: &SignalInput) -> Result<Signal> {
         check_key(key)?;
         let (instructions, criteria) =
@@ -50,28 +50,29 @@ impl Signals {
             .write("put_signal", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 let owner = tenants::lock(conn, tenant).await?;
-                let known = signals::find(conn, tenant, key).await?;
-                if known.is_none() && signals::count(conn, tenant).await? >= MAX_SIGNALS {
+                let existing = signals::find(conn, tenant, key).await?;
+                if existing.is_none() && signals::count(conn, tenant).await? >= MAX_SIGNALS {
                     let reason = format!("an account has at most {MAX_SIGNALS} signals");
                     return Err(Error::new(Kind::Conflict, reason));
                 }
-                let same_question = known.as_ref().filter(|known| known.kind == input.kind);
+                let same_question = existing.as_ref().filter(|existing| existing.kind == input.kind);
                 let signal = signals::Signal {
                     key: key.to_owned(),
-                    signal_id: same_question.map_or_else(|| self.random.id(now), |known| known.signal_id),
+                    signal_id: same_question
+                        .map_or_else(|| self.random.id(now), |existing| existing.signal_id),
                     kind: input.kind,
                     instructions: instructions.to_owned(),
                     criteria: criteria.map(str::to_owned),
                     enabled: input
                         .enabled
-                        .or_else(|| known.as_ref().map(|known| known.enabled))
+                        .or_else(|| existing.as_ref().map(|existing| existing.enabled))
                         .unwrap_or(true),
-                    created_at: known.as_ref().map_or(now, |known| known.created_at),
+                    created_at: existing.as_ref().map_or(now, |existing| existing.created_at),
                     updated_at: now,
                 };
                 signals::put(conn, tenant, &signal).await?;
-                self.follow_change(conn, tenant, known.as_ref(), &signal).await?;
-                let is_new = known.is_none_or(|known| known.signal_id != signal.signal_id);
+                self.apply_change(conn, tenant, existing.as_ref(), &signal).await?;
+                let is_new = existing.is_none_or(|existing| existing.signal_id != signal.signal_id);
                 let is_automatic = owner.is_some_and(|owner| owner.auto_backfill_signals);
                 let backfill = if is_new && is_automatic && signal.enabled {
                     Some(self.bulk_runs.backfill_signal(conn, tenant, &signal).await?)
@@ -82,13 +83,13 @@ impl Signals {
             })
             .await;
         self.questions.clear();
-        self.objects.forget_all();
+        self.objects.invalidate_all();
         self.bulk_runs.feeder.wake();
         put
     }
 
-    /// Brings what is counted of a signal in line with its change, in the caller's transaction.
-    async fn follow_change(
+    /// Updates counts, rules and ranks after a change of a signal, in the caller's transaction.
+    async fn apply_change(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
@@ -98,24 +99,24 @@ impl Signals {
         let Some(before) = before else { return Ok(()) };
         if before.signal_id != after.signal_id {
             signals::delete_tallies(conn, tenant, before.signal_id).await?;
-            self.restart_rules(conn, tenant, &before.key).await?;
+            self.reset_rules(conn, tenant, &before.key).await?;
             self.bulk_runs.rerank_all(conn, tenant).await
         } else if before.enabled != after.enabled {
-            // Objects are sorted and flagged by the answers of enabled signals alone.
+            // Objects are sorted and flagged by the answers of enabled signals only.
             self.bulk_runs.rerank_all(conn, tenant).await
         } else {
             Ok(())
         }
     }
 
-    /// Has every rule that names a signal start afresh: with its answers gone, no condition over them holds any more, and
-    /// the next yes is a turn. The tenant is locked by the caller.
-    async fn restart_rules(&self, conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
+    /// Resets the state of every rule that uses a signal: its answers are gone, so no condition over them holds any more, and
+    /// the next match fires again. The caller has locked the tenant.
+    async fn reset_rules(&self, conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
         let now = self.clock.now();
         for rule in rules::of_tenant(conn, tenant).await? {
-            let names_it =
+            let uses_signal =
                 Condition::parse(&rule.condition).is_ok_and(|condition| condition.keys().contains(&key));
-            if names_it {
+            if uses_signal {
                 rules::retire(conn, tenant, rule.condition_id, now).await?;
                 let condition_id = self.random.id(now);
                 rules::update(conn, &rules::Rule { condition_id, ..rule }).await?;
@@ -124,7 +125,7 @@ impl Signals {
         Ok(())
     }
 
-    /// Removes a signal; its answers are out of sight at once, and swept in the background.
+    /// Deletes a signal; its answers are no longer shown, and are swept in the background.
     pub async fn delete(&self, tenant: TenantId, key: &str) -> Result<()> {
         self.store
             .write("delete_signal", async |conn: &mut Conn| {
@@ -132,12 +133,12 @@ impl Signals {
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 signals::delete(conn, tenant, key).await?;
                 signals::delete_tallies(conn, tenant, signal.signal_id).await?;
-                self.restart_rules(conn, tenant, key).await?;
+                self.reset_rules(conn, tenant, key).await?;
                 self.bulk_runs.rerank_all(conn, tenant).await
             })
             .await?;
         self.questions.clear();
-        self.objects.forget_all();
+        self.objects.invalidate_all();
         self.bulk_runs.feeder.wake();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Verdicts: events in and answers out, while the caller waits.
+//! Verdicts: records events and returns answers while the caller waits.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use store::analysis::history::{self, HistoryRequest, ObjectHistory};
 use store::objects::request::Recorded;
 use store::{Conn, Store};
 
-use crate::analysis::asking::{Asker, Found, refusal};
-use crate::analysis::concluder::{About, Concluder, Conclusion};
+use crate::analysis::asking::{AnalyzerResponse, Asker, refusal};
+use crate::analysis::concluder::{AnalyzedObject, Concluder, Conclusion};
 use crate::analysis::history::{
-    AnalysisInput, ObjectRequest, Prepared, read_histories, read_long_history, shown_events,
+    AnalysisInput, ObjectRequest, Prepared, history_events, read_histories, read_long_history,
 };
 use crate::analysis::questions::{CachedQuestions, SignalSelection};
 use crate::analysis::verdict_slots::{Slot, VerdictSlots};
 use crate::objects::ingest::{Ingest, refusal as ingest_refusal};
 use crate::runtime::{Clock, Error, Kind, Result};
 
-/// Records events and answers with a verdict.
+/// Records events and returns verdicts.
 #[derive(Clone)]
 pub struct Verdicts {
     pub(crate) store: Store,
@@ -31,19 +31,19 @@ pub struct Verdicts {
     pub(crate) concluder: Arc<Concluder>,
 }
 
-/// What a caller who waits asks about an object whose events have just been recorded.
+/// A request for a verdict on an object whose events have just been recorded.
 struct VerdictRequest<'a> {
     object_id: &'a str,
     last_seq: i64,
     events: &'a [NewEvent],
-    /// The whole history, where the object began with these events.
+    /// The whole history, if the object was created with these events.
     whole_history: Option<Box<ObjectHistory>>,
     include_history: bool,
     signals: Option<&'a [String]>,
 }
 
 impl Verdicts {
-    /// Records events about an object, and answers its signals. Once the events are recorded they stay, whatever happens.
+    /// Records events about an object, and returns the answers to its signals. Recorded events are kept even if that fails.
     pub async fn ingest(
         &self,
         tenant: TenantId,
@@ -84,7 +84,7 @@ impl Verdicts {
                         Prepared::of(*stored, self.questions.get(tenant, selection).await?)
                     }
                     None if include_history => self.read_history(object).await?,
-                    _ => self.read_only_these(object, events).await?,
+                    _ => self.prepare_without_history(object, events).await?,
                 };
                 let verdict = ModerationVerdict {
                     object_id: object_id.to_owned(),
@@ -98,22 +98,22 @@ impl Verdicts {
                 };
                 let input = match prepared {
                     Prepared::Ready(input) => input,
-                    Prepared::NothingAsked => return Ok(verdict),
+                    Prepared::NoQuestions => return Ok(verdict),
                     Prepared::Gone | Prepared::Long => {
                         return Err(Error::new(Kind::NotFound, "the object was deleted"));
                     }
                 };
-                let found = self.asker.ask(&input, true).await.map_err(refusal)?;
-                let answers_all = found.answers.len() == input.questions.questions().len();
+                let response = self.asker.ask(&input, true).await.map_err(refusal)?;
+                let answers_all = response.answers.len() == input.questions.questions().len();
                 let covers = input.queued_version.filter(|_| signals.is_none() && answers_all);
-                let about = Some(About { object_id: object_id.to_owned(), input: *input });
-                let conclusion = conclude(&self.concluder, slot, found, about, covers, true).await?;
-                let found = &conclusion.found;
+                let object = Some(AnalyzedObject { object_id: object_id.to_owned(), input: *input });
+                let conclusion = conclude(&self.concluder, slot, response, object, covers, true).await?;
+                let response = &conclusion.response;
                 Ok(ModerationVerdict {
                     analyzed: true,
-                    model: found.model.clone(),
-                    latency_ms: found.latency_ms,
-                    answers: found.answers.clone(),
+                    model: response.model.clone(),
+                    latency_ms: response.latency_ms,
+                    answers: response.answers.clone(),
                     reason: None,
                     ..verdict
                 })
@@ -140,50 +140,55 @@ impl Verdicts {
             .await
     }
 
-    /// Reads nothing but what the request brought.
-    async fn read_only_these(&self, object: ObjectRequest<'_>, events: &[NewEvent]) -> Result<Prepared> {
+    /// Prepares only the events of the request, without the history.
+    async fn prepare_without_history(
+        &self,
+        object: ObjectRequest<'_>,
+        events: &[NewEvent],
+    ) -> Result<Prepared> {
         let questions = self.questions.get(object.tenant, object.selection).await?;
         let request = HistoryRequest { through: Some(0), ..object.history() };
         let stored =
             self.store.read("verdict_subject", async |conn| history::read(conn, &[request], 0).await).await?;
         let Some(stored) = stored.into_values().next() else { return Ok(Prepared::Gone) };
         if questions.is_empty() {
-            return Ok(Prepared::NothingAsked);
+            return Ok(Prepared::NoQuestions);
         }
-        let (shown, read_seq) = (shown_events(events, self.clock.now()), object.through.unwrap_or_default());
+        let (recent, read_seq) =
+            (history_events(events, self.clock.now()), object.through.unwrap_or_default());
         let mut input = AnalysisInput::of_events(
             &stored.object_type,
-            shown.clone(),
+            recent.clone(),
             stored.first_seen,
             read_seq,
             questions,
         );
         if stored.retention == EventRetention::AfterAnalysis {
-            input.fold_alone(stored.summary, shown);
+            input.fold_read_events(stored.summary, recent);
         }
         Ok(Prepared::Ready(Box::new(input)))
     }
 }
 
-/// Writes the answers of a synchronous analysis, and gives its slot back in the same transaction.
+/// Writes the answers of a synchronous analysis, and releases its slot in the same transaction.
 pub(crate) async fn conclude(
     concluder: &Concluder,
     slot: &Slot,
-    found: Found,
-    about: Option<About>,
+    response: AnalyzerResponse,
+    object: Option<AnalyzedObject>,
     covers: Option<i64>,
     asks_signals: bool,
 ) -> Result<Arc<Conclusion>> {
     let conclusion = Arc::new(Conclusion {
         tenant: slot.tenant,
-        found,
-        about,
+        response,
+        object,
         job: None,
         covers,
         asks_signals,
         slot: Some(slot.slot_id),
     });
     concluder.conclude(Arc::clone(&conclusion)).await?;
-    slot.released();
+    slot.mark_released();
     Ok(conclusion)
 }

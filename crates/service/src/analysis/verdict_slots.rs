@@ -1,4 +1,4 @@
-//! Verdict slots: how many synchronous analyses a tenant may have running at a time, over all nodes. A slot is a row that
+//! Verdict slots limit the verdicts that a tenant may have in flight, over all nodes. A slot is a row that
 //! expires by itself, so that a crash frees it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,34 +12,34 @@ use uuid::Uuid;
 use crate::analysis::running::Running;
 use crate::runtime::{Clock, Error, Kind, Random, Result};
 
-/// How much longer than the analyzer's deadline a slot is kept: those of a crashed node are free after that.
+/// How much longer than the analyzer's deadline a slot lasts; after that the slots of a crashed node are free.
 const MARGIN: Duration = Duration::from_secs(5);
-/// When to retry after too many at once: one of them will have ended by then.
+/// When to retry if no slot is free: a verdict will have finished by then.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
-/// Gives out verdict slots. Cheap to clone.
+/// Grants verdict slots. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct VerdictSlots {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     pub(crate) running: Running,
-    /// How long an analyzer may take.
+    /// The deadline of a call of the analyzer.
     pub(crate) analyzer_timeout: Duration,
-    /// Slots of each tenant, over all nodes.
+    /// The number of slots per tenant, over all nodes.
     pub(crate) limit: u32,
 }
 
-/// A slot that a synchronous analysis has.
+/// A granted verdict slot.
 pub(crate) struct Slot {
     pub(crate) tenant: TenantId,
     pub(crate) slot_id: Uuid,
-    /// Whether it was given back in the transaction that wrote the answers.
+    /// Whether it was released in the transaction that wrote the answers.
     is_released: AtomicBool,
 }
 
 impl Slot {
-    /// The slot that was requested, if it was granted; else the refusal.
+    /// The requested slot if it was granted, otherwise an error.
     pub(crate) fn granted(request: &VerdictSlot, is_granted: bool) -> Result<Self> {
         if is_granted {
             let is_released = AtomicBool::new(false);
@@ -49,8 +49,8 @@ impl Slot {
         Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
     }
 
-    /// Notes that the slot was given back with the answers.
-    pub(crate) fn released(&self) {
+    /// Marks that the slot was released with the answers.
+    pub(crate) fn mark_released(&self) {
         self.is_released.store(true, Ordering::Relaxed);
     }
 }
@@ -78,7 +78,7 @@ impl VerdictSlots {
         Slot::granted(&request, granted)
     }
 
-    /// Runs a synchronous analysis in its slot, and gives the slot back unless that was done with the answers.
+    /// Runs a synchronous analysis in its slot, and releases the slot unless that was done with the answers.
     pub(crate) async fn run<T>(&self, slot: Slot, work: impl AsyncFnOnce(&Slot) -> Result<T>) -> Result<T> {
         let running = self.running.begin(slot.tenant);
         let outcome = work(&slot).await;
@@ -95,7 +95,7 @@ impl VerdictSlots {
             })
             .await;
         if let Err(error) = released {
-            // It expires by itself; the outcome is worth more.
+            // It expires by itself; the outcome matters more.
             tracing::warn!(%error, "cannot release a verdict slot");
         }
         outcome
@@ -106,7 +106,7 @@ fn count(outcome: &'static str) {
     metrics::counter!("auspex_analyses_total", "source" => "sync", "outcome" => outcome).increment(1);
 }
 
-/// The outcome that a refusal is counted as, named like those of queued analyses.
+/// The label of an error in metrics, the same as for queued jobs.
 fn outcome_of(refusal: &Error) -> &'static str {
     match refusal.kind() {
         Kind::RateLimited => "refused",

@@ -1,4 +1,4 @@
-//! Balances: what follows when money comes or goes.
+//! Balances: credits, adjustments and the low-balance warning.
 
 use model::TenantId;
 use model::api::Balance;
@@ -12,19 +12,19 @@ use crate::billing::unpaid::Unpaid;
 use crate::outbox::{EmailEvent, Notifications};
 use crate::runtime::{Clock, Error, Kind, Random, Result};
 
-/// Ten million dollars: a larger adjustment is a typing error.
+/// Ten million dollars: a larger adjustment is a typo.
 const MAX_ADJUSTMENT_CENTS: i64 = 1_000_000_000;
 /// The longest note on an adjustment, in characters.
 const MAX_NOTE: usize = 200;
 
-/// The rules that balances are spent by.
+/// The billing settings that apply to balances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BalanceRules {
     /// Whether analyses are billed.
     pub(crate) metering: bool,
-    /// Whether an empty balance pauses analyses; else it may go negative.
+    /// Whether an empty balance pauses analyses; otherwise the balance may become negative.
     pub(crate) block: bool,
-    /// Below this a mail warns.
+    /// The balance below which a warning is mailed.
     pub(crate) low_cents: u32,
     /// The smallest top-up.
     pub(crate) topup_min_cents: u32,
@@ -41,7 +41,7 @@ impl BalanceRules {
     }
 }
 
-/// The balances of all accounts.
+/// The balances of all tenants.
 #[derive(Clone)]
 pub struct Balances {
     pub(crate) store: Store,
@@ -53,7 +53,7 @@ pub struct Balances {
 }
 
 impl Balances {
-    /// What an account has left, and by which rules it is spent.
+    /// A tenant's balance and the settings that apply to it.
     pub async fn get(&self, tenant: TenantId) -> Result<Balance> {
         let balance = self.store.read("balance", async |conn| balance::balance(conn, tenant).await).await?;
         let rules = &self.rules;
@@ -69,7 +69,7 @@ impl Balances {
         })
     }
 
-    /// Gives an account money, or takes some away where the amount is negative, as an operator. Returns the balance in
+    /// Adds an operator's adjustment, positive or negative, to a tenant's balance. Returns the new balance in
     /// cents.
     pub async fn adjust(&self, tenant: TenantId, amount_cents: i64, note: Option<&str>) -> Result<i64> {
         if amount_cents == 0 || amount_cents.unsigned_abs() > MAX_ADJUSTMENT_CENTS.unsigned_abs() {
@@ -99,12 +99,12 @@ impl Balances {
                 self.credit(conn, tenant, &credit).await
             })
             .await?;
-        self.money_moved();
+        self.wake_workers();
         Ok(cents(posted.balance_micros))
     }
 
-    /// Writes a credit or an adjustment with all that follows from it, in the caller's transaction. Once that is
-    /// committed, [`Self::money_moved`] tells the workers of this process.
+    /// Writes a credit or an adjustment with all of its effects, in the caller's transaction. Call [`Self::wake_workers`]
+    /// once that is committed.
     pub(crate) async fn credit(
         &self,
         conn: &mut Conn,
@@ -115,48 +115,48 @@ impl Balances {
         if credit.micros < 0 {
             self.warn_if_low(conn, tenant, posted.balance_micros).await?;
         } else {
-            balance::unmark_low(conn, tenant, self.low_mark_micros()).await?;
+            balance::unmark_low(conn, tenant, self.low_threshold_micros()).await?;
             self.unpaid.resume(conn, tenant, posted.balance_micros).await?;
         }
         Ok(posted)
     }
 
-    /// Wakes the workers of this process that send mails and run analyses; other processes notice by themselves.
-    pub(crate) fn money_moved(&self) {
+    /// Wakes the workers of this process that send mails and run jobs; those of other processes poll.
+    pub(crate) fn wake_workers(&self) {
         self.notifications.wake();
         self.unpaid.wake();
     }
 
-    /// Mails the people of an account that its balance is low, in the transaction of the charge that left it at this:
-    /// once, until the balance has been above the mark again. Says whether it did.
+    /// Mails the members of a tenant that its balance is low, in the transaction of the charge that set it to this value:
+    /// once, until the balance has been above the threshold again. Returns whether it did.
     pub(crate) async fn warn_if_low(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
         balance_micros: i64,
     ) -> Result<bool> {
-        let mark = self.low_mark_micros();
-        // The row is this transaction's since the charge, so nobody else can be in the same place on any node.
-        if balance_micros >= mark || !balance::mark_low(conn, tenant, mark).await? {
+        let threshold = self.low_threshold_micros();
+        // The charge has locked the row, so no other transaction on any node can get here at the same time.
+        if balance_micros >= threshold || !balance::mark_low(conn, tenant, threshold).await? {
             return Ok(false);
         }
         self.notifications
             .mail_tenant(conn, tenant, EmailEvent::LowBalance, |templates, to| {
-                templates.low_balance(to, cents(balance_micros), cents(mark))
+                templates.low_balance(to, cents(balance_micros), cents(threshold))
             })
             .await?;
         Ok(true)
     }
 
-    /// Refuses an account whose balance is empty, where that refuses work.
-    pub(crate) async fn demand(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
+    /// Fails if the tenant's balance is empty and an empty balance blocks work.
+    pub(crate) async fn require_funds(&self, conn: &mut Conn, tenant: TenantId) -> Result<()> {
         if self.rules.blocks() && balance::balance(conn, tenant).await? <= 0 {
             return Err(Error::payment_required());
         }
         Ok(())
     }
 
-    fn low_mark_micros(&self) -> i64 {
+    fn low_threshold_micros(&self) -> i64 {
         i64::from(self.rules.low_cents) * MICROS_PER_CENT
     }
 }

@@ -1,5 +1,5 @@
-//! Top-ups by card. A checkout is written down before the payment provider is asked, and what is paid is credited once,
-//! whether the provider tells us or we ask.
+//! Top-ups by card. A checkout is stored before its session is opened at the payment provider, and a payment is credited
+//! exactly once, whether it is reported by an event or found by polling.
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ use crate::billing::stripe::{NewSession, Session, Stripe};
 use crate::outbox::{EmailEvent, Notifications};
 use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
-/// How often the provider is asked about one checkout, however often we are.
+/// The provider is asked about a checkout at most this often, however often its status is requested.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 /// The events that may mean that a session was paid.
 const PAYING_EVENTS: [&str; 2] = ["checkout.session.completed", "checkout.session.async_payment_succeeded"];
 
-/// What became of a session that may have been paid.
+/// The outcome of a session that may have been paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Settled {
+enum PaymentOutcome {
     Credited,
-    /// It was credited before.
-    Already,
-    /// There is no money yet.
+    /// It had already been credited.
+    AlreadyCredited,
+    /// It is not paid yet.
     Unpaid,
-    /// It is not one of ours.
+    /// It does not belong to any checkout of this deployment.
     Unknown,
-    /// It is not about what we asked for: a person must look.
-    Disagrees,
+    /// Amount, currency or session differ from the checkout's: the operator must investigate.
+    Mismatch,
 }
 
 #[derive(Deserialize)]
@@ -60,14 +60,14 @@ pub struct Checkouts {
     pub(crate) random: Random,
     pub(crate) balances: Balances,
     pub(crate) notifications: Notifications,
-    /// The payment provider, where one is configured.
+    /// The payment provider, if one is configured.
     pub(crate) stripe: Option<Stripe>,
 }
 
 impl Checkouts {
-    /// Opens a checkout: where the customer goes to pay.
+    /// Opens a checkout, and returns the URL of its payment page.
     pub async fn open(&self, tenant: TenantId, request: &CheckoutCreate) -> Result<CheckoutSession> {
-        let stripe = self.demand_payments()?;
+        let stripe = self.require_stripe()?;
         let rules = &self.balances.rules;
         let amounts = i64::from(rules.topup_min_cents)..=i64::from(rules.topup_max_cents);
         if !amounts.contains(&request.amount_cents) {
@@ -90,21 +90,22 @@ impl Checkouts {
             })
             .await?;
         let session = stripe.open_session(&new).await?;
-        // A crash here loses nothing: the session carries our id, and is known by it once it is paid.
+        // A crash here loses nothing: the session's metadata contains the checkout id, which identifies it once it is paid.
         self.store
             .write("keep_session", async |conn: &mut Conn| {
                 checkouts::set_session(conn, new.checkout_id, &session.id).await
             })
             .await?;
-        let without_address = || {
-            let cause = "Stripe's session has no address";
+        let missing_url = || {
+            let cause = "Stripe's session has no URL";
             Error::new(Kind::PaymentProviderError, "the payment provider failed; try again later")
                 .because(cause)
         };
-        Ok(CheckoutSession { id: session.id, url: session.url.ok_or_else(without_address)? })
+        Ok(CheckoutSession { id: session.id, url: session.url.ok_or_else(missing_url)? })
     }
 
-    /// How far a checkout is. While it is pending the provider is asked, so that an event that was lost loses no money.
+    /// The status of a checkout. While it is pending the provider is asked, so that a payment is credited even if its event
+    /// was lost.
     pub async fn status(&self, tenant: TenantId, session_id: &str) -> Result<CheckoutStatus> {
         let mut checkout = self.find(tenant, session_id).await?;
         if checkout.status == CheckoutState::Pending && self.reconcile(&checkout, session_id).await? {
@@ -129,7 +130,7 @@ impl Checkouts {
             .ok_or_else(|| Error::new(Kind::NotFound, "there is no such checkout"))
     }
 
-    /// Asks the provider about a pending checkout, unless that was done a moment ago; says whether it was credited.
+    /// Asks the provider about a pending checkout, unless that was done moments ago; returns whether it is credited.
     async fn reconcile(&self, checkout: &Checkout, session_id: &str) -> Result<bool> {
         let Some(stripe) = &self.stripe else { return Ok(false) };
         let now = self.clock.now();
@@ -145,23 +146,23 @@ impl Checkouts {
         match stripe.session(session_id).await {
             Ok(session) if session.id == session_id => {
                 let settled = self.settle_session(&session).await?;
-                // Whoever credited it first: what the caller reads next says so.
-                Ok(matches!(settled, Settled::Credited | Settled::Already))
+                // Also if a concurrent request credited it: the caller reads the checkout again.
+                Ok(matches!(settled, PaymentOutcome::Credited | PaymentOutcome::AlreadyCredited))
             }
             Ok(session) => {
-                error!(asked = session_id, answered = session.id, "Stripe answers with another session");
+                error!(asked = session_id, answered = session.id, "Stripe returned another session");
                 Ok(false)
             }
             Err(error) => {
-                warn!(cause = error.cause(), "a pending checkout cannot be asked about: {error}");
+                warn!(cause = error.cause(), "cannot look up a pending checkout: {error}");
                 Ok(false)
             }
         }
     }
 
-    /// Takes an event that the payment provider sent. What is not about a payment to us is taken and left at that.
+    /// Handles an event from the payment provider. Events that are not about payments are accepted and ignored.
     pub async fn take_payment_event(&self, signature: Option<&str>, body: &[u8]) -> Result<()> {
-        let stripe = self.demand_payments()?;
+        let stripe = self.require_stripe()?;
         let header =
             signature.ok_or_else(|| Error::bad_request("there must be one Stripe-Signature header"))?;
         stripe.verify(header, body, self.clock.now()).map_err(|reason| {
@@ -174,37 +175,37 @@ impl Checkouts {
             return Ok(());
         }
         let event: PaymentEvent = serde_json::from_slice(body).map_err(malformed)?;
-        if !event.data.object.has_good_id() {
+        if !event.data.object.has_usable_id() {
             return Err(Error::bad_request("the session has no usable id"));
         }
         self.settle_session(&event.data.object).await?;
         Ok(())
     }
 
-    /// Credits the checkout of a session if it is paid and was not credited yet.
-    async fn settle_session(&self, session: &Session) -> Result<Settled> {
+    /// Credits the checkout of a session if the session is paid and not credited yet.
+    async fn settle_session(&self, session: &Session) -> Result<PaymentOutcome> {
         let settled = self
             .store
             .write("settle_checkout", async |conn: &mut Conn| self.settle_in(conn, session).await)
             .await?;
         let outcome = match settled {
-            Settled::Credited => {
+            PaymentOutcome::Credited => {
                 info!(session = session.id, "a top-up was credited");
-                self.balances.money_moved();
+                self.balances.wake_workers();
                 "credited"
             }
-            Settled::Already => "already",
-            Settled::Unpaid => "unpaid",
-            Settled::Unknown => {
-                info!(session = session.id, "a session that is not ours was paid");
+            PaymentOutcome::AlreadyCredited => "already",
+            PaymentOutcome::Unpaid => "unpaid",
+            PaymentOutcome::Unknown => {
+                info!(session = session.id, "a session that belongs to no checkout was paid");
                 "unknown"
             }
-            Settled::Disagrees => {
+            PaymentOutcome::Mismatch => {
                 error!(
                     session = session.id,
                     amount = session.amount_total,
                     currency = session.currency,
-                    "a session was paid that is not what was asked for: nothing is credited"
+                    "a paid session does not match its checkout: nothing is credited"
                 );
                 "disagrees"
             }
@@ -213,29 +214,30 @@ impl Checkouts {
         Ok(settled)
     }
 
-    async fn settle_in(&self, conn: &mut Conn, session: &Session) -> Result<Settled> {
+    async fn settle_in(&self, conn: &mut Conn, session: &Session) -> Result<PaymentOutcome> {
         let mut found = checkouts::find_by_session(conn, &session.id).await?;
         if let (None, Some(checkout_id)) = (&found, session.checkout_id()) {
             found = checkouts::find(conn, checkout_id).await?;
         }
-        let Some(checkout) = found else { return Ok(Settled::Unknown) };
-        let of_another = checkout.provider_session_id.as_ref().is_some_and(|known| *known != session.id);
-        if checkout.status == CheckoutState::Credited && !of_another {
-            return Ok(Settled::Already);
+        let Some(checkout) = found else { return Ok(PaymentOutcome::Unknown) };
+        let is_other_session =
+            checkout.provider_session_id.as_ref().is_some_and(|known| *known != session.id);
+        if checkout.status == CheckoutState::Credited && !is_other_session {
+            return Ok(PaymentOutcome::AlreadyCredited);
         }
         if !session.is_paid() {
-            return Ok(Settled::Unpaid);
+            return Ok(PaymentOutcome::Unpaid);
         }
-        let currency_fits = session.currency.as_deref().is_some_and(|currency| {
-            // Stripe writes them in small letters.
+        let is_same_currency = session.currency.as_deref().is_some_and(|currency| {
+            // Stripe writes currencies in lower case.
             currency.eq_ignore_ascii_case(&checkout.currency)
         });
-        if of_another || !currency_fits || session.amount_total != Some(checkout.amount_cents) {
-            return Ok(Settled::Disagrees);
+        if is_other_session || !is_same_currency || session.amount_total != Some(checkout.amount_cents) {
+            return Ok(PaymentOutcome::Mismatch);
         }
         let now = self.clock.now();
         if !checkouts::claim(conn, checkout.checkout_id, &session.id, now).await? {
-            return Ok(Settled::Already);
+            return Ok(PaymentOutcome::AlreadyCredited);
         }
         let micros = checkout.amount_cents.checked_mul(MICROS_PER_CENT);
         let credit = Credit {
@@ -253,10 +255,10 @@ impl Checkouts {
                 templates.topup_credited(to, checkout.amount_cents, balance_cents, now)
             })
             .await?;
-        Ok(Settled::Credited)
+        Ok(PaymentOutcome::Credited)
     }
 
-    fn demand_payments(&self) -> Result<&Stripe> {
+    fn require_stripe(&self) -> Result<&Stripe> {
         self.stripe
             .as_ref()
             .ok_or_else(|| Error::new(Kind::PaymentsNotConfigured, "card payments are not configured"))

@@ -1,4 +1,4 @@
-//! The ledger as its owner reads it.
+//! The ledger, as a tenant reads it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,25 +12,25 @@ use uuid::Uuid;
 
 use crate::runtime::{Error, Result};
 
-/// Lines of a page.
+/// The allowed page sizes.
 const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 
-/// A part of the ledger that was asked for.
+/// A query of the ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerQuery<'a> {
     /// Only credits, or only charges.
     pub kind: Option<LedgerKind>,
-    /// Whether a bulk run is one line.
+    /// Whether the charges of a bulk run are one entry.
     pub grouped: bool,
-    /// Only the charges of this bulk run; they are not grouped then.
+    /// Only the charges of this bulk run, ungrouped.
     pub batch_id: Option<Uuid>,
     /// The page size.
     pub limit: i64,
-    /// Where the page before ended.
+    /// Where the previous page ended.
     pub cursor: Option<&'a str>,
 }
 
-/// What a cursor says: where the page ended, and which list it belongs to.
+/// The content of a cursor: where the page ended, and which list it belongs to.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 struct Cursor {
     kind: Option<bool>,
@@ -39,7 +39,7 @@ struct Cursor {
     before: i64,
 }
 
-/// The ledgers of all accounts.
+/// The ledgers of all tenants.
 pub struct Ledger {
     pub(crate) store: Store,
 }
@@ -50,27 +50,27 @@ impl Ledger {
         if !PAGE_LIMITS.contains(&query.limit) {
             return Err(Error::bad_request("limit: it must be from 1 to 200"));
         }
-        // The last page's cursor is empty: who sends it back begins anew.
+        // The last page's cursor is empty: a caller that sends it starts over.
         let cursor = query.cursor.filter(|cursor| !cursor.is_empty());
         let before = cursor.map_or(Ok(i64::MAX), |cursor| read_cursor(cursor, query))?;
         let limit = query.limit + 1;
-        let mut lines: Vec<(i64, LedgerEntry)> = self
+        let mut records: Vec<(i64, LedgerEntry)> = self
             .store
-            .snapshot("ledger", async |conn: &mut Conn| lines(conn, tenant, query, before, limit).await)
+            .snapshot("ledger", async |conn: &mut Conn| records(conn, tenant, query, before, limit).await)
             .await?;
         let page_size = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let has_more = lines.len() > page_size;
-        lines.truncate(page_size);
-        let last = lines.last().filter(|_| has_more).map(|(seq, _)| *seq);
+        let has_more = records.len() > page_size;
+        records.truncate(page_size);
+        let last = records.last().filter(|_| has_more).map(|(seq, _)| *seq);
         Ok(LedgerPage {
             next_cursor: last.map_or_else(String::new, |seq| write_cursor(seq, query)),
-            entries: lines.into_iter().map(|(_, entry)| entry).collect(),
+            entries: records.into_iter().map(|(_, entry)| entry).collect(),
         })
     }
 }
 
-/// Lines before a place, newest first, each with the place that it stands at.
-async fn lines(
+/// Entries before a sequence number, newest first, each with its own sequence number.
+async fn records(
     conn: &mut Conn,
     tenant: TenantId,
     query: &LedgerQuery<'_>,
@@ -82,17 +82,17 @@ async fn lines(
         (Some(_), Some(LedgerKind::Credit), _) => Vec::new(),
         (Some(batch_id), _, _) => ledger::entries_of_batch(conn, tenant, batch_id, before, limit).await?,
         (None, None, false) => ledger::entries(conn, tenant, before, limit).await?,
-        // Credits are part of no bulk run.
+        // Credits do not belong to bulk runs.
         (None, Some(kind @ LedgerKind::Credit), _) | (None, Some(kind), false) => {
             ledger::entries_of_kind(conn, tenant, kind, before, limit).await?
         }
-        (None, kind, true) => return grouped_lines(conn, tenant, kind, before, limit).await,
+        (None, kind, true) => return grouped_records(conn, tenant, kind, before, limit).await,
     };
-    entries.into_iter().map(line).collect()
+    entries.into_iter().map(record).collect()
 }
 
-/// Lines with one for each bulk run: three lists in order, made one.
-async fn grouped_lines(
+/// Entries with one for each bulk run: three sorted lists, merged.
+async fn grouped_records(
     conn: &mut Conn,
     tenant: TenantId,
     kind: Option<LedgerKind>,
@@ -104,17 +104,17 @@ async fn grouped_lines(
         let credits = ledger::entries_of_kind(conn, tenant, LedgerKind::Credit, before, limit);
         entries.extend(credits.await?);
     }
-    let mut lines: Vec<(i64, LedgerEntry)> = entries.into_iter().map(line).collect::<Result<_>>()?;
-    lines.extend(ledger::batches(conn, tenant, before, limit).await?.into_iter().map(batch_line));
-    lines.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-    lines.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    Ok(lines)
+    let mut records: Vec<(i64, LedgerEntry)> = entries.into_iter().map(record).collect::<Result<_>>()?;
+    records.extend(ledger::batches(conn, tenant, before, limit).await?.into_iter().map(batch_record));
+    records.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(records)
 }
 
-fn line(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
+fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
     let decimal =
         |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::runtime::internal);
-    let line = LedgerEntry {
+    let record = LedgerEntry {
         id: entry.entry_id,
         delta_cents: cents(entry.delta_micros),
         balance_after_cents: cents(entry.balance_after_micros),
@@ -133,13 +133,13 @@ fn line(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
         batch: None,
         created_at: entry.created_at,
     };
-    Ok((entry.seq, line))
+    Ok((entry.seq, record))
 }
 
-fn batch_line(batch: StoredBatch) -> (i64, LedgerEntry) {
+fn batch_record(batch: StoredBatch) -> (i64, LedgerEntry) {
     let models = batch.models.0;
     let model = (models.len() == 1).then(|| models[0].clone());
-    let line = LedgerEntry {
+    let record = LedgerEntry {
         id: batch.entry_id,
         delta_cents: cents(batch.delta_micros),
         balance_after_cents: cents(batch.balance_after_micros),
@@ -166,7 +166,7 @@ fn batch_line(batch: StoredBatch) -> (i64, LedgerEntry) {
         }),
         created_at: batch.created_at,
     };
-    (batch.last_seq, line)
+    (batch.last_seq, record)
 }
 
 impl Cursor {
@@ -181,12 +181,12 @@ impl Cursor {
 }
 
 fn write_cursor(before: i64, query: &LedgerQuery<'_>) -> String {
-    // Numbers and flags: there is nothing that JSON cannot write.
+    // Serializing numbers and flags to JSON cannot fail.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&Cursor::of(query, before)).unwrap_or_default())
 }
 
 fn read_cursor(cursor: &str, query: &LedgerQuery<'_>) -> Result<i64> {
-    let refused = || Error::bad_request("cursor: it is not one of this list");
+    let refused = || Error::bad_request("cursor: does not belong to this list");
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
     let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
     if cursor == Cursor::of(query, cursor.before) { Ok(cursor.before) } else { Err(refused()) }

@@ -1,4 +1,4 @@
-//! Money: the balance and its ledger, prices, top-ups by card, usage, work that waits for money, and the audit of it all.
+//! Billing: balances and the ledger, prices, top-ups by card, usage, jobs parked until they can be paid, and the audit.
 
 mod audit;
 mod balance;
@@ -22,16 +22,16 @@ pub(crate) use self::balance::BalanceRules;
 pub(crate) use self::prices::Prices;
 pub(crate) use self::unpaid::Unpaid;
 
-/// Everything about money.
+/// Balances, payments and usage.
 pub struct Billing {
-    /// What accounts have left.
+    /// Balances and adjustments.
     pub balances: Balances,
-    /// Every credit and charge.
+    /// Credits and charges.
     pub ledger: Ledger,
     /// Top-ups by card.
     pub checkouts: Checkouts,
-    /// What was used.
+    /// Usage reports.
     pub usage: UsageReports,
-    /// Whether all of it agrees.
+    /// Checks that balances, ledger and usage agree.
     pub audit: Auditor,
 }

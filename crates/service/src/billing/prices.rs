@@ -1,4 +1,4 @@
-//! What analyses cost.
+//! The prices of analyses.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use model::money::Charge;
 pub(crate) struct Prices {
     /// Whether analyses are billed.
     pub(crate) metering: bool,
-    /// What analyses cost by default.
+    /// The default price.
     pub(crate) tariff: Tariff,
-    /// What they cost with particular models.
+    /// Prices by model, where they differ from the default.
     pub(crate) tariffs: BTreeMap<String, Tariff>,
 }
 
 impl Prices {
-    /// What an analysis costs, whether or not it is billed.
+    /// The price of an analysis, whether or not it is billed.
     pub(crate) fn charge(&self, model: &str, input_tokens: u64, output_tokens: u64) -> Charge {
         self.tariffs.get(model).unwrap_or(&self.tariff).charge(input_tokens, output_tokens)
     }
 
-    /// What an analysis is billed, in micro-dollars.
+    /// The amount billed for an analysis, in micro-dollars.
     pub(crate) fn billed_micros(&self, model: &str, input_tokens: u64, output_tokens: u64) -> i64 {
         if self.metering { self.charge(model, input_tokens, output_tokens).micros } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! Analyses that wait for money: set aside when a balance is empty, and woken by the credit that fills it.
+//! Unpaid jobs: parked when the tenant's balance is empty, and resumed when it is credited.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tracing::warn;
 
 use crate::runtime::{Clock, Error, Result, Wakeup};
 
-/// Analyses that one transaction sets aside or wakes: few enough that nobody waits for it. What is left of due ones is
-/// found by the next that is claimed; what is left of woken ones by the waker.
+/// Jobs that one transaction parks or resumes: few enough not to delay other transactions. The remaining due jobs are
+/// parked when the next of them is claimed; the remaining parked jobs are resumed by the worker.
 const STEP: i64 = 2_000;
-/// How often it is looked whether analyses wait although they need not: a tenant with more of them than one step, a
-/// deployment that has stopped to block.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often to check for parked jobs that could run: those of a tenant with more of them than one step, and those of a
+/// deployment that no longer blocks on an empty balance.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Analyses that wait for money.
+/// Parks and resumes jobs that their tenants cannot pay for.
 #[derive(Clone)]
 pub(crate) struct Unpaid {
     pub(crate) store: Store,
@@ -30,13 +30,13 @@ pub(crate) struct Unpaid {
 }
 
 impl Unpaid {
-    /// Sets a claimed analysis aside that nobody can pay, and with it all others of its tenant that are due: they are
-    /// looked at once, not one by one.
-    pub(crate) async fn set_aside(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
+    /// Parks a claimed job that its tenant cannot pay for, together with all other due jobs of the tenant, so that they need
+    /// not be claimed one by one.
+    pub(crate) async fn park(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
         self.store
             .write("set_aside", async |conn: &mut Conn| {
                 let now = self.clock.now();
-                // Under the balance's lock: a top-up that comes now wakes what is set aside here.
+                // Under the lock of the balance: a concurrent top-up resumes what is parked here.
                 if balance::lock_balance(conn, job.tenant_id).await? > 0 {
                     jobs::retry(conn, job, lease.token, now, false).await?;
                 } else {
@@ -48,8 +48,8 @@ impl Unpaid {
             .await
     }
 
-    /// Lets the analyses of a tenant go on, in the transaction that left its balance at this; says whether there may be
-    /// more of them.
+    /// Resumes parked jobs of a tenant, in the transaction that set its balance to this value; returns whether there may be
+    /// more.
     pub(crate) async fn resume(
         &self,
         conn: &mut Conn,
@@ -62,12 +62,12 @@ impl Unpaid {
         Ok(unpaid::wake(conn, tenant, STEP).await? == STEP.unsigned_abs())
     }
 
-    /// Tells the scheduler of this process that analyses may go on.
+    /// Wakes the scheduler of this process.
     pub(crate) fn wake(&self) {
         self.scheduler.wake();
     }
 
-    /// Resumes, every few seconds, what the credit itself did not.
+    /// Every few seconds, resumes the parked jobs that the credit itself did not.
     pub(crate) async fn run(self, stop: CancellationToken) {
         loop {
             match stop.run_until_cancelled(Box::pin(self.resume_all())).await {
@@ -75,7 +75,7 @@ impl Unpaid {
                 Some(Err(error)) => warn!(cause = error.cause(), "cannot resume unpaid analyses: {error}"),
                 None => return,
             }
-            if stop.run_until_cancelled(self.clock.sleep(LOOK_EVERY)).await.is_none() {
+            if stop.run_until_cancelled(self.clock.sleep(CHECK_INTERVAL)).await.is_none() {
                 return;
             }
         }

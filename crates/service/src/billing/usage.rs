@@ -11,14 +11,14 @@ use store::{Conn, Store};
 
 use crate::runtime::{Clock, Error, Result};
 
-/// Days of a range at most, both ends included.
+/// The longest range in days, both ends included.
 const MAX_DAYS: i64 = 366;
-/// Days of a range whose start is not given.
+/// The length of a range without a start, in days.
 const DEFAULT_DAYS: i64 = 30;
-/// The first day that can be written as `YYYY-MM-DD`: no default goes before it.
+/// The first day that can be written as `YYYY-MM-DD`: no default start is earlier.
 const FIRST_DAY: Date = Date::from_days(-719_528);
 
-/// What accounts have used.
+/// Usage reports of all tenants.
 pub struct UsageReports {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -27,8 +27,8 @@ pub struct UsageReports {
 }
 
 impl UsageReports {
-    /// What an account used from one day to another, both included. Without an end it is today, without a start the 30
-    /// days up to the end.
+    /// A tenant's usage from one day to another, both included. Without an end the range ends today; without a start
+    /// it has 30 days.
     pub async fn report(&self, tenant: TenantId, from: Option<Date>, to: Option<Date>) -> Result<Usage> {
         let today = self.clock.now().date();
         let to = to.unwrap_or(today);
@@ -42,7 +42,7 @@ impl UsageReports {
                 "from: a range has at most {MAX_DAYS} days, and from {from} to {to} it has {days}"
             )));
         }
-        // One state of everything: the balance fits the spend.
+        // In one snapshot, so that the balance matches the spend.
         let (balance, used, signals) = self
             .store
             .snapshot("usage", async |conn: &mut Conn| {
@@ -82,7 +82,7 @@ fn add(totals: &mut UsageTotals, row: &DailyUsage) {
     totals.output_tokens += row.output_tokens;
 }
 
-/// A part of a sum, rounded half up.
+/// A sum divided by a number of parts, rounded half up.
 fn rounded_share(sum: i64, parts: i64) -> i64 {
     let (sum, parts) = (i128::from(sum), i128::from(parts));
     i64::try_from((2 * sum + parts).div_euclid(2 * parts)).unwrap_or(i64::MAX)
@@ -109,8 +109,8 @@ fn series(from: Date, to: Date, used: &[DailyUsage]) -> Vec<UsageDay> {
     };
     let mut series: Vec<UsageDay> = (from.days()..=to.days()).map(day).collect();
     for row in used {
-        let place = usize::try_from(row.day.days() - from.days()).ok().and_then(|at| series.get_mut(at));
-        let Some(day) = place else { continue };
+        let entry = usize::try_from(row.day.days() - from.days()).ok().and_then(|at| series.get_mut(at));
+        let Some(day) = entry else { continue };
         day.analyses += row.analyses;
         day.spend_micros += row.spend_micros;
         if row.source == UsageSource::Sync {
@@ -136,12 +136,12 @@ fn breakdown(used: &[DailyUsage], key: impl Fn(&DailyUsage) -> &str) -> Vec<Usag
         output_tokens: totals.output_tokens,
     });
     let mut parts: Vec<UsageBreakdown> = parts.collect();
-    // Stable: keys are in order already. Where nothing is billed, the number of analyses tells.
+    // A stable sort: the keys are already in order. Without billing, the number of analyses decides.
     parts.sort_by_key(|part| std::cmp::Reverse((part.spend_micros, part.analyses)));
     parts
 }
 
-/// How often each signal was answered, most first, then by key.
+/// The number of answers by signal, most first, then by key.
 fn by_signal(rows: Vec<(Date, String, i64)>) -> Vec<UsageSignal> {
     let mut sums: BTreeMap<String, i64> = BTreeMap::new();
     for (_, signal, analyses) in rows {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_day_is_the_one_that_can_be_written() {
+    fn the_first_day_is_the_first_of_year_0() {
         assert_eq!(FIRST_DAY.to_string(), "0000-01-01");
     }
 }

@@ -1,4 +1,4 @@
-//! Stored answers as records, and the signals that they belong to.
+//! Converts stored answers to API records, together with the signals that they belong to.
 
 use model::api::SignalResult;
 use model::condition::SignalShape;
@@ -9,7 +9,7 @@ use store::objects::reads::StoredAnswer;
 
 use crate::runtime::{Result, internal};
 
-/// How a comparison with a signal may look.
+/// The shape of an enabled signal: which comparisons are valid for it.
 pub(crate) fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
     let signal = enabled.iter().find(|signal| signal.key == key)?;
     let question =
@@ -22,7 +22,7 @@ pub(crate) async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result
     Ok(all.into_iter().filter(|signal| signal.enabled).collect())
 }
 
-/// The answers of enabled signals, and the keys of those that have none.
+/// The answers of enabled signals, and the keys of signals without an answer.
 pub(crate) fn results(
     enabled: &[Signal],
     answers: &[StoredAnswer],

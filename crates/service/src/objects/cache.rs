@@ -1,4 +1,4 @@
-//! Object reads, remembered for a moment. What changes an object on this node is seen on it at once.
+//! A cache of object reads for a few seconds. A change on this node is visible on this node at once.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use moka::sync::Cache;
 
 use crate::runtime::Result;
 
-/// How long a read is remembered where no other node can change it.
-const ALONE: Duration = Duration::from_secs(3);
-/// How long where others can: nodes tell each other nothing, so that nothing can get lost, and what one of them changes
-/// is seen by the others within a second.
-const SHARED: Duration = Duration::from_millis(900);
-/// Objects remembered at a time.
-const REMEMBERED: u64 = 20_000;
-/// Counters of changes; objects share them by hash.
+/// How long a read is cached if no other node can change the object.
+const EXCLUSIVE_LIFETIME: Duration = Duration::from_secs(3);
+/// How long a read is cached if other nodes can: there are no messages between nodes that could be lost, and a change
+/// on one node is visible on the others within a second.
+const SHARED_LIFETIME: Duration = Duration::from_millis(900);
+/// The maximum number of objects cached.
+const CAPACITY: u64 = 20_000;
+/// The number of change counters, which objects share by hash.
 const COUNTERS: usize = 256;
 
 type Key = (TenantId, String);
 
-/// Remembers what was read, and counts changes so that a read which began before one is not remembered after it.
+/// Caches object reads, and counts changes so that a read that began before a change is not cached after it.
 pub(crate) struct ObjectCache {
     reads: Cache<Key, Arc<ObjectAnalysis>>,
     changes: Vec<AtomicU64>,
@@ -33,15 +33,15 @@ pub(crate) struct ObjectCache {
 impl ObjectCache {
     /// A cache for a database that other processes may or may not share.
     pub(crate) fn new(is_shared: bool) -> Self {
-        let life = if is_shared { SHARED } else { ALONE };
+        let lifetime = if is_shared { SHARED_LIFETIME } else { EXCLUSIVE_LIFETIME };
         Self {
-            reads: Cache::builder().max_capacity(REMEMBERED).time_to_live(life).build(),
+            reads: Cache::builder().max_capacity(CAPACITY).time_to_live(lifetime).build(),
             changes: std::iter::repeat_with(AtomicU64::default).take(COUNTERS).collect(),
             hasher: RandomState::new(),
         }
     }
 
-    /// The object as remembered or as read, and whether it was remembered.
+    /// The object from the cache or from `load`, and whether it was cached.
     pub(crate) async fn read(
         &self,
         tenant: TenantId,
@@ -49,32 +49,32 @@ impl ObjectCache {
         load: impl AsyncFnOnce() -> Result<ObjectAnalysis>,
     ) -> Result<(Arc<ObjectAnalysis>, bool)> {
         let key = (tenant, object_id.to_owned());
-        let known = self.reads.get(&key);
-        let outcome = if known.is_some() { "hit" } else { "miss" };
+        let cached = self.reads.get(&key);
+        let outcome = if cached.is_some() { "hit" } else { "miss" };
         metrics::counter!("auspex_object_cache_total", "outcome" => outcome).increment(1);
-        if let Some(known) = known {
-            return Ok((known, true));
+        if let Some(cached) = cached {
+            return Ok((cached, true));
         }
         let changes = self.changes_of(&key);
         let before = changes.load(Ordering::SeqCst);
         let object = Arc::new(load().await?);
         self.reads.insert(key.clone(), Arc::clone(&object));
-        // Whatever changed it while it was read has already looked for something to forget.
+        // A change during the read has invalidated the cache before this entry was inserted.
         if changes.load(Ordering::SeqCst) != before {
             self.reads.invalidate(&key);
         }
         Ok((object, false))
     }
 
-    /// Forgets an object that has just changed.
-    pub(crate) fn forget(&self, tenant: TenantId, object_id: &str) {
+    /// Invalidates an object after a change.
+    pub(crate) fn invalidate(&self, tenant: TenantId, object_id: &str) {
         let key = (tenant, object_id.to_owned());
         self.changes_of(&key).fetch_add(1, Ordering::SeqCst);
         self.reads.invalidate(&key);
     }
 
-    /// Forgets everything: a signal has changed, and with it what every object shows.
-    pub(crate) fn forget_all(&self) {
+    /// Invalidates all objects after a change of a signal, which affects every object's answers.
+    pub(crate) fn invalidate_all(&self) {
         for changes in &self.changes {
             changes.fetch_add(1, Ordering::SeqCst);
         }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_seen_at_once_also_by_a_read_under_way() {
+    async fn a_change_is_visible_at_once_even_during_a_read() {
         let cache = ObjectCache::new(false);
         let tenant = TenantId(Uuid::from_u128(1));
         let read = async |events| {
@@ -112,13 +112,13 @@ mod tests {
         };
         assert_eq!(read(1).await, (1, false));
         assert_eq!(read(2).await, (1, true));
-        cache.forget(tenant, "a");
+        cache.invalidate(tenant, "a");
         assert_eq!(read(2).await, (2, false));
-        cache.forget_all();
-        // A change in the middle of a read: what was read is returned, and not remembered.
+        cache.invalidate_all();
+        // A change during a read: the result is returned, and not cached.
         let (stale, _) = cache
             .read(tenant, "a", async || {
-                cache.forget(tenant, "a");
+                cache.invalidate(tenant, "a");
                 Ok(object(2))
             })
             .await

@@ -1,4 +1,4 @@
-//! Ingest: events in, and either a schedule or a verdict out.
+//! Ingest: checks and records events, and schedules an analysis unless the caller waits for a verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use crate::objects::recorder::Recorder;
 use crate::runtime::group_writer::GroupWriter;
 use crate::runtime::{Clock, Error, Kind, Result, Traces, traces};
 
-/// How long an idempotency key is remembered.
-const KEY_LIFE: Duration = Duration::from_hours(24);
+/// How long an idempotency key is stored.
+const KEY_LIFETIME: Duration = Duration::from_hours(24);
 /// The longest idempotency key, in characters.
 const MAX_KEY: usize = 255;
 
-/// What became of events that nobody waits for.
+/// The outcome of ingest without a verdict.
 #[derive(Debug)]
 pub enum Ingested {
-    /// They are recorded, and an analysis is scheduled.
+    /// The events are recorded, and an analysis is scheduled.
     Accepted(IngestAccepted),
-    /// They were recorded before under the same key.
+    /// The events had already been recorded under the same key.
     Replayed(IngestAccepted),
 }
 
-/// Takes events in.
+/// Records events.
 #[derive(Clone)]
 pub struct Ingest {
     pub(crate) clock: Clock,
@@ -37,7 +37,7 @@ pub struct Ingest {
     pub(crate) recorder: Arc<GroupWriter<Recorder>>,
     /// How long an object must be quiet before it is analyzed.
     pub(crate) debounce: Duration,
-    /// How long an object that is never quiet waits at most.
+    /// The longest time that an object waits if it is never quiet.
     pub(crate) debounce_max: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Ingest {
         }
     }
 
-    /// Checks a request; one that waits for a verdict comes with the slot that it needs.
+    /// Checks a request; `slot` is set if it waits for a verdict.
     pub(crate) fn check(
         &self,
         tenant: TenantId,
@@ -81,7 +81,7 @@ impl Ingest {
             object_type: request.object_type,
             display_name: event::display_name(&events),
             events,
-            idempotency: idempotency_key.map(|key| idempotency(key, kind, now + KEY_LIFE)).transpose()?,
+            idempotency: idempotency_key.map(|key| idempotency(key, kind, now + KEY_LIFETIME)).transpose()?,
             schedule: slot
                 .is_none()
                 .then(|| Schedule { run_at: now + self.debounce, deadline_at: now + self.debounce_max }),
@@ -91,9 +91,9 @@ impl Ingest {
         })
     }
 
-    /// Records a checked request; the answer is durable.
+    /// Records a checked request; returns once it is durable.
     pub(crate) async fn record(&self, entry: NewRequest) -> Result<Recorded> {
-        self.traces.part("record", SpanKind::Internal).around(self.recorder.write(entry)).await
+        self.traces.child("record", SpanKind::Internal).around(self.recorder.write(entry)).await
     }
 
     fn accepted(&self, object_id: &str, accepted: i64) -> IngestAccepted {

@@ -1,4 +1,4 @@
-//! Objects: taking events in, recording them in groups, and reading objects back.
+//! Objects: ingest of events, recording them in groups, and reading objects.
 
 pub(crate) mod answers;
 mod cache;
@@ -16,12 +16,12 @@ pub use self::reads::{ObjectQuery, ObjectReads};
 pub(crate) use self::cache::ObjectCache;
 pub(crate) use self::recorder::Recorder;
 
-/// Everything about objects and their events.
+/// Objects and their events.
 pub struct Objects {
-    /// Events in.
+    /// Records events.
     pub ingest: Ingest,
-    /// Objects out.
+    /// Reads objects.
     pub reads: ObjectReads,
-    /// An account at a glance.
+    /// Counts and summaries of a tenant.
     pub overview: Overviews,
 }

@@ -1,4 +1,4 @@
-//! An account at a glance.
+//! The overview of a tenant: counts, signal summaries and the riskiest objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use store::{Conn, Store};
 
 use crate::runtime::{Clock, Result};
 
-/// How many objects the overview names.
+/// The number of riskiest objects in the overview.
 const TOP_RISK: i64 = 10;
 const DAY: Duration = Duration::from_hours(24);
 
-/// Accounts at a glance.
+/// The overviews of all tenants.
 pub struct Overviews {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
 }
 
 impl Overviews {
-    /// The account at a glance.
+    /// The overview of a tenant.
     pub async fn get(&self, tenant: TenantId) -> Result<Overview> {
         let yesterday = minute_of(self.clock.now() - DAY);
         self.store
@@ -65,12 +65,12 @@ impl Overviews {
 
 fn summarize(signal: &Signal, tallies: &[SignalTally]) -> SignalSummary {
     let kind = signal.kind;
-    let ours: BTreeMap<&str, &SignalTally> = tallies
+    let by_choice: BTreeMap<&str, &SignalTally> = tallies
         .iter()
         .filter(|tally| tally.signal_id == signal.signal_id)
         .map(|tally| (tally.choice.as_str(), tally))
         .collect();
-    let total: i64 = ours.values().map(|tally| tally.answers).sum();
+    let total: i64 = by_choice.values().map(|tally| tally.answers).sum();
     let mut summary = SignalSummary {
         key: signal.key.clone(),
         kind,
@@ -81,7 +81,7 @@ fn summarize(signal: &Signal, tallies: &[SignalTally]) -> SignalSummary {
         choices: None,
     };
     if kind == SignalType::Choice {
-        let shares = ours.iter().filter(|(_, tally)| tally.answers > 0);
+        let shares = by_choice.iter().filter(|(_, tally)| tally.answers > 0);
         summary.choices = Some(
             shares
                 .map(|(choice, tally)| ((*choice).to_owned(), share(tally.answers, total)))
@@ -89,18 +89,18 @@ fn summarize(signal: &Signal, tallies: &[SignalTally]) -> SignalSummary {
         );
         return summary;
     }
-    if let Some(tally) = ours.get("").filter(|_| total > 0) {
+    if let Some(tally) = by_choice.get("").filter(|_| total > 0) {
         summary.avg = Some(share(tally.value_micros, total * 1_000_000));
     }
     if kind == SignalType::Noul {
-        let high = ours.get("").map_or(0, |tally| tally.high);
+        let high = by_choice.get("").map_or(0, |tally| tally.high);
         summary.high = Some(high);
         summary.high_pct = Some(share(high, total));
     }
     summary
 }
 
-/// A part of a whole, to six decimals; nothing of nothing.
+/// A part divided by the whole, to six decimals; 0 if the whole is 0.
 fn share(part: i64, whole: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };

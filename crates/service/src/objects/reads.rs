@@ -1,4 +1,4 @@
-//! Objects as their owner reads them.
+//! Objects, as a tenant reads them.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ use crate::objects::answers::{enabled_signals, results, shape};
 use crate::objects::cache::ObjectCache;
 use crate::runtime::{Error, Kind, Random, Result, internal};
 
-/// Events of a list.
+/// The maximum number of events in a list.
 const MAX_LISTED_EVENTS: i64 = 200;
-/// Objects of a page.
+/// The allowed page sizes.
 const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// The longest query, in bytes.
 const MAX_QUERY: usize = 1_000;
-/// The instants that a cursor may name, in microseconds: up to the year 9999, which either database can compare.
+/// The timestamps allowed in a cursor, in microseconds: up to the year 9999, which both databases can compare.
 const CURSOR_TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
 
-/// A list that was asked for.
+/// A query of the list of objects.
 #[derive(Clone, Debug)]
 pub struct ObjectQuery {
-    /// A part of an id or a name, or comparisons of signals.
+    /// A part of an id or a name, or comparisons with signals.
     pub q: Option<String>,
     /// The order.
     pub sort: Sort,
@@ -41,11 +41,11 @@ pub struct ObjectQuery {
     pub limit: i64,
     /// Rows to skip.
     pub offset: i64,
-    /// Where the page before ended.
+    /// Where the previous page ended.
     pub cursor: Option<String>,
 }
 
-/// What a cursor says: where the page ended, and which list it belongs to.
+/// The content of a cursor: where the page ended, and which list it belongs to.
 #[derive(Serialize, Deserialize)]
 struct PageCursor {
     q: Option<String>,
@@ -55,7 +55,7 @@ struct PageCursor {
     id: String,
 }
 
-/// Objects as their owner reads them.
+/// Reads and deletes objects.
 pub struct ObjectReads {
     pub(crate) store: Store,
     pub(crate) random: Random,
@@ -102,10 +102,10 @@ impl ObjectReads {
         self.store
             .read("objects", async |conn: &mut Conn| {
                 let enabled = enabled_signals(conn, tenant).await?;
-                // One more than asked for tells whether there is a next page.
+                // One more than requested shows whether there is a next page.
                 let more = query.limit + 1;
-                let asked = q.map(|text| Query::parse(text, |key| shape(&enabled, key)));
-                let (found, next) = match (&asked, &place) {
+                let parsed = q.map(|text| Query::parse(text, |key| shape(&enabled, key)));
+                let (found, next) = match (&parsed, &place) {
                     (Some(Query::Signals(condition)), _) => {
                         (matching(conn, tenant, condition, &enabled, query).await?, None)
                     }
@@ -130,7 +130,7 @@ impl ObjectReads {
             .await
     }
 
-    /// The newest events of an object; none of one that does not exist.
+    /// The newest events of an object; empty if it does not exist.
     pub async fn events(&self, tenant: TenantId, object_id: &str) -> Result<EventList> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
         let events = self
@@ -149,7 +149,7 @@ impl ObjectReads {
         Ok(EventList { events: events.into_iter().map(record).collect::<Result<_>>()? })
     }
 
-    /// What is known of an object beside its answers; empty for one that does not exist.
+    /// The summary of an object; empty if it does not exist.
     pub async fn state(&self, tenant: TenantId, object_id: &str) -> Result<ObjectState> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
         self.store
@@ -167,7 +167,7 @@ impl ObjectReads {
             .await
     }
 
-    /// Removes an object and everything about it; the ledger keeps its lines.
+    /// Deletes an object and everything about it except its ledger entries.
     pub async fn delete(&self, tenant: TenantId, object_id: &str) -> Result<()> {
         let shard = self.random.shard();
         let deleted = self
@@ -176,12 +176,12 @@ impl ObjectReads {
                 deletion::delete(conn, tenant, object_id, shard).await
             })
             .await?;
-        self.cache.forget(tenant, object_id);
+        self.cache.invalidate(tenant, object_id);
         if deleted { Ok(()) } else { Err(no_such_object()) }
     }
 }
 
-/// A page of the objects whose answers meet a condition.
+/// A page of the objects whose answers match a condition.
 async fn matching(
     conn: &mut Conn,
     tenant: TenantId,
@@ -207,7 +207,7 @@ async fn matching(
     Ok(search.run(conn).await?)
 }
 
-/// A page of a list that was read one object further, and where it goes on.
+/// Cuts a list that was read with one extra object to the page, and returns where the next page starts.
 fn cut(mut found: Vec<Object>, query: &ObjectQuery) -> (Vec<Object>, Option<Cursor>) {
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let has_next = found.len() > limit;
@@ -248,12 +248,12 @@ fn write_cursor(place: Cursor, query: &ObjectQuery) -> String {
         seen: place.last_seen.micros(),
         id: place.object_id,
     };
-    // Texts and finite numbers: there is nothing that JSON cannot write.
+    // Serializing strings and finite numbers to JSON cannot fail.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
 }
 
 fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Cursor> {
-    let refused = || Error::bad_request("cursor: it is not one of this list");
+    let refused = || Error::bad_request("cursor: does not belong to this list");
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
     let cursor: PageCursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
     if cursor.q != query.q

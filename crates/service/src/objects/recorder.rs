@@ -1,4 +1,4 @@
-//! Requests on their way into the database: one writer records them in groups, one commit for all that wait.
+//! The recorder: a group writer for ingest requests, with one commit for all that wait.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::objects::cache::ObjectCache;
 use crate::runtime::group_writer::{Group, GroupWriter};
 use crate::runtime::{Random, Result, Wakeup, Workers};
 
-/// Requests that may wait for the writer.
+/// The length of the writer's queue.
 const QUEUE: usize = 4_096;
-/// Events in one commit, so that a few large requests do not make it slow for the others.
+/// The maximum number of events in one commit, so that a few large requests do not slow down the others.
 const MAX_EVENTS: usize = 5_000;
 
 /// Records requests.
@@ -20,13 +20,13 @@ pub(crate) struct Recorder {
     pub(crate) store: Store,
     pub(crate) random: Random,
     pub(crate) enforcement: Enforcement,
-    /// Wakes the scheduler for analyses that its next look would miss.
+    /// Wakes the scheduler for jobs that are due before its next poll.
     pub(crate) scheduler: Wakeup,
     pub(crate) cache: Arc<ObjectCache>,
 }
 
 impl Recorder {
-    /// Starts the writer, and returns what hands requests to it.
+    /// Starts the writer, and returns the handle that submits requests to it.
     pub(crate) fn start(self, workers: &Workers) -> GroupWriter<Self> {
         let (writer, queue) = GroupWriter::new(QUEUE);
         workers.start_writer(|stop| queue.run(self, stop));
@@ -59,7 +59,7 @@ impl Group for Recorder {
             })
             .await?;
         for entry in entries {
-            self.cache.forget(entry.tenant, &entry.object_id);
+            self.cache.invalidate(entry.tenant, &entry.object_id);
         }
         let soonest = entries.iter().filter_map(|entry| Some(entry.schedule?.run_at)).min();
         if let Some(soonest) = soonest {

@@ -1,4 +1,4 @@
-//! Chat messages: posted to the incoming webhook of a Slack workspace.
+//! Chat messages, posted to the incoming webhook of a Slack workspace.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use store::Store;
 use store::outbox::messages::{Channel, LeasedMessage};
 use url::Url;
 
-use crate::outbox::worker::{Carrier, Failure, Outbox};
+use crate::outbox::worker::{Failure, Outbox, OutboxChannel};
 use crate::runtime::outbound::{OutboundError, Reply};
 use crate::runtime::{Clock, Outbound, Random, Result, Sealer};
 
-/// How much of Slack's own words a firing tells: `invalid_payload`, `no_service` and the like.
-const MAX_WORDS: usize = 100;
+/// How much of Slack's response a firing's detail quotes: `invalid_payload`, `no_service` and the like.
+const MAX_QUOTE: usize = 100;
 
 /// Queues chat messages and posts them.
-pub(crate) type ChatOutbox = Outbox<ChatCarrier>;
+pub(crate) type ChatOutbox = Outbox<ChatChannel>;
 
 /// Posts chat messages.
 #[derive(Clone)]
-pub(crate) struct ChatCarrier {
+pub(crate) struct ChatChannel {
     outbound: Outbound,
 }
 
-/// A message for a chat. Its address is a credential, so it has no `Debug`.
+/// A chat message. Its URL is a credential, so it has no `Debug`.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChatMessage {
-    /// The incoming webhook.
+    /// The URL of the incoming webhook.
     pub(crate) url: String,
-    /// What it says.
+    /// The JSON payload.
     pub(crate) body: Value,
 }
 
@@ -44,11 +44,11 @@ impl ChatOutbox {
         sealer: Sealer,
         outbound: Outbound,
     ) -> Self {
-        Self::over(store, clock, random, sealer, ChatCarrier { outbound })
+        Self::with_channel(store, clock, random, sealer, ChatChannel { outbound })
     }
 }
 
-impl Carrier for ChatCarrier {
+impl OutboxChannel for ChatChannel {
     type Message = ChatMessage;
 
     const CHANNEL: Channel = Channel::Slack;
@@ -64,16 +64,16 @@ impl Carrier for ChatCarrier {
         "rule_triggered"
     }
 
-    /// Each address is a lane. Its digest names it: the address itself is a credential.
+    /// Each URL is a lane, named by the URL's digest because the URL itself is a credential.
     fn lane(message: &ChatMessage) -> String {
         hex::encode(&Sha256::digest(message.url.as_bytes())[..16])
     }
 
-    async fn carry(&self, message: &ChatMessage, _: &LeasedMessage) -> Result<(), Failure> {
+    async fn send(&self, message: &ChatMessage, _: &LeasedMessage) -> Result<(), Failure> {
         let url: Url = message.url.parse().map_err(|_| Failure::Never("invalid URL".to_owned()))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         match self.outbound.post(&url, headers, message.body.to_string(), Self::DEADLINE).await {
-            Ok(reply) => judge(&reply),
+            Ok(reply) => outcome(&reply),
             Err(OutboundError::Refused(reason)) => Err(Failure::Never(reason)),
             Err(error @ (OutboundError::Network(_) | OutboundError::Timeout)) => {
                 Err(Failure::Later(error.to_string()))
@@ -82,15 +82,15 @@ impl Carrier for ChatCarrier {
     }
 }
 
-/// What an answer means. Too many requests and failures of Slack's own pass; other refusals are about the message.
-fn judge(reply: &Reply) -> Result<(), Failure> {
+/// Maps Slack's response to an outcome. Rate limits and server errors are retried; other errors are permanent.
+fn outcome(reply: &Reply) -> Result<(), Failure> {
     if (200..300).contains(&reply.status) {
         return Ok(());
     }
-    let words: String = reply.body_start.chars().take(MAX_WORDS).collect();
-    let words = words.split(|letter: char| letter.is_control()).collect::<Vec<_>>().join(" ");
-    let said = if words.trim().is_empty() { String::new() } else { format!(": {}", words.trim()) };
-    let reason = format!("Slack answered {}{said}", reply.status);
+    let excerpt: String = reply.body_start.chars().take(MAX_QUOTE).collect();
+    let excerpt = excerpt.split(|character: char| character.is_control()).collect::<Vec<_>>().join(" ");
+    let quote = if excerpt.trim().is_empty() { String::new() } else { format!(": {}", excerpt.trim()) };
+    let reason = format!("Slack answered {}{quote}", reply.status);
     match (reply.status, reply.retry_after) {
         (429 | 500.., Some(wait)) => Err(Failure::After(wait, reason)),
         (429 | 500.., None) => Err(Failure::Later(reason)),
@@ -102,26 +102,26 @@ fn judge(reply: &Reply) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn judged(status: u16, body: &str, retry_after: Option<Duration>) -> Result<(), Failure> {
-        judge(&Reply { status, body_start: body.to_owned(), retry_after })
+    fn outcome_of(status: u16, body: &str, retry_after: Option<Duration>) -> Result<(), Failure> {
+        outcome(&Reply { status, body_start: body.to_owned(), retry_after })
     }
 
     #[test]
-    fn each_answer_has_its_meaning() {
-        assert_eq!(judged(200, "ok", None), Ok(()));
-        let said = |status: u16| format!("Slack answered {status}");
+    fn each_response_has_an_outcome() {
+        assert_eq!(outcome_of(200, "ok", None), Ok(()));
+        let reason = |status: u16| format!("Slack answered {status}");
         for status in [500, 502, 503, 429] {
-            assert_eq!(judged(status, "", None), Err(Failure::Later(said(status))));
+            assert_eq!(outcome_of(status, "", None), Err(Failure::Later(reason(status))));
             let wait = Duration::from_secs(90);
-            assert_eq!(judged(status, "", Some(wait)), Err(Failure::After(wait, said(status))));
+            assert_eq!(outcome_of(status, "", Some(wait)), Err(Failure::After(wait, reason(status))));
         }
         for status in [301, 400, 403, 404, 410] {
             assert_eq!(
-                judged(status, " \n", Some(Duration::from_secs(90))),
-                Err(Failure::Never(said(status)))
+                outcome_of(status, " \n", Some(Duration::from_secs(90))),
+                Err(Failure::Never(reason(status)))
             );
         }
-        let words = "Slack answered 404: no_service  x".to_owned();
-        assert_eq!(judged(404, "no_service\r\nx", None), Err(Failure::Never(words)));
+        let quoting = "Slack answered 404: no_service  x".to_owned();
+        assert_eq!(outcome_of(404, "no_service\r\nx", None), Err(Failure::Never(quoting)));
     }
 }

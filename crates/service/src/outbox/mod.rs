@@ -1,4 +1,4 @@
-//! Messages to people: mails and chat messages, queued with the change that they tell of and sent by a worker.
+//! Mails and chat messages: queued in the transaction of the change that they report, and sent by a worker.
 
 mod chat;
 pub mod mail;

@@ -1,4 +1,4 @@
-//! The mails that console users get, and which of them they want.
+//! The mails that members receive, and their preferences.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use store::{Conn, Store};
 use crate::outbox::mail::{Mail, MailTemplates, Mailer};
 use crate::runtime::{Error, Result};
 
-/// What a mail is about.
+/// An email event: what a mail to members is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmailEvent {
     LowBalance,
@@ -27,7 +27,7 @@ pub(crate) enum EmailEvent {
     IdentityUnlinked,
 }
 
-/// How people see an event: name, label, description, and whether its mail is always sent.
+/// An event as the API and the console describe it: name, label, description, and whether its mail is always sent.
 struct Description(&'static str, &'static str, &'static str, bool);
 
 impl EmailEvent {
@@ -105,7 +105,7 @@ impl EmailEvent {
         }
     }
 
-    /// As it is written in records and in the database.
+    /// The event's name in the API and in the database.
     pub(crate) fn name(self) -> &'static str {
         self.description().0
     }
@@ -115,7 +115,7 @@ impl EmailEvent {
     }
 }
 
-/// Mails to the users of an account, and which of them they want.
+/// Mails to the members of a tenant, and their preferences.
 #[derive(Clone)]
 pub struct Notifications {
     pub(crate) store: Store,
@@ -124,23 +124,23 @@ pub struct Notifications {
 }
 
 impl Notifications {
-    /// Which mails a user gets.
+    /// Which mails a member receives.
     pub async fn preferences(&self, tenant: TenantId, user: UserId) -> Result<NotificationPreferences> {
         self.store.read("notification_preferences", async |conn| preferences(conn, tenant, user).await).await
     }
 
-    /// Changes which mails a person gets: all of the change, or none of it.
+    /// Changes which mails a member receives: all of the changes, or none.
     pub async fn set_preferences(
         &self,
         tenant: TenantId,
         user: UserId,
         update: &NotificationPreferencesUpdate,
     ) -> Result<NotificationPreferences> {
-        for (name, wanted) in &update.0 {
+        for (name, enabled) in &update.0 {
             let Some(event) = EmailEvent::ALL.into_iter().find(|event| event.name() == name) else {
                 return Err(Error::bad_request(format!("{name}: there is no such email event")));
             };
-            if event.is_critical() && !wanted {
+            if event.is_critical() && !enabled {
                 return Err(Error::bad_request(format!("{name}: this mail is always sent")));
             }
         }
@@ -155,7 +155,7 @@ impl Notifications {
             .await
     }
 
-    /// Queues a mail to every user of the account who wants it, in the caller's transaction. [`Self::wake`] sends it once
+    /// Queues a mail to every member who has not opted out of it, in the caller's transaction. Call [`Self::wake`] once
     /// that is committed.
     pub(crate) async fn mail_tenant(
         &self,
@@ -170,27 +170,27 @@ impl Notifications {
         Ok(())
     }
 
-    /// Queues a mail to one user, in the caller's transaction.
+    /// Queues a mail to one member, in the caller's transaction.
     pub(crate) async fn mail_user(&self, conn: &mut Conn, user: &User, mail: &Mail) -> Result<()> {
         tracing::debug!(event = mail.event, user = %user.user_id, "mail queued");
         Ok(self.mailer.enqueue(conn, user.tenant_id, mail, None).await?)
     }
 
-    /// Has queued mails sent at once, after the commit.
+    /// Wakes the worker to send queued mails at once; to be called after the commit.
     pub(crate) fn wake(&self) {
         self.mailer.wake();
     }
 }
 
 async fn preferences(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<NotificationPreferences> {
-    let unwanted: BTreeSet<String> = users::optouts(conn, tenant, user).await?.into_iter().collect();
+    let opted_out: BTreeSet<String> = users::optouts(conn, tenant, user).await?.into_iter().collect();
     let preferences = EmailEvent::ALL.into_iter().map(|event| {
         let Description(name, label, description, critical) = event.description();
         NotificationPreference {
             event: name.to_owned(),
             label: label.to_owned(),
             description: description.to_owned(),
-            enabled: critical || !unwanted.contains(name),
+            enabled: critical || !opted_out.contains(name),
             critical,
         }
     });

@@ -1,7 +1,7 @@
-//! The outbox: messages queued in the transaction of the change that they tell of, and sent by a worker at least once.
+//! The outbox: messages are queued in the transaction of the change that they report, and sent at least once by a worker.
 //!
-//! There is one [`Outbox`] for each channel, and its [`Carrier`] sends by that channel. The worker claims what is due, sends
-//! it, and removes the row or puts it back. The firing that a message reports is updated in the same transaction.
+//! There is one [`Outbox`] per channel, and its [`OutboxChannel`] sends the messages. The worker claims due messages, sends
+//! them, and deletes or reschedules their rows. The firing that a message reports is updated in the same transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,70 +19,70 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
-use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Random, Sealer, Wakeup};
 
-/// Names the column that a sealed message belongs in, so that it opens nowhere else.
-const PLACE: &str = "outbox.message";
-/// How much longer than an attempt its lease lasts, so that no other worker sends the same message meanwhile.
+/// The column that messages are sealed for.
+const COLUMN: &str = "outbox.message";
+/// How much longer than the deadline of an attempt its lease lasts, so that no other worker sends the message meanwhile.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// How often to look for what other processes queued; they cannot wake this one.
+/// How often to poll for messages of other processes, which cannot wake this one.
 const POLL: Duration = Duration::from_secs(2);
-/// Attempts before a message is given up: with the waits below, about an hour.
+/// Attempts before a message is given up: with the delays below, about an hour.
 const MAX_ATTEMPTS: i64 = 8;
-/// The waits between attempts.
+/// The delays between attempts.
 const RETRY: Backoff =
     Backoff { first: Duration::from_secs(30), longest: Duration::from_hours(1), jitter: Jitter::TENTH };
 
-/// A channel that messages are sent by.
-pub trait Carrier: Clone + Send + Sync + 'static {
-    /// What it carries. Its texts may be credentials.
+/// Sends the messages of one channel.
+pub trait OutboxChannel: Clone + Send + Sync + 'static {
+    /// The messages of this channel. They may contain credentials.
     type Message: Serialize + DeserializeOwned + Send + Sync;
-    /// The messages that go this way.
+    /// The channel.
     const CHANNEL: Channel;
     /// How long one attempt may take.
     const DEADLINE: Duration;
-    /// Messages on their way at a time in one process.
+    /// The maximum number of messages that one process sends concurrently.
     const SENDS_AT_ONCE: usize;
-    /// And of one lane.
+    /// The maximum number of messages of one lane that one process sends concurrently.
     const LANE_SENDS: usize;
-    /// The action that sends messages this way.
+    /// The rule action that uses this channel.
     const ACTION: ActionType;
-    /// What is counted, by outcome.
+    /// The counter of messages by outcome.
     const METER: &'static str;
-    /// What a firing's detail says once its message was sent.
+    /// The detail of a firing whose message was sent.
     const SENT: &'static str;
     /// Names the worker in the log and in metrics.
     const WORKER: &'static str;
 
-    /// What the log may say of a message.
+    /// The label of a message in the log.
     fn label(message: &Self::Message) -> &str;
 
-    /// The lane that a message goes by: whoever is at its end can hold up others of the same lane only.
+    /// The lane of a message: a slow receiver delays only messages of the same lane.
     fn lane(message: &Self::Message) -> String;
 
     /// Sends a message.
-    fn carry(
+    fn send(
         &self,
         message: &Self::Message,
         claimed: &LeasedMessage,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// Why a message did not go, in words fit for the log and for the owner of the rule that sent it: no text of the
+/// Why a message was not sent. The reason is logged and shown to the tenant: it contains no text of the
 /// message, no password.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It may go later.
+    /// A temporary failure.
     Later(String),
-    /// It may go later, and not before this long.
+    /// A temporary failure, with the wait that the receiver asked for.
     After(Duration, String),
-    /// It never will.
+    /// A permanent failure.
     Never(String),
 }
 
-/// The rule's firing that a message reports. Such a message is dropped with its object.
+/// The firing that a message reports. The message is deleted together with the firing's object.
 #[derive(Clone, Copy, Debug)]
 pub struct Firing<'a> {
     /// The object that the rule fired for.
@@ -94,8 +94,8 @@ pub struct Firing<'a> {
 /// A tenant's lane.
 type Lane = (TenantId, String);
 
-/// What is being sent, and how that has been going. A lane has few slots, one that fails has one, and all that fail share
-/// half of what there is: so a receiver that does not answer delays no other.
+/// The messages in flight, and the lanes that fail. A lane has few slots, a failing lane has one, and all failing lanes share
+/// half of the slots: a receiver that does not answer does not delay the others.
 #[derive(Default)]
 struct Traffic {
     sending: HashMap<Lane, usize>,
@@ -117,11 +117,11 @@ impl Traffic {
     }
 
     fn record(&mut self, lane: &Lane, is_success: bool) {
-        /// Lanes that are remembered for having failed.
-        const REMEMBERED: usize = 1_000;
+        /// The maximum number of failing lanes tracked.
+        const MAX_FAILING: usize = 1_000;
         if is_success {
             self.failing.remove(lane);
-        } else if self.failing.len() < REMEMBERED {
+        } else if self.failing.len() < MAX_FAILING {
             self.failing.insert(lane.clone());
         }
     }
@@ -134,14 +134,14 @@ impl Traffic {
         self.sending.iter().filter(|(lane, _)| self.failing.contains(*lane)).map(|(_, count)| count).sum()
     }
 
-    /// How many more messages of a lane may be sent at this moment.
+    /// How many more messages of a lane may be sent now.
     fn free_slots(&self, lane: &Lane, most: usize, free_for_failing: usize) -> usize {
         let slots = if self.failing.contains(lane) { free_for_failing.min(1) } else { most };
         slots.saturating_sub(self.sending.get(lane).copied().unwrap_or_default())
     }
 }
 
-/// One message being sent; its slot is free again when this is dropped, also by a panic.
+/// One message in flight; its slot is released when this is dropped, also by a panic.
 struct Sending {
     traffic: Arc<Mutex<Traffic>>,
     lane: Lane,
@@ -162,27 +162,33 @@ impl Drop for Sending {
 }
 
 fn lock(traffic: &Mutex<Traffic>) -> MutexGuard<'_, Traffic> {
-    // No entry has a half-done state that a panic elsewhere could leave behind.
+    // A panic elsewhere cannot leave an entry half-written.
     traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Queues messages and sends them. Cheap to clone; clones share the queue and the bell.
+/// Queues messages and sends them. Cheap to clone; clones share the queue and wake the same worker.
 #[derive(Clone)]
 pub struct Outbox<C> {
     store: Store,
     clock: Clock,
     random: Random,
     sealer: Sealer,
-    carrier: C,
+    channel: C,
     wakeup: Wakeup,
 }
 
-impl<C: Carrier> Outbox<C> {
-    pub(crate) fn over(store: Store, clock: Clock, random: Random, sealer: Sealer, carrier: C) -> Self {
-        Self { store, clock, random, sealer, carrier, wakeup: Wakeup::default() }
+impl<C: OutboxChannel> Outbox<C> {
+    pub(crate) fn with_channel(
+        store: Store,
+        clock: Clock,
+        random: Random,
+        sealer: Sealer,
+        channel: C,
+    ) -> Self {
+        Self { store, clock, random, sealer, channel, wakeup: Wakeup::default() }
     }
 
-    /// A message ready to be queued.
+    /// A sealed message, ready to be queued.
     pub(crate) fn seal(
         &self,
         tenant: TenantId,
@@ -191,14 +197,14 @@ impl<C: Carrier> Outbox<C> {
     ) -> NewMessage {
         let now = self.clock.now();
         let message_id = self.random.id(now);
-        // Texts have no form that JSON lacks.
+        // Serializing strings to JSON cannot fail.
         let plain = serde_json::to_vec(message).unwrap_or_default();
         NewMessage {
             tenant,
             message_id,
             channel: C::CHANNEL,
             lane: C::lane(message),
-            message: self.sealer.seal(&self.random, PLACE, message_id, &plain),
+            message: self.sealer.seal(&self.random, COLUMN, message_id, &plain),
             object_id: firing.map(|firing| firing.object_id.to_owned()),
             firing_id: firing.map(|firing| firing.firing_id),
             created_at: now,
@@ -216,29 +222,29 @@ impl<C: Carrier> Outbox<C> {
         messages::enqueue(conn, &[self.seal(tenant, message, firing)]).await
     }
 
-    /// Tells the worker of this process that something was queued; others find it when they next look.
+    /// Wakes the worker of this process after a message was queued; other processes find it at their next poll.
     pub fn wake(&self) {
         self.wakeup.wake();
     }
 
-    /// Returns once the worker has ended a look at the queue that began after this call.
+    /// Returns once the worker has finished a poll of the queue that began after this call.
     #[cfg(feature = "test-util")]
-    pub async fn has_looked(&self) {
-        self.wakeup.has_looked().await;
+    pub async fn has_polled(&self) {
+        self.wakeup.has_polled().await;
     }
 
-    /// Sends what is queued until it is told to stop, and then finishes what is being sent.
+    /// Sends queued messages until `stop` is cancelled, then finishes those in flight.
     pub async fn run(self, stop: CancellationToken) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
         let queue = OutboxQueue { outbox: self, traffic: Arc::default(), last_served: None };
         drive(queue, clock, wakeup, stop).await;
     }
 
-    /// Sends one message and settles its row; says whether the receiver of its lane works.
+    /// Sends one message and updates its row; returns whether the receiver of its lane works.
     async fn handle(&self, claimed: LeasedMessage, token: Uuid) -> bool {
         let (message_id, tenant_id, attempts) = (claimed.message_id, claimed.tenant_id, claimed.attempts);
         let Some(message) = self.open(&claimed) else {
-            error!(%message_id, %tenant_id, "a queued message cannot be read and is dropped");
+            error!(%message_id, %tenant_id, "a queued message cannot be opened and is dropped");
             self.close(&claimed, token, Err("the message cannot be read")).await;
             return true;
         };
@@ -253,8 +259,8 @@ impl<C: Carrier> Outbox<C> {
             Err(Failure::Never(reason)) => (reason, None),
         };
         if let Some(wait) = wait.filter(|_| attempts < MAX_ATTEMPTS) {
-            info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is tried again");
-            self.put_back(&claimed, token, wait).await;
+            info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and will be retried");
+            self.reschedule(&claimed, token, wait).await;
             return false;
         }
         warn!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and is given up");
@@ -264,19 +270,19 @@ impl<C: Carrier> Outbox<C> {
     }
 
     fn open(&self, claimed: &LeasedMessage) -> Option<C::Message> {
-        let plain = self.sealer.open(PLACE, claimed.message_id, &claimed.message).ok()?;
+        let plain = self.sealer.open(COLUMN, claimed.message_id, &claimed.message).ok()?;
         serde_json::from_slice(&plain).ok()
     }
 
     async fn send(&self, message: &C::Message, claimed: &LeasedMessage) -> Result<(), Failure> {
-        // Only a worker that died takes an attempt without settling it. One that kills workers must not do so forever.
+        // More attempts than the maximum mean that workers crashed during them: such a message must not be retried forever.
         if claimed.attempts > MAX_ATTEMPTS {
             return Err(Failure::Never("no attempt was finished".to_owned()));
         }
-        self.carrier.carry(message, claimed).await
+        self.channel.send(message, claimed).await
     }
 
-    /// Removes a message that has gone, or that never will, and tells its firing.
+    /// Deletes a message that was sent or given up, and records the outcome in its firing.
     async fn close(&self, claimed: &LeasedMessage, token: Uuid, sent: Result<(), &str>) {
         let (outcome, status, detail) = match sent {
             Ok(()) => ("sent", FiringStatus::Dispatched, C::SENT),
@@ -285,35 +291,35 @@ impl<C: Carrier> Outbox<C> {
         let closed = self
             .store
             .write("close_message", async |conn: &mut Conn| {
-                let held = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
-                if let (true, Some(firing)) = (held, claimed.firing_id) {
+                let was_leased = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
+                if let (true, Some(firing)) = (was_leased, claimed.firing_id) {
                     firings::settle(conn, claimed.tenant_id, firing, status, detail).await?;
                 }
-                Ok(held)
+                Ok(was_leased)
             })
             .await;
         if sent.is_err() && claimed.firing_id.is_some() && matches!(closed, Ok(true)) {
             metrics::counter!("auspex_rule_firings_total", "action" => C::ACTION.as_str(), "status" => status.as_str())
                 .increment(1);
         }
-        settled::<C>(claimed, outcome, closed);
+        count_outcome::<C>(claimed, outcome, closed);
     }
 
-    /// Puts a message back until its next attempt, for as long as the receiver asked if that is longer.
-    async fn put_back(&self, claimed: &LeasedMessage, token: Uuid, asked: Duration) {
-        let wait = RETRY.wait(claimed.attempts, self.random.fraction()).max(asked.min(RETRY.longest));
+    /// Reschedules a message for its next attempt, no earlier than the receiver asked for.
+    async fn reschedule(&self, claimed: &LeasedMessage, token: Uuid, requested: Duration) {
+        let wait = RETRY.wait(claimed.attempts, self.random.fraction()).max(requested.min(RETRY.longest));
         let run_after = self.clock.now() + wait;
-        let put_back = self
+        let rescheduled = self
             .store
             .write("put_message_back", async |conn: &mut Conn| {
                 messages::retry(conn, claimed.tenant_id, claimed.message_id, token, run_after).await
             })
             .await;
-        settled::<C>(claimed, "retried", put_back);
+        count_outcome::<C>(claimed, "retried", rescheduled);
     }
 }
 
-/// An outbox as its worker sees it.
+/// The queue of an outbox, as its worker polls it.
 struct OutboxQueue<C> {
     outbox: Outbox<C>,
     traffic: Arc<Mutex<Traffic>>,
@@ -321,17 +327,17 @@ struct OutboxQueue<C> {
     last_served: Option<TenantId>,
 }
 
-impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
+impl<C: OutboxChannel> LeasedQueue for OutboxQueue<C> {
     const NAME: &'static str = C::WORKER;
 
-    async fn look(&mut self, tasks: &Tasks) -> crate::runtime::Result<NextLook> {
+    async fn poll(&mut self, tasks: &Tasks) -> crate::runtime::Result<NextPoll> {
         let free = C::SENDS_AT_ONCE.saturating_sub(lock(&self.traffic).total());
         if free == 0 {
-            return Ok(NextLook::WhenWoken);
+            return Ok(NextPoll::WhenWoken);
         }
         let now = self.outbox.clock.now();
         let poll = now + POLL;
-        // An idle worker only reads: on SQLite a claim would wait for its turn to write.
+        // An idle worker only reads: on SQLite a claim would have to wait for the write lock.
         let due = self
             .outbox
             .store
@@ -339,12 +345,12 @@ impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
             .await?;
         match due {
             Some(at) if at <= now => {}
-            later => return Ok(NextLook::At(later.map_or(poll, |at| at.min(poll)))),
+            later => return Ok(NextPoll::At(later.map_or(poll, |at| at.min(poll)))),
         }
         let limit = C::DEADLINE + LEASE_MARGIN;
         let lease = Lease { token: self.outbox.random.id(now), until: now + limit };
         let claimed = self.claim(now, lease, free).await?;
-        // Where another worker was faster, or the lanes are busy, what is left can wait for them.
+        // If another worker was faster or all lanes are busy, the rest can wait for the next poll.
         let next = if claimed.is_empty() { poll } else { now };
         for message in claimed {
             self.last_served = Some(message.tenant_id);
@@ -358,12 +364,12 @@ impl<C: Carrier> LeasedQueue for OutboxQueue<C> {
                 sending.record(is_success);
             });
         }
-        Ok(NextLook::At(next))
+        Ok(NextPoll::At(next))
     }
 }
 
-impl<C: Carrier> OutboxQueue<C> {
-    /// Claims due messages for the free slots, tenants in turn and of each its lanes.
+impl<C: OutboxChannel> OutboxQueue<C> {
+    /// Claims due messages for the free slots, round-robin over tenants and their lanes.
     async fn claim(&self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<LeasedMessage>> {
         self.outbox
             .store
@@ -403,16 +409,16 @@ impl<C: Carrier> OutboxQueue<C> {
     }
 }
 
-/// Counts an outcome. Where the row could not be settled, the message is taken again when its lease ends.
-fn settled<C: Carrier>(claimed: &LeasedMessage, outcome: &'static str, held: Result<bool>) {
+/// Counts an outcome. If the row could not be updated, the message is claimed again when its lease ends.
+fn count_outcome<C: OutboxChannel>(claimed: &LeasedMessage, outcome: &'static str, was_leased: Result<bool>) {
     metrics::counter!(C::METER, "outcome" => outcome).increment(1);
     let message_id = claimed.message_id;
-    match held {
+    match was_leased {
         Ok(true) => {}
-        // It went with its object, or another worker has it.
+        // It was deleted with its object, or another worker has claimed it.
         Ok(false) => warn!(%message_id, outcome, "a message's lease ended early: it may be sent twice"),
         Err(cause) => {
-            error!(%message_id, outcome, %cause, "a message's row cannot be settled: it may be sent twice");
+            error!(%message_id, outcome, %cause, "a message's row cannot be updated: it may be sent twice");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Requests a minute from one address, for those that say nothing else about who asks: signing in, and failing to
-//! authenticate. Counted in memory by each process, because it must cost less than what it turns away.
+//! A request rate limit per client address, for requests that carry no valid credential: sign-ins, and failures to
+//! authenticate. Each process counts in memory, because a refusal must be cheaper than the request that it refuses.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,13 @@ use moka::sync::Cache;
 use crate::runtime::rate::{IDLE, window_of};
 use crate::runtime::{Clock, Decision};
 
-/// Requests a minute: far more than the people of an office need, far fewer than guessing does.
+/// Requests per minute: far more than an office behind one address needs, far fewer than guessing passwords needs.
 const PER_MINUTE: i64 = 300;
-/// Addresses remembered at once, about 20 MB. Beyond that the least recently used are forgotten.
+/// The maximum number of addresses counted, about 20 MB. Beyond that the least recently used are evicted.
 const ADDRESSES: u64 = 100_000;
 
-/// What counts as one address: IPv6 by its /64, which is what one customer of a provider gets at least, and IPv4
-/// written as IPv6 as the IPv4 that it is.
+/// The network that counts as one client: the /64 of an IPv6 address, the least that a provider assigns to one customer,
+/// or an IPv4 address, also if it is written as IPv6.
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(host) => IpAddr::V6(Ipv6Addr::from_bits(host.to_bits() & !u128::from(u64::MAX))),
@@ -25,7 +25,7 @@ pub fn client_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Counts requests by address. Cheap to clone; clones count together.
+/// Counts requests by client address. Cheap to clone; clones share the counts.
 #[derive(Clone)]
 pub struct AddressBudget {
     clock: Clock,
@@ -40,12 +40,12 @@ struct Count {
 }
 
 impl AddressBudget {
-    /// Counts by this clock.
+    /// An empty budget on this clock.
     pub fn new(clock: Clock) -> Self {
-        Self::with_room_for(ADDRESSES, clock)
+        Self::with_capacity(ADDRESSES, clock)
     }
 
-    fn with_room_for(addresses: u64, clock: Clock) -> Self {
+    fn with_capacity(addresses: u64, clock: Clock) -> Self {
         let counts = Cache::builder()
             .max_capacity(addresses)
             .time_to_idle(IDLE)
@@ -65,13 +65,13 @@ impl AddressBudget {
         Decision::new("address", now, requests < PER_MINUTE, PER_MINUTE, PER_MINUTE - requests)
     }
 
-    /// Counts a request from `address`, if it is allowed.
+    /// Counts a request from `address` and returns whether it is allowed. A refused request is not counted.
     pub fn count(&self, address: IpAddr) -> Decision {
         let now = self.clock.now();
         let window = window_of(now);
         let fresh = Count { window, requests: 0 };
         let count = self.counts.get_with(client_network(address), || Arc::new(Mutex::new(fresh)));
-        // A count is written whole: a panic elsewhere leaves nothing half done.
+        // A panic elsewhere cannot leave a count half-written.
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         if count.window != window {
             *count = fresh;
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn three_hundred_a_minute_and_then_none_until_the_next() {
+    fn three_hundred_requests_a_minute_are_allowed() {
         let (clock, hands) = Clock::manual(Timestamp::from_seconds(60_000) + Duration::from_millis(1_500));
         let budget = AddressBudget::new(clock);
         let here = address("192.0.2.1");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_counts_nothing() {
+    fn a_check_counts_nothing() {
         let budget = AddressBudget::new(Clock::manual(Timestamp::from_seconds(0)).0);
         for _ in 0..1_000 {
             assert!(budget.check(address("192.0.2.1")).allowed);
@@ -144,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_address_goes_when_there_are_too_many() {
-        let budget = AddressBudget::with_room_for(100, Clock::manual(Timestamp::from_seconds(0)).0);
+    fn the_least_recently_used_address_is_evicted_at_capacity() {
+        let budget = AddressBudget::with_capacity(100, Clock::manual(Timestamp::from_seconds(0)).0);
         let used = "192.0.2.1";
         exhaust(&budget, used);
         exhaust(&budget, "192.0.2.2");
-        for stranger in 0x0a00_0000..0x0a00_0400_u32 {
-            budget.count(IpAddr::from(stranger.to_be_bytes()));
-            assert!(!budget.check(address(used)).allowed, "in use all the time, and forgotten");
+        for other in 0x0a00_0000..0x0a00_0400_u32 {
+            budget.count(IpAddr::from(other.to_be_bytes()));
+            assert!(!budget.check(address(used)).allowed, "an address in use was evicted");
             budget.counts.run_pending_tasks();
         }
         assert!(budget.counts.entry_count() <= 100);
-        assert!(budget.check(address("192.0.2.2")).allowed, "not used for long, and remembered");
+        assert!(budget.check(address("192.0.2.2")).allowed, "an idle address was not evicted");
     }
 
     #[test]

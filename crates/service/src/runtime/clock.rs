@@ -1,4 +1,4 @@
-//! The one place that knows what time it is.
+//! The only source of the current time.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use model::Timestamp;
 use tokio::sync::watch;
 
-/// Tells the time, and wakes sleepers when theirs has come. Cheap to clone; clones tell the same time.
+/// The current time, and sleeping until a given time. Cheap to clone; clones show the same time.
 #[derive(Clone)]
 pub struct Clock(Source);
 
@@ -16,31 +16,31 @@ enum Source {
     Manual(watch::Receiver<Timestamp>),
 }
 
-/// Moves the hands of a manual clock.
+/// Advances a manual clock.
 #[derive(Clone)]
 pub struct ClockHands(Arc<watch::Sender<Timestamp>>);
 
 impl Clock {
-    /// The machine's clock.
+    /// The system clock.
     pub fn system() -> Self {
         Self(Source::System)
     }
 
-    /// A clock that stands still until its hands are moved, so that a test jumps a day in a line.
+    /// A clock that stands still until it is advanced, so that a test can skip a day in one line.
     pub fn manual(start: Timestamp) -> (Self, ClockHands) {
-        let (hands, face) = watch::channel(start);
-        (Self(Source::Manual(face)), ClockHands(Arc::new(hands)))
+        let (hands, time) = watch::channel(start);
+        (Self(Source::Manual(time)), ClockHands(Arc::new(hands)))
     }
 
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System => {
-                #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
+                #[expect(clippy::disallowed_methods, reason = "the only source of the current time")]
                 let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Timestamp::from_micros(since_epoch.as_micros().try_into().unwrap_or(i64::MAX))
             }
-            Source::Manual(face) => *face.borrow(),
+            Source::Manual(time) => *time.borrow(),
         }
     }
 
@@ -48,16 +48,16 @@ impl Clock {
     pub async fn sleep_until(&self, instant: Timestamp) {
         match &self.0 {
             Source::System => tokio::time::sleep(instant.since(self.now())).await,
-            Source::Manual(face) => {
-                // The hands are gone only when the test is over; nothing is due after that.
-                if face.clone().wait_for(|now| *now >= instant).await.is_err() {
+            Source::Manual(time) => {
+                // The sender is dropped only at the end of the test; nothing is due after that.
+                if time.clone().wait_for(|now| *now >= instant).await.is_err() {
                     std::future::pending::<()>().await;
                 }
             }
         }
     }
 
-    /// Returns after `duration` on this clock, counted from the call and not from when it is first waited for.
+    /// Returns after `duration` on this clock, counted from the call and not from the first poll of the future.
     pub fn sleep(&self, duration: Duration) -> impl Future<Output = ()> {
         self.sleep_until(self.now() + duration)
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn sleepers_wake_when_the_hands_reach_them() {
+    async fn a_sleep_ends_when_the_clock_reaches_its_time() {
         let (clock, hands) = Clock::manual(Timestamp::from_seconds(1_000));
         let (almost, rest) = (Duration::from_secs(86_399), Duration::from_secs(1));
         let day = almost + rest;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_system_clock_moves_by_itself() {
+    async fn the_system_clock_advances_by_itself() {
         let clock = Clock::system();
         let before = clock.now();
         clock.sleep(Duration::from_millis(2)).await;

@@ -1,6 +1,6 @@
-//! The loop that works off a queue of leased work: it claims what is due, runs it until its lease ends, and drains on
-//! shutdown. A panic ends neither the loop nor another job; it is counted. The scheduler, the courier and the outboxes
-//! are its users.
+//! The worker loop for a queue of leased jobs: it claims due jobs, runs each until its lease ends, and drains on
+//! shutdown. A panic is counted, and stops neither the loop nor other jobs. The scheduler, the courier and the outboxes
+//! use it.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use tracing::{error, warn};
 
 use crate::runtime::{Clock, Result, Wakeup};
 
-/// The wait after a look that failed or panicked. In real time: a test's clock may stand still.
+/// The pause after a poll that failed or panicked. In real time, because a test's clock may stand still.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a look waits for more to happen after [`Wakeup::wake_soon`]. In real time too.
+/// How long a poll is delayed after [`Wakeup::wake_soon`], to claim more jobs at once. Also in real time.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// A queue of leased work, as one process works it off.
+/// A queue of leased jobs, as one process works on it.
 pub(crate) trait LeasedQueue: Send + 'static {
     /// Names the worker in the log and in metrics.
     const NAME: &'static str;
 
-    /// Runs once before the first look, for instance to end the leases of an earlier process.
+    /// Runs once before the first poll, for instance to end the leases of an earlier process.
     fn prepare(&mut self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
 
-    /// Claims what is due and there is room for, starts it on `tasks`, and says when to look again.
-    fn look(&mut self, tasks: &Tasks) -> impl Future<Output = Result<NextLook>> + Send;
+    /// Claims due jobs for the free slots, starts them on `tasks`, and returns when to poll again.
+    fn poll(&mut self, tasks: &Tasks) -> impl Future<Output = Result<NextPoll>> + Send;
 
-    /// Runs once after the last look, before running tasks are waited for.
+    /// Runs once after the last poll, before waiting for running tasks.
     fn stop(&mut self) {}
 
     /// Runs once after the last task has ended.
@@ -40,12 +40,12 @@ pub(crate) trait LeasedQueue: Send + 'static {
     }
 }
 
-/// When a queue is looked at again, unless the worker is woken before.
+/// When a queue is polled again, unless the worker is woken earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextLook {
+pub(crate) enum NextPoll {
     /// At this instant.
     At(Timestamp),
-    /// Only when woken: there is no room for more work until a task ends.
+    /// Only when woken: there is no free slot until a task ends.
     WhenWoken,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Runs a job that may take as long as it needs: it bounds its own waits.
+    /// Runs a job without a time limit: it must bound its own waits.
     pub(crate) fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
         let worker = self.worker;
         self.tracker.spawn(async move {
@@ -66,18 +66,18 @@ impl Tasks {
         });
     }
 
-    /// Runs a job until its lease ends, `limit` from now; past that another worker may have it.
+    /// Runs a job until its lease ends, `limit` from now; after that another worker may claim it.
     pub(crate) fn spawn_within(&self, limit: Duration, job: impl Future<Output = ()> + Send + 'static) {
         let worker = self.worker;
         self.spawn(async move {
             if tokio::time::timeout(limit, job).await.is_err() {
-                warn!(worker, limit_s = limit.as_secs(), "a job did not end before its lease did");
+                warn!(worker, limit_s = limit.as_secs(), "a job was cancelled because its lease ended");
             }
         });
     }
 }
 
-/// Works off a queue until it is told to stop, and then finishes what is running.
+/// Polls a queue until `stop` is cancelled, then waits for running jobs.
 pub(crate) async fn drive<Q: LeasedQueue>(
     mut queue: Q,
     clock: Clock,
@@ -85,23 +85,23 @@ pub(crate) async fn drive<Q: LeasedQueue>(
     stop: CancellationToken,
 ) {
     if let Err(error) = queue.prepare().await {
-        error!(worker = Q::NAME, cause = error.cause(), "the queue cannot be prepared: {error}");
+        error!(worker = Q::NAME, cause = error.cause(), "cannot prepare the queue: {error}");
     }
     let tasks = Tasks { worker: Q::NAME, tracker: TaskTracker::new() };
     while !stop.is_cancelled() {
-        wakeup.looking();
-        let looked = AssertUnwindSafe(queue.look(&tasks)).catch_unwind().await;
-        wakeup.looked();
-        let next = match looked {
+        wakeup.poll_started();
+        let polled = AssertUnwindSafe(queue.poll(&tasks)).catch_unwind().await;
+        wakeup.poll_finished();
+        let next = match polled {
             Ok(Ok(next)) => next,
             failed => {
                 match failed {
                     Ok(Err(error)) => {
-                        error!(worker = Q::NAME, cause = error.cause(), "cannot look at the queue: {error}");
+                        error!(worker = Q::NAME, cause = error.cause(), "cannot poll the queue: {error}");
                     }
                     _ => count_panic(Q::NAME),
                 }
-                // Being woken meanwhile does not bring the database back.
+                // A wake-up during the pause does not bring the database back.
                 stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
                 continue;
             }
@@ -114,15 +114,15 @@ pub(crate) async fn drive<Q: LeasedQueue>(
     queue.finish().await;
 }
 
-async fn wait(next: NextLook, clock: &Clock, wakeup: &Wakeup) {
-    let is_due = matches!(next, NextLook::At(instant) if instant <= clock.now());
+async fn wait(next: NextPoll, clock: &Clock, wakeup: &Wakeup) {
+    let is_due = matches!(next, NextPoll::At(instant) if instant <= clock.now());
     let due = async {
         match next {
-            NextLook::At(instant) => {
-                wakeup.looks_again_at(instant);
+            NextPoll::At(instant) => {
+                wakeup.polls_again_at(instant);
                 clock.sleep_until(instant).await;
             }
-            NextLook::WhenWoken => std::future::pending().await,
+            NextPoll::WhenWoken => std::future::pending().await,
         }
     };
     tokio::select! {
@@ -136,9 +136,9 @@ async fn wait(next: NextLook, clock: &Clock, wakeup: &Wakeup) {
     }
 }
 
-/// Counts a panic of a worker or of one of its jobs. The panic itself is in the log already.
+/// Counts a panic of a worker or of one of its jobs. The panic hook has already logged the panic itself.
 pub(crate) fn count_panic(worker: &'static str) {
-    error!(worker, "a background task panicked and goes on");
+    error!(worker, "a background task panicked; its worker continues");
     metrics::counter!("auspex_worker_panics_total", "worker" => worker).increment(1);
 }
 
@@ -151,9 +151,9 @@ mod tests {
     use super::*;
     use crate::runtime::internal;
 
-    /// What a look of the test's queue does.
+    /// What one poll of the test's queue does.
     #[derive(Clone, Copy)]
-    enum Look {
+    enum Poll {
         Panics,
         Fails,
         StartsAJobThatPanics,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     struct Script {
-        looks: Arc<Mutex<VecDeque<Look>>>,
+        polls: Arc<Mutex<VecDeque<Poll>>>,
         jobs_done: Arc<AtomicUsize>,
         stop: CancellationToken,
     }
@@ -170,41 +170,41 @@ mod tests {
     impl LeasedQueue for Script {
         const NAME: &'static str = "script";
 
-        async fn look(&mut self, tasks: &Tasks) -> Result<NextLook> {
-            let Some(look) = self.looks.lock().unwrap().pop_front() else {
+        async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
+            let Some(poll) = self.polls.lock().unwrap().pop_front() else {
                 self.stop.cancel();
-                return Ok(NextLook::WhenWoken);
+                return Ok(NextPoll::WhenWoken);
             };
             let done = Arc::clone(&self.jobs_done);
-            match look {
-                Look::Panics => panic!("a look that panics"),
-                Look::Fails => return Err(internal("a look that fails")),
-                Look::StartsAJobThatPanics => tasks.spawn(async { panic!("a job that panics") }),
-                Look::StartsAJobThatOutlastsItsLease => {
+            match poll {
+                Poll::Panics => panic!("a poll that panics"),
+                Poll::Fails => return Err(internal("a poll that fails")),
+                Poll::StartsAJobThatPanics => tasks.spawn(async { panic!("a job that panics") }),
+                Poll::StartsAJobThatOutlastsItsLease => {
                     tasks.spawn_within(Duration::from_millis(1), std::future::pending());
                 }
-                Look::StartsAJob => tasks.spawn(async move {
+                Poll::StartsAJob => tasks.spawn(async move {
                     done.fetch_add(1, Ordering::SeqCst);
                 }),
             }
-            Ok(NextLook::At(Timestamp::from_seconds(0)))
+            Ok(NextPoll::At(Timestamp::from_seconds(0)))
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn neither_a_panic_nor_a_failure_nor_an_endless_job_ends_the_loop() {
-        let looks = [
-            Look::StartsAJobThatPanics,
-            Look::Panics,
-            Look::StartsAJobThatOutlastsItsLease,
-            Look::Fails,
-            Look::StartsAJob,
+        let polls = [
+            Poll::StartsAJobThatPanics,
+            Poll::Panics,
+            Poll::StartsAJobThatOutlastsItsLease,
+            Poll::Fails,
+            Poll::StartsAJob,
         ];
-        let looks = Arc::new(Mutex::new(VecDeque::from(looks)));
+        let polls = Arc::new(Mutex::new(VecDeque::from(polls)));
         let (jobs_done, stop) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
-        let queue = Script { looks, jobs_done: Arc::clone(&jobs_done), stop: stop.clone() };
+        let queue = Script { polls, jobs_done: Arc::clone(&jobs_done), stop: stop.clone() };
         let (clock, _hands) = Clock::manual(Timestamp::from_seconds(1));
         drive(queue, clock, Wakeup::default(), stop).await;
-        assert_eq!(jobs_done.load(Ordering::SeqCst), 1, "what came last was still done, and waited for");
+        assert_eq!(jobs_done.load(Ordering::SeqCst), 1, "the last job ran, and the loop waited for it");
     }
 }

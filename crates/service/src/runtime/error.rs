@@ -1,4 +1,4 @@
-//! Why a use case was refused or failed: a kind for programs, a message for people, and a cause for the log alone.
+//! Errors of the use cases: a kind for programs, a message for users, and a cause for the log only.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A result of a use case.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A refusal or a failure. Its cause reaches the log, never the client.
+/// A refusal or a failure. Its cause is logged, and never sent to the client.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -23,32 +23,32 @@ enum Cause {
     Other(Box<dyn StdError + Send + Sync>),
 }
 
-/// What kind of refusal it is. The transport gives each its status and its stable code.
+/// The kind of an error. The HTTP layer maps each to a status and a stable code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The request is malformed or fails validation.
     BadRequest,
     /// The password is too easy to guess.
     WeakPassword,
-    /// The current password given is not the account's.
+    /// The current password is wrong.
     InvalidPassword,
     /// The authenticator or recovery code is not valid.
     InvalidCode,
-    /// The reset link is unknown, used or too old.
+    /// The reset link is unknown, used or expired.
     InvalidToken,
     /// The credential is missing, invalid, expired or revoked.
     Unauthorized,
-    /// The password is right and an authenticator code is needed too.
+    /// The password is correct, and an authenticator code is required.
     MfaRequired,
     /// The prepaid balance is empty.
     PaymentRequired,
-    /// The credential is valid, the action is not allowed.
+    /// The credential is valid, but the action is not allowed.
     Forbidden,
-    /// There is no such thing, or it is another tenant's.
+    /// The resource does not exist, or belongs to another tenant.
     NotFound,
-    /// The thing is there, the method is not.
+    /// The resource exists, but does not support the method.
     MethodNotAllowed,
-    /// It conflicts with the current state.
+    /// The request conflicts with the current state.
     Conflict,
     /// The body is larger than the limit.
     PayloadTooLarge,
@@ -58,7 +58,7 @@ pub enum Kind {
     RateLimited,
     /// The request did not arrive in time.
     RequestTimeout,
-    /// Something of ours broke.
+    /// An internal error.
     Internal,
     /// The analyzer failed upstream.
     AnalyzerError,
@@ -75,7 +75,7 @@ pub enum Kind {
 }
 
 impl Error {
-    /// A refusal of this kind, with a message that names what is wrong.
+    /// An error of this kind, with a message that says what is wrong.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None, events_recorded: false, cause: None }
     }
@@ -85,58 +85,58 @@ impl Error {
         Self::new(Kind::BadRequest, message)
     }
 
-    /// The refusal of a credential, the same for every reason.
+    /// The refusal of a credential: the same for every reason.
     pub(crate) fn unauthorized() -> Self {
         Self::new(Kind::Unauthorized, "unauthorized")
     }
 
-    /// The refusal of work that nobody can pay for.
+    /// The refusal of work that the tenant cannot pay for.
     pub(crate) fn payment_required() -> Self {
         Self::new(Kind::PaymentRequired, "the prepaid balance is empty")
     }
 
-    /// The same, after which it makes sense to try again.
+    /// Adds the time after which a retry makes sense.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// The same, with what lies underneath, for the log.
+    /// Adds the underlying cause, for the log.
     #[must_use]
     pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.cause = Some(Cause::Other(cause.into()));
         self
     }
 
-    /// The same, of a request whose events were recorded all the same and must not be sent again.
+    /// Marks that the request's events were recorded despite the error, and must not be sent again.
     #[must_use]
     pub fn with_events_recorded(mut self) -> Self {
         self.events_recorded = true;
         self
     }
 
-    /// Whether the request's events were recorded all the same.
+    /// Whether the request's events were recorded despite the error.
     pub fn events_recorded(&self) -> bool {
         self.events_recorded
     }
 
-    /// What kind it is.
+    /// The kind of the error.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What a person may read.
+    /// The message for users.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How long to wait before trying again, where that helps.
+    /// How long to wait before a retry, where that makes sense.
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// What lies underneath, for the log.
+    /// The underlying cause, for the log.
     pub fn cause(&self) -> Option<&(dyn StdError + 'static)> {
         match self.cause.as_ref()? {
             Cause::Store(error) => Some(error),
@@ -145,7 +145,7 @@ impl Error {
     }
 }
 
-/// A failure of ours, with its cause for the log.
+/// An internal error, with its cause for the log.
 pub(crate) fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
     Error::new(Kind::Internal, "internal error").because(cause)
 }

@@ -1,5 +1,5 @@
-//! One writer for many callers: it writes whenever it is free, taking all that wait, and each caller is answered when
-//! what it handed over is durable.
+//! A group writer: one task that writes for many callers. Whenever it is free it commits everything that waits in one
+//! transaction, and each caller continues once its write is durable.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,48 +9,48 @@ use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Error, Kind, Result, internal};
 
-/// What is written in groups, and how.
+/// Defines what is written in groups, and how.
 pub(crate) trait Group: Send + Sync + 'static {
-    /// What a caller hands over.
+    /// What one caller submits.
     type Piece: Send + Sync + 'static;
-    /// What became of it.
+    /// The result of writing one piece.
     type Outcome: Send + 'static;
-    /// What pieces are called in the log.
+    /// The plural of a piece, for the log.
     const PIECES: &'static str;
-    /// The metric that counts the pieces of each group.
+    /// The histogram of group sizes.
     const METER: &'static str;
-    /// Pieces in one group at the most.
+    /// The maximum number of pieces in one group.
     const MAX: usize;
 
-    /// How many of the pieces that wait, from the first on, go into one group: at least one.
+    /// How many of the waiting pieces, from the first on, fit into one group: at least one.
     fn fitting(pieces: &[Self::Piece]) -> usize;
 
-    /// Writes pieces in one transaction: all of them or none. Says what became of each.
+    /// Writes pieces in one transaction, all or none, and returns one outcome for each.
     fn write(&self, pieces: &[Self::Piece]) -> impl Future<Output = Result<Vec<Self::Outcome>>> + Send;
 }
 
-type Waiting<G> = (<G as Group>::Piece, oneshot::Sender<Result<<G as Group>::Outcome>>);
+type QueuedPiece<G> = (<G as Group>::Piece, oneshot::Sender<Result<<G as Group>::Outcome>>);
 
-/// Hands pieces to a writer.
-pub(crate) struct GroupWriter<G: Group>(mpsc::Sender<Waiting<G>>);
+/// Submits pieces to a writer.
+pub(crate) struct GroupWriter<G: Group>(mpsc::Sender<QueuedPiece<G>>);
 
-/// The pieces that wait, until their writer starts.
-pub(crate) struct Queue<G: Group>(mpsc::Receiver<Waiting<G>>);
+/// The queue of waiting pieces, which [`Queue::run`] writes.
+pub(crate) struct Queue<G: Group>(mpsc::Receiver<QueuedPiece<G>>);
 
 impl<G: Group> GroupWriter<G> {
-    /// A writer that `length` pieces may wait for; past that, callers wait to get in.
+    /// A writer with a queue of `length` pieces; when the queue is full, callers wait for room.
     pub(crate) fn new(length: usize) -> (Self, Queue<G>) {
         let (sender, receiver) = mpsc::channel(length);
         (Self(sender), Queue(receiver))
     }
 
-    /// Writes a piece, and returns what became of it once that is durable.
+    /// Writes a piece, and returns its outcome once it is durable.
     pub(crate) async fn write(&self, piece: G::Piece) -> Result<G::Outcome> {
-        self.hand_over(piece).await?.await
+        self.submit(piece).await?.await
     }
 
-    /// Hands a piece over as soon as there is room, and returns what to wait for.
-    pub(crate) async fn hand_over(
+    /// Queues a piece as soon as there is room, and returns a future of its outcome.
+    pub(crate) async fn submit(
         &self,
         piece: G::Piece,
     ) -> Result<impl Future<Output = Result<G::Outcome>> + use<G>> {
@@ -62,14 +62,14 @@ impl<G: Group> GroupWriter<G> {
 }
 
 impl<G: Group> Queue<G> {
-    /// Writes until it is told to stop, and then what still waits.
+    /// Writes until `stop` is cancelled, then writes what is still queued.
     pub(crate) async fn run(mut self, group: G, stop: CancellationToken) {
         let mut waiting = Vec::new();
         loop {
             let received = tokio::select! {
                 biased;
                 received = self.0.recv_many(&mut waiting, G::MAX) => received,
-                // Told to stop, it still takes what waits; only then is the queue closed and empty.
+                // After closing, `recv_many` still returns queued pieces, and 0 only when none are left.
                 () = stop.cancelled(), if !self.0.is_closed() => {
                     self.0.close();
                     continue;
@@ -84,7 +84,7 @@ impl<G: Group> Queue<G> {
                 let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
                 let outcomes = write_all(&group, &pieces).await;
                 for (caller, outcome) in callers.into_iter().zip(outcomes) {
-                    // A caller that has gone away does not need its answer.
+                    // The caller may have been dropped.
                     let _ = caller.send(outcome);
                 }
                 (pieces, callers) = (later, later_callers);
@@ -93,33 +93,33 @@ impl<G: Group> Queue<G> {
     }
 }
 
-/// Writes pieces together, or one by one where that fails, so that one that cannot be written harms no other.
+/// Writes pieces together, or one by one if that fails, so that a piece that cannot be written does not affect others.
 async fn write_all<G: Group>(group: &G, pieces: &[G::Piece]) -> Vec<Result<G::Outcome>> {
     #[expect(clippy::cast_precision_loss, reason = "at most a thousand")]
     metrics::histogram!(G::METER).record(pieces.len() as f64);
-    let error = match write_unharmed(group, pieces).await {
+    let error = match write_catching_panics(group, pieces).await {
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
-    // Whether the commit arrived is not known where the database is gone: to try again could write twice.
+    // If the database is down, the commit may or may not have succeeded: a retry could write twice.
     if error.kind() == Kind::NotReady {
-        tracing::warn!(cause = error.cause(), "{} could not be written: {error}", G::PIECES);
-        let gone = || Err(Error::new(Kind::NotReady, "the database does not answer"));
-        return pieces.iter().map(|_| gone()).collect();
+        tracing::warn!(cause = error.cause(), "cannot write {}: {error}", G::PIECES);
+        let unavailable = || Err(Error::new(Kind::NotReady, "the database does not answer"));
+        return pieces.iter().map(|_| unavailable()).collect();
     }
     if pieces.len() == 1 {
         return vec![Err(error)];
     }
     let mut outcomes = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let outcome = write_unharmed(group, std::slice::from_ref(piece)).await;
+        let outcome = write_catching_panics(group, std::slice::from_ref(piece)).await;
         outcomes.push(outcome.and_then(|mut one| one.pop().ok_or_else(|| internal("no outcome"))));
     }
     outcomes
 }
 
-/// A panic over one piece must not end the writer for all.
-async fn write_unharmed<G: Group>(group: &G, pieces: &[G::Piece]) -> Result<Vec<G::Outcome>> {
+/// Writes pieces, turning a panic into an error so that it does not end the writer.
+async fn write_catching_panics<G: Group>(group: &G, pieces: &[G::Piece]) -> Result<Vec<G::Outcome>> {
     let written = AssertUnwindSafe(group.write(pieces)).catch_unwind().await;
     let outcomes = written.unwrap_or_else(|_| Err(internal(format!("writing {} panicked", G::PIECES))))?;
     if outcomes.len() == pieces.len() {
@@ -135,14 +135,14 @@ mod tests {
 
     use super::*;
 
-    /// Pieces are numbers; some of them are poisonous.
+    /// Pieces are numbers; some of them cannot be written.
     struct Numbers {
         groups: Arc<Mutex<Vec<Vec<u32>>>>,
     }
 
     const FAILS: u32 = 13;
     const PANICS: u32 = 14;
-    const FINDS_NO_DATABASE: u32 = 15;
+    const DATABASE_DOWN: u32 = 15;
     const STANDS_ALONE: u32 = 100;
 
     impl Group for Numbers {
@@ -163,20 +163,20 @@ mod tests {
             if pieces.contains(&FAILS) {
                 return Err(internal("a piece that fails"));
             }
-            if pieces.contains(&FINDS_NO_DATABASE) {
+            if pieces.contains(&DATABASE_DOWN) {
                 return Err(Error::new(Kind::NotReady, "gone"));
             }
             Ok(pieces.iter().map(|piece| piece * 2).collect())
         }
     }
 
-    /// Lets pieces wait together, then writes them; what became of each, and the groups that were tried.
+    /// Queues all pieces, then writes them; returns the outcome of each, and the groups that were tried.
     async fn written(pieces: &[u32]) -> (Vec<std::result::Result<u32, Kind>>, Vec<Vec<u32>>) {
         let groups = Arc::new(Mutex::new(Vec::new()));
         let (writer, queue) = GroupWriter::new(64);
         let mut answers = Vec::new();
         for piece in pieces {
-            answers.push(writer.hand_over(*piece).await.unwrap());
+            answers.push(writer.submit(*piece).await.unwrap());
         }
         let stop = CancellationToken::new();
         let running = queue.run(Numbers { groups: Arc::clone(&groups) }, stop.clone());
@@ -185,7 +185,7 @@ mod tests {
             for answer in answers {
                 outcomes.push(answer.await.map_err(|error| error.kind()));
             }
-            // Whatever they were, the writer is still there for the next.
+            // Whatever happened, the writer still works.
             assert_eq!(writer.write(1).await.unwrap(), 2);
             stop.cancel();
             outcomes
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_is_written_together() {
+    async fn waiting_pieces_are_written_together() {
         let (outcomes, groups) = written(&[1, 2, 3]).await;
         assert_eq!((outcomes, groups), (vec![Ok(2), Ok(4), Ok(6)], vec![vec![1, 2, 3]]));
         let (outcomes, groups) = written(&[1, 2, 200, 3, 4, 5, 6, 7, 8, 9]).await;
@@ -208,27 +208,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_written_harms_no_other() {
-        for poison in [FAILS, PANICS] {
-            let (outcomes, groups) = written(&[1, poison, 3]).await;
+    async fn a_piece_that_cannot_be_written_does_not_affect_others() {
+        for bad in [FAILS, PANICS] {
+            let (outcomes, groups) = written(&[1, bad, 3]).await;
             assert_eq!(outcomes, [Ok(2), Err(Kind::Internal), Ok(6)]);
-            assert_eq!(groups, [vec![1, poison, 3], vec![1], vec![poison], vec![3]]);
-            let (outcomes, groups) = written(&[poison]).await;
-            assert_eq!((outcomes, groups), (vec![Err(Kind::Internal)], vec![vec![poison]]), "tried once");
+            assert_eq!(groups, [vec![1, bad, 3], vec![1], vec![bad], vec![3]]);
+            let (outcomes, groups) = written(&[bad]).await;
+            assert_eq!((outcomes, groups), (vec![Err(Kind::Internal)], vec![vec![bad]]), "tried once");
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_tried_again_where_the_database_is_gone() {
-        let (outcomes, groups) = written(&[1, FINDS_NO_DATABASE, 3]).await;
+    async fn nothing_is_retried_while_the_database_is_down() {
+        let (outcomes, groups) = written(&[1, DATABASE_DOWN, 3]).await;
         assert_eq!(outcomes, [Err(Kind::NotReady); 3]);
-        assert_eq!(groups, [vec![1, FINDS_NO_DATABASE, 3]]);
+        assert_eq!(groups, [vec![1, DATABASE_DOWN, 3]]);
     }
 
     #[tokio::test]
-    async fn what_waits_when_it_is_told_to_stop_is_still_written() {
+    async fn queued_pieces_are_written_after_stop() {
         let (writer, queue) = GroupWriter::new(64);
-        let answer = writer.hand_over(7).await.unwrap();
+        let answer = writer.submit(7).await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
         queue.run(Numbers { groups: Arc::default() }, stop).await;

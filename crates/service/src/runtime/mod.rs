@@ -1,5 +1,5 @@
-//! What every room stands on: time, randomness, errors, background tasks, caches, sealing, traces, limits on requests,
-//! and the guarded client for URLs that tenants choose. It knows nothing of the rooms above it.
+//! What every room depends on: time, randomness, errors, background tasks, caches, sealing, traces, rate limits,
+//! and the guarded client for URLs that tenants configure. It does not depend on any other room.
 
 mod address_budget;
 mod clock;

@@ -1,9 +1,9 @@
-//! The one way out to addresses that strangers name: webhooks and chat messages.
+//! The only HTTP client for URLs that tenants configure: webhooks and chat messages.
 //!
-//! One pooled client serves all of them. A name is resolved once for a connection, every address that it has is checked,
-//! and the connection goes to one that was; addresses written out in the URL pass no resolver and are checked before each
-//! request. Nothing is followed anywhere else, and one deadline covers everything from the name to the last byte.
-//! Addresses that the operator configured do not go through here.
+//! One pooled client serves all of them. A host name is resolved once per connection, all of its addresses are checked,
+//! and the connection goes to a checked one; IP addresses in the URL bypass the resolver and are checked before each
+//! request. Redirects are not followed, and one deadline covers everything from resolving to the last byte.
+//! URLs that the operator configures do not use this client.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -22,66 +22,66 @@ use crate::runtime::{Result, internal};
 
 mod lookups;
 
-/// How much of an answer is kept.
-pub(crate) const KEPT_BYTES: usize = 1_024;
-/// How much of an answer is read for the sake of the connection: with more to come, a new one is cheaper.
+/// How much of a response is stored.
+pub(crate) const STORED_BYTES: usize = 1_024;
+/// How much of a response is read so that its connection can be reused; for longer responses a new connection is cheaper.
 const READ_BYTES: usize = 64 * 1_024;
-/// How long registration waits for a name; one that takes longer counts as one that does not resolve.
+/// How long registration waits for a name to resolve; a slower name counts as one that does not resolve.
 const LOOKUP_DEADLINE: Duration = Duration::from_secs(3);
-/// Connections to one receiver that are kept open for the next request.
+/// Idle connections kept open per receiver.
 const IDLE_CONNECTIONS: usize = 32;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest address.
+/// The maximum length of a URL.
 const MAX_URL: usize = 2_048;
 const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
 
-/// Calls addresses that strangers named. Cheap to clone; clones share the connections.
+/// Sends requests to URLs that tenants configured. Cheap to clone; clones share the connections.
 #[derive(Clone)]
 pub(crate) struct Outbound {
     client: Client,
     guard: Guard,
 }
 
-/// What a receiver answered.
+/// A receiver's response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// The status.
+    /// The HTTP status.
     pub(crate) status: u16,
-    /// The first [`KEPT_BYTES`] of the body, as text that can be stored.
+    /// The first [`STORED_BYTES`] of the body, as text that both databases can store.
     pub(crate) body_start: String,
-    /// How long it asks to be left alone.
+    /// The wait that the receiver asks for in `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Why there was no answer.
+/// Why there was no response.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OutboundError {
-    /// The address is none that we call, now or later.
+    /// The address is not allowed; a retry does not help.
     #[error("{0}")]
     Refused(String),
-    /// Something on the way broke.
+    /// The connection failed.
     #[error("{0}")]
     Network(String),
     /// The deadline passed.
-    #[error("no complete answer in time")]
+    #[error("the request timed out")]
     Timeout,
 }
 
-/// Decides which addresses may be called.
+/// Decides which addresses are allowed.
 #[derive(Clone)]
 struct Guard {
     allow_private: bool,
     lookups: Lookups,
 }
 
-/// A host that is refused, and why. Public: the text is for whoever registered the address.
+/// Why a host is refused. The text is shown to the user who registered the URL.
 #[derive(Debug)]
 struct Objection(String);
 
 impl Outbound {
-    /// A way out that leads into private networks only if `allow_private` says so.
+    /// A client that connects to private networks only if `allow_private` is set.
     pub(crate) fn new(allow_private: bool) -> Result<Self> {
-        Self::with_lookups(allow_private, Lookups::of_system())
+        Self::with_lookups(allow_private, Lookups::system())
     }
 
     fn with_lookups(allow_private: bool, lookups: Lookups) -> Result<Self> {
@@ -89,7 +89,7 @@ impl Outbound {
         let client = Client::builder()
             .dns_resolver(guard.clone())
             .redirect(redirect::Policy::none())
-            // A proxy would resolve and connect in our place, past the guard.
+            // A proxy would resolve names and connect itself, bypassing the guard.
             .no_proxy()
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -100,17 +100,17 @@ impl Outbound {
         Ok(Self { client, guard })
     }
 
-    /// Whether deliveries may go to private networks.
+    /// Whether private networks are allowed.
     pub(crate) fn allows_private(&self) -> bool {
         self.guard.allow_private
     }
 
-    /// Reads an address that a stranger names, and says what is wrong with it. A name that does not resolve now is fine.
+    /// Parses and checks a URL, and returns what is wrong with it. A name that does not resolve now is allowed.
     pub(crate) async fn check(&self, text: &str) -> std::result::Result<Url, String> {
         if text.len() > MAX_URL {
             return Err(format!("it must have at most {MAX_URL} characters"));
         }
-        let url = Url::parse(text).map_err(|reason| format!("it is not an address: {reason}"))?;
+        let url = Url::parse(text).map_err(|reason| format!("invalid URL: {reason}"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err("it must start with http:// or https://".to_owned());
         }
@@ -119,8 +119,8 @@ impl Outbound {
         }
         self.guard.check_literal(&url).map_err(|objection| objection.0)?;
         if let (false, Some(Host::Domain(name))) = (self.guard.allow_private, url.host()) {
-            let looked_up = tokio::time::timeout(LOOKUP_DEADLINE, self.guard.resolve_checked(name));
-            if let Ok(Err(objection)) = looked_up.await {
+            let lookup = tokio::time::timeout(LOOKUP_DEADLINE, self.guard.resolve_checked(name));
+            if let Ok(Err(objection)) = lookup.await {
                 match objection.downcast::<Objection>() {
                     Ok(objection) => return Err(objection.0),
                     Err(unresolved) => tracing::debug!(%unresolved, "a host does not resolve yet"),
@@ -130,7 +130,7 @@ impl Outbound {
         Ok(url)
     }
 
-    /// Posts a body, and reads the start of the answer.
+    /// Posts a body, and reads the start of the response.
     pub(crate) async fn post(
         &self,
         url: &Url,
@@ -152,60 +152,60 @@ async fn read(mut response: Response) -> std::result::Result<Reply, OutboundErro
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let retry_after = header(RETRY_AFTER).and_then(|wait| retry_after(wait, header(DATE)));
-    let mut kept = Vec::new();
+    let mut start = Vec::new();
     let mut length = 0;
     while length < READ_BYTES
         && let Some(chunk) = response.chunk().await.map_err(failure)?
     {
         length += chunk.len();
-        kept.extend_from_slice(&chunk[..chunk.len().min(KEPT_BYTES - kept.len())]);
+        start.extend_from_slice(&chunk[..chunk.len().min(STORED_BYTES - start.len())]);
     }
-    Ok(Reply { status, body_start: storable(kept), retry_after })
+    Ok(Reply { status, body_start: storable(start), retry_after })
 }
 
-/// Bytes as text that both databases can keep.
+/// Converts bytes to text that both databases can store.
 fn storable(bytes: Vec<u8>) -> String {
     let whole = match std::str::from_utf8(&bytes) {
-        // The cut went through a character.
+        // The text was cut within a character.
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => bytes.len(),
     };
     let mut text = String::from_utf8_lossy(&bytes[..whole]).replace('\0', "\u{fffd}");
-    text.truncate(text.floor_char_boundary(KEPT_BYTES));
+    text.truncate(text.floor_char_boundary(STORED_BYTES));
     text
 }
 
 impl Guard {
-    /// Refuses an address that is written out in the URL, in whatever form: those were made one by parsing.
+    /// Refuses a URL whose host is a disallowed IP address, in any notation: parsing has normalized it.
     fn check_literal(&self, url: &Url) -> std::result::Result<(), Objection> {
         match url.host() {
             Some(Host::Ipv4(address)) => self.check_address(None, address.into()),
             Some(Host::Ipv6(address)) => self.check_address(None, address.into()),
             Some(Host::Domain(name)) if self.allow_private || !is_local_name(name) => Ok(()),
-            Some(Host::Domain(name)) => Err(Objection(format!("{name} is loopback and is not called"))),
+            Some(Host::Domain(name)) => Err(Objection(format!("{name} is loopback, which is not allowed"))),
             None => Err(Objection("it must name a host".to_owned())),
         }
     }
 
-    /// Refuses an address that is none to be called: one that stands in the URL, or one that a name has led to.
+    /// Refuses a disallowed address: the host of a URL, or one that `name` resolved to.
     fn check_address(&self, name: Option<&str>, address: IpAddr) -> std::result::Result<(), Objection> {
         match (objection(address).filter(|_| !self.allow_private), name) {
             (None, _) => Ok(()),
-            (Some(why), None) => Err(Objection(format!("{address} is {why} and is not called"))),
+            (Some(why), None) => Err(Objection(format!("{address} is {why}, which is not allowed"))),
             (Some(why), Some(name)) => {
-                // What names mean inside our network is not for strangers to know.
-                tracing::debug!(name, %address, why, "a name leads to an address that is not called");
-                Err(Objection(format!("{name} leads to a private address and is not called")))
+                // The address is not in the message: tenants must not learn how names resolve inside the operator's network.
+                tracing::debug!(name, %address, why, "a name resolves to an address that is not allowed");
+                Err(Objection(format!("{name} resolves to a private address, which is not allowed")))
             }
         }
     }
 
-    /// The addresses of a name. One that must not be called spoils all: such a name is not what it claims to be.
+    /// The addresses of a name. One disallowed address is enough to refuse the name: it may be an attempt at DNS rebinding.
     async fn resolve_checked(
         &self,
         name: &str,
     ) -> std::result::Result<Vec<IpAddr>, Box<dyn StdError + Send + Sync>> {
-        let addresses = self.lookups.find(name.to_owned()).await?;
+        let addresses = self.lookups.resolve(name.to_owned()).await?;
         for address in &addresses {
             self.check_address(Some(name), *address)?;
         }
@@ -213,7 +213,7 @@ impl Guard {
     }
 }
 
-/// Whether a name stands for this machine whatever a resolver says (RFC 6761).
+/// Whether a name always means this machine, whatever a resolver answers (RFC 6761).
 fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
@@ -230,7 +230,7 @@ impl Resolve for Guard {
     }
 }
 
-/// What went wrong, in words for whoever owns the receiver. Without the URL, which may be a credential.
+/// The error for the tenant that owns the receiver. Without the URL, which may be a credential.
 fn failure(error: reqwest::Error) -> OutboundError {
     let error = error.without_url();
     if error.is_timeout() {

@@ -1,4 +1,4 @@
-//! The one place that rolls dice, for ids, secrets and jitter.
+//! The only source of randomness, for ids, secrets and jitter.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use store::objects::recorder::SHARDS;
 use uuid::Uuid;
 
-/// A source of randomness fit for secrets. Cheap to clone; clones share it.
+/// A cryptographically secure random number generator. Cheap to clone; clones share it.
 #[derive(Clone)]
 pub struct Random(Arc<Mutex<StdRng>>);
 
@@ -19,7 +19,7 @@ impl Random {
         Ok(Self(Arc::new(Mutex::new(rng))))
     }
 
-    /// Seeded by a number, so that a test meets the same dice each time.
+    /// Seeded with a number, so that a test is reproducible.
     pub fn seeded(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }
@@ -36,26 +36,26 @@ impl Random {
         self.with(RngExt::random)
     }
 
-    /// One of the rows that a hot counter is spread over.
+    /// One of the rows that a hot counter is sharded over.
     pub(crate) fn shard(&self) -> i64 {
         i64::from(self.bytes::<1>()[0] % SHARDS)
     }
 
-    /// A UUID v7 that says when it was made.
+    /// A UUID v7 with this timestamp.
     pub fn id(&self, now: Timestamp) -> Uuid {
         let millis = u64::try_from(now.micros() / 1_000).unwrap_or(0);
         uuid::Builder::from_unix_timestamp_millis(millis, &self.bytes()).into_uuid()
     }
 
-    /// The smallest UUID v7 of an instant: ids that were made earlier come before it.
+    /// The smallest UUID v7 with this timestamp: ids generated earlier sort before it.
     pub(crate) fn smallest_id(at: Timestamp) -> Uuid {
         let millis = u64::try_from(at.micros() / 1_000).unwrap_or(0);
         uuid::Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid()
     }
 
-    fn with<T>(&self, roll: impl FnOnce(&mut StdRng) -> T) -> T {
-        // A generator has no half-done state that a panic elsewhere could leave behind.
-        roll(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, generate: impl FnOnce(&mut StdRng) -> T) -> T {
+        // A panic elsewhere cannot leave the generator in an invalid state.
+        generate(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_s_dice_differ_each_time() {
+    fn system_generators_are_seeded_differently() {
         let (one, other) = (Random::system().unwrap(), Random::system().unwrap());
         assert_ne!(one.bytes::<16>(), other.bytes::<16>());
     }

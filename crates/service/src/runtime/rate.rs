@@ -1,8 +1,8 @@
 //! The request budget of a tenant, shared by all its keys, sessions and nodes.
 //!
-//! Windows are the minutes of the clock. A node leases blocks of the budget from the database and serves requests out
-//! of them, so that most cost no round trip; what is left of a block when its minute ends is gone. A node that finds
-//! the budget used up remembers that until the minute ends, so that refusals cost none either.
+//! Windows are clock minutes. A node leases blocks of the budget from the database and serves requests out
+//! of them, so that most requests cost no round trip; the rest of a block expires with its minute. A node that finds
+//! the budget used up caches that until the minute ends, so that refusals cost no round trip either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,37 +19,37 @@ use crate::runtime::{Clock, Error, Kind, Nodes, Result};
 
 /// The window of every budget.
 pub(crate) const WINDOW: Duration = Duration::from_mins(1);
-/// Blocks that a budget is cut into for each node. Nodes can waste up to one each, together a tenth of the budget;
-/// more blocks would waste less and ask the database more often.
+/// The number of blocks that a budget is divided into for each node. Each node wastes at most one, together a tenth of the
+/// budget; smaller blocks would waste less and cost more round trips.
 const BLOCKS: i64 = 10;
-/// Tenants remembered at once, about 20 MB. One that is forgotten loses what is left of its block, so they must be
-/// more than ask within a minute.
+/// The maximum number of tenants cached, about 20 MB. An evicted tenant loses the rest of its block, so this must exceed
+/// the number of tenants active within a minute.
 const TENANTS: u64 = 100_000;
-/// A tenant that has not asked for so long has nothing left to remember.
+/// The cache entry of a tenant without requests for this long is out of date, and is evicted.
 pub(crate) const IDLE: Duration = Duration::from_mins(2);
 
-/// What a caller may still ask for, as the `RateLimit` headers tell it.
+/// The caller's remaining budget, as reported in the `RateLimit` headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// Requests allowed in a window.
     pub limit: i64,
-    /// Requests left in this window, as far as this node knows.
+    /// Requests left in this window, as last known to this node.
     pub remaining: i64,
     /// Seconds until the next window, rounded up.
     pub reset_s: u64,
 }
 
-/// Whether a request may go on, and what may follow it.
+/// Whether a request is allowed, and how many more are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether this one may.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// What is left.
+    /// The remaining budget.
     pub allowance: Allowance,
 }
 
 impl Decision {
-    /// Decides at `now`, and counts a refusal under `scope`.
+    /// A decision made at `now`; a refusal is counted in metrics under `scope`.
     pub(crate) fn new(
         scope: &'static str,
         now: Timestamp,
@@ -65,7 +65,7 @@ impl Decision {
         Self { allowed, allowance: Allowance { limit, remaining, reset_s } }
     }
 
-    /// The refusal, if it is one.
+    /// An error if the request is refused.
     pub fn permit(self) -> Result<()> {
         if self.allowed {
             return Ok(());
@@ -75,12 +75,12 @@ impl Decision {
     }
 }
 
-/// When the window that `now` falls into began.
+/// The start of the window that contains `now`.
 pub(crate) fn window_of(now: Timestamp) -> Timestamp {
     Timestamp::from_seconds(now.seconds() - now.seconds().rem_euclid(60))
 }
 
-/// Requests a minute for each tenant. Cheap to clone; clones share what was leased.
+/// The request rate limit of each tenant. Cheap to clone; clones share the leased blocks.
 #[derive(Clone)]
 pub struct RateBudget {
     store: Store,
@@ -90,11 +90,11 @@ pub struct RateBudget {
     tenants: Cache<TenantId, Arc<Tenant>>,
 }
 
-/// What this node knows of one tenant.
+/// This node's state of one tenant.
 struct Tenant {
-    /// Held while a block is leased, so that one request asks for it and the others wait for the answer.
+    /// Locked while a block is leased, so that one request leases it and the others wait for the result.
     share: Mutex<Share>,
-    /// Leases that failed: the database neither granted nor refused them.
+    /// Leases that failed because of the database, as opposed to being refused.
     failures: AtomicU64,
 }
 
@@ -103,7 +103,7 @@ struct Share {
     window: Timestamp,
     /// Leased and not used yet.
     left: i64,
-    /// Not leased by any node when this one last heard. Nothing: there is no more to ask for.
+    /// Not leased by any node, as of the last lease. At zero there is nothing more to lease.
     unleased: i64,
 }
 
@@ -113,7 +113,7 @@ impl RateBudget {
         let tenants = Cache::builder()
             .max_capacity(TENANTS)
             .time_to_idle(IDLE)
-            // The default policy may turn a newcomer away, which would then lease a block for every request.
+            // The default policy may not admit a new entry; its tenant would then lease a block for every request.
             .eviction_policy(EvictionPolicy::lru())
             .build();
         Self { store, clock, nodes, limit: i64::from(limit), tenants }
@@ -121,22 +121,22 @@ impl RateBudget {
 
     /// Takes one request out of the tenant's budget, if there is one left.
     pub async fn take(&self, tenant: TenantId) -> Result<Decision> {
-        let ours = self.tenants.get_with(tenant, || Arc::new(Tenant::new()));
-        let failures = ours.failures.load(Ordering::Relaxed);
-        let mut share = ours.share.lock().await;
+        let state = self.tenants.get_with(tenant, || Arc::new(Tenant::new()));
+        let failures = state.failures.load(Ordering::Relaxed);
+        let mut share = state.share.lock().await;
         let now = self.clock.now();
         let window = window_of(now);
         if share.window != window {
             *share = Share { window, left: 0, unleased: self.limit };
         }
         if share.left == 0 && share.unleased > 0 {
-            // Whoever waited for a lease that failed does not try again: with the database away, each would wait in
-            // turn for as long as the first.
-            if ours.failures.load(Ordering::Relaxed) != failures {
+            // A request that waited for a lease that failed does not try again: with the database down, each would wait in
+            // turn for as long as the first did.
+            if state.failures.load(Ordering::Relaxed) != failures {
                 return Err(Error::new(Kind::NotReady, "the database does not answer"));
             }
             if let Err(error) = self.lease(tenant, &mut share).await {
-                ours.failures.fetch_add(1, Ordering::Relaxed);
+                state.failures.fetch_add(1, Ordering::Relaxed);
                 return Err(error);
             }
         }
@@ -169,7 +169,7 @@ impl RateBudget {
 }
 
 impl Tenant {
-    /// Nothing is known of it, as of a window long past.
+    /// A tenant without a share, in a window long past.
     fn new() -> Self {
         let share = Share { window: Timestamp::from_micros(i64::MIN), left: 0, unleased: 0 };
         Self { share: Mutex::new(share), failures: AtomicU64::new(0) }

@@ -1,4 +1,4 @@
-//! Secrets that must be read back (signing secrets, TOTP seeds, queued mails) are sealed with the master key.
+//! Sealing: secrets that must be read back (signing secrets, TOTP seeds, queued mails) are encrypted with the master key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,23 +18,23 @@ const KEY_ID_BYTES: usize = 8;
 pub struct MasterKey([u8; KEY_BYTES]);
 
 impl MasterKey {
-    /// A new one.
+    /// Generates a new key.
     pub fn generate(random: &Random) -> Self {
         Self(random.bytes())
     }
 
-    /// Reads it from base64.
+    /// Parses a key from base64.
     pub fn from_base64(text: &str) -> Result<Self, InvalidMasterKey> {
         let bytes = STANDARD.decode(text.trim()).map_err(|_| InvalidMasterKey)?;
         bytes.try_into().map(Self).map_err(|_| InvalidMasterKey)
     }
 
-    /// Writes it as base64.
+    /// Encodes the key as base64.
     pub fn to_base64(&self) -> String {
         STANDARD.encode(self.0)
     }
 
-    /// Names the key without telling it; the database keeps this, so that another key is noticed at the start.
+    /// Identifies the key without revealing it. The database stores it, so that a wrong key is detected at startup.
     pub fn fingerprint(&self) -> String {
         hex::encode(self.id())
     }
@@ -51,17 +51,17 @@ impl MasterKey {
     }
 }
 
-/// A text that is not 32 bytes of base64.
+/// The master key is not 32 bytes in base64.
 #[derive(Debug, thiserror::Error)]
 #[error("it must be 32 bytes in base64; make one with: openssl rand -base64 32")]
 pub struct InvalidMasterKey;
 
-/// A sealed secret that cannot be opened: it was made with another key, for another place, or was changed.
+/// A sealed secret that cannot be opened: it was sealed with another key or for another column or row, or was modified.
 #[derive(Debug, thiserror::Error)]
 #[error("a sealed secret cannot be opened with the master key")]
 pub struct CannotUnseal;
 
-/// Seals and opens secrets. What is sealed for one place opens in no other.
+/// Seals and opens secrets. A secret sealed for one column and row cannot be opened for another.
 #[derive(Clone)]
 pub struct Sealer {
     current: MasterKey,
@@ -69,54 +69,54 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// Seals with `current`, and opens what `previous` sealed too.
+    /// Seals with `current`, and opens secrets sealed with either key.
     pub fn new(current: MasterKey, previous: Option<MasterKey>) -> Self {
         Self { current, previous }
     }
 
-    /// Names the key that seals.
+    /// The fingerprint of the current key.
     pub fn fingerprint(&self) -> String {
         self.current.fingerprint()
     }
 
-    /// Names the key before, if there is one.
+    /// The fingerprint of the previous key, if there is one.
     pub fn previous_fingerprint(&self) -> Option<String> {
         self.previous.as_ref().map(MasterKey::fingerprint)
     }
 
-    /// What everything that the current key seals begins with.
+    /// The prefix of every secret sealed with the current key.
     pub(crate) fn current_id(&self) -> [u8; KEY_ID_BYTES] {
         self.current.id()
     }
 
-    /// Whether the current key sealed it.
+    /// Whether a secret was sealed with the current key.
     pub(crate) fn sealed_with_current(&self, sealed: &[u8]) -> bool {
         sealed.starts_with(&self.current_id())
     }
 
-    /// Seals `secret` for the column `place` of the row `owner`.
-    pub fn seal(&self, random: &Random, place: &'static str, owner: Uuid, secret: &[u8]) -> Vec<u8> {
+    /// Seals `secret` for one column (`table.column`) of the row `owner`.
+    pub fn seal(&self, random: &Random, column: &'static str, owner: Uuid, secret: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_BYTES] = random.bytes();
-        let payload = Payload { msg: secret, aad: &binding(place, owner) };
+        let payload = Payload { msg: secret, aad: &binding(column, owner) };
         let sealed = self.current.cipher().encrypt(&XNonce::from(nonce), payload);
         // The only failure is a message of more than 256 GiB.
         let sealed = sealed.unwrap_or_default();
         [self.current.id().as_slice(), &nonce, &sealed].concat()
     }
 
-    /// Opens what was sealed for the same place.
-    pub fn open(&self, place: &'static str, owner: Uuid, sealed: &[u8]) -> Result<Vec<u8>, CannotUnseal> {
+    /// Opens a secret that was sealed for the same column and row.
+    pub fn open(&self, column: &'static str, owner: Uuid, sealed: &[u8]) -> Result<Vec<u8>, CannotUnseal> {
         let (id, rest) = sealed.split_at_checked(KEY_ID_BYTES).ok_or(CannotUnseal)?;
         let (nonce, secret) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(CannotUnseal)?;
         let key =
             [Some(&self.current), self.previous.as_ref()].into_iter().flatten().find(|key| key.id() == id);
-        let payload = Payload { msg: secret, aad: &binding(place, owner) };
+        let payload = Payload { msg: secret, aad: &binding(column, owner) };
         key.ok_or(CannotUnseal)?.cipher().decrypt(&XNonce::from(*nonce), payload).map_err(|_| CannotUnseal)
     }
 }
 
-fn binding(place: &str, owner: Uuid) -> Vec<u8> {
-    [place.as_bytes(), b"/", owner.as_bytes()].concat()
+fn binding(column: &str, owner: Uuid) -> Vec<u8> {
+    [column.as_bytes(), b"/", owner.as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_opens_only_where_it_was_sealed_for() {
+    fn a_secret_opens_only_for_the_column_and_row_it_was_sealed_for() {
         let (random, sealer) = (Random::seeded(7), Sealer::new(key(1), None));
         let (owner, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let sealed = sealer.seal(&random, "api_keys.secret", owner, b"hush");
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn the_previous_key_still_opens_and_another_does_not() {
         let (random, owner) = (Random::seeded(7), Uuid::from_u128(1));
-        let sealed = Sealer::new(key(1), None).seal(&random, "place", owner, b"hush");
-        assert_eq!(Sealer::new(key(2), Some(key(1))).open("place", owner, &sealed).unwrap(), b"hush");
-        assert!(Sealer::new(key(2), None).open("place", owner, &sealed).is_err());
+        let sealed = Sealer::new(key(1), None).seal(&random, "column", owner, b"hush");
+        assert_eq!(Sealer::new(key(2), Some(key(1))).open("column", owner, &sealed).unwrap(), b"hush");
+        assert!(Sealer::new(key(2), None).open("column", owner, &sealed).is_err());
     }
 
     #[test]
-    fn keys_travel_as_base64() {
+    fn keys_are_encoded_as_base64() {
         let key = key(1);
         assert_eq!(MasterKey::from_base64(&key.to_base64()).unwrap().fingerprint(), key.fingerprint());
         for text in ["", "x", "AAAA", &"A".repeat(64)] {

@@ -1,4 +1,4 @@
-//! A cache of what was read from the database, for less than a second (`docs/adr/0002-credential-cache.md`).
+//! A cache of database reads for less than a second (`docs/adr/0002-credential-cache.md`).
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 
-/// How long an entry is used. A change on any node is seen here within a second, without a message between nodes that could
-/// be lost; and a busy key costs one read a second, not one a request.
+/// How long an entry is valid. A change on any node is visible here within a second, without a message between nodes that could
+/// be lost; and a busy key costs about one read a second, not one per request.
 const LIFETIME: Duration = Duration::from_millis(800);
-/// Entries kept at a time.
+/// The maximum number of entries.
 const CAPACITY: u64 = 10_000;
 
-/// Values read from the database, each used for less than a second.
+/// Caches values read from the database for 800 ms.
 pub(crate) struct ShortCache<K, V> {
     entries: Cache<K, Entry<V>>,
-    /// Counts the changes made on this node: entries read before the latest one are not used.
+    /// Counts the changes made on this node: entries read before the latest change are invalid.
     generation: AtomicU64,
 }
 
-/// The moment at which a read of the database begins. An entry is as old as the start of its read, however late the answer
-/// comes: the row may change in between.
+/// The moment at which a read of the database begins. An entry's age counts from the start of its read, however late the
+/// result arrives: the row may change in between.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadStart {
     generation: u64,
@@ -47,7 +47,7 @@ impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> ShortCache<
         }
     }
 
-    /// The cached value, if it is young enough and nothing has changed on this node since it was read.
+    /// The cached value, if it has not expired and nothing has changed on this node since it was read.
     pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Arc<V>>
     where
         K: std::borrow::Borrow<Q>,
@@ -57,19 +57,19 @@ impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> ShortCache<
         (is_current && entry.read.at.elapsed() < LIFETIME).then_some(entry.value)
     }
 
-    /// To be called before the database is read.
+    /// Must be called before the database is read.
     pub(crate) fn start_read(&self) -> ReadStart {
         ReadStart { generation: self.generation.load(Ordering::SeqCst), at: Instant::now() }
     }
 
-    /// Caches what a read found.
+    /// Caches the result of a read.
     pub(crate) fn insert(&self, key: K, read: ReadStart, value: V) -> Arc<V> {
         let value = Arc::new(value);
         self.entries.insert(key, Entry { read, value: Arc::clone(&value) });
         value
     }
 
-    /// Drops everything, also what is being read at this moment: something has just changed on this node.
+    /// Invalidates all entries, including those of reads in progress, after a change on this node.
     pub(crate) fn clear(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
     }
@@ -80,14 +80,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_before_a_change_is_not_used_after_it() {
+    fn a_value_read_before_a_change_is_not_used_after_it() {
         let cache: ShortCache<u8, &str> = ShortCache::new();
         let early = cache.start_read();
         assert_eq!(*cache.insert(1, early, "old"), "old");
         assert_eq!(cache.get(&1).as_deref(), Some(&"old"));
         cache.clear();
         assert_eq!(cache.get(&1), None);
-        // A read that was under way during the change.
+        // A read that was in progress during the change.
         cache.insert(1, early, "old");
         assert_eq!(cache.get(&1), None);
         cache.insert(1, cache.start_read(), "new");

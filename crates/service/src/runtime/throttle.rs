@@ -1,8 +1,8 @@
-//! Attempts made before anybody is signed in: counted in the database, so that neither a restart nor another node
-//! forgets them.
+//! Limits on attempts to sign in and the like: counted in the database, so that the counts survive restarts and apply
+//! to all nodes.
 //!
-//! An attempt is counted before what it asks for is checked, or guesses made side by side would all be checked before
-//! the first of them was counted. One that turns out to be no failure is forgiven.
+//! An attempt is counted before its credential is checked; otherwise concurrent guesses would all be checked before
+//! the first of them was counted. An attempt that succeeds is forgiven.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::runtime::{Clock, Error, Kind, Result, internal};
 
-/// How many attempts are allowed, and what follows the last of them.
+/// How many attempts are allowed, and how long further attempts are blocked.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// What is attempted; counts of different scopes do not touch.
+    /// What is attempted; scopes are counted independently.
     pub scope: &'static str,
-    /// How many a window allows. The last of them starts the block.
+    /// Attempts allowed in a window. The last of them starts the block.
     pub attempts: i64,
-    /// How long attempts count, from the first of them.
+    /// The length of the window, from its first attempt.
     pub window: Duration,
-    /// How long everything is refused after the last attempt.
+    /// How long all attempts are refused after the last allowed one.
     pub block: Duration,
 }
 
@@ -31,27 +31,27 @@ const QUARTER_HOUR: Duration = Duration::from_mins(15);
 const HOUR: Duration = Duration::from_hours(1);
 
 impl Limit {
-    /// Signing in, for an email, whether or not it has an account. Nobody mistypes a password five times and then
-    /// guesses it; at 480 guesses a day one that is not easy to guess is not found.
+    /// Sign-ins for an email, whether or not it has an account. A user who mistypes five times rarely gets it right the
+    /// sixth time; and at 480 guesses a day, a password that is not weak is not found.
     pub const LOGIN_EMAIL: Self =
         Self { scope: "login_email", attempts: 5, window: QUARTER_HOUR, block: QUARTER_HOUR };
 
-    /// Signing in, from an address. More than for an email, because an office shares one.
+    /// Sign-ins from an address. More than for an email, because an office shares one address.
     pub const LOGIN_ADDRESS: Self =
         Self { scope: "login_address", attempts: 20, window: QUARTER_HOUR, block: QUARTER_HOUR };
 
-    /// Asking for a reset link, for an email: each is a mail to somebody who may not have asked for it.
+    /// Requests for a reset link, for an email: each sends a mail to a user who may not have requested it.
     pub const FORGOT_EMAIL: Self = Self { scope: "forgot_email", attempts: 5, window: HOUR, block: HOUR };
 
-    /// Asking for a reset link, from an address.
+    /// Requests for a reset link, from an address.
     pub const FORGOT_ADDRESS: Self =
         Self { scope: "forgot_address", attempts: 20, window: HOUR, block: HOUR };
 
-    /// Giving the password or a code again in the console, for a user: a stolen session is no licence to guess.
+    /// Confirmations of the password or a code in the console, for a user: a stolen session must not allow guessing.
     pub const REAUTHENTICATE: Self =
         Self { scope: "reauthenticate", attempts: 5, window: QUARTER_HOUR, block: QUARTER_HOUR };
 
-    /// All of them.
+    /// All limits.
     const ALL: [Self; 5] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
@@ -61,14 +61,14 @@ impl Limit {
     ];
 }
 
-/// Attempts under way at a time in a process, where they may be forgiven: fewer than any limit allows. Each counts until
-/// it has turned out to be no failure, so more of them would lock out people none of whom has failed.
-const UNDER_WAY: usize = 4;
+/// Concurrent attempts in one process, of those that may be forgiven: fewer than any limit allows. Each counts until
+/// it has succeeded, so more of them could lock out users none of whom has failed.
+const CONCURRENT_ATTEMPTS: usize = 4;
 
-/// Rows removed in one transaction: few enough that nobody who signs in meanwhile notices.
+/// Rows removed in one transaction: few enough not to delay a concurrent sign-in noticeably.
 const SWEEP_BATCH: i64 = 500;
 
-/// Counts attempts and refuses those over a limit. Cheap to clone; clones count together.
+/// Counts attempts and refuses those over a limit. Cheap to clone; clones share the slots.
 #[derive(Clone)]
 pub struct Throttle {
     store: Store,
@@ -77,20 +77,20 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Counts in this database, by this clock.
+    /// A throttle that counts in this database, on this clock.
     pub fn new(store: Store, clock: Clock) -> Self {
-        Self { store, clock, slots: Arc::new(Semaphore::new(UNDER_WAY)) }
+        Self { store, clock, slots: Arc::new(Semaphore::new(CONCURRENT_ATTEMPTS)) }
     }
 
-    /// Waits for a place among the attempts under way, to be kept from before one is counted until it is settled.
+    /// Waits for a slot for one attempt, to be kept from before it is counted until its outcome is recorded.
     pub async fn slot(&self) -> Result<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).acquire_owned().await.map_err(internal)
     }
 
     /// Counts an attempt on `subject`, or refuses it with the time to wait.
     ///
-    /// A refused attempt is not counted and makes the wait no longer. Callers bring the subject to one form first: an
-    /// email without case, an address as [`crate::runtime::client_network`] has it.
+    /// A refused attempt is not counted and does not prolong the wait. Callers normalize the subject first: an
+    /// email in lower case, an address by [`crate::runtime::client_network`].
     pub async fn attempt(&self, limit: &Limit, subject: &str) -> Result<()> {
         let now = self.clock.now();
         let subject = fingerprint(subject);
@@ -112,7 +112,7 @@ impl Throttle {
             .retry_after(blocked_until.since(now)))
     }
 
-    /// Takes back one attempt that was no failure, and with it the block that it may have started.
+    /// Uncounts one attempt that did not fail, and ends the block that it may have started.
     pub async fn forgive(&self, limit: &Limit, subject: &str) -> Result<()> {
         let subject = fingerprint(subject);
         self.store
@@ -123,7 +123,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// Forgets every attempt on `subject`.
+    /// Deletes the count of attempts on `subject`.
     pub async fn clear(&self, limit: &Limit, subject: &str) -> Result<()> {
         let subject = fingerprint(subject);
         self.store
@@ -134,9 +134,9 @@ impl Throttle {
         Ok(())
     }
 
-    /// Removes what no limit looks at any more, and says how many rows that were.
+    /// Deletes counts that no limit needs any more, and returns the number of rows.
     pub async fn sweep(&self) -> Result<u64> {
-        // A block starts within its window, so by then both are over.
+        // A block starts within its window, so both have ended by then.
         let longest = Limit::ALL.iter().map(|limit| limit.window + limit.block).max().unwrap_or_default();
         let stale = self.clock.now() - longest;
         let mut removed = 0;
@@ -155,8 +155,8 @@ impl Throttle {
     }
 }
 
-/// What stands for a subject in the database: an email typed by a stranger may be a password in the wrong field, and
-/// may be long.
+/// The hash that represents a subject in the database: what was typed as an email may be a password in the wrong field,
+/// and may be long.
 fn fingerprint(subject: &str) -> String {
     hex::encode(Sha256::digest(subject))
 }
@@ -166,9 +166,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_typed_is_not_kept() {
-        let kept = fingerprint("abc");
-        assert_eq!(kept, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(fingerprint(&"x".repeat(10_000)).len(), kept.len());
+    fn the_subject_itself_is_not_stored() {
+        let stored = fingerprint("abc");
+        assert_eq!(stored, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(fingerprint(&"x".repeat(10_000)).len(), stored.len());
     }
 }

@@ -1,7 +1,7 @@
-//! Traces: what happens and for how long, told to a collector where one is configured.
+//! Traces: spans exported to an OpenTelemetry collector, if one is configured.
 //!
-//! A trace outlives requests and processes. Within a task its context is that of OpenTelemetry; where work waits in the
-//! database the context waits in the same row, as a W3C `traceparent`. Without a collector nothing of this is made.
+//! A trace outlives requests and processes. Within a task its context is OpenTelemetry's current context; for queued work
+//! the context is stored in the queue's row as a W3C `traceparent`. Without a collector no spans are created.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use opentelemetry::{Context, KeyValue, Value};
 
 use crate::runtime::Clock;
 
-/// Where steps are told to, if anywhere. Cheap to clone.
+/// Creates spans, if a collector is configured. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Traces(Option<Arc<Told>>);
+pub struct Traces(Option<Arc<Exporter>>);
 
-struct Told {
+struct Exporter {
     tracer: BoxedTracer,
     clock: Clock,
 }
 
-/// Something that takes time. It ends when it is dropped.
+/// A span. It ends when it is dropped.
 #[derive(Default)]
 #[must_use]
-pub struct Step(Option<Begun>);
+pub struct Step(Option<ActiveSpan>);
 
-struct Begun {
+struct ActiveSpan {
     context: Context,
-    told: Arc<Told>,
+    exporter: Arc<Exporter>,
 }
 
 impl Traces {
-    /// Tells of every step, by this clock.
+    /// Exports every span, with the times of this clock.
     pub fn to(tracer: BoxedTracer, clock: Clock) -> Self {
-        Self(Some(Arc::new(Told { tracer, clock })))
+        Self(Some(Arc::new(Exporter { tracer, clock })))
     }
 
-    /// A request that is being answered; its trace is that of its caller, if it names one.
+    /// The span of a request; it continues the caller's trace, if the request names one.
     pub fn request(&self, method: &'static str, route: Option<&str>, traceparent: Option<&str>) -> Step {
-        self.begin(traceparent, || {
+        self.start(traceparent, || {
             let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
             let route = route.map(|route| KeyValue::new("http.route", route.to_owned()));
             let method = KeyValue::new("http.request.method", method);
@@ -54,63 +54,63 @@ impl Traces {
         })
     }
 
-    /// Work that waited in a row, whose trace goes on where the row's contexts say.
+    /// The span of queued work; it continues the traces stored in the work's row.
     pub(crate) fn resume(&self, name: &'static str, kind: SpanKind, traceparents: Option<&str>) -> Step {
-        self.begin(traceparents, || SpanBuilder::from_name(name).with_kind(kind))
+        self.start(traceparents, || SpanBuilder::from_name(name).with_kind(kind))
     }
 
-    /// A part of what is going on.
-    pub(crate) fn part(&self, name: &'static str, kind: SpanKind) -> Step {
-        let Some(told) = &self.0 else { return Step(None) };
-        Step::begin(told, SpanBuilder::from_name(name).with_kind(kind), &Context::current())
+    /// A child of the current span.
+    pub(crate) fn child(&self, name: &'static str, kind: SpanKind) -> Step {
+        let Some(exporter) = &self.0 else { return Step(None) };
+        Step::start(exporter, SpanBuilder::from_name(name).with_kind(kind), &Context::current())
     }
 
-    /// Begins after the first of these contexts, and links to the others.
-    fn begin(&self, traceparents: Option<&str>, span: impl FnOnce() -> SpanBuilder) -> Step {
-        let Some(told) = &self.0 else { return Step(None) };
+    /// Starts a span as a child of the first of these contexts, with links to the others.
+    fn start(&self, traceparents: Option<&str>, span: impl FnOnce() -> SpanBuilder) -> Step {
+        let Some(exporter) = &self.0 else { return Step(None) };
         let mut contexts = traceparents.unwrap_or_default().split(' ').filter_map(parse);
         let parent = contexts.next().map(|newest| Context::new().with_remote_span_context(newest));
         let links = contexts.map(Link::with_context).collect();
-        Step::begin(told, span().with_links(links), &parent.unwrap_or_default())
+        Step::start(exporter, span().with_links(links), &parent.unwrap_or_default())
     }
 }
 
 impl Step {
-    fn begin(told: &Arc<Told>, span: SpanBuilder, parent: &Context) -> Self {
-        let span = span.with_start_time(system_time(told.clock.now()));
-        let span = told.tracer.build_with_context(span, parent);
-        Self(Some(Begun { context: parent.with_span(span), told: Arc::clone(told) }))
+    fn start(exporter: &Arc<Exporter>, span: SpanBuilder, parent: &Context) -> Self {
+        let span = span.with_start_time(system_time(exporter.clock.now()));
+        let span = exporter.tracer.build_with_context(span, parent);
+        Self(Some(ActiveSpan { context: parent.with_span(span), exporter: Arc::clone(exporter) }))
     }
 
-    /// Does the work as this step: what it begins is part of it.
+    /// Runs work inside this span: spans that the work starts are its children.
     pub async fn around<T>(&self, work: impl Future<Output = T>) -> T {
         match &self.0 {
-            Some(begun) => work.with_context(begun.context.clone()).await,
+            Some(active) => work.with_context(active.context.clone()).await,
             None => work.await,
         }
     }
 
-    /// Notes something about it. Never a secret, nor what events say, nor an id that may be somebody's name.
+    /// Sets an attribute of the span. Never a secret, the content of an event, or an id that may identify a person.
     pub fn note(&self, name: &'static str, value: impl Into<Value>) {
-        if let Some(begun) = &self.0 {
-            begun.context.span().set_attribute(KeyValue::new(name, value));
+        if let Some(active) = &self.0 {
+            active.context.span().set_attribute(KeyValue::new(name, value));
         }
     }
 
-    /// Says that it failed, by a short name of the kind of failure.
+    /// Marks the span as failed, with a short name for the kind of failure.
     pub fn fail(&self, kind: impl Into<Cow<'static, str>>) {
-        if let Some(begun) = &self.0 {
-            begun.context.span().set_attribute(KeyValue::new("error.type", kind.into()));
-            begun.context.span().set_status(Status::error(""));
+        if let Some(active) = &self.0 {
+            active.context.span().set_attribute(KeyValue::new("error.type", kind.into()));
+            active.context.span().set_status(Status::error(""));
         }
     }
 
-    /// Its context, for others to go on from.
+    /// The span's context, to be continued elsewhere.
     pub fn traceparent(&self) -> Option<String> {
         traceparent(&self.0.as_ref()?.context)
     }
 
-    /// The id of its trace, for log lines.
+    /// The id of the span's trace, for log lines.
     pub fn trace_id(&self) -> Option<String> {
         Some(self.0.as_ref()?.context.span().span_context().trace_id().to_string())
     }
@@ -118,18 +118,18 @@ impl Step {
 
 impl Drop for Step {
     fn drop(&mut self) {
-        if let Some(begun) = &self.0 {
-            begun.context.span().end_with_timestamp(system_time(begun.told.clock.now()));
+        if let Some(active) = &self.0 {
+            active.context.span().end_with_timestamp(system_time(active.exporter.clock.now()));
         }
     }
 }
 
-/// The context of what is going on, to be kept in a row that work waits in. None without a collector.
+/// The context of the current span, to be stored in a row that queues work. None without a collector.
 pub(crate) fn current() -> Option<String> {
     Context::map_current(traceparent)
 }
 
-/// Notes something about what is going on.
+/// Sets an attribute of the current span.
 pub fn note(name: &'static str, value: impl FnOnce() -> String) {
     Context::map_current(|context| {
         if context.span().is_recording() {
@@ -138,7 +138,7 @@ pub fn note(name: &'static str, value: impl FnOnce() -> String) {
     });
 }
 
-/// As <https://www.w3.org/TR/trace-context/#traceparent-header> has it.
+/// Formats a context as defined in <https://www.w3.org/TR/trace-context/#traceparent-header>.
 fn traceparent(context: &Context) -> Option<String> {
     let span = context.span();
     let context = span.span_context();
@@ -148,17 +148,17 @@ fn traceparent(context: &Context) -> Option<String> {
     })
 }
 
-/// None for anything else than a context: whoever sends it begins a trace of its own then.
+/// Parses a `traceparent`. None if it is invalid: the span then starts a new trace.
 fn parse(traceparent: &str) -> Option<SpanContext> {
     let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let parts: Vec<&str> = traceparent.split('-').collect();
     let [version, trace, span, flags, rest @ ..] = parts.as_slice() else { return None };
     let lengths = [version.len(), trace.len(), span.len(), flags.len()];
-    // A later version may say more, after what this one says.
+    // A later version may append more fields.
     let is_known = *version == "00" && rest.is_empty() || *version != "00" && *version != "ff";
     if lengths != [2, 32, 16, 2]
         || !is_known
-        || ![version, trace, span, flags].iter().all(|part| is_hex(part))
+        || ![version, trace, span, flags].iter().all(|child| is_hex(child))
     {
         return None;
     }
@@ -180,7 +180,7 @@ mod tests {
     const SPAN: &str = "b7ad6b7169203331";
 
     #[test]
-    fn a_context_is_read_as_the_standard_writes_it_and_nothing_else_is() {
+    fn only_a_standard_traceparent_is_parsed() {
         let read =
             |text: &str| parse(text).map(|context| (context.trace_id().to_string(), context.is_sampled()));
         assert_eq!(read(&format!("00-{TRACE}-{SPAN}-01")), Some((TRACE.to_owned(), true)));
@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_collector_there_is_nothing() {
+    async fn without_a_collector_there_are_no_spans() {
         let traces = Traces::default();
         let caller = format!("00-{TRACE}-{SPAN}-01");
         let step = traces.request("GET", Some("/v1/me"), Some(&caller));
         step.note("a", 1);
-        let seen =
-            step.around(async { (current(), traces.part("part", SpanKind::Internal).traceparent()) }).await;
-        assert_eq!((step.traceparent(), seen), (None, (None, None)));
+        let inner =
+            step.around(async { (current(), traces.child("child", SpanKind::Internal).traceparent()) }).await;
+        assert_eq!((step.traceparent(), inner), (None, (None, None)));
     }
 }

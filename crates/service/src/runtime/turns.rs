@@ -1,56 +1,56 @@
-//! Taking turns: tenants are served in order of their ids, beginning after the one that was served last, once around. So
-//! what one of them has queued up holds nobody else up.
+//! Round-robin over tenants: they are served in order of their ids, starting after the one served last, each at most
+//! once per round. A tenant with a long queue does not delay the others.
 
 use model::TenantId;
 use uuid::Uuid;
 
-const NOBODY: TenantId = TenantId(Uuid::nil());
+const BEFORE_ALL: TenantId = TenantId(Uuid::nil());
 
-/// One round of turns. Whoever has something due is for the caller to find out.
+/// One round over the tenants. The caller looks up which tenants have something due.
 pub(crate) struct Turns {
     most: usize,
-    /// Whom the next one comes after; at the start nobody, whose id is before all others.
+    /// The next tenant is the first with a greater id; initially the nil id, which sorts before all others.
     cursor: TenantId,
-    /// Past the end it goes on from the start, up to where it began.
-    wrapped: bool,
-    over: bool,
+    /// Whether the round has passed the greatest id and started over from the smallest.
+    has_wrapped: bool,
+    is_over: bool,
     tenants: Vec<TenantId>,
 }
 
 impl Turns {
-    /// A round of up to `most` tenants.
+    /// A round of up to `most` tenants, starting after the one `served` last.
     pub(crate) fn after(served: Option<TenantId>, most: usize) -> Self {
-        let cursor = served.unwrap_or(NOBODY);
-        Self { most, cursor, wrapped: served.is_none(), over: most == 0, tenants: Vec::new() }
+        let cursor = served.unwrap_or(BEFORE_ALL);
+        Self { most, cursor, has_wrapped: served.is_none(), is_over: most == 0, tenants: Vec::new() }
     }
 
-    /// Whom the next tenant comes after; none when the round is over.
+    /// The id after which to look for the next tenant; none when the round is over.
     pub(crate) fn next_after(&self) -> Option<TenantId> {
-        (!self.over).then_some(self.cursor)
+        (!self.is_over).then_some(self.cursor)
     }
 
-    /// Takes down the next tenant with something due; none when there is none after the cursor.
+    /// Adds the next tenant with something due; `None` if there is none after the cursor.
     pub(crate) fn take(&mut self, next: Option<TenantId>) {
         match next {
             Some(tenant) if !self.tenants.contains(&tenant) => {
                 self.tenants.push(tenant);
                 self.cursor = tenant;
-                self.over = self.tenants.len() == self.most;
+                self.is_over = self.tenants.len() == self.most;
             }
-            None if !self.wrapped => {
-                self.wrapped = true;
-                self.cursor = NOBODY;
+            None if !self.has_wrapped => {
+                self.has_wrapped = true;
+                self.cursor = BEFORE_ALL;
             }
-            _ => self.over = true,
+            _ => self.is_over = true,
         }
     }
 
-    /// Whose turn it is, in order.
+    /// The tenants of this round, in order.
     pub(crate) fn tenants(&self) -> &[TenantId] {
         &self.tenants
     }
 
-    /// How many of the places that are left the tenant at this index gets.
+    /// How many of the `left` slots the tenant at this index gets.
     pub(crate) fn share(&self, index: usize, left: usize) -> i64 {
         i64::try_from(left.div_ceil(self.tenants.len() - index)).unwrap_or(1)
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_a_turn_beginning_after_the_last() {
+    fn every_tenant_is_served_once_starting_after_the_last() {
         assert_eq!(round(&[1, 2, 3], None, 9), [1, 2, 3]);
         assert_eq!(round(&[1, 2, 3], Some(2), 9), [3, 1, 2]);
         assert_eq!(round(&[1, 2, 3], Some(2), 2), [3, 1]);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_shared() {
+    fn slots_are_shared() {
         let turns = Turns { tenants: vec![tenant(1), tenant(2), tenant(3)], ..Turns::after(None, 9) };
         assert_eq!([turns.share(0, 8), turns.share(1, 5), turns.share(2, 2)], [3, 3, 2]);
     }

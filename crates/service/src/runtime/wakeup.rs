@@ -1,4 +1,4 @@
-//! Wakes a worker of this process at once, instead of at its next poll.
+//! Wakes a worker of this process at once, before its next scheduled poll.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use model::Timestamp;
 use tokio::sync::Notify;
 
-/// Wakes the worker that waits on it. A wake-up that nobody waits for is kept for the next wait. Cheap to clone.
+/// Wakes the worker that waits on it. A wake-up while the worker is busy applies to its next wait. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Wakeup(Arc<Inner>);
 
 struct Inner {
     now: Notify,
     soon: Notify,
-    /// When the worker will look at its queue without being woken, in microseconds.
-    next_look: AtomicI64,
-    /// Looks that have ended.
+    /// When the worker will poll its queue without being woken, in microseconds.
+    next_poll: AtomicI64,
+    /// Finished polls.
     #[cfg(feature = "test-util")]
-    looks: tokio::sync::watch::Sender<u64>,
+    polls: tokio::sync::watch::Sender<u64>,
 }
 
-/// The worker is busy or has not said when it looks next.
+/// The worker is polling, or has not announced its next poll.
 const UNKNOWN: i64 = i64::MAX;
 
 impl Default for Wakeup {
@@ -28,9 +28,9 @@ impl Default for Wakeup {
         Self(Arc::new(Inner {
             now: Notify::new(),
             soon: Notify::new(),
-            next_look: AtomicI64::new(UNKNOWN),
+            next_poll: AtomicI64::new(UNKNOWN),
             #[cfg(feature = "test-util")]
-            looks: tokio::sync::watch::Sender::new(0),
+            polls: tokio::sync::watch::Sender::new(0),
         }))
     }
 }
@@ -41,14 +41,14 @@ impl Wakeup {
         self.0.now.notify_one();
     }
 
-    /// Wakes the worker for something that is due at `instant`, unless it looks before that anyway.
+    /// Wakes the worker for a job that is due at `instant`, unless it polls by then anyway.
     pub(crate) fn wake_by(&self, instant: Timestamp) {
-        if instant.micros() < self.0.next_look.load(Ordering::SeqCst) {
+        if instant.micros() < self.0.next_poll.load(Ordering::SeqCst) {
             self.wake();
         }
     }
 
-    /// Tells the worker of something that is best handled together with what follows within milliseconds.
+    /// Wakes the worker after a few milliseconds, so that it claims a burst of jobs at once.
     pub(crate) fn wake_soon(&self) {
         self.0.soon.notify_one();
     }
@@ -58,39 +58,39 @@ impl Wakeup {
         self.0.now.notified().await;
     }
 
-    /// Returns once the worker is told something by [`Self::wake_soon`].
+    /// Returns once the worker is woken by [`Self::wake_soon`].
     pub(crate) async fn woken_soon(&self) {
         self.0.soon.notified().await;
     }
 
-    /// The worker is about to look at its queue: what is scheduled from now on may be missed by that look.
-    pub(crate) fn looking(&self) {
-        self.0.next_look.store(UNKNOWN, Ordering::SeqCst);
+    /// The worker is about to poll its queue: that poll may miss a job that is queued from now on.
+    pub(crate) fn poll_started(&self) {
+        self.0.next_poll.store(UNKNOWN, Ordering::SeqCst);
     }
 
-    /// The worker has looked at its queue, and has started what it claimed.
-    pub(crate) fn looked(&self) {
+    /// The worker has polled its queue, and has started the jobs that it claimed.
+    pub(crate) fn poll_finished(&self) {
         #[cfg(feature = "test-util")]
-        self.0.looks.send_modify(|looks| *looks += 1);
+        self.0.polls.send_modify(|polls| *polls += 1);
     }
 
-    /// Returns once the worker has ended a look that began after this call.
+    /// Returns once the worker has finished a poll that began after this call.
     #[cfg(feature = "test-util")]
-    pub(crate) async fn has_looked(&self) {
-        let mut looks = self.0.looks.subscribe();
-        // The first that ends may have begun before.
-        let enough = *looks.borrow_and_update() + 2;
-        while *looks.borrow_and_update() < enough {
+    pub(crate) async fn has_polled(&self) {
+        let mut polls = self.0.polls.subscribe();
+        // The first one to finish may have begun before the call.
+        let enough = *polls.borrow_and_update() + 2;
+        while *polls.borrow_and_update() < enough {
             self.wake();
-            if looks.changed().await.is_err() {
+            if polls.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// The worker has looked, and looks again at `instant`.
-    pub(crate) fn looks_again_at(&self, instant: Timestamp) {
-        self.0.next_look.store(instant.micros(), Ordering::SeqCst);
+    /// The worker polls again at `instant`.
+    pub(crate) fn polls_again_at(&self, instant: Timestamp) {
+        self.0.next_poll.store(instant.micros(), Ordering::SeqCst);
     }
 }
 
@@ -105,18 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn it_wakes_for_what_the_next_look_would_miss() {
+    fn it_wakes_for_a_job_that_the_next_poll_would_miss() {
         let wakeup = Wakeup::default();
         let is_woken = || wakeup.woken().now_or_never().is_some();
         wakeup.wake_by(at(9));
-        assert!(is_woken(), "the next look is not known");
-        wakeup.looks_again_at(at(5));
+        assert!(is_woken(), "the next poll is not known");
+        wakeup.polls_again_at(at(5));
         wakeup.wake_by(at(5));
-        assert!(!is_woken(), "the next look finds it in time");
+        assert!(!is_woken(), "the next poll finds it in time");
         wakeup.wake_by(at(4));
         assert!(is_woken());
-        wakeup.looking();
+        wakeup.poll_started();
         wakeup.wake_by(at(9));
-        assert!(is_woken(), "it may have come after the look");
+        assert!(is_woken(), "the current poll may have missed it");
     }
 }

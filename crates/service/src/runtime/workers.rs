@@ -1,4 +1,4 @@
-//! Background tasks that shutdown can find: every task is tracked, told to stop, and waited for.
+//! Background tasks: every task is tracked, and shutdown stops it and waits for it.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::runtime::driver::count_panic;
 
-/// The wait before a loop that panicked is started again.
+/// The delay before a loop that panicked is restarted.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// The tasks of one process. Cheap to clone; clones share them.
@@ -17,18 +17,18 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 pub struct Workers {
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Writers that the other tasks hand their results to.
+    /// Writers that other tasks send their results to.
     writers: TaskTracker,
     stop_writers: CancellationToken,
 }
 
 impl Workers {
-    /// Starts a task that ends by itself, or when the token that it is handed is cancelled.
+    /// Starts a task that ends by itself, or when the token passed to it is cancelled.
     pub fn start<F: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(CancellationToken) -> F) {
         self.tasks.spawn(task(self.stop.clone()));
     }
 
-    /// Starts a loop that runs until the token is cancelled. One that panics is counted and started again.
+    /// Starts a loop that runs until the token is cancelled. If it panics, the panic is counted and the loop restarted.
     pub fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         worker: &'static str,
@@ -45,7 +45,7 @@ impl Workers {
         });
     }
 
-    /// Starts a writer that other tasks hand their results to: it is told to stop once all of them have finished.
+    /// Starts a writer that other tasks send their results to: it is stopped after all of them have finished.
     pub fn start_writer<F: Future<Output = ()> + Send + 'static>(
         &self,
         task: impl FnOnce(CancellationToken) -> F,
@@ -53,7 +53,7 @@ impl Workers {
         self.writers.spawn(task(self.stop_writers.clone()));
     }
 
-    /// Runs work to its end, also when the caller goes away. None if it panicked.
+    /// Runs work to its end even if the caller is dropped. None if it panicked.
     pub async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -61,7 +61,7 @@ impl Workers {
         self.tasks.spawn(work).await.ok()
     }
 
-    /// Tells every task to finish, and returns when all have.
+    /// Stops every task, and returns when all have finished.
     pub async fn drain(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn draining_waits_for_what_is_running() {
+    async fn draining_waits_for_running_tasks() {
         let workers = Workers::default();
         let finished = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&finished);
@@ -95,12 +95,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_panics_is_started_again() {
+    async fn a_loop_that_panics_is_restarted() {
         let workers = Workers::default();
         let (starts, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
-        let (counted, told) = (Arc::clone(&starts), Arc::clone(&running));
+        let (start_count, started) = (Arc::clone(&starts), Arc::clone(&running));
         workers.supervise("test", move |stop| {
-            let (starts, running) = (Arc::clone(&counted), Arc::clone(&told));
+            let (starts, running) = (Arc::clone(&start_count), Arc::clone(&started));
             async move {
                 assert!(starts.fetch_add(1, Ordering::SeqCst) == 2, "the first two starts panic");
                 running.notify_one();

@@ -1,4 +1,4 @@
-//! What can only be told at the moment of asking: how long the queues are, and who keeps this process busy.
+//! Gauges, read when they are scraped: queue lengths, and the busiest tenants of this process.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use store::{Conn, Store};
 use crate::analysis::Running;
 use crate::runtime::{Clock, Result};
 
-/// Tenants named one by one; the others are one number, so that a thousand tenants do not make a thousand series.
+/// The number of tenants with their own series; the others are summed up, so that many tenants do not make many series.
 const NAMED_TENANTS: usize = 20;
 
 /// The queues, over all nodes.
 #[derive(Clone, Debug)]
 pub struct QueueGauges {
-    /// Analyses that wait for a worker, by priority.
+    /// Due jobs by priority: number, and age of the oldest.
     pub analyses: Vec<(&'static str, i64, Duration)>,
-    /// Webhook deliveries still to be sent.
+    /// Pending webhook deliveries.
     pub deliveries: i64,
-    /// Mails and chat messages still to be sent, by channel.
+    /// Pending outbox messages by channel.
     pub messages: Vec<(&'static str, i64)>,
 }
 
@@ -33,7 +33,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// How long the queues are. These are bounded reads, for a scraper and not for a hot path.
+    /// The queue lengths. These are bounded reads, for a scraper and not for a hot path.
     pub async fn queues(&self) -> Result<QueueGauges> {
         let now = self.clock.now();
         self.store
@@ -53,7 +53,7 @@ impl Gauges {
             .await
     }
 
-    /// Analyses under way in this process: of the busiest tenants, and of all others together.
+    /// Running analyses of this process: those of the busiest tenants, and the total of all others.
     pub fn running_analyses(&self) -> (Vec<(TenantId, u64)>, u64) {
         self.running.busiest(NAMED_TENANTS)
     }

@@ -8,10 +8,10 @@ use tracing::warn;
 
 use crate::runtime::{Clock, Wakeup};
 
-/// The wait before another attempt to listen.
+/// The delay before another attempt to listen.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Listens to other processes.
+/// Listens to notifications of other processes.
 #[derive(Clone)]
 pub(crate) struct Listener {
     pub(crate) store: Store,
@@ -23,11 +23,11 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens until it is told to stop. The queues are polled all the same: while nobody listens, what other processes
-    /// queued begins a little later.
+    /// Listens until `stop` is cancelled. The queues are also polled: without notifications, work that other processes
+    /// queued starts a little later.
     pub(crate) async fn run(self, stop: CancellationToken) {
         while let Some(Err(error)) = stop.run_until_cancelled(self.listen()).await {
-            warn!(%error, "cannot listen to other processes");
+            warn!(%error, "cannot listen to notifications of other processes");
             if stop.run_until_cancelled(self.clock.sleep(RETRY_AFTER)).await.is_none() {
                 return;
             }

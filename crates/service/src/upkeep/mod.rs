@@ -1,4 +1,4 @@
-//! Keeping a deployment healthy: sweeping what has expired, listening to other processes, gauges, and moving secrets to a
+//! Upkeep: sweeping expired rows, listening to other processes, gauges, and moving secrets to a
 //! new master key.
 
 mod gauges;

@@ -1,8 +1,8 @@
-//! Moving everything that is sealed from one master key to another, in small steps, while no service runs.
+//! Moves all sealed secrets from one master key to another, in small steps, while no service runs.
 //!
-//! Before the first step the database notes the key that it moves to, and a service that is started meanwhile stops with a
-//! word about it. After the last the fingerprint changes with that note, in one transaction. What was interrupted goes on
-//! where it was: values that the new key has sealed are left alone.
+//! Before the first step the new key's fingerprint is stored in the database, and a service that is started meanwhile stops
+//! with an error. After the last step the database's fingerprint is replaced, in one transaction. An interrupted run can be
+//! repeated: secrets that are already sealed with the new key are skipped.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use uuid::Uuid;
 
 use crate::runtime::{Random, Result, Sealer};
 
-/// The fact that names the database's master key.
+/// The deployment fact with the fingerprint of the database's master key.
 pub const MASTER_KEY_FACT: &str = "master_key";
-/// The fact that names the key which everything is being moved to.
+/// The deployment fact with the fingerprint of the new key while rekeying.
 const NEXT_FACT: &str = "master_key_next";
-/// Values of one transaction: it is over in milliseconds, so that nothing else waits long.
+/// Secrets per transaction: it takes only milliseconds, so that nothing else waits long.
 const STEP: i64 = 200;
-/// A node that was seen within this time may still be running.
-const LIVE: Duration = Duration::from_secs(15);
+/// A node whose heartbeat is younger than this may still be running.
+const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 
-/// Why everything stays with the key that it has.
+/// Why rekeying failed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum RekeyError {
@@ -61,12 +61,12 @@ impl store::StoreError for RekeyError {
     }
 }
 
-/// Whether a move to another key was begun and is not finished.
+/// Whether rekeying was started and is not finished.
 pub async fn is_rekeying(store: &Store) -> store::Result<bool> {
     store.read("is_rekeying", async |conn| Ok(deployment::find(conn, NEXT_FACT).await?.is_some())).await
 }
 
-/// Moves everything from the sealer's previous key to its current one, and says how many values that were.
+/// Moves all secrets from the sealer's previous key to its current one, and returns their number.
 pub async fn rekey(
     store: &Store,
     sealer: &Sealer,
@@ -90,7 +90,7 @@ pub async fn rekey(
     Ok(moved)
 }
 
-/// Checks that there is something to do and nothing in the way, and notes that it is under way.
+/// Checks that rekeying is necessary and possible, and marks it as started.
 async fn begin(store: &Store, sealer: &Sealer, now: Timestamp) -> Result<(), RekeyError> {
     let (previous, next) = (sealer.previous_fingerprint(), sealer.fingerprint());
     store
@@ -101,14 +101,14 @@ async fn begin(store: &Store, sealer: &Sealer, now: Timestamp) -> Result<(), Rek
             }
             match deployment::find(conn, MASTER_KEY_FACT).await? {
                 None => return Err(RekeyError::Unused),
-                Some(kept) if kept == next => return Err(RekeyError::AlreadyMoved),
-                Some(kept) if kept != previous => return Err(RekeyError::OtherPreviousKey),
+                Some(current) if current == next => return Err(RekeyError::AlreadyMoved),
+                Some(current) if current != previous => return Err(RekeyError::OtherPreviousKey),
                 Some(_) => {}
             }
-            if deployment::find(conn, NEXT_FACT).await?.is_some_and(|begun| begun != next) {
+            if deployment::find(conn, NEXT_FACT).await?.is_some_and(|started| started != next) {
                 return Err(RekeyError::OtherNextKey);
             }
-            match nodes::seen_after(conn, now - LIVE).await? {
+            match nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await? {
                 0 => {}
                 running => return Err(RekeyError::Running(running)),
             }
@@ -118,7 +118,7 @@ async fn begin(store: &Store, sealer: &Sealer, now: Timestamp) -> Result<(), Rek
         .await
 }
 
-/// Moves the next few values of a column. Returns how many it moved and the row that it came to, none at the end.
+/// Moves the next secrets of a column. Returns how many were moved, and the last row, or none at the end.
 async fn step(
     store: &Store,
     sealer: &Sealer,
@@ -138,15 +138,15 @@ async fn step(
                     |_| RekeyError::Unreadable { place: column.qualified_name, row: value.row_id };
                 let plain =
                     sealer.open(column.qualified_name, value.row_id, &value.sealed).map_err(unreadable)?;
-                let anew = sealer.seal(random, column.qualified_name, value.row_id, &plain);
-                moved += u64::from(rekeying::replace(conn, column, value, &anew).await?);
+                let resealed = sealer.seal(random, column.qualified_name, value.row_id, &plain);
+                moved += u64::from(rekeying::replace(conn, column, value, &resealed).await?);
             }
             Ok((moved, values.last().map(|value| (value.tenant_id, value.row_id))))
         })
         .await
 }
 
-/// Makes the new key that of the database, if nothing is left with another.
+/// Makes the new key the key of the database, if no secret is left with another.
 async fn finish(store: &Store, sealer: &Sealer) -> Result<(), RekeyError> {
     store
         .write("finish_rekeying", async |conn: &mut Conn| {

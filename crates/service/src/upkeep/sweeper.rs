@@ -1,6 +1,6 @@
-//! Takes away what has run out: sessions, reset links, throttles, idempotency keys, request budgets, old firings and
-//! deliveries, events past their retention and what summaries still quote of them. Late is harmless: every reader checks
-//! the time itself.
+//! The sweeper deletes what has expired: sessions, reset links, throttles, idempotency keys, request budgets, old firings and
+//! deliveries, events past their retention and their quotes in summaries. A late sweep is harmless: every reader checks the
+//! time itself.
 
 use std::time::Duration;
 
@@ -22,30 +22,30 @@ use crate::actions::drop_deliveries;
 use crate::analysis::history::fold;
 use crate::runtime::{Clock, Error, Random, Result, Throttle, Wakeup};
 
-const SWEEP_EVERY: Duration = Duration::from_mins(10);
-/// Rows of one step: few enough that no request waits for a sweep.
+const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
+/// Rows per step: few enough that a sweep does not delay requests.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);
-/// How long a delivery can be looked at after its receiver took it.
-const DELIVERED_KEPT: Duration = Duration::from_hours(24 * 30);
-/// How long one that was given up can be replayed.
-const DEAD_KEPT: Duration = Duration::from_hours(24 * 90);
-/// Events are counted for the last day; the rest of this is room.
-const COUNTS_KEPT: Duration = Duration::from_hours(48);
-/// A budget is for one minute; the rest of this is room for clocks that differ.
-const BUDGETS_KEPT: Duration = Duration::from_hours(1);
+/// How long a delivery is kept after it was delivered.
+const DELIVERED_RETENTION: Duration = Duration::from_hours(24 * 30);
+/// How long a dead letter is kept, and can be replayed.
+const DEAD_RETENTION: Duration = Duration::from_hours(24 * 90);
+/// How long counts of events are kept; only those of the last day are used.
+const COUNTS_RETENTION: Duration = Duration::from_hours(48);
+/// How long rate budgets are kept. A budget is for one minute; the rest allows for clock skew.
+const BUDGETS_RETENTION: Duration = Duration::from_hours(1);
 /// How long firings are kept.
-const FIRINGS_KEPT: Duration = Duration::from_hours(90 * 24);
-/// An analysis that began while a condition was alive has ended by then, and writes no state of it any more.
-const RETIRED_FOR: Duration = Duration::from_mins(5);
+const FIRINGS_RETENTION: Duration = Duration::from_hours(90 * 24);
+/// After this time no running analysis can still write state of a retired condition.
+const RETIRED_RETENTION: Duration = Duration::from_mins(5);
 
-/// Removes what has expired.
+/// Deletes expired rows.
 #[derive(Clone)]
 pub(crate) struct Sweeper {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) throttle: Throttle,
-    /// Wakes the sweeper: a new retention takes effect at once.
+    /// Wakes the sweeper, so that a new retention takes effect at once.
     pub(crate) wakeup: Wakeup,
 }
 
@@ -60,7 +60,7 @@ impl Sweeper {
 
     async fn wait(&self) {
         tokio::select! {
-            () = self.clock.sleep(SWEEP_EVERY) => {}
+            () = self.clock.sleep(SWEEP_INTERVAL) => {}
             () = self.wakeup.woken() => {}
         }
     }
@@ -90,31 +90,31 @@ impl Sweeper {
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
             self.store
                 .write("sweep_tenant", async |conn: &mut Conn| {
-                    rate::drop_old(conn, tenant.tenant_id, now - BUDGETS_KEPT).await?;
-                    sweeper::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_KEPT).await
+                    rate::drop_old(conn, tenant.tenant_id, now - BUDGETS_RETENTION).await?;
+                    sweeper::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_RETENTION).await
                 })
                 .await?;
             self.sweep_firings(tenant.tenant_id, now).await?;
             self.sweep_deliveries(tenant.tenant_id, now).await?;
         }
-        self.sweep_conditions(now - RETIRED_FOR).await
+        self.sweep_conditions(now - RETIRED_RETENTION).await
     }
 
-    /// Removes deliveries that ended long ago, and what is left of those of endpoints that are gone.
+    /// Deletes old finished deliveries, and those left over from deleted endpoints.
     async fn sweep_deliveries(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
         let endpoints =
             self.store.read("webhooks", async |conn| endpoints::of_tenant(conn, tenant).await).await?;
         for endpoint in endpoints {
-            let place = (tenant, endpoint.endpoint_id);
-            for (status, kept) in
-                [(DeliveryStatus::Delivered, DELIVERED_KEPT), (DeliveryStatus::Dead, DEAD_KEPT)]
+            let owner = (tenant, endpoint.endpoint_id);
+            for (status, retention) in
+                [(DeliveryStatus::Delivered, DELIVERED_RETENTION), (DeliveryStatus::Dead, DEAD_RETENTION)]
             {
-                let before = now - kept;
+                let before = now - retention;
                 while self
                     .store
                     .write("sweep_deliveries", async |conn: &mut Conn| {
                         let made_before = Random::smallest_id(before);
-                        deliveries::drop_ended(conn, place, status, made_before, before, STEP).await
+                        deliveries::drop_ended(conn, owner, status, made_before, before, STEP).await
                     })
                     .await?
                     > 0
@@ -131,13 +131,13 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Removes firings past their time, and counts of mails from before today.
+    /// Deletes old firings, and counts of mails from before today.
     async fn sweep_firings(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
         while self
             .store
             .write("sweep_firings", async |conn: &mut Conn| {
                 firings::drop_message_counts(conn, tenant, now.date()).await?;
-                firings::drop_before(conn, tenant, now - FIRINGS_KEPT, STEP).await
+                firings::drop_before(conn, tenant, now - FIRINGS_RETENTION, STEP).await
             })
             .await?
             > 0
@@ -145,7 +145,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Removes where conditions that were given up stood with objects.
+    /// Deletes the state of retired conditions.
     async fn sweep_conditions(&self, before: Timestamp) -> Result<()> {
         let retired =
             self.store.read("retired_conditions", async |conn| rules::retired(conn, before).await).await?;
@@ -161,7 +161,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Ends what summaries quote where events have a limit, some objects at a time.
+    /// Deletes quotes from summaries of tenants with limited retention, some objects at a time.
     async fn sweep_samples(&self) -> Result<()> {
         let tenants = self
             .store
@@ -174,7 +174,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Folds and removes events received before an instant, some objects at a time.
+    /// Folds and deletes events received before an instant, some objects at a time.
     async fn sweep_events(&self, tenant: TenantId, before: Timestamp) -> Result<()> {
         loop {
             let outdated = self
@@ -187,9 +187,9 @@ impl Sweeper {
             for (object_id, through) in outdated {
                 self.store
                     .write("sweep_events", async |conn: &mut Conn| {
-                        // Held, so that what is folded is not left to another object of the same name.
-                        let held = LockedObjects::lock(conn, &[(tenant, object_id.as_str())]).await?;
-                        if held.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
+                        // Locked, so that events are not folded into a new object with the same id.
+                        let locked = LockedObjects::lock(conn, &[(tenant, object_id.as_str())]).await?;
+                        if locked.newest_seq(tenant, &object_id).is_none_or(|newest| newest < through) {
                             return Ok(());
                         }
                         let mut summary = history::summary(conn, tenant, &object_id).await?;
@@ -202,7 +202,7 @@ impl Sweeper {
                         .await?;
                         fold(&mut summary, events.into_iter());
                         if let Some(summary) = &mut summary {
-                            // Texts are what a limit is there to remove; counts stay.
+                            // A limited retention is for removing texts; counts are kept.
                             summary.state.sample_messages.clear();
                             concluder::put_summary(conn, tenant, &object_id, summary).await?;
                         }

@@ -1,8 +1,8 @@
-//! Mail, from the queue to a real mail server and back when the server will not have it.
+//! Mail, from the queue to a real mail server, and back to the queue when the server does not accept it.
 
-mod discretion;
-mod office;
+mod logging;
 mod peer;
+mod stage;
 mod templates;
 
 use std::collections::BTreeSet;
@@ -21,41 +21,41 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use office::{Office, START, TENANT, mail_to, start};
 use peer::{Headers, Peer};
+use stage::{MailStage, START, TENANT, mail_to, start};
 
 on_both!(
     a_mail_arrives_as_it_was_written,
-    a_busy_server_is_asked_again_later,
-    a_mail_that_is_refused_for_good_is_dropped,
+    a_busy_server_is_retried_later,
+    a_permanently_refused_mail_is_dropped,
     a_server_that_is_down_gets_its_mail_when_it_is_back,
     a_mail_is_given_up_after_eight_attempts,
-    nothing_is_sent_before_the_server_has_shown_who_it_is,
+    nothing_is_sent_without_a_trusted_certificate,
     nothing_is_sent_to_a_server_without_encryption,
-    a_wrong_password_costs_no_mail,
-    encryption_from_the_first_byte,
-    without_a_server_mails_are_files,
+    a_wrong_password_loses_no_mail,
+    implicit_tls_is_supported,
+    without_a_server_mails_are_written_to_files,
     two_workers_send_each_mail_once,
-    a_worker_that_is_stopped_loses_nothing,
-    the_mail_of_a_worker_that_died_is_taken_again,
-    a_mail_that_cannot_be_read_or_sent_is_dropped,
-    only_the_holder_of_a_lease_settles_a_message,
+    stopping_a_worker_loses_no_mail,
+    the_mail_of_a_crashed_worker_is_claimed_again,
+    a_mail_that_cannot_be_opened_or_sent_is_dropped,
+    only_the_holder_of_a_lease_finishes_a_message,
     a_mail_is_queued_with_its_transaction_or_not_at_all,
-    a_firing_learns_what_became_of_its_mail,
-    a_tenant_s_pile_of_mail_holds_nobody_up,
+    a_firing_records_the_outcome_of_its_mail,
+    a_tenant_with_many_mails_does_not_delay_others,
 );
 
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(35);
-/// Times a wait, for the whole of its spread.
+/// Multiplies a delay to cover its jitter.
 const SPREAD: f64 = 1.1;
 
-async fn a_mail_arrives_as_it_was_written(office: &Office) {
+async fn a_mail_arrives_as_it_was_written(stage: &MailStage) {
     let peer = Peer::start(&[]);
-    let mailer = office.plain_mailer(&peer.plain_url());
+    let mailer = stage.plain_mailer(&peer.plain_url());
     let workers = start(&mailer);
     let mail = mail_to("Ann.O'Neil+shop@example.com");
-    office.queue(&mailer, &mail).await;
+    stage.queue(&mailer, &mail).await;
     let received = peer.first().await;
     assert_eq!(received.from, "auspex@example.com");
     let id = received.headers.message_id.clone();
@@ -75,25 +75,25 @@ async fn a_mail_arrives_as_it_was_written(office: &Office) {
     assert_eq!(received.html.replace("\r\n", "\n"), mail.html);
     assert!(received.longest_line <= 998, "{}", received.longest_line);
     assert!(!received.encrypted);
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
 }
 
-async fn a_busy_server_is_asked_again_later(office: &Office) {
+async fn a_busy_server_is_retried_later(stage: &MailStage) {
     let peer = Peer::start(&["--busy", "ann@example.com=2"]);
-    let mailer = office.plain_mailer(&peer.plain_url());
+    let mailer = stage.plain_mailer(&peer.plain_url());
     let workers = start(&mailer);
-    office.queue(&mailer, &mail_to("ann@example.com")).await;
-    let due = office.until_due_in(FIRST_WAIT).await;
-    // Just before it is due it stays where it is, though the worker looks: it finds another mail and sends that.
-    office.advance(due.since(office.now()).saturating_sub(Duration::from_micros(1)));
-    office.queue(&mailer, &mail_to("bob@example.com")).await;
-    office.until_left(1).await;
-    assert_eq!(office.next_due().await, Some(due));
-    office.advance(Duration::from_micros(1));
-    office.until_due_in(FIRST_WAIT * 2).await;
-    office.advance((FIRST_WAIT * 2).mul_f64(SPREAD));
-    office.until_left(0).await;
+    stage.queue(&mailer, &mail_to("ann@example.com")).await;
+    let due = stage.until_due_in(FIRST_WAIT).await;
+    // Just before it is due the worker does not send it, although it polls: it finds another mail and sends that.
+    stage.advance(due.since(stage.now()).saturating_sub(Duration::from_micros(1)));
+    stage.queue(&mailer, &mail_to("bob@example.com")).await;
+    stage.until_left(1).await;
+    assert_eq!(stage.next_due().await, Some(due));
+    stage.advance(Duration::from_micros(1));
+    stage.until_due_in(FIRST_WAIT * 2).await;
+    stage.advance((FIRST_WAIT * 2).mul_f64(SPREAD));
+    stage.until_left(0).await;
     workers.drain().await;
     let answers = peer.close();
     let answers: Vec<_> = answers.iter().map(|answer| (answer.to.as_str(), answer.code)).collect();
@@ -101,115 +101,118 @@ async fn a_busy_server_is_asked_again_later(office: &Office) {
     assert_eq!(answers, [(ann, 451), (bob, 250), (ann, 451), (ann, 250)]);
 }
 
-async fn a_mail_that_is_refused_for_good_is_dropped(office: &Office) {
+async fn a_permanently_refused_mail_is_dropped(stage: &MailStage) {
     let peer = Peer::start(&["--refuse"]);
-    let mailer = office.plain_mailer(&peer.plain_url());
+    let mailer = stage.plain_mailer(&peer.plain_url());
     let workers = start(&mailer);
-    office.queue(&mailer, &mail_to("nobody@example.com")).await;
-    office.until_left(0).await;
+    stage.queue(&mailer, &mail_to("nobody@example.com")).await;
+    stage.until_left(0).await;
     workers.drain().await;
     let codes: Vec<_> = peer.close().iter().map(|answer| answer.code).collect();
     assert_eq!(codes, [550]);
 }
 
-async fn a_server_that_is_down_gets_its_mail_when_it_is_back(office: &Office) {
-    let gone = Peer::start(&[]);
-    let (url, port) = (gone.plain_url(), gone.port().to_string());
-    drop(gone);
-    let mailer = office.plain_mailer(&url);
+async fn a_server_that_is_down_gets_its_mail_when_it_is_back(stage: &MailStage) {
+    let down = Peer::start(&[]);
+    let (url, port) = (down.plain_url(), down.port().to_string());
+    drop(down);
+    let mailer = stage.plain_mailer(&url);
     let workers = start(&mailer);
-    office.queue(&mailer, &mail_to("ann@example.com")).await;
-    office.until_due_in(FIRST_WAIT).await;
-    office.advance(FIRST_WAIT.mul_f64(SPREAD));
-    office.until_due_in(FIRST_WAIT * 2).await;
+    stage.queue(&mailer, &mail_to("ann@example.com")).await;
+    stage.until_due_in(FIRST_WAIT).await;
+    stage.advance(FIRST_WAIT.mul_f64(SPREAD));
+    stage.until_due_in(FIRST_WAIT * 2).await;
     let peer = Peer::start(&["--port", &port]);
-    office.advance((FIRST_WAIT * 2).mul_f64(SPREAD));
+    stage.advance((FIRST_WAIT * 2).mul_f64(SPREAD));
     let received = peer.first().await;
     assert_eq!(
         received.headers.date, "Thu, 01 Jan 2026 00:00:00 +0000",
-        "when it was written, not when it went"
+        "when it was queued, not when it was sent"
     );
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
 }
 
-async fn a_mail_is_given_up_after_eight_attempts(office: &Office) {
-    let gone = Peer::start(&[]);
-    let mailer = office.plain_mailer(&gone.plain_url());
-    drop(gone);
+async fn a_mail_is_given_up_after_eight_attempts(stage: &MailStage) {
+    let down = Peer::start(&[]);
+    let mailer = stage.plain_mailer(&down.plain_url());
+    drop(down);
     let workers = start(&mailer);
-    office.queue(&mailer, &mail_to("ann@example.com")).await;
+    stage.queue(&mailer, &mail_to("ann@example.com")).await;
     let mut wait = FIRST_WAIT;
     for _ in 1..8 {
-        office.until_due_in(wait).await;
-        office.advance(wait.mul_f64(SPREAD));
+        stage.until_due_in(wait).await;
+        stage.advance(wait.mul_f64(SPREAD));
         wait *= 2;
     }
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
 }
 
-/// Lets a mailer that cannot send try once, and puts right what stops it.
-async fn mended(office: &Office, peer: &Peer, broken: Transport, right: Transport) {
-    let mailer = office.mailer(broken);
+/// Lets a mailer with a broken transport fail once, then sends the mail with a working one.
+async fn fails_then_arrives(stage: &MailStage, peer: &Peer, broken: Transport, working: Transport) {
+    let mailer = stage.mailer(broken);
     let workers = start(&mailer);
-    office.queue(&mailer, &mail_to("ann@example.com")).await;
-    office.until_due_in(FIRST_WAIT).await;
+    stage.queue(&mailer, &mail_to("ann@example.com")).await;
+    stage.until_due_in(FIRST_WAIT).await;
     workers.drain().await;
     assert!(peer.answers().is_empty(), "{:?}", peer.answers());
-    office.advance(FIRST_WAIT.mul_f64(SPREAD));
-    let workers = start(&office.mailer(right));
+    stage.advance(FIRST_WAIT.mul_f64(SPREAD));
+    let workers = start(&stage.mailer(working));
     let received = peer.first().await;
     assert!(received.encrypted);
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
 }
 
-async fn nothing_is_sent_before_the_server_has_shown_who_it_is(office: &Office) {
+async fn nothing_is_sent_without_a_trusted_certificate(stage: &MailStage) {
     let peer = Peer::start(&["--tls", "starttls"]);
     let url = format!("smtp://127.0.0.1:{}", peer.port());
     let stranger = Transport::smtp(&url).unwrap();
-    mended(office, &peer, stranger, Transport::smtp_trusting(&url, peer.authority()).unwrap()).await;
+    fails_then_arrives(stage, &peer, stranger, Transport::smtp_trusting(&url, peer.authority()).unwrap())
+        .await;
 }
 
-async fn nothing_is_sent_to_a_server_without_encryption(office: &Office) {
+async fn nothing_is_sent_to_a_server_without_encryption(stage: &MailStage) {
     let plain = Peer::start(&[]);
     let peer = Peer::start(&["--tls", "starttls"]);
-    let naked = Transport::smtp(&format!("smtp://127.0.0.1:{}", plain.port())).unwrap();
+    let unencrypted = Transport::smtp(&format!("smtp://127.0.0.1:{}", plain.port())).unwrap();
     let url = format!("smtp://127.0.0.1:{}", peer.port());
-    mended(office, &peer, naked, Transport::smtp_trusting(&url, peer.authority()).unwrap()).await;
+    fails_then_arrives(stage, &peer, unencrypted, Transport::smtp_trusting(&url, peer.authority()).unwrap())
+        .await;
     assert!(plain.close().is_empty());
 }
 
-async fn a_wrong_password_costs_no_mail(office: &Office) {
+async fn a_wrong_password_loses_no_mail(stage: &MailStage) {
     let peer = Peer::start(&["--tls", "starttls", "--login", "ann:p@ss+wörd"]);
     let with = |password: &str| {
         let url = format!("smtp://ann:{password}@127.0.0.1:{}", peer.port());
         Transport::smtp_trusting(&url, peer.authority()).unwrap()
     };
-    mended(office, &peer, with("guess"), with("p%40ss+w%C3%B6rd")).await;
+    fails_then_arrives(stage, &peer, with("guess"), with("p%40ss+w%C3%B6rd")).await;
     assert_eq!(peer.first().await.login.as_deref(), Some("ann"));
 }
 
-async fn encryption_from_the_first_byte(office: &Office) {
+async fn implicit_tls_is_supported(stage: &MailStage) {
     let peer = Peer::start(&["--tls", "implicit", "--login", "ann:hush"]);
     let url = format!("smtps://ann:hush@127.0.0.1:{}", peer.port());
     let stranger = Transport::smtp(&url).unwrap();
-    mended(office, &peer, stranger, Transport::smtp_trusting(&url, peer.authority()).unwrap()).await;
+    fails_then_arrives(stage, &peer, stranger, Transport::smtp_trusting(&url, peer.authority()).unwrap())
+        .await;
     assert_eq!(peer.first().await.login.as_deref(), Some("ann"));
 }
 
-async fn without_a_server_mails_are_files(office: &Office) {
-    let directory = office.database.directory().join("data/mail");
-    let mailer = office.mailer(Transport::files(&directory).unwrap());
+async fn without_a_server_mails_are_written_to_files(stage: &MailStage) {
+    let directory = stage.database.directory().join("data/mail");
+    let mailer = stage.mailer(Transport::files(&directory).unwrap());
     let workers = start(&mailer);
     let templates = MailTemplates::new("https://auspex.example");
     for number in 0..3 {
-        let to = format!("person{number}@example.com");
-        office.queue(&mailer, &templates.password_reset(&to, &format!("token-{number}"))).await;
-        office.advance(Duration::from_secs(1));
+        let to = format!("recipient{number}@example.com");
+        stage.queue(&mailer, &templates.password_reset(&to, &format!("token-{number}"))).await;
+        stage.advance(Duration::from_secs(1));
     }
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
@@ -223,7 +226,7 @@ async fn without_a_server_mails_are_files(office: &Office) {
         assert_eq!(file.extension().unwrap(), "eml");
         assert_eq!(mode(file), 0o600);
         let text = std::fs::read_to_string(file).unwrap();
-        assert!(text.contains(&format!("To: person{number}@example.com\r\n")), "{text}");
+        assert!(text.contains(&format!("To: recipient{number}@example.com\r\n")), "{text}");
         assert!(text.contains("Subject: Reset your password\r\n"), "{text}");
         assert!(
             text.contains(&format!("\r\nhttps://auspex.example/console/reset?token=token-{number}\r\n")),
@@ -232,11 +235,12 @@ async fn without_a_server_mails_are_files(office: &Office) {
     }
 }
 
-/// Queues a hundred mails, to a hundred people.
-async fn queue_a_hundred(office: &Office, mailer: &Mailer) -> BTreeSet<String> {
-    let people: BTreeSet<_> = (0..100).map(|number| format!("person{number:02}@example.com")).collect();
-    let mails: Vec<Mail> = people.iter().map(|person| mail_to(person)).collect();
-    office
+/// Queues 100 mails to 100 recipients.
+async fn queue_a_hundred(stage: &MailStage, mailer: &Mailer) -> BTreeSet<String> {
+    let recipients: BTreeSet<_> =
+        (0..100).map(|number| format!("recipient{number:02}@example.com")).collect();
+    let mails: Vec<Mail> = recipients.iter().map(|recipient| mail_to(recipient)).collect();
+    stage
         .store
         .write("queue", async |conn: &mut Conn| {
             for mail in &mails {
@@ -247,86 +251,86 @@ async fn queue_a_hundred(office: &Office, mailer: &Mailer) -> BTreeSet<String> {
         })
         .await
         .unwrap();
-    people
+    recipients
 }
 
-/// Asserts that everybody got one mail.
-fn each_got_one(peer: Peer, people: &BTreeSet<String>) {
+/// Asserts that every recipient got one mail.
+fn assert_each_got_one(peer: Peer, recipients: &BTreeSet<String>) {
     let answers = peer.close();
-    assert_eq!(answers.len(), people.len());
-    assert_eq!(&answers.into_iter().map(|answer| answer.to).collect::<BTreeSet<_>>(), people);
+    assert_eq!(answers.len(), recipients.len());
+    assert_eq!(&answers.into_iter().map(|answer| answer.to).collect::<BTreeSet<_>>(), recipients);
 }
 
-async fn two_workers_send_each_mail_once(office: &Office) {
+async fn two_workers_send_each_mail_once(stage: &MailStage) {
     let peer = Peer::start(&[]);
     let transport = Transport::smtp(&peer.plain_url()).unwrap();
-    let one = office.mailer(transport.clone());
-    // As another process would.
-    let other = office.mailer_on(office.database.open().await, transport, 1);
-    let people = queue_a_hundred(office, &one).await;
+    let one = stage.mailer(transport.clone());
+    // Simulates another process.
+    let other = stage.mailer_on(stage.database.open().await, transport, 1);
+    let recipients = queue_a_hundred(stage, &one).await;
     let workers = [start(&one), start(&other)];
-    office.until_left(0).await;
+    stage.until_left(0).await;
     for worker in workers {
         worker.drain().await;
     }
-    each_got_one(peer, &people);
+    assert_each_got_one(peer, &recipients);
 }
 
-async fn a_worker_that_is_stopped_loses_nothing(office: &Office) {
+async fn stopping_a_worker_loses_no_mail(stage: &MailStage) {
     let peer = Peer::start(&[]);
-    let mailer = office.plain_mailer(&peer.plain_url());
-    let people = queue_a_hundred(office, &mailer).await;
+    let mailer = stage.plain_mailer(&peer.plain_url());
+    let recipients = queue_a_hundred(stage, &mailer).await;
     let workers = start(&mailer);
     peer.until(10).await;
     workers.drain().await;
     let workers = start(&mailer);
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
-    each_got_one(peer, &people);
+    assert_each_got_one(peer, &recipients);
 }
 
-async fn the_mail_of_a_worker_that_died_is_taken_again(office: &Office) {
+async fn the_mail_of_a_crashed_worker_is_claimed_again(stage: &MailStage) {
     let peer = Peer::start(&[]);
-    let road = Proxy::to(([127, 0, 0, 1], peer.port()).into()).await;
-    road.cut();
-    let mailer = office.plain_mailer(&format!("smtp://{}?tls=none", road.address()));
-    let mut doomed = JoinSet::new();
-    doomed.spawn(mailer.clone().run(CancellationToken::new()));
-    office.queue(&mailer, &mail_to("ann@example.com")).await;
-    office.until_due_in(LEASE).await;
-    doomed.shutdown().await;
-    road.mend();
+    let proxy = Proxy::to(([127, 0, 0, 1], peer.port()).into()).await;
+    proxy.cut();
+    let mailer = stage.plain_mailer(&format!("smtp://{}?tls=none", proxy.address()));
+    let mut crashing = JoinSet::new();
+    crashing.spawn(mailer.clone().run(CancellationToken::new()));
+    stage.queue(&mailer, &mail_to("ann@example.com")).await;
+    stage.until_due_in(LEASE).await;
+    crashing.shutdown().await;
+    proxy.mend();
     let workers = start(&mailer);
-    // The lease stands until its end: another mail goes, this one does not.
-    office.queue(&mailer, &mail_to("bob@example.com")).await;
-    office.until_left(1).await;
+    // The lease has not expired: another mail is sent, this one is not.
+    stage.queue(&mailer, &mail_to("bob@example.com")).await;
+    stage.until_left(1).await;
     assert_eq!(peer.until(1).await[0].to, "bob@example.com");
-    assert_eq!(office.next_due().await, Some(START + LEASE));
-    office.advance(LEASE);
+    assert_eq!(stage.next_due().await, Some(START + LEASE));
+    stage.advance(LEASE);
     assert_eq!(peer.until(2).await[1].to, "ann@example.com");
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
 }
 
-async fn a_mail_that_cannot_be_read_or_sent_is_dropped(office: &Office) {
+async fn a_mail_that_cannot_be_opened_or_sent_is_dropped(stage: &MailStage) {
     let peer = Peer::start(&[]);
     let transport = Transport::smtp(&peer.plain_url()).unwrap();
-    let stranger = office.mailer_on(office.store.clone(), transport.clone(), 2);
-    let mailer = office.mailer(transport);
-    office.queue(&stranger, &mail_to("ann@example.com")).await;
-    office.queue(&mailer, &mail_to("no address")).await;
-    office
+    let stranger = stage.mailer_on(stage.store.clone(), transport.clone(), 2);
+    let mailer = stage.mailer(transport);
+    stage.queue(&stranger, &mail_to("ann@example.com")).await;
+    stage.queue(&mailer, &mail_to("no address")).await;
+    stage
         .queue(&mailer, &Mail { subject: "Hello\r\nBcc: all@example.com".to_owned(), ..mail_to("a@b.c") })
         .await;
-    office.queue(&mailer, &mail_to("bob@example.com")).await;
+    stage.queue(&mailer, &mail_to("bob@example.com")).await;
     let workers = start(&mailer);
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
     let reached: Vec<_> = peer.close().into_iter().map(|answer| answer.to).collect();
     assert_eq!(reached, ["bob@example.com"]);
 }
 
-async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
+async fn only_the_holder_of_a_lease_finishes_a_message(stage: &MailStage) {
     let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let message = |message_id, channel| NewMessage {
         tenant: TENANT,
@@ -354,7 +358,7 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
         assert_eq!(claimed[0].message, b"sealed");
         assert!(
             messages::claim(conn, Channel::Mail, (TENANT, ""), START, lease(11), 9).await?.is_empty(),
-            "it is taken"
+            "it is leased"
         );
         let again = messages::claim(conn, Channel::Mail, (TENANT, ""), START + LEASE, lease(11), 9).await?;
         assert_eq!(again[0].attempts, 2, "its lease has ended");
@@ -373,12 +377,12 @@ async fn only_the_holder_of_a_lease_settles_a_message(office: &Office) {
         }
         Ok::<(), store::Error>(())
     };
-    office.store.write("leases", work).await.unwrap();
+    stage.store.write("leases", work).await.unwrap();
 }
 
-async fn a_mail_is_queued_with_its_transaction_or_not_at_all(office: &Office) {
-    let mailer = office.mailer(Transport::files(office.database.directory().join("mail")).unwrap());
-    let undone: service::Result<()> = office
+async fn a_mail_is_queued_with_its_transaction_or_not_at_all(stage: &MailStage) {
+    let mailer = stage.mailer(Transport::files(stage.database.directory().join("mail")).unwrap());
+    let undone: service::Result<()> = stage
         .store
         .write("undone", async |conn: &mut Conn| {
             mailer.enqueue(conn, TENANT, &mail_to("ann@example.com"), None).await?;
@@ -386,11 +390,11 @@ async fn a_mail_is_queued_with_its_transaction_or_not_at_all(office: &Office) {
         })
         .await;
     assert!(undone.is_err());
-    assert_eq!(office.next_due().await, None);
+    assert_eq!(stage.next_due().await, None);
 }
 
-/// Queues a mail that reports a firing, and waits until it has gone or is given up; what the firing says then.
-async fn reported(office: &Office, mailer: &Mailer, number: u128) -> (String, Option<String>) {
+/// Queues a mail that reports a firing, and waits until it is sent or given up; returns the firing's status and detail.
+async fn outcome_of(stage: &MailStage, mailer: &Mailer, number: u128) -> (String, Option<String>) {
     let firing_id = Uuid::from_u128(number);
     let fired = Fired {
         tenant_id: TENANT,
@@ -402,17 +406,17 @@ async fn reported(office: &Office, mailer: &Mailer, number: u128) -> (String, Op
         action_type: ActionType::Email,
         status: FiringStatus::Dispatched,
         detail: None,
-        fired_at: office.now(),
+        fired_at: stage.now(),
     };
-    let queued = office.store.write("fire", async |conn: &mut Conn| {
+    let queued = stage.store.write("fire", async |conn: &mut Conn| {
         firings::insert(conn, std::slice::from_ref(&fired)).await?;
         let firing = Firing { object_id: "shop-1", firing_id };
         mailer.enqueue(conn, TENANT, &mail_to("ann@example.com"), Some(firing)).await
     });
     queued.await.unwrap();
     mailer.wake();
-    office.until_left(0).await;
-    let all = office
+    stage.until_left(0).await;
+    let all = stage
         .store
         .read("firings", async |conn: &mut Conn| firings::newest(conn, TENANT, None, None, 9).await)
         .await
@@ -421,34 +425,34 @@ async fn reported(office: &Office, mailer: &Mailer, number: u128) -> (String, Op
     (firing.status.as_str().to_owned(), firing.detail)
 }
 
-async fn a_firing_learns_what_became_of_its_mail(office: &Office) {
-    let (taking, refusing) = (Peer::start(&[]), Peer::start(&["--refuse"]));
+async fn a_firing_records_the_outcome_of_its_mail(stage: &MailStage) {
+    let (accepting, refusing) = (Peer::start(&[]), Peer::start(&["--refuse"]));
     let mut number = 0;
     for (peer, status, detail) in [
-        (taking, "dispatched", "the mail was sent"),
+        (accepting, "dispatched", "the mail was sent"),
         (refusing, "error", "given up after 1 try: the server answered 550"),
     ] {
-        let mailer = office.plain_mailer(&peer.plain_url());
+        let mailer = stage.plain_mailer(&peer.plain_url());
         let workers = start(&mailer);
         number += 1;
-        let said = reported(office, &mailer, number).await;
-        assert_eq!(said, (status.to_owned(), Some(detail.to_owned())));
+        let reported = outcome_of(stage, &mailer, number).await;
+        assert_eq!(reported, (status.to_owned(), Some(detail.to_owned())));
         workers.drain().await;
     }
 }
 
-async fn a_tenant_s_pile_of_mail_holds_nobody_up(office: &Office) {
+async fn a_tenant_with_many_mails_does_not_delay_others(stage: &MailStage) {
     let peer = Peer::start(&[]);
-    let mailer = office.plain_mailer(&peer.plain_url());
-    queue_a_hundred(office, &mailer).await;
+    let mailer = stage.plain_mailer(&peer.plain_url());
+    queue_a_hundred(stage, &mailer).await;
     let other = model::TenantId(Uuid::from_u128(8));
-    let queued = office.store.write("other", async |conn: &mut Conn| {
+    let queued = stage.store.write("other", async |conn: &mut Conn| {
         mailer.enqueue(conn, other, &mail_to("bob@example.com"), None).await
     });
     queued.await.unwrap();
     let workers = start(&mailer);
     let answers = peer.until(8).await;
     assert!(answers.iter().any(|answer| answer.to == "bob@example.com"), "{answers:?}");
-    office.until_left(0).await;
+    stage.until_left(0).await;
     workers.drain().await;
 }

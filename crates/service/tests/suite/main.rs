@@ -1,8 +1,8 @@
-//! What the use cases promise, tried on both databases.
+//! Tests of the use cases, on both databases.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it stands")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-// The name that every other crate of the workspace knows it by.
+// The name under which the other crates of the workspace import it.
 extern crate auspex_service as service;
 
 mod mail;

@@ -1,4 +1,4 @@
-//! Sign-in with an identity provider, against providers that run on loopback.
+//! Sign-in with an identity provider, tested with providers on loopback.
 
 mod broken;
 mod github;
@@ -23,7 +23,7 @@ const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 const OTHER_VERIFIER: &str = "another-verifier-another-verifier-another-verifier";
 
 fn providers(google: Option<GoogleOptions>, github: Option<GithubOptions>, clock: Clock) -> Providers {
-    // Another test of this process may have installed it.
+    // Another test in this process may already have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Providers::new(google, github, &PUBLIC_URL.parse().unwrap(), clock).unwrap()
 }
@@ -45,14 +45,14 @@ fn github_at(url: &Url) -> GithubOptions {
     }
 }
 
-/// The person agrees at the provider; what the provider sends back to us with their browser.
+/// The user agrees at the provider; returns the query that the provider redirects the browser with.
 async fn agree(authorization: Url, person: &[(&str, &str)]) -> HashMap<String, String> {
     let location = testkit::agree(authorization, person).await;
     assert_eq!(location.host_str(), Some("example.test"));
     location.query_pairs().into_owned().collect()
 }
 
-/// A provider's failure: nothing of it in the public message, its cause for the log, no secret in either.
+/// Asserts a failure of the provider: the public message is generic, the cause is for the log, and neither has a secret.
 #[track_caller]
 fn assert_broken(outcome: Result<ProvenIdentity, Error>, cause: &str) {
     let error = outcome.unwrap_err();
@@ -66,7 +66,7 @@ fn assert_broken(outcome: Result<ProvenIdentity, Error>, cause: &str) {
     assert_eq!(error.kind(), Kind::IdentityProviderError, "{error:?}");
     assert!(error.message().ends_with("failed at the provider"), "{error}");
     assert!(causes.contains(cause), "expected {cause:?} in {causes:?}");
-    assert_silent(&error);
+    assert_no_secrets(&error);
 }
 
 #[track_caller]
@@ -74,11 +74,11 @@ fn assert_refused(outcome: Result<ProvenIdentity, Error>) {
     let error = outcome.unwrap_err();
     assert_eq!(error.kind(), Kind::BadRequest, "{error:?}");
     assert_eq!(error.message(), "the sign-in code is not valid or was used");
-    assert_silent(&error);
+    assert_no_secrets(&error);
 }
 
 #[track_caller]
-fn assert_silent(error: &Error) {
+fn assert_no_secrets(error: &Error) {
     let everything = format!("{error:?} {error}");
     for secret in ["hush", VERIFIER, OTHER_VERIFIER, "eyJ", "gho_", scripted::CODE, scripted::ACCESS_TOKEN] {
         assert!(!everything.contains(secret), "{everything}");
@@ -86,7 +86,7 @@ fn assert_silent(error: &Error) {
 }
 
 #[tokio::test]
-async fn only_configured_providers_are_there() {
+async fn only_configured_providers_are_available() {
     let nowhere: Url = "http://127.0.0.1:1".parse().unwrap();
     let clock = Clock::manual(Timestamp::from_seconds(0)).0;
     let none = providers(None, None, clock.clone());

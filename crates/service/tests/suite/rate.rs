@@ -1,4 +1,4 @@
-//! What is counted against an email, an address or a tenant, by any number of nodes at once.
+//! Rate limits by email, address and tenant, on any number of nodes at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,22 +16,22 @@ use uuid::Uuid;
 
 on_both!(
     the_last_attempt_allowed_starts_the_block,
-    attempts_are_counted_afresh_after_their_window,
-    what_was_no_failure_is_forgiven,
-    success_forgets_the_failures_of_one_subject,
+    attempt_counts_reset_after_their_window,
+    an_attempt_that_did_not_fail_is_forgiven,
+    success_clears_the_failures_of_one_subject,
     a_single_attempt_may_be_the_last,
-    of_a_hundred_racers_five_pass,
+    of_a_hundred_concurrent_attempts_five_pass,
     old_attempts_are_swept_in_batches,
-    nodes_know_of_each_other,
-    a_node_gives_signs_of_life_until_it_is_told_to_stop,
+    nodes_count_each_other,
+    a_node_sends_heartbeats_until_it_stops,
     three_nodes_share_one_budget,
-    a_node_that_asks_once_wastes_little,
+    a_node_with_one_request_wastes_little,
     small_budgets_are_shared_to_the_last_request,
     a_budget_counts_down_to_a_refusal,
     tenants_have_a_budget_each,
     many_at_once_never_exceed_the_budget,
-    a_clock_behind_does_not_turn_the_budget_back,
-    a_clock_far_ahead_does_not_starve_the_others,
+    a_slow_clock_does_not_reset_the_budget,
+    a_fast_clock_does_not_starve_other_nodes,
 );
 
 /// Ten seconds into a minute.
@@ -49,7 +49,7 @@ async fn throttle(database: &TestDatabase) -> (Throttle, ClockHands) {
     (Throttle::new(database.open().await, clock), hands)
 }
 
-/// Attempts until one is refused: how many passed, and how long the refused one has to wait.
+/// Attempts until one is refused; returns how many passed, and how long the refused one has to wait.
 async fn attempt_all(throttle: &Throttle, limit: &Limit, subject: &str) -> (i64, Duration) {
     let mut passed = 0;
     loop {
@@ -87,7 +87,7 @@ async fn the_last_attempt_allowed_starts_the_block(database: &TestDatabase) {
     assert!(after_restart.attempt(limit, EMAIL).await.is_err());
 }
 
-async fn attempts_are_counted_afresh_after_their_window(database: &TestDatabase) {
+async fn attempt_counts_reset_after_their_window(database: &TestDatabase) {
     let (throttle, hands) = throttle(database).await;
     let limit = &Limit::LOGIN_EMAIL;
     for _ in 0..4 {
@@ -97,7 +97,7 @@ async fn attempts_are_counted_afresh_after_their_window(database: &TestDatabase)
     assert_eq!(attempt_all(&throttle, limit, EMAIL).await, (5, limit.block));
 }
 
-async fn what_was_no_failure_is_forgiven(database: &TestDatabase) {
+async fn an_attempt_that_did_not_fail_is_forgiven(database: &TestDatabase) {
     let (throttle, _hands) = throttle(database).await;
     let limit = &Limit::LOGIN_EMAIL;
     throttle.forgive(limit, EMAIL).await.unwrap();
@@ -116,7 +116,7 @@ async fn what_was_no_failure_is_forgiven(database: &TestDatabase) {
     assert_eq!(attempt_all(&throttle, limit, EMAIL).await.0, 5, "no attempts are saved up");
 }
 
-async fn success_forgets_the_failures_of_one_subject(database: &TestDatabase) {
+async fn success_clears_the_failures_of_one_subject(database: &TestDatabase) {
     let (throttle, _hands) = throttle(database).await;
     let limit = &Limit::LOGIN_EMAIL;
     attempt_all(&throttle, limit, EMAIL).await;
@@ -134,7 +134,7 @@ async fn a_single_attempt_may_be_the_last(database: &TestDatabase) {
     assert_eq!(attempt_all(&throttle, once, EMAIL).await, (1, 2 * MINUTE));
 }
 
-async fn of_a_hundred_racers_five_pass(database: &TestDatabase) {
+async fn of_a_hundred_concurrent_attempts_five_pass(database: &TestDatabase) {
     let (here, _hands) = throttle(database).await;
     let (there, _hands) = throttle(database).await;
     let mut racers = JoinSet::new();
@@ -178,12 +178,12 @@ async fn rows(store: &Store) -> i64 {
     store.read::<_, store::Error>("rows", all).await.unwrap()
 }
 
-async fn nodes_know_of_each_other(database: &TestDatabase) {
+async fn nodes_count_each_other(database: &TestDatabase) {
     let (clock, hands) = Clock::manual(START);
     let store = database.open().await;
     let random = Random::seeded(1);
     let [stays, dies] = [0, 1].map(|_| Nodes::new(store.clone(), clock.clone(), &random));
-    assert_eq!(stays.live(), 1, "a node that knows of no other");
+    assert_eq!(stays.live(), 1, "a node that has not seen another");
     stays.beat().await.unwrap();
     dies.beat().await.unwrap();
     stays.beat().await.unwrap();
@@ -200,7 +200,7 @@ async fn nodes_know_of_each_other(database: &TestDatabase) {
     assert_eq!((stays.live(), rows(&store).await), (1, 1));
 }
 
-async fn a_node_gives_signs_of_life_until_it_is_told_to_stop(database: &TestDatabase) {
+async fn a_node_sends_heartbeats_until_it_stops(database: &TestDatabase) {
     let (clock, hands) = Clock::manual(START);
     let store = database.open().await;
     let random = Random::seeded(1);
@@ -211,7 +211,7 @@ async fn a_node_gives_signs_of_life_until_it_is_told_to_stop(database: &TestData
         while watches.live() < 2 {
             watches.beat().await.unwrap();
         }
-        // Only a new beat of the other makes it two again.
+        // Only a new heartbeat of the other makes it two again.
         hands.advance(Duration::from_secs(15));
         watches.beat().await.unwrap();
     }
@@ -222,7 +222,7 @@ async fn a_node_gives_signs_of_life_until_it_is_told_to_stop(database: &TestData
 
 // RateBudget.
 
-/// Some nodes on one database that know of each other.
+/// Nodes on one database that have seen each other's heartbeats.
 struct Cluster {
     members: Vec<(Store, Nodes)>,
     clock: Clock,
@@ -246,7 +246,7 @@ impl Cluster {
         Self { members, clock, hands }
     }
 
-    /// The budget as each node hands it out.
+    /// The budget of each node.
     fn budgets(&self, limit: u32) -> Vec<RateBudget> {
         let budget = |(store, nodes): &(Store, Nodes)| {
             RateBudget::new(store.clone(), self.clock.clone(), nodes.clone(), limit)
@@ -255,8 +255,8 @@ impl Cluster {
     }
 }
 
-/// Asks so often, and says how many were allowed.
-async fn ask(budget: &RateBudget, tenant: TenantId, times: u32) -> u32 {
+/// Takes `times` requests, and returns how many were allowed.
+async fn take(budget: &RateBudget, tenant: TenantId, times: u32) -> u32 {
     let mut allowed = 0;
     for _ in 0..times {
         allowed += u32::from(budget.take(tenant).await.unwrap().allowed);
@@ -264,15 +264,15 @@ async fn ask(budget: &RateBudget, tenant: TenantId, times: u32) -> u32 {
     allowed
 }
 
-/// Asks on three nodes at once, and says how many were allowed in all.
-async fn ask_three(budgets: &[RateBudget], tenant: TenantId, times: [u32; 3]) -> u32 {
+/// Takes requests on three nodes concurrently, and returns how many were allowed in total.
+async fn take_on_three(budgets: &[RateBudget], tenant: TenantId, times: [u32; 3]) -> u32 {
     let [one, two, three] = budgets else { panic!("three nodes") };
     let (one, two, three) =
-        tokio::join!(ask(one, tenant, times[0]), ask(two, tenant, times[1]), ask(three, tenant, times[2]));
+        tokio::join!(take(one, tenant, times[0]), take(two, tenant, times[1]), take(three, tenant, times[2]));
     one + two + three
 }
 
-/// Counts leases asked of the database and requests refused, on the thread that it listens on.
+/// Counts leases and refused requests on the current thread.
 #[derive(Default)]
 struct Meters {
     leases: Arc<Tally>,
@@ -289,7 +289,7 @@ impl HistogramFn for Tally {
 }
 
 impl Meters {
-    /// Leases and refusals since it was last asked.
+    /// Leases and refusals since the last call.
     fn read(&self) -> (u64, u64) {
         (self.leases.0.swap(0, Ordering::Relaxed), self.refusals.swap(0, Ordering::Relaxed))
     }
@@ -320,30 +320,30 @@ async fn three_nodes_share_one_budget(database: &TestDatabase) {
     let cluster = Cluster::of(3, database).await;
     let budgets = cluster.budgets(3_000);
     let meters = Meters::default();
-    // The recorder is this thread's, and a story stays on the thread that plays it.
+    // The recorder is thread-local, and a test runs on one thread.
     let _listening = metrics::set_default_local_recorder(&meters);
     for window in 0..3 {
-        let allowed = ask_three(&budgets, FIRST, [5_000, 600, 40]).await;
+        let allowed = take_on_three(&budgets, FIRST, [5_000, 600, 40]).await;
         assert!((2_700..=3_000).contains(&allowed), "{allowed} in window {window}");
-        // By now every node learns that nothing is left beside its own block, and uses that up.
-        let rest = ask_three(&budgets, FIRST, [1_000; 3]).await;
+        // Now every node finds that nothing is left besides its own block, and uses that up.
+        let rest = take_on_three(&budgets, FIRST, [1_000; 3]).await;
         assert_eq!(allowed + rest, 3_000);
         let (leases, refusals) = meters.read();
         assert!((30..=33).contains(&leases), "{leases} round trips in window {window}");
         assert_eq!(refusals, 5_640);
 
-        assert_eq!(ask_three(&budgets, FIRST, [1_000; 3]).await, 0);
+        assert_eq!(take_on_three(&budgets, FIRST, [1_000; 3]).await, 0);
         assert_eq!(meters.read(), (0, 3_000), "a refusal costs no round trip");
         cluster.hands.advance(MINUTE);
     }
 }
 
-async fn a_node_that_asks_once_wastes_little(database: &TestDatabase) {
+async fn a_node_with_one_request_wastes_little(database: &TestDatabase) {
     let cluster = Cluster::of(3, database).await;
     let budgets = cluster.budgets(3_000);
-    assert_eq!(ask(&budgets[1], FIRST, 1).await + ask(&budgets[2], FIRST, 1).await, 2);
-    assert_eq!(ask(&budgets[0], FIRST, 5_000).await, 2_800);
-    assert_eq!(ask(&budgets[1], FIRST, 5_000).await, 99);
+    assert_eq!(take(&budgets[1], FIRST, 1).await + take(&budgets[2], FIRST, 1).await, 2);
+    assert_eq!(take(&budgets[0], FIRST, 5_000).await, 2_800);
+    assert_eq!(take(&budgets[1], FIRST, 5_000).await, 99);
 }
 
 async fn small_budgets_are_shared_to_the_last_request(database: &TestDatabase) {
@@ -352,7 +352,7 @@ async fn small_budgets_are_shared_to_the_last_request(database: &TestDatabase) {
         let tenant = TenantId(Uuid::from_u128(limit.into()));
         let budgets = cluster.budgets(limit);
         for _ in 0..2 {
-            assert_eq!(ask_three(&budgets, tenant, [50, 10, 1]).await, limit);
+            assert_eq!(take_on_three(&budgets, tenant, [50, 10, 1]).await, limit);
             cluster.hands.advance(MINUTE);
         }
     }
@@ -378,9 +378,9 @@ async fn a_budget_counts_down_to_a_refusal(database: &TestDatabase) {
 async fn tenants_have_a_budget_each(database: &TestDatabase) {
     let cluster = Cluster::of(1, database).await;
     let budget = &cluster.budgets(100)[0];
-    let (first, second) = tokio::join!(ask(budget, FIRST, 500), ask(budget, SECOND, 60));
+    let (first, second) = tokio::join!(take(budget, FIRST, 500), take(budget, SECOND, 60));
     assert_eq!((first, second), (100, 60));
-    assert_eq!(ask(budget, SECOND, 500).await, 40);
+    assert_eq!(take(budget, SECOND, 500).await, 40);
 }
 
 async fn many_at_once_never_exceed_the_budget(database: &TestDatabase) {
@@ -391,14 +391,14 @@ async fn many_at_once_never_exceed_the_budget(database: &TestDatabase) {
         for budget in &cluster.budgets(limit)[..nodes] {
             for _ in 0..200 {
                 let budget = budget.clone();
-                requests.spawn(async move { ask(&budget, FIRST, 1).await });
+                requests.spawn(async move { take(&budget, FIRST, 1).await });
             }
         }
         assert_eq!(requests.join_all().await.into_iter().sum::<u32>(), limit);
     }
 }
 
-/// A budget of twenty on a node whose clock shows `now`.
+/// A budget of 20 requests on a node whose clock shows `now`.
 async fn twenty_at(database: &TestDatabase, now: Timestamp) -> (RateBudget, ClockHands) {
     let (clock, hands) = Clock::manual(now);
     let store = database.open().await;
@@ -406,26 +406,26 @@ async fn twenty_at(database: &TestDatabase, now: Timestamp) -> (RateBudget, Cloc
     (RateBudget::new(store, clock, nodes, 20), hands)
 }
 
-async fn a_clock_behind_does_not_turn_the_budget_back(database: &TestDatabase) {
+async fn a_slow_clock_does_not_reset_the_budget(database: &TestDatabase) {
     let (right, _hands) = twenty_at(database, START).await;
     let (behind, hands) = twenty_at(database, START - MINUTE / 2).await;
-    assert_eq!(ask(&right, FIRST, 12).await, 12);
-    assert_eq!(ask(&behind, FIRST, 4).await, 4, "out of the window that the other is in");
-    assert_eq!(ask(&right, FIRST, 100).await, 4);
+    assert_eq!(take(&right, FIRST, 12).await, 12);
+    assert_eq!(take(&behind, FIRST, 4).await, 4, "from the other node's window");
+    assert_eq!(take(&right, FIRST, 100).await, 4);
     hands.advance(MINUTE / 2);
-    assert_eq!(ask(&behind, FIRST, 100).await, 0);
+    assert_eq!(take(&behind, FIRST, 100).await, 0);
 }
 
-async fn a_clock_far_ahead_does_not_starve_the_others(database: &TestDatabase) {
+async fn a_fast_clock_does_not_starve_other_nodes(database: &TestDatabase) {
     let (ahead, _hands) = twenty_at(database, START + 60 * MINUTE).await;
     let (right, _hands) = twenty_at(database, START).await;
-    assert_eq!(ask(&ahead, FIRST, 100).await, 20);
-    assert_eq!(ask(&right, FIRST, 100).await, 20);
+    assert_eq!(take(&ahead, FIRST, 100).await, 20);
+    assert_eq!(take(&right, FIRST, 100).await, 20);
 }
 
-/// With the database away every request would wait for it as long as the first, one after the other.
+/// Without this, each of the waiting requests would in turn wait for a database that is down.
 #[test]
-fn those_who_wait_for_a_lease_that_fails_fail_with_it() {
+fn requests_that_wait_for_a_lease_fail_when_it_fails() {
     play(Backend::Postgres, async |database: &TestDatabase| {
         let direct: url::Url = database.url().parse().unwrap();
         let target = format!("{}:{}", direct.host_str().unwrap(), direct.port().unwrap()).parse().unwrap();
@@ -453,6 +453,6 @@ fn those_who_wait_for_a_lease_that_fails_fail_with_it() {
         }
         assert_eq!(meters.read(), (1, 0));
         proxy.mend();
-        assert_eq!(ask(&budget, FIRST, 100).await, 20);
+        assert_eq!(take(&budget, FIRST, 100).await, 20);
     });
 }

@@ -1,4 +1,4 @@
-//! The rooms of the service: arrows between them run one way, and no file is part of a circle.
+//! The rooms of the service: dependencies run one way, and there is no cycle between files.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ const ORDER: [&str; 8] =
     ["upkeep", "accounts", "analysis", "actions", "objects", "billing", "outbox", "runtime"];
 
 #[test]
-fn arrows_between_rooms_run_one_way() {
+fn dependencies_between_rooms_run_one_way() {
     let graph = ModuleGraph::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert_eq!(graph.against(&ORDER), Vec::<String>::new());
     assert_eq!(graph.circle(), None);

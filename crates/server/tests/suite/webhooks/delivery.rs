@@ -144,7 +144,7 @@ async fn failures_that_may_pass_are_tried_again_ever_more_rarely(stage: &Scripte
         (Answer::Status(429), json!(429), "the receiver answered 429"),
         // The last answer that was received stays on record.
         (Answer::HangUp, json!(429), "the connection broke: "),
-        (Answer::Silence, json!(429), "no complete answer in time"),
+        (Answer::Silence, json!(429), "the request timed out"),
     ];
     for (answer, ..) in &failures {
         receiver.then(answer.clone());
@@ -274,7 +274,7 @@ async fn neither_silence_nor_a_drip_holds_a_delivery(stage: &Scripted<Impatient>
     analyze(stage, &key, 1..2).await;
     for attempt in 1..=2 {
         let waiting = newest(stage, &key, "pending", attempt).await;
-        assert_eq!(waiting["last_error"], "no complete answer in time");
+        assert_eq!(waiting["last_error"], "the request timed out");
         assert!(waiting.get("last_status_code").is_none());
         advance_to(stage, &waiting);
     }

@@ -108,7 +108,7 @@ async fn a_delivery_that_ends_its_senders_is_given_up_and_others_are_not(stage: 
     counted(stage, &key, "delivered", 1).await;
     counted(stage, &key, "dead", 1).await;
     let dead = deliveries(stage, &key, "?status=dead").await.remove(0);
-    assert!(dead["last_error"].as_str().unwrap().starts_with("given up: whoever sent it ended"), "{dead}");
+    assert!(dead["last_error"].as_str().unwrap().starts_with("abandoned: the sender crashed"), "{dead}");
     assert_eq!((&dead["attempts"], &dead["last_status_code"]), (&json!(1), &json!(500)), "{dead}");
     receiver.got(3).await;
     // It says nothing about the receiver, which goes on.
@@ -257,7 +257,7 @@ async fn an_address_that_is_refused_later(backend: store::Backend) {
     app.restart(&[("AUSPEX_ALLOW_PRIVATE_TARGETS", "false")]).await;
     advance_to(&app, &waiting);
     let dead = newest(&app, &key, "dead", 2).await;
-    assert_eq!(dead["last_error"], "127.0.0.1 is loopback and is not called");
+    assert_eq!(dead["last_error"], "127.0.0.1 is loopback, which is not allowed");
     assert_eq!(dead["last_status_code"], 500, "the last that was received: {dead}");
     receiver.got(1).await;
     // A replay comes to the same end.

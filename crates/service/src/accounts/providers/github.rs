@@ -1,4 +1,4 @@
-//! GitHub: plain OAuth 2, then its API says who the token belongs to.
+//! GitHub: plain OAuth 2, then a call of its API for the user that the token belongs to.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::accounts::providers::ProvenIdentity;
 use crate::runtime::Result;
 
 const SCOPE: &str = "read:user user:email";
-/// The version of the API that this was written for; GitHub keeps answering in its form.
+/// The version of the API that this was written for; GitHub keeps supporting it.
 const API_VERSION: &str = "2022-11-28";
 
 pub(super) struct Github {
@@ -38,7 +38,7 @@ impl Github {
     }
 
     pub(super) fn authorization_url(&self, state: &str, challenge: &str) -> Result<Url, Failure> {
-        let endpoint = address(format!("{}/login/oauth/authorize", self.url))?;
+        let endpoint = parse_url(format!("{}/login/oauth/authorize", self.url))?;
         Ok(self.application.authorization_url(endpoint, SCOPE, state, challenge))
     }
 
@@ -50,15 +50,15 @@ impl Github {
     ) -> Result<ProvenIdentity, Failure> {
         let mut form = self.application.grant(code, verifier);
         form.extend(self.application.credentials());
-        let endpoint = address(format!("{}/login/oauth/access_token", self.url))?;
+        let endpoint = parse_url(format!("{}/login/oauth/access_token", self.url))?;
         let tokens = exchange(http.post(endpoint).form(&form)).await?;
-        let user: User = self.ask(http, "asking for the user", "/user", &tokens).await?;
+        let user: User = self.get(http, "asking for the user", "/user", &tokens).await?;
         let addresses: Vec<Address> =
-            self.ask(http, "asking for the addresses", "/user/emails?per_page=100", &tokens).await?;
+            self.get(http, "asking for the addresses", "/user/emails?per_page=100", &tokens).await?;
         let primary = addresses
             .into_iter()
             .find(|address| address.primary)
-            .ok_or_else(|| Failure::at("asking for the addresses", "none is the primary one"))?;
+            .ok_or_else(|| Failure::at("asking for the addresses", "no address is the primary one"))?;
         Ok(ProvenIdentity {
             subject: user.id.to_string(),
             email: primary.email,
@@ -67,7 +67,7 @@ impl Github {
         })
     }
 
-    async fn ask<T: DeserializeOwned>(
+    async fn get<T: DeserializeOwned>(
         &self,
         http: &Http,
         step: &'static str,
@@ -75,13 +75,13 @@ impl Github {
         tokens: &Tokens,
     ) -> Result<T, Failure> {
         let request = http
-            .get(address(format!("{}{path}", self.api_url))?)
+            .get(parse_url(format!("{}{path}", self.api_url))?)
             .header("X-GitHub-Api-Version", API_VERSION)
             .bearer_auth(&tokens.access_token);
         fetch(step, request).await
     }
 }
 
-fn address(text: String) -> Result<Url, Failure> {
-    Url::parse(&text).map_err(|error| Failure::at("reading the configured address", error))
+fn parse_url(text: String) -> Result<Url, Failure> {
+    Url::parse(&text).map_err(|error| Failure::at("parsing the configured URL", error))
 }

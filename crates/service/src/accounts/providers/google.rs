@@ -1,4 +1,4 @@
-//! Google, or any other issuer of OpenID Connect: what it can do is discovered, who signed in is in a signed token.
+//! Google, or any other OpenID Connect issuer: its configuration is discovered, and the user is in a signed ID token.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,20 +22,20 @@ const SCOPE: &str = "openid email profile";
 const DISCOVERY: &str = "reading the OpenID configuration";
 const KEYS: &str = "reading the issuer's keys";
 const USERINFO: &str = "asking for the user";
-/// How long the issuer's documents are believed.
-const KEPT_FOR: Duration = Duration::from_hours(1);
-/// How old the keys must be before a token with an unknown one has them read again.
-const KEYS_RETRY: Duration = Duration::from_mins(1);
+/// How long the issuer's documents are cached.
+const CACHED_FOR: Duration = Duration::from_hours(1);
+/// The minimum age of the cached keys before a token with an unknown key causes a new read.
+const KEYS_MIN_AGE: Duration = Duration::from_mins(1);
 
 pub(super) struct Google {
     application: Application,
     issuer: Url,
     clock: Clock,
-    configuration: Kept<Configuration>,
-    keys: Kept<JwkSet>,
+    configuration: Cached<Configuration>,
+    keys: Cached<JwkSet>,
 }
 
-/// The issuer's own description, as it is sent.
+/// The issuer's discovery document, as received.
 #[derive(Deserialize)]
 struct Document {
     issuer: String,
@@ -46,7 +46,7 @@ struct Document {
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
-/// The issuer's own description, checked.
+/// The issuer's configuration: its discovery document, checked.
 struct Configuration {
     issuer: String,
     authorization_endpoint: Url,
@@ -63,7 +63,7 @@ struct KeyDocument {
 
 impl Google {
     pub(super) fn new(application: Application, issuer: &Url, clock: Clock) -> Self {
-        Self { application, issuer: issuer.clone(), clock, configuration: Kept::new(), keys: Kept::new() }
+        Self { application, issuer: issuer.clone(), clock, configuration: Cached::new(), keys: Cached::new() }
     }
 
     pub(super) async fn authorization_url(
@@ -112,12 +112,12 @@ impl Google {
             form.extend(self.application.credentials());
             return request.form(&form);
         }
-        // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined by a colon.
+        // RFC 6749, section 2.3.1: both are form-encoded before they are joined by a colon.
         let [id, secret] = self.application.credentials().map(|(_, text)| encoded(text));
         request.basic_auth(id, Some(secret)).form(&form)
     }
 
-    /// What the signed token says, once it is proven to be the issuer's, for us and for this sign-in.
+    /// The profile in the ID token, once its signature and claims are verified.
     async fn verified(
         &self,
         http: &Http,
@@ -126,12 +126,12 @@ impl Google {
         verifier: &str,
     ) -> Result<Profile, Failure> {
         let token = tokens.id_token.as_deref();
-        let token = token.ok_or_else(|| Failure::at(id_token::STEP, "the answer has none"))?;
+        let token = token.ok_or_else(|| Failure::at(id_token::STEP, "the response contains no ID token"))?;
         let header = id_token::header(token)?;
-        let key = match id_token::key_for(&header, &*self.keys(http, configuration, KEPT_FOR).await?) {
+        let key = match id_token::key_for(&header, &*self.keys(http, configuration, CACHED_FOR).await?) {
             Some(key) => key,
-            // The issuer may have changed its keys since they were read.
-            None => id_token::key_for(&header, &*self.keys(http, configuration, KEYS_RETRY).await?)
+            // The issuer may have rotated its keys since they were read.
+            None => id_token::key_for(&header, &*self.keys(http, configuration, KEYS_MIN_AGE).await?)
                 .ok_or_else(|| Failure::at(id_token::STEP, "its key is not one of the issuer's"))?,
         };
         let expected = Expected {
@@ -143,19 +143,19 @@ impl Google {
         id_token::verify(token, &header, &key, &expected)
     }
 
-    /// The issuer's description, read at most once an hour but for racers.
+    /// The issuer's configuration, cached for an hour.
     async fn configuration(&self, http: &Http) -> Result<Arc<Configuration>, Failure> {
-        if let Some(configuration) = self.configuration.younger_than(KEPT_FOR, self.clock.now()) {
+        if let Some(configuration) = self.configuration.younger_than(CACHED_FOR, self.clock.now()) {
             return Ok(configuration);
         }
-        let address = format!("{}/.well-known/openid-configuration", without_slash(&self.issuer));
-        let address = Url::parse(&address).map_err(|error| Failure::at(DISCOVERY, error))?;
-        let document: Document = fetch(DISCOVERY, http.get(address)).await?;
+        let url = format!("{}/.well-known/openid-configuration", without_slash(&self.issuer));
+        let url = Url::parse(&url).map_err(|error| Failure::at(DISCOVERY, error))?;
+        let document: Document = fetch(DISCOVERY, http.get(url)).await?;
         let configuration = document.checked(&self.issuer).map_err(|cause| Failure::at(DISCOVERY, cause))?;
-        Ok(self.configuration.keep(configuration, self.clock.now()))
+        Ok(self.configuration.insert(configuration, self.clock.now()))
     }
 
-    /// The issuer's keys, read anew when they are older than `age`.
+    /// The issuer's keys, read again if they are older than `age`.
     async fn keys(
         &self,
         http: &Http,
@@ -166,26 +166,26 @@ impl Google {
             return Ok(keys);
         }
         let document: KeyDocument = fetch(KEYS, http.get(configuration.jwks_uri.clone())).await?;
-        // RFC 7517, section 5: a key that is not understood is passed over, not an error.
+        // RFC 7517, section 5: a key that is not understood is ignored.
         let understood = document.keys.into_iter().filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
-        Ok(self.keys.keep(JwkSet { keys: understood.collect() }, self.clock.now()))
+        Ok(self.keys.insert(JwkSet { keys: understood.collect() }, self.clock.now()))
     }
 }
 
 impl Document {
     fn checked(self, issuer: &Url) -> Result<Configuration, &'static str> {
-        // A path of `/` alone means nothing, and an operator's address always has one.
+        // A trailing slash is ignored: a parsed URL always has a path.
         if self.issuer.trim_end_matches('/') != without_slash(issuer) {
             return Err("it is another issuer's");
         }
-        // No issuer reached over TLS may send secrets, or the person's browser, to where there is none.
+        // An issuer that uses TLS must not direct secrets or the user's browser to an unencrypted endpoint.
         let endpoint = |text: &str| match Url::parse(text) {
             Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && issuer.scheme() == "http") => {
                 Ok(url)
             }
-            _ => Err("one of its addresses is not an address as safe as the issuer's own"),
+            _ => Err("one of its endpoints is not a URL as secure as the issuer's"),
         };
-        // Basic is what an issuer takes that lists nothing (OpenID Connect Discovery, section 3).
+        // An issuer that lists nothing supports Basic (OpenID Connect Discovery, section 3).
         let methods = self.token_endpoint_auth_methods_supported;
         let lists =
             |method: &str| methods.as_ref().is_some_and(|methods| methods.iter().any(|m| m == method));
@@ -200,7 +200,7 @@ impl Document {
     }
 }
 
-/// What the issuer says beside the signed token, which names the same person or is not believed.
+/// The profile from the userinfo endpoint, which must have the same subject as the ID token.
 async fn userinfo(
     http: &Http,
     configuration: &Configuration,
@@ -208,7 +208,7 @@ async fn userinfo(
     proven: &Profile,
 ) -> Result<Profile, Failure> {
     let endpoint = configuration.userinfo_endpoint.clone();
-    let endpoint = endpoint.ok_or_else(|| Failure::at(USERINFO, "the issuer has no address for it"))?;
+    let endpoint = endpoint.ok_or_else(|| Failure::at(USERINFO, "the issuer has no userinfo endpoint"))?;
     let profile: Profile = fetch(USERINFO, http.get(endpoint).bearer_auth(&tokens.access_token)).await?;
     if profile.sub != proven.sub {
         return Err(Failure::at(USERINFO, "it is another user"));
@@ -220,20 +220,20 @@ fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The last value read and when that was. Racers who find it old each read it: none waits for another's slow answer.
-struct Kept<T>(Mutex<Option<(Timestamp, Arc<T>)>>);
+/// A cached value with the time of its read. Concurrent callers that find it expired each read it: none waits for another.
+struct Cached<T>(Mutex<Option<(Timestamp, Arc<T>)>>);
 
-impl<T> Kept<T> {
+impl<T> Cached<T> {
     fn new() -> Self {
         Self(Mutex::new(None))
     }
 
     fn younger_than(&self, age: Duration, now: Timestamp) -> Option<Arc<T>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().filter(|(since, _)| now.since(*since) < age).map(|(_, value)| Arc::clone(value))
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.as_ref().filter(|(since, _)| now.since(*since) < age).map(|(_, value)| Arc::clone(value))
     }
 
-    fn keep(&self, value: T, now: Timestamp) -> Arc<T> {
+    fn insert(&self, value: T, now: Timestamp) -> Arc<T> {
         let value = Arc::new(value);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Arc::clone(&value)));
         value

@@ -1,4 +1,4 @@
-//! How a provider is called: bounded in time and in size, never redirected. And how such a call fails.
+//! HTTP calls to providers: bounded in time and size, without redirects.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use url::Url;
 use crate::runtime::Result;
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// From the first byte sent to the last one received. A person is waiting.
+/// From the first byte sent to the last one received. A user is waiting.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The largest answer in use, a set of keys, is some kilobytes.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
-/// GitHub refuses callers that do not say who they are.
+/// The maximum size of a response; the largest in use, a set of keys, has a few kilobytes.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+/// GitHub refuses requests without a user agent.
 const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
 
-/// Why a sign-in did not come about.
+/// Why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The code or its verifier is not good, or not of one sign-in: whoever brought them is at fault.
+    /// The code or its verifier is invalid, or they belong to different sign-ins: the caller's error.
     #[error("the code or its verifier is refused")]
     GrantRefused,
-    /// The provider gives no identity before it has verified the address.
+    /// The provider refuses users whose email address is not verified.
     #[error("the provider has not verified the address")]
     EmailUnverified,
-    /// The provider does not answer as it should. Holds nothing that the provider sent but its error code.
+    /// The provider failed. Of its response this contains only the error code.
     #[error("{step}")]
     Broken {
         step: &'static str,
@@ -41,14 +41,14 @@ impl Failure {
     }
 }
 
-/// The client that calls both providers.
+/// The HTTP client for both providers.
 pub(super) struct Http {
     client: Client,
     pub(super) deadline: Duration,
 }
 
-/// A whole answer.
-pub(super) struct Answer {
+/// A complete response.
+pub(super) struct Response {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
 }
@@ -64,49 +64,49 @@ impl Http {
     }
 
     pub(super) fn get(&self, url: Url) -> RequestBuilder {
-        self.readied(self.client.get(url))
+        self.with_defaults(self.client.get(url))
     }
 
     pub(super) fn post(&self, url: Url) -> RequestBuilder {
-        self.readied(self.client.post(url))
+        self.with_defaults(self.client.post(url))
     }
 
-    fn readied(&self, request: RequestBuilder) -> RequestBuilder {
+    fn with_defaults(&self, request: RequestBuilder) -> RequestBuilder {
         request.timeout(self.deadline).header(header::ACCEPT, "application/json")
     }
 }
 
-/// Sends the request and reads the answer, whatever its status.
-pub(super) async fn answer(step: &'static str, request: RequestBuilder) -> Result<Answer, Failure> {
+/// Sends a request and reads the response, whatever its status.
+pub(super) async fn send(step: &'static str, request: RequestBuilder) -> Result<Response, Failure> {
     let mut response = request.send().await.map_err(|error| Failure::at(step, error))?;
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| Failure::at(step, error))? {
-        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(Failure::at(step, format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
+        if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+            return Err(Failure::at(step, format!("the response is larger than {MAX_RESPONSE_BYTES} bytes")));
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status: response.status(), body })
+    Ok(Response { status: response.status(), body })
 }
 
-/// Sends the request and reads a successful answer.
+/// Sends a request and parses a successful response.
 pub(super) async fn fetch<T: DeserializeOwned>(
     step: &'static str,
     request: RequestBuilder,
 ) -> Result<T, Failure> {
-    answer(step, request).await?.read(step)
+    send(step, request).await?.read(step)
 }
 
-impl Answer {
-    /// Reads a successful answer.
+impl Response {
+    /// Parses a successful response.
     pub(super) fn read<T: DeserializeOwned>(&self, step: &'static str) -> Result<T, Failure> {
         if !self.status.is_success() {
-            return Err(Failure::at(step, format!("the answer is {}", self.status)));
+            return Err(Failure::at(step, format!("the response is {}", self.status)));
         }
-        // serde's own words quote what it read, which may be a token or a person's data.
+        // serde's own message quotes its input, which may be a token or personal data.
         serde_json::from_slice(&self.body).map_err(|error| {
-            let place = format!("line {}, column {}", error.line(), error.column());
-            Failure::at(step, format!("the answer is not the JSON expected, at {place}"))
+            let position = format!("line {}, column {}", error.line(), error.column());
+            Failure::at(step, format!("the response is not the JSON expected, at {position}"))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The signed token that says who signed in (OpenID Connect Core, section 3.1.3.7), and when it is believed.
+//! Validation of ID tokens (OpenID Connect Core, section 3.1.3.7).
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::http::Failure;
 use crate::runtime::Result;
 
 pub(super) const STEP: &str = "checking the ID token";
-/// How far the issuer's clock may be from ours.
+/// The maximum clock skew between the issuer and this service.
 const LEEWAY: Duration = Duration::from_mins(1);
 /// The longest subject that OpenID Connect allows.
 const MAX_SUBJECT: usize = 255;
 
-/// What the token must say.
+/// The expected claims of a token.
 pub(super) struct Expected<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
@@ -25,12 +25,12 @@ pub(super) struct Expected<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Who somebody is, in a token or at the userinfo endpoint.
+/// The user's profile, in a token or from the userinfo endpoint.
 #[derive(Deserialize)]
 pub(super) struct Profile {
     pub(super) sub: String,
     email: Option<String>,
-    email_verified: Option<Truth>,
+    email_verified: Option<BooleanOrText>,
     pub(super) name: Option<String>,
 }
 
@@ -53,10 +53,10 @@ enum Audience {
     Many(Vec<String>),
 }
 
-/// Some issuers write booleans as text.
+/// Some issuers send booleans as strings.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Truth {
+enum BooleanOrText {
     Boolean(bool),
     Text(String),
 }
@@ -68,34 +68,34 @@ impl Profile {
 
     pub(super) fn email_verified(&self) -> bool {
         match &self.email_verified {
-            Some(Truth::Boolean(verified)) => *verified,
-            Some(Truth::Text(text)) => text == "true",
+            Some(BooleanOrText::Boolean(verified)) => *verified,
+            Some(BooleanOrText::Text(text)) => text == "true",
             None => false,
         }
     }
 }
 
-/// Which key the token says it is signed with. Nothing in it is proven yet.
+/// The token's header, which names its key. Nothing in it is verified yet.
 pub(super) fn header(token: &str) -> Result<Header, Failure> {
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| Failure::at(STEP, "its header is malformed or its algorithm unknown"))?;
-    // A secret could be the client's, or the issuer's public key taken for one.
+    // An HMAC could be made with the client's secret, or with the issuer's public key misused as a secret.
     if !matches!(header.alg, Algorithm::RS256 | Algorithm::ES256) {
         return Err(Failure::at(STEP, "its algorithm is neither RS256 nor ES256"));
     }
     if header.crit.is_some() {
-        return Err(Failure::at(STEP, "it demands an extension that is not known here"));
+        return Err(Failure::at(STEP, "it requires an unknown extension"));
     }
     Ok(header)
 }
 
-/// The one key of the issuer's that fits the header.
+/// The issuer's key that matches the header.
 pub(super) fn key_for(header: &Header, keys: &JwkSet) -> Option<Jwk> {
     let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
-    let mut fitting = keys.keys.iter().filter(named).filter(|key| can_verify(key, header.alg));
-    let key = fitting.next()?;
-    // A token that names no key is the issuer's right only while there is no choice.
-    (header.kid.is_some() || fitting.next().is_none()).then(|| key.clone())
+    let mut matching = keys.keys.iter().filter(named).filter(|key| can_verify(key, header.alg));
+    let key = matching.next()?;
+    // A token without a key id is allowed only if there is exactly one matching key.
+    (header.kid.is_some() || matching.next().is_none()).then(|| key.clone())
 }
 
 fn can_verify(key: &Jwk, algorithm: Algorithm) -> bool {
@@ -110,7 +110,7 @@ fn can_verify(key: &Jwk, algorithm: Algorithm) -> bool {
     is_of_kind && is_for_signatures && key.common.key_algorithm.is_none_or(|named| named == name)
 }
 
-/// Checks the signature, then everything that the token must say.
+/// Verifies the signature, then the claims.
 pub(super) fn verify(
     token: &str,
     header: &Header,
@@ -118,7 +118,7 @@ pub(super) fn verify(
     expected: &Expected<'_>,
 ) -> Result<Profile, Failure> {
     let mut signature_only = Validation::new(header.alg);
-    // Its own checks of time go by the machine's clock; all claims are checked below.
+    // The library's own time checks use the system clock; all claims are checked below.
     signature_only.required_spec_claims.clear();
     signature_only.validate_exp = false;
     signature_only.validate_aud = false;
@@ -126,16 +126,16 @@ pub(super) fn verify(
     let decoded = jsonwebtoken::decode::<Claims>(token, &key, &signature_only);
     let claims = decoded.map_err(|error| match error.kind() {
         ErrorKind::InvalidSignature => Failure::at(STEP, "its signature is not the issuer's"),
-        // The library's own words may quote the claims.
+        // The library's own message may quote the claims.
         _ => Failure::at(STEP, "it is malformed"),
     })?;
     let claims = claims.claims;
     claims.check(expected).map_err(|cause| Failure::at(STEP, cause))?;
     match claims.nonce.as_deref() {
         Some(nonce) if nonce == expected.nonce => Ok(claims.profile),
-        // The issuer does vouch for it: the code and the verifier that were brought are not of the same sign-in.
+        // The token is valid, so code and verifier belong to different sign-ins.
         Some(_) => Err(Failure::GrantRefused),
-        None => Err(Failure::at(STEP, "it does not say for which sign-in")),
+        None => Err(Failure::at(STEP, "it has no nonce")),
     }
 }
 
@@ -144,15 +144,15 @@ impl Claims {
         if self.iss != expected.issuer {
             return Err("it is another issuer's");
         }
-        let is_ours = |text: &String| text == expected.client_id;
-        let is_for_us = match &self.aud {
-            Audience::One(audience) => is_ours(audience),
-            // Where others are meant too, it must say that we asked for it.
+        let is_this_client = |text: &String| text == expected.client_id;
+        let is_for_this_client = match &self.aud {
+            Audience::One(audience) => is_this_client(audience),
+            // With several audiences, the token must name this client as the authorized party.
             Audience::Many(audiences) => {
-                audiences.iter().any(is_ours) && (audiences.len() == 1 || self.azp.is_some())
+                audiences.iter().any(is_this_client) && (audiences.len() == 1 || self.azp.is_some())
             }
         };
-        if !is_for_us || !self.azp.as_ref().is_none_or(is_ours) {
+        if !is_for_this_client || !self.azp.as_ref().is_none_or(is_this_client) {
             return Err("it is meant for another client");
         }
         if Timestamp::from_seconds(self.exp) + LEEWAY <= expected.now {
@@ -162,7 +162,7 @@ impl Claims {
             return Err("it was issued in the future");
         }
         if !(1..=MAX_SUBJECT).contains(&self.profile.sub.len()) {
-            return Err("it names nobody");
+            return Err("its subject is empty or too long");
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Sign-in with an identity provider: where to send the person, and who the provider says came back.
+//! Identity providers: where to send the browser, and who signed in.
 //!
-//! The caller keeps `state` and the PKCE verifier; nothing here is stored but the provider's own public documents.
+//! The caller keeps `state` and the PKCE verifier; only the providers' public documents are cached here.
 
 mod github;
 mod google;
@@ -23,40 +23,40 @@ use self::http::{Failure, Http};
 use self::oauth::{Application, without_slash};
 use crate::runtime::{Clock, Error, Kind, Result};
 
-/// Long enough for a random value with whatever the console packs beside it.
+/// Long enough for a random value and the console's own data.
 const STATE_LENGTH: RangeInclusive<usize> = 1..=512;
-/// Providers' codes are opaque; the longest in use are some hundreds of characters.
+/// Codes are opaque; the longest in use have a few hundred characters.
 const CODE_LENGTH: RangeInclusive<usize> = 1..=2048;
 /// A SHA-256 in base64url.
 const CHALLENGE_LENGTH: RangeInclusive<usize> = 43..=43;
 /// RFC 7636, section 4.1.
 const VERIFIER_LENGTH: RangeInclusive<usize> = 43..=128;
 
-/// How this service is known to Google, or to another OpenID Connect issuer in its place.
+/// The configuration of Google, or of another OpenID Connect issuer in its place.
 #[derive(Clone)]
 pub struct GoogleOptions {
-    /// The name of this service at the issuer.
+    /// The OAuth client id.
     pub client_id: String,
-    /// What proves that name.
+    /// The OAuth client secret.
     pub client_secret: String,
-    /// Where discovery starts.
+    /// The issuer's URL, where discovery starts.
     pub issuer: Url,
 }
 
-/// How this service is known to GitHub, or to a server of its kind.
+/// The configuration of GitHub, or of a GitHub Enterprise server.
 #[derive(Clone)]
 pub struct GithubOptions {
-    /// The name of this service at GitHub.
+    /// The OAuth client id.
     pub client_id: String,
-    /// What proves that name.
+    /// The OAuth client secret.
     pub client_secret: String,
-    /// Where people sign in.
+    /// The URL of the sign-in page.
     pub url: Url,
-    /// Where the API is.
+    /// The URL of the API.
     pub api_url: Url,
 }
 
-/// The identity providers that are configured.
+/// The configured identity providers.
 pub struct Providers {
     http: Http,
     google: Option<Google>,
@@ -64,14 +64,14 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Readies the providers that have options; asks none of them yet.
+    /// Creates a client for each provider with options, without contacting it.
     pub fn new(
         google: Option<GoogleOptions>,
         github: Option<GithubOptions>,
         public_url: &Url,
         clock: Clock,
     ) -> Result<Self> {
-        let application = |provider: Provider, client_id: String, client_secret: String| Application {
+        let application_for = |provider: Provider, client_id: String, client_secret: String| Application {
             client_id,
             client_secret,
             redirect_uri: format!("{}/console/oauth/{provider}", without_slash(public_url)),
@@ -82,24 +82,24 @@ impl Providers {
                     .because(error)
             })?,
             google: google.map(|options| {
-                let ours = application(Provider::Google, options.client_id, options.client_secret);
-                Google::new(ours, &options.issuer, clock)
+                let application = application_for(Provider::Google, options.client_id, options.client_secret);
+                Google::new(application, &options.issuer, clock)
             }),
             github: github.map(|options| {
-                let ours = application(Provider::Github, options.client_id, options.client_secret);
-                Github::new(ours, &options.url, &options.api_url)
+                let application = application_for(Provider::Github, options.client_id, options.client_secret);
+                Github::new(application, &options.url, &options.api_url)
             }),
         })
     }
 
-    /// The same, with another deadline for each call to a provider.
+    /// Sets the deadline of each call to a provider.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.http.deadline = deadline;
         self
     }
 
-    /// Which providers people can sign in with.
+    /// The providers that are configured.
     pub fn configured(&self) -> Vec<Provider> {
         let is_configured = |provider: &Provider| match provider {
             Provider::Google => self.google.is_some(),
@@ -108,7 +108,7 @@ impl Providers {
         Provider::ALL.into_iter().filter(is_configured).collect()
     }
 
-    /// Where the person's browser goes to sign in.
+    /// The URL that the browser is sent to.
     pub async fn authorization_url(
         &self,
         provider: Provider,
@@ -125,7 +125,7 @@ impl Providers {
         url.map_err(|failure| refusal(provider, failure))
     }
 
-    /// Trades the code that the person's browser brought back for who they are.
+    /// Exchanges the code that the browser returned with for the user's identity.
     pub async fn identify(
         &self,
         provider: Provider,

@@ -1,4 +1,4 @@
-//! One attempt of a delivery: signed, posted, judged.
+//! One attempt of a delivery: signs it, posts it, and evaluates the response.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,23 +15,23 @@ use uuid::Uuid;
 use crate::runtime::outbound::{OutboundError, Reply};
 use crate::runtime::{Clock, Outbound, Random, Result, Traces};
 
-/// The longest that a receiver can ask to be left alone: it cannot hold a delivery for ever.
+/// The longest wait that a receiver can ask for, so that it cannot delay a delivery indefinitely.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
-/// What waited for longer than this since it was claimed is looked at once more before it is sent.
+/// A delivery that was claimed longer ago than this is checked again before it is sent.
 const FRESH: Duration = Duration::from_millis(500);
-/// The error of a delivery that is given up because no attempt came to its end.
+/// The error of a delivery that is given up because no attempt finished.
 const ABANDONED: &str = "abandoned: the sender crashed during every attempt";
 
 /// How deliveries are sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CourierOptions {
-    /// How long a receiver may take, in all.
+    /// The deadline of one attempt, from connecting to the end of the response.
     pub(crate) timeout: Duration,
-    /// The wait after a delivery's first attempt; it doubles with each.
+    /// The delay after a delivery's first attempt; it doubles with each attempt.
     pub(crate) retry_base: Duration,
 }
 
-/// Where deliveries go, and what they are signed with.
+/// The URL of an endpoint, and the key that signs its deliveries.
 pub(super) struct Destination {
     pub(super) tenant: TenantId,
     pub(super) endpoint_id: Uuid,
@@ -45,42 +45,42 @@ pub(super) struct Destination {
 pub(super) struct ClaimedDelivery {
     pub(super) destination: Arc<Destination>,
     pub(super) delivery_id: Uuid,
-    /// What it tells.
+    /// The webhook event type.
     pub(super) event_type: String,
-    /// The bytes that are signed and sent; empty once they are on their way.
+    /// The bytes that are signed and sent; empty once they are being sent.
     pub(super) payload: String,
-    /// Attempts that have ended.
+    /// Finished attempts.
     pub(super) attempts: i64,
     pub(super) max_attempts: i64,
     /// The trace that it belongs to.
     pub(super) traceparent: Option<String>,
     pub(super) lease: Lease,
-    /// Whether it is to show how a receiver is that has failed too often.
+    /// Whether it probes the receiver of a resting endpoint.
     pub(super) is_probe: bool,
-    /// Since when it is claimed.
+    /// When it was claimed.
     pub(super) claimed: Instant,
 }
 
-/// What became of a claimed delivery.
+/// The outcome of a claimed delivery.
 pub(super) struct Outcome {
     pub(super) delivery: ClaimedDelivery,
-    /// None when it was not sent after all.
+    /// None if it was not sent after all.
     pub(super) attempt: Option<Attempt>,
 }
 
-/// How an attempt went.
+/// A finished attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
-    pub(super) verdict: Verdict,
+    pub(super) outcome: AttemptOutcome,
     pub(super) at: Timestamp,
     pub(super) status_code: Option<u16>,
     pub(super) error: Option<String>,
     pub(super) response: Option<String>,
 }
 
-/// What follows from an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AttemptOutcome {
     Delivered,
     /// Another attempt, not before this instant.
     Retry(Timestamp),
@@ -90,18 +90,18 @@ pub(super) enum Verdict {
 /// Why a delivery is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// The last attempt failed in a way that might have passed.
+    /// The last attempt failed temporarily.
     Exhausted,
-    /// The receiver does not want it.
+    /// The receiver refused it.
     Refused,
-    /// The URL must not be called.
+    /// The URL is not allowed.
     Blocked,
     /// Every sender crashed during an attempt.
     Abandoned,
 }
 
-impl Verdict {
-    /// How it is counted.
+impl AttemptOutcome {
+    /// The label in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -114,10 +114,10 @@ impl Verdict {
     }
 }
 
-/// How a failure is taken.
+/// The kind of a failure.
 enum Failure {
-    /// It may pass.
-    Passing(Option<Duration>),
+    /// A retry may succeed; with the wait that the receiver asked for.
+    Temporary(Option<Duration>),
     Permanent(Cause),
 }
 
@@ -143,8 +143,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Whether a delivery may be sent as it is. Its lease must outlast the attempt, or else another would send the same
-    /// delivery beside us; and if it has waited, its object or its endpoint may be gone or changed.
+    /// Whether a claimed delivery may still be sent. Its lease must outlast the attempt, or another process could send the
+    /// same delivery; and if it has waited, its object or endpoint may have been deleted or changed.
     pub(super) async fn may_send(&self, delivery: &ClaimedDelivery) -> bool {
         if self.clock.now() + self.options.timeout > delivery.lease.until {
             return false;
@@ -152,17 +152,17 @@ impl Sender {
         if delivery.claimed.elapsed() <= FRESH {
             return true;
         }
-        let (held, updated_at) = (delivery.lease(), delivery.destination.updated_at);
+        let (leased, updated_at) = (delivery.lease(), delivery.destination.updated_at);
         let current = self.store.read("delivery_is_current", async |conn: &mut Conn| {
-            queue::is_current(conn, held, updated_at).await
+            queue::is_current(conn, leased, updated_at).await
         });
         current.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot tell whether a webhook delivery is still to be sent");
+            tracing::warn!(%error, "cannot check whether a webhook delivery is still current");
             false
         })
     }
 
-    /// Makes one attempt. The payload goes with it.
+    /// Makes one attempt. This takes the delivery's payload.
     pub(super) async fn attempt(&self, delivery: &mut ClaimedDelivery) -> Attempt {
         let step = self.traces.resume("deliver", SpanKind::Client, delivery.traceparent.as_deref());
         let url = &delivery.destination.url;
@@ -173,9 +173,10 @@ impl Sender {
         step.note("auspex.delivery.id", delivery.delivery_id.to_string());
         let headers = self.headers(delivery, step.traceparent());
         let payload = std::mem::take(&mut delivery.payload);
-        let answer = self.outbound.post(url, headers, payload, self.options.timeout).await;
+        let response = self.outbound.post(url, headers, payload, self.options.timeout).await;
         let wait = wait_after(self.options.retry_base, delivery.attempts + 1, self.random.fraction());
-        let attempt = judge(answer, delivery.attempts + 1 < delivery.max_attempts, wait, self.clock.now());
+        let attempt =
+            evaluate(response, delivery.attempts + 1 < delivery.max_attempts, wait, self.clock.now());
         if let Some(status) = attempt.status_code {
             step.note("http.response.status_code", i64::from(status));
         }
@@ -204,7 +205,7 @@ impl Sender {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let trace = traceparent.as_deref().map(|traceparent| ("traceparent", traceparent));
         for (name, value) in pairs.into_iter().chain(trace) {
-            // Names, ids, digits, hex and base64: each is a header's text.
+            // Names, ids, digits, hex and base64 are always valid header values.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(HeaderName::from_static(name), value);
             }
@@ -213,14 +214,19 @@ impl Sender {
     }
 }
 
-/// What follows from an answer, or from none. `wait` is the usual one before the next attempt, if there is to be one.
-fn judge(answer: Result<Reply, OutboundError>, may_retry: bool, wait: Duration, now: Timestamp) -> Attempt {
-    let status_code = answer.as_ref().ok().map(|reply| reply.status);
-    let (failure, error) = match &answer {
+/// Evaluates a response or a network error. `wait` is the regular delay before the next attempt.
+fn evaluate(
+    response: Result<Reply, OutboundError>,
+    may_retry: bool,
+    wait: Duration,
+    now: Timestamp,
+) -> Attempt {
+    let status_code = response.as_ref().ok().map(|reply| reply.status);
+    let (failure, error) = match &response {
         Ok(reply) if (200..300).contains(&reply.status) => (None, None),
         Ok(reply) => {
             let failure = match reply.status {
-                429 | 500.. => Failure::Passing(reply.retry_after),
+                429 | 500.. => Failure::Temporary(reply.retry_after),
                 _ => Failure::Permanent(Cause::Refused),
             };
             let more = if (300..400).contains(&reply.status) { ": redirects are not followed" } else { "" };
@@ -229,43 +235,43 @@ fn judge(answer: Result<Reply, OutboundError>, may_retry: bool, wait: Duration, 
         Err(error @ OutboundError::Refused(_)) => {
             (Some(Failure::Permanent(Cause::Blocked)), Some(error.to_string()))
         }
-        Err(error) => (Some(Failure::Passing(None)), Some(error.to_string())),
+        Err(error) => (Some(Failure::Temporary(None)), Some(error.to_string())),
     };
-    let verdict = match failure {
-        None => Verdict::Delivered,
-        Some(Failure::Passing(asked)) if may_retry => {
-            let asked = asked.unwrap_or_default().min(MAX_RETRY_AFTER);
-            Verdict::Retry(now + wait.max(asked))
+    let outcome = match failure {
+        None => AttemptOutcome::Delivered,
+        Some(Failure::Temporary(requested)) if may_retry => {
+            let requested = requested.unwrap_or_default().min(MAX_RETRY_AFTER);
+            AttemptOutcome::Retry(now + wait.max(requested))
         }
-        Some(Failure::Passing(_)) => Verdict::Dead(Cause::Exhausted),
-        Some(Failure::Permanent(cause)) => Verdict::Dead(cause),
+        Some(Failure::Temporary(_)) => AttemptOutcome::Dead(Cause::Exhausted),
+        Some(Failure::Permanent(cause)) => AttemptOutcome::Dead(cause),
     };
-    let response = answer.ok().map(|reply| reply.body_start);
-    Attempt { verdict, at: now, status_code, error, response }
+    let response = response.ok().map(|reply| reply.body_start);
+    Attempt { outcome, at: now, status_code, error, response }
 }
 
 impl Attempt {
-    /// The end of a delivery that nobody has come to the end of.
+    /// The outcome of a delivery whose every attempt crashed its sender.
     pub(super) fn abandoned(at: Timestamp) -> Self {
-        let verdict = Verdict::Dead(Cause::Abandoned);
-        Self { verdict, at, status_code: None, error: Some(ABANDONED.to_owned()), response: None }
+        let outcome = AttemptOutcome::Dead(Cause::Abandoned);
+        Self { outcome, at, status_code: None, error: Some(ABANDONED.to_owned()), response: None }
     }
 
     pub(super) fn is_success(&self) -> bool {
-        self.verdict == Verdict::Delivered
+        self.outcome == AttemptOutcome::Delivered
     }
 
-    /// Whether it tells something about the receiver.
+    /// Whether the receiver was called.
     pub(super) fn was_made(&self) -> bool {
-        self.verdict != Verdict::Dead(Cause::Abandoned)
+        self.outcome != AttemptOutcome::Dead(Cause::Abandoned)
     }
 
-    /// The row that it leaves.
+    /// The row to be written.
     pub(super) fn settled(&self, delivery: &ClaimedDelivery) -> AttemptResult {
-        let (outcome, at) = match self.verdict {
-            Verdict::Delivered => (DeliveryOutcome::Delivered, self.at),
-            Verdict::Retry(at) => (DeliveryOutcome::Retry, at),
-            Verdict::Dead(_) => (DeliveryOutcome::Dead, self.at),
+        let (outcome, at) = match self.outcome {
+            AttemptOutcome::Delivered => (DeliveryOutcome::Delivered, self.at),
+            AttemptOutcome::Retry(at) => (DeliveryOutcome::Retry, at),
+            AttemptOutcome::Dead(_) => (DeliveryOutcome::Dead, self.at),
         };
         AttemptResult {
             lease: delivery.lease(),
@@ -286,41 +292,41 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_seconds(1_000);
     const WAIT: Duration = Duration::from_secs(30);
 
-    fn verdict(status: u16, retry_after_s: Option<u64>) -> Verdict {
+    fn outcome(status: u16, retry_after_s: Option<u64>) -> AttemptOutcome {
         let reply =
             Reply { status, body_start: String::new(), retry_after: retry_after_s.map(Duration::from_secs) };
-        judge(Ok(reply), true, WAIT, NOW).verdict
+        evaluate(Ok(reply), true, WAIT, NOW).outcome
     }
 
     #[test]
-    fn each_status_has_its_consequence() {
-        let later = Verdict::Retry(NOW + WAIT);
+    fn each_status_has_an_outcome() {
+        let later = AttemptOutcome::Retry(NOW + WAIT);
         for status in [200, 201, 202, 204, 299] {
-            assert_eq!(verdict(status, None), Verdict::Delivered, "{status}");
+            assert_eq!(outcome(status, None), AttemptOutcome::Delivered, "{status}");
         }
         for status in [429, 500, 502, 503, 504, 599] {
-            assert_eq!(verdict(status, None), later, "{status}");
+            assert_eq!(outcome(status, None), later, "{status}");
         }
         for status in [301, 302, 307, 400, 401, 403, 404, 408, 410, 413, 422] {
-            assert_eq!(verdict(status, Some(5)), Verdict::Dead(Cause::Refused), "{status}");
+            assert_eq!(outcome(status, Some(5)), AttemptOutcome::Dead(Cause::Refused), "{status}");
         }
     }
 
     #[test]
-    fn a_receiver_can_ask_for_more_time_but_not_for_less_nor_for_ever() {
-        assert_eq!(verdict(429, Some(5)), Verdict::Retry(NOW + WAIT));
-        assert_eq!(verdict(503, Some(120)), Verdict::Retry(NOW + Duration::from_mins(2)));
-        assert_eq!(verdict(429, Some(u64::MAX)), Verdict::Retry(NOW + MAX_RETRY_AFTER));
+    fn a_receiver_can_prolong_the_wait_up_to_a_limit() {
+        assert_eq!(outcome(429, Some(5)), AttemptOutcome::Retry(NOW + WAIT));
+        assert_eq!(outcome(503, Some(120)), AttemptOutcome::Retry(NOW + Duration::from_mins(2)));
+        assert_eq!(outcome(429, Some(u64::MAX)), AttemptOutcome::Retry(NOW + MAX_RETRY_AFTER));
     }
 
     #[test]
-    fn what_may_pass_is_given_up_after_the_last_attempt_and_a_refused_address_at_once() {
-        let last = judge(Err(OutboundError::Timeout), false, WAIT, NOW);
-        assert_eq!(last.verdict, Verdict::Dead(Cause::Exhausted));
-        let attempt = judge(Err(OutboundError::Timeout), true, WAIT, NOW);
-        assert_eq!(attempt.verdict, Verdict::Retry(NOW + WAIT));
-        assert_eq!(attempt.error.as_deref(), Some("no complete answer in time"));
-        let refused = judge(Err(OutboundError::Refused("no".to_owned())), true, WAIT, NOW);
-        assert_eq!((refused.verdict, refused.status_code), (Verdict::Dead(Cause::Blocked), None));
+    fn a_temporary_failure_is_retried_and_a_blocked_address_is_not() {
+        let last = evaluate(Err(OutboundError::Timeout), false, WAIT, NOW);
+        assert_eq!(last.outcome, AttemptOutcome::Dead(Cause::Exhausted));
+        let attempt = evaluate(Err(OutboundError::Timeout), true, WAIT, NOW);
+        assert_eq!(attempt.outcome, AttemptOutcome::Retry(NOW + WAIT));
+        assert_eq!(attempt.error.as_deref(), Some("the request timed out"));
+        let refused = evaluate(Err(OutboundError::Refused("no".to_owned())), true, WAIT, NOW);
+        assert_eq!((refused.outcome, refused.status_code), (AttemptOutcome::Dead(Cause::Blocked), None));
     }
 }

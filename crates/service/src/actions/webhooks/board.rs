@@ -1,12 +1,12 @@
-//! What this process holds in its hands: for each endpoint a lane of claimed deliveries and the tasks that send them.
+//! The deliveries that this process has claimed: for each endpoint a lane of deliveries and the tasks that send them.
 //!
-//! How much a lane may hold depends on how its receiver does: one that is well gets many at a time, and if it is quick the
-//! next ones are claimed ahead, the more the longer it does well; one that is new gets few, one that fails gets one. And
-//! those that are new, those that are slow and those that fail each share a part of all places only. So receivers that
-//! answer late or never take little of what others need.
+//! The capacity of a lane depends on the health of its receiver: a healthy one gets many deliveries at a time, and if it is
+//! fast, more are claimed ahead, the more the longer it succeeds; a new one gets few, a failing one gets one. New, slow and
+//! failing receivers each share only a part of all slots. So receivers that answer late or never take little of what others
+//! need.
 //!
-//! A lane leads where its endpoint led when it was made. An edit makes another one: whoever still waits for an answer from
-//! the old address is left to it and counts among all places only.
+//! A lane belongs to one version of its endpoint. An edit creates a new lane: tasks that still wait for a response from the
+//! old URL are detached, and count only toward the total of busy slots.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,122 +17,123 @@ use uuid::Uuid;
 
 use crate::actions::webhooks::attempt::ClaimedDelivery;
 
-/// Requests under way at a time, to all receivers together. Each is a socket, of which a process has about a thousand.
+/// Requests in flight to all receivers together. Each needs a socket, of which a process has about a thousand.
 const SLOTS: usize = 384;
-/// How many of them are for receivers that have not shown yet how they are.
+/// Slots for new receivers, whose health is not known yet.
 const NEW_SLOTS: usize = SLOTS / 2;
-/// For those that answer well and late.
+/// Slots for slow receivers, which succeed late.
 const SLOW_SLOTS: usize = SLOTS / 4;
-/// And for those that fail. The last eighth is left for receivers that are well, whatever the others do.
-const SICK_SLOTS: usize = SLOTS / 8;
-/// Requests under way at a time to one receiver that is well.
-const WELL: usize = 8;
-/// To one that is quick and has done well for long, up to this.
-const MOST: usize = 32;
-/// Deliveries in a row that earn it one more of these.
-const EARNS_ONE: usize = 32;
-/// To one that is new.
-const NEW: usize = 2;
-/// To one that fails.
-const SICK: usize = 1;
-/// How many places receivers may take beyond [`WELL`], so that few quick ones with much to do leave enough to others.
+/// Slots for failing receivers. The remaining eighth is reserved for healthy ones, whatever the others do.
+const FAILING_SLOTS: usize = SLOTS / 8;
+/// Requests in flight to one healthy receiver.
+const HEALTHY_SENDERS: usize = 8;
+/// The maximum for a fast receiver that has succeeded for long.
+const MAX_SENDERS: usize = 32;
+/// Successes that earn a receiver one more request in flight.
+const SUCCESSES_PER_SENDER: usize = 32;
+/// Requests in flight to one new receiver.
+const NEW_SENDERS: usize = 2;
+/// Requests in flight to one failing receiver.
+const FAILING_SENDERS: usize = 1;
+/// Slots that receivers may use beyond [`HEALTHY_SENDERS`], so that a few fast ones with many deliveries leave enough to others.
 const EXTRA_SLOTS: usize = SLOTS / 4;
-/// Failures in a row after which a receiver is not well.
-const TOLERATED: i64 = 1;
-/// Deliveries are claimed ahead for about this long. Receivers that take longer for one of them are slow.
-const AHEAD: Duration = Duration::from_millis(250);
-/// The most that one lane holds.
+/// Consecutive failures after which a receiver is still healthy.
+const TOLERATED_FAILURES: i64 = 1;
+/// Deliveries are claimed ahead for about this long. A receiver that takes longer for one delivery is slow.
+const CLAIM_AHEAD: Duration = Duration::from_millis(250);
+/// The maximum number of deliveries in one lane.
 const MAX_DEPTH: usize = 2_048;
-/// The most that one lane gets at a time. A claim is a transaction for which other writers wait: this many take some tens of
-/// milliseconds, in which a quick receiver takes what is left of its lane.
+/// The maximum claim for one lane. Other writers wait for the transaction of a claim: this many take some tens of
+/// milliseconds, in which a fast receiver empties the rest of its lane.
 const MAX_CLAIM: usize = 512;
-/// The most that all lanes hold.
-const MAX_HELD: usize = 8_192;
-/// And the most in bytes: what is sent may be small or large.
-const MAX_HELD_BYTES: usize = 64 * 1_024 * 1_024;
-/// How much of that receivers may hold that are not well, and so hold it for long.
-const UNWELL_BYTES: usize = MAX_HELD_BYTES / 2;
-/// Lanes that are remembered for how their receivers did, while they hold nothing.
-const REMEMBERED: usize = 1_000;
+/// The maximum number of deliveries in all lanes.
+const MAX_CLAIMED: usize = 8_192;
+/// The maximum size of all lanes in bytes: payloads may be small or large.
+const MAX_CLAIMED_BYTES: usize = 64 * 1_024 * 1_024;
+/// The part of it for receivers that are not healthy, whose deliveries stay long.
+const UNHEALTHY_BYTES: usize = MAX_CLAIMED_BYTES / 2;
+/// The number of lanes above which empty ones are dropped; until then they keep the health of their receivers.
+const MAX_IDLE_LANES: usize = 1_000;
 
 /// The lanes of all endpoints.
 #[derive(Default)]
 pub(crate) struct Board {
     lanes: Mutex<Lanes>,
-    /// What was taken out of lanes and is to be given back.
-    recalled: Mutex<Vec<ClaimedDelivery>>,
+    /// Claimed deliveries that were removed from their lanes, and are to be released.
+    unsent: Mutex<Vec<ClaimedDelivery>>,
 }
 
 #[derive(Default)]
 struct Lanes {
     by_endpoint: HashMap<Uuid, Lane>,
-    /// Tasks that send, those included that still wait for an answer from where an endpoint led before an edit.
+    /// Tasks that send, including detached ones that wait for a response from a URL before an edit.
     busy: usize,
-    /// Lanes made so far.
-    made: u64,
+    /// Lanes created so far.
+    created: u64,
 }
 
-/// An endpoint that wants deliveries claimed for it.
+/// An endpoint with due deliveries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndpointDemand {
     pub(super) endpoint: Uuid,
     /// When it was last edited.
     pub(super) version: Timestamp,
-    /// How often it failed in a row, as is on record.
+    /// Its consecutive failures, according to the database.
     pub(super) failures: i64,
 }
 
-/// How much may be claimed of an endpoint.
+/// How much may be claimed for an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) deliveries: usize,
     pub(super) bytes: usize,
 }
 
-/// Names a lane to a task that sends what is in it.
+/// Identifies a lane to the tasks that send its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LaneId {
     pub(super) endpoint: Uuid,
     number: u64,
 }
 
-/// What is held of one endpoint.
+/// The claimed deliveries of one endpoint.
 struct Lane {
     id: LaneId,
-    /// The edit of the endpoint that it goes by.
+    /// The version of the endpoint: when it was last edited.
     version: Timestamp,
     waiting: VecDeque<ClaimedDelivery>,
-    /// The size of what is waiting and being sent.
+    /// The size of the deliveries that wait or are in flight.
     bytes: usize,
-    /// Tasks that send, each one at a time.
+    /// Tasks that send, each one delivery at a time.
     senders: usize,
-    /// Whether the receiver has taken a delivery since it last failed.
-    is_proven: bool,
-    /// Failures in a row.
+    /// Whether the receiver has accepted a delivery since it last failed.
+    has_succeeded: bool,
+    /// Consecutive failures.
     failures: i64,
-    /// How long an attempt takes, smoothed.
-    pace: Duration,
-    /// How much may be held: one more for each success, so that it doubles while all go well, and half for each failure.
+    /// The duration of an attempt, smoothed.
+    latency: Duration,
+    /// The capacity that the lane has earned: one more for each success, so that it doubles with every full lane, and half for
+    /// each failure.
     earned: usize,
 }
 
-/// How a receiver does.
+/// The health of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
-    Well,
+    Healthy,
     Slow,
     New,
-    Sick,
+    Failing,
 }
 
 impl Lane {
     fn health(&self) -> Health {
-        if self.failures > TOLERATED {
-            Health::Sick
-        } else if self.is_proven && self.pace > AHEAD {
+        if self.failures > TOLERATED_FAILURES {
+            Health::Failing
+        } else if self.has_succeeded && self.latency > CLAIM_AHEAD {
             Health::Slow
-        } else if self.is_proven {
-            Health::Well
+        } else if self.has_succeeded {
+            Health::Healthy
         } else {
             Health::New
         }
@@ -140,28 +141,28 @@ impl Lane {
 
     fn max_senders(&self) -> usize {
         match self.health() {
-            Health::Well => (self.earned / EARNS_ONE).clamp(WELL, MOST),
-            Health::Slow => WELL,
-            Health::New => NEW,
-            Health::Sick => SICK,
+            Health::Healthy => (self.earned / SUCCESSES_PER_SENDER).clamp(HEALTHY_SENDERS, MAX_SENDERS),
+            Health::Slow => HEALTHY_SENDERS,
+            Health::New => NEW_SENDERS,
+            Health::Failing => FAILING_SENDERS,
         }
     }
 
-    /// How much more to claim while its receiver is well.
-    fn wanted(&self) -> usize {
-        let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
+    /// How many more deliveries to claim while the receiver is healthy.
+    fn claim_size(&self) -> usize {
+        let rounds = CLAIM_AHEAD.as_micros() / self.latency.as_micros().max(1);
         let rounds = usize::try_from(rounds).unwrap_or(MAX_DEPTH);
-        let depth = rounds.saturating_mul(self.max_senders()).min(self.earned).max(WELL);
-        let missing = depth.saturating_sub(self.held());
-        // Half-full is full enough: few large claims cost less than many small ones.
+        let depth = rounds.saturating_mul(self.max_senders()).min(self.earned).max(HEALTHY_SENDERS);
+        let missing = depth.saturating_sub(self.claimed());
+        // Half full is enough: a few large claims cost less than many small ones.
         if missing < depth.div_ceil(2).min(MAX_CLAIM) { 0 } else { missing.min(MAX_CLAIM) }
     }
 
-    fn held(&self) -> usize {
+    fn claimed(&self) -> usize {
         self.waiting.len() + self.senders
     }
 
-    /// Takes back everything that is not being sent.
+    /// Removes all deliveries that are not in flight.
     fn drain(&mut self) -> Vec<ClaimedDelivery> {
         self.bytes -= self.waiting.iter().map(|delivery| delivery.payload.len()).sum::<usize>();
         self.waiting.drain(..).collect()
@@ -169,157 +170,162 @@ impl Lane {
 }
 
 impl Lanes {
-    /// The lane that leads where the endpoint led at this edit; if there is an older one, it ends. What it held is given
-    /// back.
-    fn of(&mut self, endpoint: Uuid, version: Timestamp, failures: i64) -> (&mut Lane, Vec<ClaimedDelivery>) {
+    /// The lane of this version of the endpoint. If there is a lane of an older version, it is closed, and its waiting
+    /// deliveries are returned.
+    fn lane_for(
+        &mut self,
+        endpoint: Uuid,
+        version: Timestamp,
+        failures: i64,
+    ) -> (&mut Lane, Vec<ClaimedDelivery>) {
         let outdated = self.by_endpoint.get(&endpoint).is_some_and(|lane| lane.version < version);
-        let back = if outdated { self.close(endpoint) } else { Vec::new() };
-        let number = self.made;
+        let unsent = if outdated { self.close(endpoint) } else { Vec::new() };
+        let number = self.created;
         let lane = self.by_endpoint.entry(endpoint).or_insert_with(|| {
-            self.made += 1;
+            self.created += 1;
             Lane {
                 id: LaneId { endpoint, number },
                 version,
                 waiting: VecDeque::new(),
                 bytes: 0,
                 senders: 0,
-                is_proven: false,
+                has_succeeded: false,
                 failures,
-                pace: Duration::ZERO,
+                latency: Duration::ZERO,
                 earned: 0,
             }
         });
-        (lane, back)
+        (lane, unsent)
     }
 
-    /// Ends a lane; those who send on it are left to it.
+    /// Closes a lane, and returns its waiting deliveries; its tasks are detached.
     fn close(&mut self, endpoint: Uuid) -> Vec<ClaimedDelivery> {
         let Some(mut lane) = self.by_endpoint.remove(&endpoint) else { return Vec::new() };
         lane.drain()
     }
 
-    /// A lane that has not ended.
+    /// A lane that has not been closed.
     fn get(&mut self, id: LaneId) -> Option<&mut Lane> {
         self.by_endpoint.get_mut(&id.endpoint).filter(|lane| lane.id == id)
     }
 }
 
-/// The places that are taken.
+/// The slots and bytes in use.
 #[derive(Default)]
 struct Load {
     busy: usize,
-    /// By receivers that have more than the usual number.
+    /// Slots beyond [`HEALTHY_SENDERS`] of one receiver.
     extra: usize,
-    /// By receivers that are slow.
+    /// Slots of slow receivers.
     slow: usize,
-    /// By receivers that are new.
+    /// Slots of new receivers.
     new: usize,
-    /// By receivers that fail.
-    sick: usize,
-    held: usize,
+    /// Slots of failing receivers.
+    failing: usize,
+    claimed: usize,
     bytes: usize,
-    /// Of receivers that are not well.
-    unwell_bytes: usize,
+    /// Bytes of receivers that are not healthy.
+    unhealthy_bytes: usize,
 }
 
 impl Load {
     fn of(lanes: &Lanes) -> Self {
         let mut load = Self { busy: lanes.busy, ..Self::default() };
         for lane in lanes.by_endpoint.values() {
-            load.extra += lane.senders.saturating_sub(WELL);
-            load.add(lane, lane.senders, Room { deliveries: lane.held(), bytes: lane.bytes });
+            load.extra += lane.senders.saturating_sub(HEALTHY_SENDERS);
+            load.add(lane, lane.senders, Room { deliveries: lane.claimed(), bytes: lane.bytes });
         }
         load
     }
 
-    /// Counts senders that a lane gets beside those that it has.
+    /// Counts additional senders of a lane.
     fn add_to(&mut self, lane: &Lane, senders: usize, room: Room) {
         self.busy += senders;
-        self.extra += (lane.senders + senders).saturating_sub(lane.senders.max(WELL));
+        self.extra += (lane.senders + senders).saturating_sub(lane.senders.max(HEALTHY_SENDERS));
         self.add(lane, senders, room);
     }
 
     fn add(&mut self, lane: &Lane, senders: usize, room: Room) {
-        self.held += room.deliveries;
+        self.claimed += room.deliveries;
         self.bytes += room.bytes;
         match lane.health() {
-            Health::Well => return,
+            Health::Healthy => return,
             Health::Slow => self.slow += senders,
             Health::New => self.new += senders,
-            Health::Sick => self.sick += senders,
+            Health::Failing => self.failing += senders,
         }
-        self.unwell_bytes += room.bytes;
+        self.unhealthy_bytes += room.bytes;
     }
 
-    /// The places that are free for a lane.
+    /// The slots that are free for a lane.
     fn free(&self, lane: &Lane) -> usize {
         let free = SLOTS.saturating_sub(self.busy);
         match lane.health() {
-            Health::Well => free,
+            Health::Healthy => free,
             Health::Slow => free.min(SLOW_SLOTS.saturating_sub(self.slow)),
             Health::New => free.min(NEW_SLOTS.saturating_sub(self.new)),
-            Health::Sick => free.min(SICK_SLOTS.saturating_sub(self.sick)),
+            Health::Failing => free.min(FAILING_SLOTS.saturating_sub(self.failing)),
         }
     }
 
     /// The bytes that are free for a lane.
     fn free_bytes(&self, lane: &Lane) -> usize {
-        let free = MAX_HELD_BYTES.saturating_sub(self.bytes);
+        let free = MAX_CLAIMED_BYTES.saturating_sub(self.bytes);
         match lane.health() {
-            Health::Well => free,
-            _ => free.min(UNWELL_BYTES.saturating_sub(self.unwell_bytes)),
+            Health::Healthy => free,
+            _ => free.min(UNHEALTHY_BYTES.saturating_sub(self.unhealthy_bytes)),
         }
     }
 
     /// The tasks that may be started for a lane.
     fn starts(&self, lane: &Lane) -> usize {
         let most = lane.max_senders();
-        let usual = most.min(WELL).saturating_sub(lane.senders);
-        let extra = most.saturating_sub(lane.senders.max(WELL));
+        let usual = most.min(HEALTHY_SENDERS).saturating_sub(lane.senders);
+        let extra = most.saturating_sub(lane.senders.max(HEALTHY_SENDERS));
         self.free(lane).min(usual + extra.min(EXTRA_SLOTS.saturating_sub(self.extra)))
     }
 }
 
 impl Board {
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
-        // No lane has a half-done state that a panic elsewhere could leave behind.
+        // A panic elsewhere cannot leave a lane half-written.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much may be claimed of each of these endpoints; what is free is shared out among them.
+    /// How much may be claimed for each of these endpoints; the free capacity is divided among them.
     pub(super) fn rooms(&self, demands: &[EndpointDemand]) -> Vec<Room> {
         let mut lanes = self.lanes();
         let mut load = Load::of(&lanes);
         let mut rooms = Vec::with_capacity(demands.len());
         for (index, one) in demands.iter().enumerate() {
-            let (lane, back) = lanes.of(one.endpoint, one.version, one.failures);
-            self.recalled().extend(back);
+            let (lane, unsent) = lanes.lane_for(one.endpoint, one.version, one.failures);
+            self.unsent().extend(unsent);
             let left = demands.len() - index;
             let senders = load.starts(lane).min(load.free(lane).div_ceil(left));
-            // Nothing is claimed ahead for a receiver that is not well, nor where nobody is there to send it.
-            let is_well = lane.health() == Health::Well;
-            let wanted = if is_well && lane.senders + senders > 0 { lane.wanted() } else { senders };
+            // Nothing is claimed ahead for a receiver that is not healthy, or for a lane without a task.
+            let is_healthy = lane.health() == Health::Healthy;
+            let claim = if is_healthy && lane.senders + senders > 0 { lane.claim_size() } else { senders };
             let bytes = load.free_bytes(lane).div_ceil(left);
-            let deliveries = wanted.min(MAX_HELD.saturating_sub(load.held).div_ceil(left));
+            let deliveries = claim.min(MAX_CLAIMED.saturating_sub(load.claimed).div_ceil(left));
             let room = if bytes == 0 { Room { deliveries: 0, bytes } } else { Room { deliveries, bytes } };
             load.add_to(lane, senders.min(room.deliveries), room);
             rooms.push(room);
         }
-        if lanes.by_endpoint.len() > REMEMBERED {
-            lanes.by_endpoint.retain(|_, lane| lane.held() > 0);
+        if lanes.by_endpoint.len() > MAX_IDLE_LANES {
+            lanes.by_endpoint.retain(|_, lane| lane.claimed() > 0);
         }
         rooms
     }
 
-    /// Whether an endpoint's lane would take another full claim, after one of so many.
-    pub(super) fn is_hungry(&self, endpoint: Uuid, claimed: usize) -> bool {
+    /// Whether an endpoint's lane has room for another full claim, after a claim of `claimed` deliveries.
+    pub(super) fn wants_full_claim(&self, endpoint: Uuid, claimed: usize) -> bool {
         let lanes = self.lanes();
         let lane = lanes.by_endpoint.get(&endpoint);
-        claimed >= MAX_CLAIM && lane.is_some_and(|lane| lane.wanted() >= MAX_CLAIM)
+        claimed >= MAX_CLAIM && lane.is_some_and(|lane| lane.claim_size() >= MAX_CLAIM)
     }
 
-    /// Takes deliveries of an endpoint into its lane, and names the lane to each task that is to be started for them. ClaimedDeliverys
-    /// that were claimed before an edit are given back.
+    /// Adds deliveries to an endpoint's lane, and returns the lane's id once for each task to be started. Deliveries that
+    /// were claimed before an edit are released.
     pub(super) fn put(
         &self,
         endpoint: Uuid,
@@ -328,15 +334,15 @@ impl Board {
     ) -> Vec<LaneId> {
         let mut lanes = self.lanes();
         let load = Load::of(&lanes);
-        let (lane, back) = lanes.of(endpoint, version, 0);
-        self.recalled().extend(back);
+        let (lane, unsent) = lanes.lane_for(endpoint, version, 0);
+        self.unsent().extend(unsent);
         if lane.version > version {
-            self.recalled().extend(deliveries);
+            self.unsent().extend(deliveries);
             return Vec::new();
         }
         lane.bytes += deliveries.iter().map(|delivery| delivery.payload.len()).sum::<usize>();
         lane.waiting.extend(deliveries);
-        // Those who were sending when the deliveries were claimed may have gone: somebody must be there.
+        // The tasks that were sending when the deliveries were claimed may have ended: at least one must be running.
         let least = usize::from(lane.senders == 0);
         let starts = load.starts(lane).max(least).min(lane.waiting.len());
         lane.senders += starts;
@@ -345,13 +351,13 @@ impl Board {
         vec![id; starts]
     }
 
-    /// The next delivery for a task that sends and has just sent so many bytes; none tells it to end.
+    /// The next delivery for a task that has just sent `sent` bytes; none if the task is to end.
     pub(super) fn next(&self, id: LaneId, sent: usize) -> Option<ClaimedDelivery> {
         let mut lanes = self.lanes();
         let is_full = lanes.busy >= SLOTS;
         let next = lanes.get(id).and_then(|lane| {
             lane.bytes = lane.bytes.saturating_sub(sent);
-            let most = if is_full { lane.max_senders().min(WELL) } else { lane.max_senders() };
+            let most = if is_full { lane.max_senders().min(HEALTHY_SENDERS) } else { lane.max_senders() };
             let next = if lane.senders > most { None } else { lane.waiting.pop_front() };
             lane.senders = lane.senders.saturating_sub(usize::from(next.is_none()));
             next
@@ -360,7 +366,7 @@ impl Board {
         next
     }
 
-    /// Learns how an attempt went. Returns what is given back because the receiver is not well.
+    /// Records the result of an attempt. Returns the deliveries to be released because the receiver is failing.
     pub(super) fn record_attempt(
         &self,
         id: LaneId,
@@ -370,22 +376,22 @@ impl Board {
         let mut lanes = self.lanes();
         let Some(lane) = lanes.get(id) else { return Vec::new() };
         if is_success {
-            lane.pace = if lane.is_proven { (lane.pace * 7 + took) / 8 } else { took };
-            lane.is_proven = true;
+            lane.latency = if lane.has_succeeded { (lane.latency * 7 + took) / 8 } else { took };
+            lane.has_succeeded = true;
             lane.failures = 0;
-            lane.earned = (lane.earned.max(2 * WELL) + 1).min(MAX_DEPTH);
+            lane.earned = (lane.earned.max(2 * HEALTHY_SENDERS) + 1).min(MAX_DEPTH);
             return Vec::new();
         }
         lane.earned /= 2;
         lane.failures = lane.failures.saturating_add(1);
-        if lane.failures <= TOLERATED {
+        if lane.failures <= TOLERATED_FAILURES {
             return Vec::new();
         }
-        lane.is_proven = false;
+        lane.has_succeeded = false;
         lane.drain()
     }
 
-    /// Forgets a task that did not end by itself. Returns what nobody is left to send.
+    /// Removes a task that panicked. Returns the deliveries to be released if no other task sends them.
     pub(super) fn abandon(&self, id: LaneId, sent: usize) -> Vec<ClaimedDelivery> {
         let mut lanes = self.lanes();
         lanes.busy = lanes.busy.saturating_sub(1);
@@ -395,30 +401,30 @@ impl Board {
         if lane.senders == 0 { lane.drain() } else { Vec::new() }
     }
 
-    /// Takes back what was claimed for an endpoint that is edited or gone, and is not being sent yet.
+    /// Releases the claimed deliveries of an endpoint that was edited or deleted, except those in flight.
     pub(crate) fn recall(&self, endpoint: Uuid, version: Timestamp) {
         let mut lanes = self.lanes();
-        let back = lanes.close(endpoint);
-        // What is being claimed at this moment for the endpoint as it was is noticed by the version.
-        lanes.of(endpoint, version, 0);
-        self.recalled().extend(back);
+        let unsent = lanes.close(endpoint);
+        // A concurrent claim for the old version is recognized by the version of this new lane.
+        lanes.lane_for(endpoint, version, 0);
+        self.unsent().extend(unsent);
     }
 
-    /// What was taken back since the last time.
-    pub(super) fn take_recalled(&self) -> Vec<ClaimedDelivery> {
-        std::mem::take(&mut *self.recalled())
+    /// Takes the deliveries that are to be released.
+    pub(super) fn take_unsent(&self) -> Vec<ClaimedDelivery> {
+        std::mem::take(&mut *self.unsent())
     }
 
-    fn recalled(&self) -> MutexGuard<'_, Vec<ClaimedDelivery>> {
-        self.recalled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unsent(&self) -> MutexGuard<'_, Vec<ClaimedDelivery>> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives back everything that is not being sent.
+    /// Removes all deliveries that are not in flight, and returns them.
     pub(super) fn clear(&self) -> Vec<ClaimedDelivery> {
-        let mut back: Vec<ClaimedDelivery> =
+        let mut unsent: Vec<ClaimedDelivery> =
             self.lanes().by_endpoint.values_mut().flat_map(Lane::drain).collect();
-        back.extend(self.take_recalled());
-        back
+        unsent.extend(self.take_unsent());
+        unsent
     }
 }
 

@@ -1,7 +1,7 @@
-//! The courier: sends webhook deliveries, endpoints in turn, so that no receiver delays another.
+//! The courier: sends webhook deliveries, round-robin over endpoints, so that no receiver delays another.
 //!
-//! Each look at the queue is one transaction: it writes what became of the attempts that have ended and claims what comes
-//! next. A claimed delivery is leased; whatever happens to this process, it is due again when the lease ends.
+//! Each poll of the queue is one transaction: it writes the outcomes of finished attempts and claims the next deliveries.
+//! A claimed delivery is leased: if this process crashes, the delivery is due again when the lease ends.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,25 +24,25 @@ use crate::actions::webhooks::endpoints::SECRET_COLUMN;
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
 use crate::outbox::Notifications;
-use crate::runtime::driver::{LeasedQueue, NextLook, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
 use crate::runtime::{Clock, Outbound, Random, Result, Sealer, Traces, Wakeup, internal};
 
-/// How often the queue is looked at without being woken: what no notification told of is found then at the latest.
+/// How often the queue is polled without being woken, to find deliveries whose notification was lost.
 const POLL: Duration = Duration::from_secs(1);
-/// How long a delivery may wait in this process before it is sent. A lease lasts so much longer than an attempt.
+/// How long a claimed delivery may wait in this process before it is sent. A lease lasts this much longer than an attempt.
 const MAX_WAIT: Duration = Duration::from_secs(20);
-/// Endpoints that are served by one look.
-const TURNS: usize = 128;
-/// Fruitless looks in a row before the courier waits for something to happen.
-const MAX_FRUITLESS: u32 = 64;
-/// Outcomes that are written in one transaction.
+/// The maximum number of endpoints served by one poll.
+const MAX_ENDPOINTS: usize = 128;
+/// The maximum number of consecutive polls without a claim before the courier waits to be woken.
+const MAX_BLOCKED_POLLS: u32 = 64;
+/// The maximum number of outcomes written in one transaction.
 const MAX_SETTLED: usize = 1_024;
-/// Outcomes that are worth a transaction at once; fewer wait some milliseconds for others.
-const PLENTY: usize = 256;
-/// A delivery that was claimed this often without an attempt coming to its end may be what crashes the sender: it is claimed
-/// alone among its kind, so that others do not fall under suspicion with it.
+/// The number of outcomes that are written at once; fewer wait a few milliseconds for more.
+const SETTLE_AT_ONCE: usize = 256;
+/// A delivery that was claimed this often without a finished attempt may be the one that crashes the sender: only one such
+/// suspect is claimed at a time, so that the others are not suspected with it.
 const SUSPECT: i64 = 2;
-/// A delivery that was claimed this often without an attempt coming to its end is given up.
+/// A delivery that was claimed this often without a finished attempt is given up.
 const MAX_CLAIMS: i64 = 5;
 
 /// Sends webhook deliveries. Cheap to clone.
@@ -59,7 +59,7 @@ pub(crate) struct Courier {
     pub(crate) handle: CourierHandle,
 }
 
-/// The courier at work.
+/// The queue of deliveries, as the courier polls it.
 struct DeliveryQueue {
     store: Store,
     clock: Clock,
@@ -74,19 +74,19 @@ struct DeliveryQueue {
     reported: Arc<Outcomes>,
     /// Outcomes still to be written.
     unsettled: Vec<Outcome>,
-    /// Endpoints whose last failure is not forgotten yet: a success of theirs must be written.
+    /// Endpoints with recorded failures: their next success must be written.
     failing: HashSet<Uuid>,
     /// The endpoint that was served last.
     last_served: Uuid,
-    /// Looks in a row that found more endpoints than one look serves, and no room for any of them.
-    fruitless: u32,
-    /// The claimed delivery under suspicion, and until when it is leased.
+    /// Consecutive polls that found as many endpoints as one poll serves, and no free slot for any of them.
+    blocked_polls: u32,
+    /// The suspect that is claimed, and the end of its lease.
     suspect: Option<(Uuid, Timestamp)>,
-    /// Whether the last look left something to do at once.
-    goes_on: bool,
+    /// Whether the last poll left more to do at once.
+    has_more: bool,
 }
 
-/// Outcomes on their way from the tasks to the courier.
+/// Outcomes that tasks have reported to the courier.
 struct Outcomes {
     waiting: Mutex<Vec<Outcome>>,
     wakeup: Wakeup,
@@ -100,7 +100,7 @@ impl Outcomes {
     fn report(&self, outcome: Outcome) {
         let mut waiting = self.lock();
         waiting.push(outcome);
-        if waiting.len() < PLENTY { self.wakeup.wake_soon() } else { self.wakeup.wake() }
+        if waiting.len() < SETTLE_AT_ONCE { self.wakeup.wake_soon() } else { self.wakeup.wake() }
     }
 
     fn report_unsent(&self, deliveries: Vec<ClaimedDelivery>) {
@@ -116,23 +116,23 @@ impl Outcomes {
     }
 }
 
-/// What a look has claimed.
+/// What one poll has claimed.
 struct Claims {
     deliveries: Vec<(Arc<Destination>, Vec<ClaimedDelivery>)>,
-    /// What is given up instead of being sent.
+    /// Deliveries that are given up instead of being sent.
     abandoned: Vec<ClaimedDelivery>,
     suspect: Option<(Uuid, Timestamp)>,
-    /// Endpoints that have failed lately.
+    /// Endpoints with recorded failures.
     failing: Vec<Uuid>,
     last_served: Uuid,
-    /// Whether there may be more endpoints whose turn has not come.
+    /// Whether there may be more endpoints with due deliveries.
     is_full: bool,
-    /// When to look again.
+    /// When to poll again.
     next: Timestamp,
 }
 
 impl Courier {
-    /// Sends deliveries until it is told to stop; then it finishes what is being sent and puts back the rest.
+    /// Sends deliveries until `stop` is cancelled; then finishes those in flight and releases the rest.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let Self { store, clock, random, sealer, outbound, traces, notifications, options, handle } = self;
         let wakeup = handle.wakeup.clone();
@@ -155,14 +155,14 @@ impl Courier {
             settler,
             wakeup: wakeup.clone(),
             board: Arc::clone(&handle.board),
-            // Bounded by what the board holds.
+            // Bounded by the capacity of the board.
             reported: Arc::new(Outcomes { waiting: Mutex::default(), wakeup: wakeup.clone() }),
             unsettled: Vec::new(),
             failing: HashSet::new(),
             last_served: Uuid::nil(),
-            fruitless: 0,
+            blocked_polls: 0,
             suspect: None,
-            goes_on: false,
+            has_more: false,
         };
         drive(queue, clock, wakeup, stop).await;
     }
@@ -177,28 +177,30 @@ impl LeasedQueue for DeliveryQueue {
         Ok(())
     }
 
-    async fn look(&mut self, tasks: &Tasks) -> Result<NextLook> {
-        self.gather();
+    async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
+        self.collect_outcomes();
         let now = self.clock.now();
-        if self.unsettled.is_empty() && !self.goes_on {
-            // An idle courier only reads: on SQLite a claim would wait for its turn to write.
+        if self.unsettled.is_empty() && !self.has_more {
+            // An idle courier only reads: on SQLite a claim would have to wait for the write lock.
             let next = self
                 .store
                 .read("next_delivery", async |conn: &mut Conn| {
-                    let turns = in_turn(conn, self.last_served, now).await?;
-                    if turns.is_empty() { next_look(conn, now).await.map(Some) } else { Ok(None) }
+                    let turns = endpoints_in_turn(conn, self.last_served, now).await?;
+                    if turns.is_empty() { next_poll(conn, now).await.map(Some) } else { Ok(None) }
                 })
                 .await?;
             if let Some(next) = next {
-                return Ok(NextLook::At(next));
+                return Ok(NextPoll::At(next));
             }
         }
         let claims = self.settle_and_claim(now).await?;
         self.last_served = claims.last_served;
         self.suspect = claims.suspect;
         self.failing.extend(claims.failing);
-        self.fruitless = if claims.is_full && claims.deliveries.is_empty() { self.fruitless + 1 } else { 0 };
-        self.goes_on = claims.is_full && self.fruitless < MAX_FRUITLESS || !claims.abandoned.is_empty();
+        self.blocked_polls =
+            if claims.is_full && claims.deliveries.is_empty() { self.blocked_polls + 1 } else { 0 };
+        self.has_more =
+            claims.is_full && self.blocked_polls < MAX_BLOCKED_POLLS || !claims.abandoned.is_empty();
         for delivery in claims.abandoned {
             warn!(delivery = %delivery.delivery_id, "a webhook delivery is given up: every sender crashed during it");
             self.unsettled.push(Outcome { delivery, attempt: Some(Attempt::abandoned(now)) });
@@ -208,13 +210,13 @@ impl LeasedQueue for DeliveryQueue {
             for lane in self.board.put(destination.endpoint_id, destination.updated_at, claimed) {
                 self.start_sender(lane, tasks);
             }
-            self.goes_on |= self.board.is_hungry(destination.endpoint_id, count);
+            self.has_more |= self.board.wants_full_claim(destination.endpoint_id, count);
         }
-        Ok(NextLook::At(if self.goes_on { now } else { claims.next }))
+        Ok(NextPoll::At(if self.has_more { now } else { claims.next }))
     }
 
     fn stop(&mut self) {
-        // Tasks end after the delivery that they are sending: there is nothing left for them to take.
+        // Each task ends after its current delivery, because its lane is now empty.
         self.unsettled.extend(unsent(self.board.clear()));
     }
 
@@ -233,13 +235,13 @@ fn unsent(deliveries: Vec<ClaimedDelivery>) -> impl Iterator<Item = Outcome> {
 }
 
 impl DeliveryQueue {
-    fn gather(&mut self) {
-        self.unsettled.extend(unsent(self.board.take_recalled()));
+    fn collect_outcomes(&mut self) {
+        self.unsettled.extend(unsent(self.board.take_unsent()));
         let room = MAX_SETTLED.saturating_sub(self.unsettled.len());
         self.unsettled.extend(self.reported.take(room));
     }
 
-    /// Writes what has ended and claims what comes next, in one transaction.
+    /// Writes outcomes and claims the next deliveries, in one transaction.
     async fn settle_and_claim(&mut self, now: Timestamp) -> Result<Claims> {
         let outcomes = std::mem::take(&mut self.unsettled);
         let lease = Lease { token: self.random.id(now), until: now + self.timeout + MAX_WAIT };
@@ -252,29 +254,29 @@ impl DeliveryQueue {
             .write("deliveries", async |conn: &mut Conn| {
                 let settlement = settler.write_outcomes(conn, &outcomes, failing).await?;
                 let claim = Claim { sealer, board, now, lease, suspect };
-                Ok::<_, crate::runtime::Error>((settlement, claim.in_turn(conn, last_served).await?))
+                Ok::<_, crate::runtime::Error>((settlement, claim.run(conn, last_served).await?))
             })
             .await;
         match written {
             Ok((settlement, claims)) => {
-                self.settler.follow(settlement, &outcomes, &mut self.failing);
+                self.settler.apply(settlement, &outcomes, &mut self.failing);
                 Ok(claims)
             }
             Err(error) => {
-                // The attempts were made all the same: they are written next time.
+                // The attempts were made: their outcomes are written by the next poll.
                 self.unsettled = outcomes;
                 Err(error)
             }
         }
     }
 
-    /// Starts a task that sends what is in an endpoint's lane, one after the other.
+    /// Starts a task that sends the deliveries of a lane one after the other.
     fn start_sender(&self, lane: LaneId, tasks: &Tasks) {
         let (sender, board) = (Arc::clone(&self.sender), Arc::clone(&self.board));
         let (reported, wakeup) = (Arc::clone(&self.reported), self.wakeup.clone());
         tasks.spawn(async move {
             let mut task =
-                SenderTask { board: &board, lane, reported: &reported, carried: 0, is_done: false };
+                SenderTask { board: &board, lane, reported: &reported, in_flight_bytes: 0, is_done: false };
             while let Some(mut delivery) = task.next() {
                 let attempt = if sender.may_send(&delivery).await {
                     let started = Instant::now();
@@ -294,21 +296,21 @@ impl DeliveryQueue {
     }
 }
 
-/// A task that sends. One that panics frees its slot like one that ends, and gives back what it would have sent; the
-/// delivery that it was sending is due again when the lease ends.
+/// A task that sends deliveries. If it panics, it frees its slot, and releases the rest of its lane if no other task
+/// sends it; the delivery that it was sending is due again when the lease ends.
 struct SenderTask<'a> {
     board: &'a Board,
     lane: LaneId,
     reported: &'a Outcomes,
-    /// The size of what it is sending.
-    carried: usize,
+    /// The size of the delivery in flight.
+    in_flight_bytes: usize,
     is_done: bool,
 }
 
 impl SenderTask<'_> {
     fn next(&mut self) -> Option<ClaimedDelivery> {
-        let next = self.board.next(self.lane, self.carried);
-        self.carried = next.as_ref().map_or(0, |delivery| delivery.payload.len());
+        let next = self.board.next(self.lane, self.in_flight_bytes);
+        self.in_flight_bytes = next.as_ref().map_or(0, |delivery| delivery.payload.len());
         self.is_done = next.is_none();
         next
     }
@@ -317,33 +319,37 @@ impl SenderTask<'_> {
 impl Drop for SenderTask<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            self.reported.report_unsent(self.board.abandon(self.lane, self.carried));
+            self.reported.report_unsent(self.board.abandon(self.lane, self.in_flight_bytes));
         }
     }
 }
 
-/// The endpoints to serve, beginning after the one that was served last.
-async fn in_turn(conn: &mut Conn, last_served: Uuid, now: Timestamp) -> store::Result<Vec<DueEndpoint>> {
-    let most = i64::try_from(TURNS).unwrap_or(i64::MAX);
+/// The endpoints with due deliveries, starting after the one served last.
+async fn endpoints_in_turn(
+    conn: &mut Conn,
+    last_served: Uuid,
+    now: Timestamp,
+) -> store::Result<Vec<DueEndpoint>> {
+    let most = i64::try_from(MAX_ENDPOINTS).unwrap_or(i64::MAX);
     let mut first = queue::due_endpoints(conn, Uuid::nil(), now, most).await?;
     let before = first.partition_point(|turn| turn.endpoint_id <= last_served);
-    if first.len() < TURNS || last_served == Uuid::nil() {
-        // All that there are, which is the usual case, or where it begins anyway.
+    if first.len() < MAX_ENDPOINTS || last_served == Uuid::nil() {
+        // These are all endpoints, as is usual, or the list starts at the beginning anyway.
         first.rotate_left(before);
         return Ok(first);
     }
     let mut turns = queue::due_endpoints(conn, last_served, now, most).await?;
-    // Past the end it goes on from the start, up to where it began.
-    turns.extend(first.into_iter().take(before.min(TURNS - turns.len())));
+    // After the last endpoint it continues with the first, up to where it started.
+    turns.extend(first.into_iter().take(before.min(MAX_ENDPOINTS - turns.len())));
     Ok(turns)
 }
 
-async fn next_look(conn: &mut Conn, now: Timestamp) -> store::Result<Timestamp> {
+async fn next_poll(conn: &mut Conn, now: Timestamp) -> store::Result<Timestamp> {
     let due = queue::next_due(conn).await?;
     Ok(due.unwrap_or(now + POLL).min(now + POLL))
 }
 
-/// What claiming goes by.
+/// The parameters of a claim.
 struct Claim<'a> {
     sealer: &'a Sealer,
     board: &'a Board,
@@ -352,17 +358,17 @@ struct Claim<'a> {
     suspect: Option<(Uuid, Timestamp)>,
 }
 
-/// An endpoint of which something was claimed.
-struct Taken {
+/// An endpoint and the deliveries claimed for it.
+struct ClaimedEndpoint {
     destination: Arc<Destination>,
     is_probe: bool,
     deliveries: Vec<LeasedDelivery>,
 }
 
 impl Claim<'_> {
-    /// Claims as much of each endpoint as there is room for.
-    async fn in_turn(mut self, conn: &mut Conn, after: Uuid) -> Result<Claims> {
-        let turns = in_turn(conn, after, self.now).await?;
+    /// Claims as many deliveries of each endpoint as there is room for.
+    async fn run(mut self, conn: &mut Conn, after: Uuid) -> Result<Claims> {
+        let turns = endpoints_in_turn(conn, after, self.now).await?;
         let demands: Vec<EndpointDemand> = turns
             .iter()
             .map(|turn| EndpointDemand {
@@ -378,37 +384,37 @@ impl Claim<'_> {
             }
         }
         let failing = turns.iter().filter(|turn| turn.consecutive_failures > 0).map(|turn| turn.endpoint_id);
-        // The next round begins after the last one that got something: those for whom no room was left come first then.
-        // With room for none of these, it is others' turn.
+        // The next poll starts after the last endpoint with a claim, so that those without room come first then.
+        // If there was room for none of these, it continues with the endpoints after them.
         let served = taken.iter().rev().find(|taken| !taken.deliveries.is_empty());
-        let looked_at = turns.last().map(|turn| turn.endpoint_id);
+        let last = turns.last().map(|turn| turn.endpoint_id);
         let mut claims = Claims {
             deliveries: Vec::new(),
             abandoned: Vec::new(),
             suspect: None,
             failing: failing.collect(),
-            last_served: served.map(|taken| taken.destination.endpoint_id).or(looked_at).unwrap_or(after),
-            is_full: turns.len() == TURNS,
-            next: if turns.is_empty() { next_look(conn, self.now).await? } else { self.now + POLL },
+            last_served: served.map(|taken| taken.destination.endpoint_id).or(last).unwrap_or(after),
+            is_full: turns.len() == MAX_ENDPOINTS,
+            next: if turns.is_empty() { next_poll(conn, self.now).await? } else { self.now + POLL },
         };
         self.read(conn, taken, &mut claims).await?;
         claims.suspect = self.suspect;
         Ok(claims)
     }
 
-    /// Claims what is due to an endpoint. None when it cannot be served now.
+    /// Claims due deliveries of an endpoint. None if it cannot be served now.
     async fn of_endpoint(
         &mut self,
         conn: &mut Conn,
         turn: &DueEndpoint,
         mut room: Room,
-    ) -> Result<Option<Taken>> {
+    ) -> Result<Option<ClaimedEndpoint>> {
         let destination = match destination(self.sealer, turn) {
             Ok(destination) => Arc::new(destination),
             Err(error) => {
-                // Nobody else waits for this one to be mended.
+                // The other endpoints must not wait for this one to be fixed.
                 let endpoint = turn.endpoint_id;
-                error!(%endpoint, cause = error.cause(), "a webhook endpoint cannot be read");
+                error!(%endpoint, cause = error.cause(), "cannot read a webhook endpoint");
                 return Ok(None);
             }
         };
@@ -426,22 +432,23 @@ impl Claim<'_> {
         let mut bytes = 0;
         let (deliveries, others): (Vec<LeasedDelivery>, Vec<LeasedDelivery>) =
             taken.into_iter().partition(|due| {
-                // The first one goes whatever its size.
+                // The first delivery is claimed whatever its size.
                 let fits = bytes < room.bytes;
-                let may_go = fits && self.may_take(due);
-                bytes += if may_go { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
-                may_go
+                let is_claimed = fits && self.may_claim(due);
+                bytes +=
+                    if is_claimed { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
+                is_claimed
             });
         let token = self.lease.token;
         let held =
             |due: &LeasedDelivery| DeliveryLease { tenant, endpoint_id, delivery_id: due.delivery_id, token };
         let others = others.iter().map(held).collect();
         queue::release(conn, others).await?;
-        Ok(Some(Taken { destination, is_probe, deliveries }))
+        Ok(Some(ClaimedEndpoint { destination, is_probe, deliveries }))
     }
 
-    /// Whether a delivery may be taken, as far as it is under suspicion.
-    fn may_take(&mut self, due: &LeasedDelivery) -> bool {
+    /// Whether a delivery may be claimed: of suspects, only one at a time.
+    fn may_claim(&mut self, due: &LeasedDelivery) -> bool {
         if !(SUSPECT..MAX_CLAIMS).contains(&due.unfinished_claims) {
             return true;
         }
@@ -450,9 +457,9 @@ impl Claim<'_> {
         is_free
     }
 
-    /// Reads what was claimed.
-    async fn read(&self, conn: &mut Conn, taken: Vec<Taken>, claims: &mut Claims) -> Result<()> {
-        let of = |taken: &Taken| {
+    /// Reads the content of the claimed deliveries.
+    async fn read(&self, conn: &mut Conn, taken: Vec<ClaimedEndpoint>, claims: &mut Claims) -> Result<()> {
+        let of = |taken: &ClaimedEndpoint| {
             let tenant = taken.destination.tenant;
             taken.deliveries.iter().map(|due| (tenant, due.delivery_id)).collect::<Vec<_>>()
         };
@@ -461,7 +468,7 @@ impl Claim<'_> {
         let mut contents: HashMap<Uuid, DeliveryContent> =
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();
         let claimed = Instant::now();
-        for Taken { destination, is_probe, deliveries } in taken {
+        for ClaimedEndpoint { destination, is_probe, deliveries } in taken {
             let (mut sendable, mut without_content) = (Vec::with_capacity(deliveries.len()), Vec::new());
             for due in deliveries {
                 let Some(content) = contents.remove(&due.delivery_id) else {
@@ -484,7 +491,7 @@ impl Claim<'_> {
                     .push(delivery);
             }
             if !without_content.is_empty() {
-                // Their objects were deleted while these were put back into the queue.
+                // Their objects were deleted while these were being rescheduled.
                 deliveries::drop_state(conn, destination.tenant, &without_content).await?;
             }
             if !sendable.is_empty() {

@@ -1,4 +1,4 @@
-//! Webhook deliveries: queued in the transaction of what they tell of, listed, and replayed.
+//! Webhook deliveries: queued in the transaction of the change that they report, listed, and replayed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,52 +12,52 @@ use store::actions::webhooks::endpoints::{self, Endpoint};
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::actions::consequences::{ConcludedAnalysis, Consequences};
+use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
-/// Deliveries of an endpoint that is gone which are removed at a time.
+/// Deliveries of a deleted endpoint that one transaction removes.
 const DROP_STEP: i64 = 500;
 
-/// Which deliveries a list shows.
+/// A query of deliveries.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryQuery {
-    /// Only those that are so far.
+    /// Only those with this status.
     pub status: Option<DeliveryStatus>,
     /// Only those to this endpoint.
     pub endpoint_id: Option<Uuid>,
-    /// How many at most.
+    /// The maximum number.
     pub limit: i64,
 }
 
-/// The webhook deliveries of all accounts.
+/// The webhook deliveries of all tenants.
 #[derive(Clone)]
 pub struct Deliveries {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
-    /// How often a delivery is tried.
+    /// The number of attempts for a delivery.
     pub(crate) max_attempts: i64,
     pub(crate) courier: CourierHandle,
 }
 
 impl Deliveries {
-    /// Deliveries of an account, newest first.
+    /// Deliveries of a tenant, newest first.
     pub async fn list(&self, tenant: TenantId, query: DeliveryQuery) -> Result<WebhookDeliveryList> {
         if !(1..=200).contains(&query.limit) {
             return Err(Error::bad_request("limit: it must be from 1 to 200"));
         }
-        // A snapshot: a delivery that moves on meanwhile is shown where it was.
+        // A snapshot, so that a delivery whose status changes meanwhile is neither missed nor listed twice.
         let found: Vec<Delivery> = self
             .store
             .snapshot("deliveries", async |conn: &mut Conn| {
                 deliveries::list(conn, tenant, query.endpoint_id, query.status, query.limit).await
             })
             .await?;
-        Ok(WebhookDeliveryList { deliveries: found.into_iter().map(shown).collect::<Result<_>>()? })
+        Ok(WebhookDeliveryList { deliveries: found.into_iter().map(record).collect::<Result<_>>()? })
     }
 
-    /// Sends a delivery again that has ended. One that has not stays as it is.
+    /// Sends a finished delivery again. A pending one does not change.
     pub async fn replay(&self, tenant: TenantId, delivery: Uuid) -> Result<WebhookDelivery> {
         let replayed = self
             .store
@@ -73,31 +73,31 @@ impl Deliveries {
             })
             .await?;
         self.courier.wake();
-        shown(replayed)
+        record(replayed)
     }
 
-    /// Queues a delivery for every endpoint that an analysis concerns, in the caller's transaction. Verdicts announce
-    /// nothing: their caller has the answers.
+    /// Queues a delivery of each analysis for every endpoint whose filter matches, in the caller's transaction. Verdicts are
+    /// left out: their caller has the answers.
     pub(crate) async fn announce_analyses(
         &self,
         conn: &mut Conn,
         concluded: &[ConcludedAnalysis<'_>],
-        consequences: &mut Consequences,
+        effects: &mut Effects,
     ) -> Result<()> {
         let mut endpoints: HashMap<TenantId, Vec<Endpoint>> = HashMap::new();
         let mut queued = Vec::new();
         for analysis in concluded.iter().filter(|analysis| !analysis.is_sync) {
-            let wanting = match endpoints.entry(analysis.tenant) {
+            let subscribed = match endpoints.entry(analysis.tenant) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => {
                     let all = endpoints::of_tenant(conn, analysis.tenant).await?;
-                    let wanting = all.into_iter().filter(|endpoint| endpoint.receives(ANALYSIS_COMPLETED));
-                    unknown.insert(wanting.collect())
+                    let subscribed = all.into_iter().filter(|endpoint| endpoint.receives(ANALYSIS_COMPLETED));
+                    unknown.insert(subscribed.collect())
                 }
             };
-            let wanting: Vec<&Endpoint> =
-                wanting.iter().filter(|endpoint| concerns(endpoint, analysis)).collect();
-            if wanting.is_empty() {
+            let matching: Vec<&Endpoint> =
+                subscribed.iter().filter(|endpoint| filter_matches(endpoint, analysis)).collect();
+            if matching.is_empty() {
                 continue;
             }
             let payload = serde_json::to_string(&AnalysisCompleted {
@@ -106,10 +106,10 @@ impl Deliveries {
                 tenant_id: analysis.tenant,
                 model: analysis.model.into(),
                 occurred_at: analysis.at,
-                answers: analysis.found.into(),
+                answers: analysis.answers.into(),
             })
             .map_err(internal)?;
-            queued.extend(wanting.into_iter().map(|endpoint| NewDelivery {
+            queued.extend(matching.into_iter().map(|endpoint| NewDelivery {
                 tenant: analysis.tenant,
                 delivery_id: self.random.id(analysis.at),
                 endpoint_id: endpoint.endpoint_id,
@@ -122,7 +122,7 @@ impl Deliveries {
                 traceparent: analysis.traceparent.map(str::to_owned),
             }));
         }
-        self.queue(conn, &queued, consequences).await
+        self.queue(conn, &queued, effects).await
     }
 
     /// Queues deliveries in the caller's transaction.
@@ -130,18 +130,18 @@ impl Deliveries {
         &self,
         conn: &mut Conn,
         queued: &[NewDelivery],
-        consequences: &mut Consequences,
+        effects: &mut Effects,
     ) -> Result<()> {
         if queued.is_empty() {
             return Ok(());
         }
         deliveries::queue(conn, queued).await?;
-        consequences.deliveries = true;
-        self.courier.tell_others(conn).await
+        effects.deliveries = true;
+        self.courier.notify_others(conn).await
     }
 }
 
-/// Removes the deliveries of an endpoint that is gone, some at a time.
+/// Removes the deliveries of a deleted endpoint, in steps.
 pub(crate) async fn drop_deliveries(
     store: &store::Store,
     tenant: TenantId,
@@ -157,17 +157,17 @@ pub(crate) async fn drop_deliveries(
     Ok(())
 }
 
-/// Whether an endpoint's filter lets an analysis through.
-fn concerns(endpoint: &Endpoint, analysis: &ConcludedAnalysis<'_>) -> bool {
-    let wanted = &endpoint.signal_keys.0;
-    wanted.is_empty() || analysis.found.iter().any(|answer| wanted.contains(&answer.signal))
+/// Whether an endpoint's filter matches an analysis.
+fn filter_matches(endpoint: &Endpoint, analysis: &ConcludedAnalysis<'_>) -> bool {
+    let keys = &endpoint.signal_keys.0;
+    keys.is_empty() || analysis.answers.iter().any(|answer| keys.contains(&answer.signal))
 }
 
 fn no_such_delivery() -> Error {
     Error::new(Kind::NotFound, "there is no such webhook delivery")
 }
 
-fn shown(delivery: Delivery) -> Result<WebhookDelivery> {
+fn record(delivery: Delivery) -> Result<WebhookDelivery> {
     Ok(WebhookDelivery {
         id: delivery.delivery_id,
         endpoint_id: delivery.endpoint_id,

@@ -1,4 +1,4 @@
-//! Webhooks as their owner sees them: endpoints, deliveries, replay. And the deliveries that an analysis queues.
+//! Webhook endpoints, as a tenant edits them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,15 +17,15 @@ use crate::actions::webhooks::deliveries::drop_deliveries;
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers};
 
-/// Names the column that a sealed secret belongs in, so that it opens nowhere else.
+/// The column that secrets of endpoints are sealed for.
 pub(crate) const SECRET_COLUMN: &str = "webhook_endpoints.secret";
 const SECRET_BYTES: usize = 32;
 const MAX_ENDPOINTS: i64 = 50;
 const MAX_DESCRIPTION: usize = 1_000;
 const MAX_SIGNAL_KEYS: usize = 1_000;
-const NOTE: &str = "Keep the secret: it is shown only now. Deliveries are signed with it.";
+const NOTE: &str = "Store the secret now: it is not shown again. Deliveries are signed with it.";
 
-/// The webhook endpoints of all accounts.
+/// The webhook endpoints of all tenants.
 pub struct Endpoints {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -37,7 +37,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// The endpoints of an account.
+    /// The endpoints of a tenant.
     pub async fn list(&self, tenant: TenantId) -> Result<WebhookEndpointList> {
         let endpoints =
             self.store.read("webhooks", async |conn| endpoints::of_tenant(conn, tenant).await).await?;
@@ -67,7 +67,7 @@ impl Endpoints {
         let sealed = self.sealer.seal(&self.random, SECRET_COLUMN, endpoint_id, secret.as_bytes());
         self.store
             .write("create_webhook", async |conn: &mut Conn| {
-                // Locked, so that two at once do not both take the last place.
+                // Locked, so that two concurrent requests cannot exceed the limit.
                 tenants::lock(conn, tenant).await?;
                 if endpoints::count(conn, tenant).await? >= MAX_ENDPOINTS {
                     let reason = format!("an account has at most {MAX_ENDPOINTS} webhook endpoints");
@@ -86,7 +86,7 @@ impl Endpoints {
         found.map(record).ok_or_else(no_such_endpoint)
     }
 
-    /// Edits an endpoint. If it rests after too many failures, its receiver is tried at once.
+    /// Edits an endpoint. If it is resting, its receiver is probed at once.
     pub async fn update(
         &self,
         tenant: TenantId,
@@ -103,7 +103,7 @@ impl Endpoints {
         let edited = self
             .store
             .write("update_webhook", async |conn: &mut Conn| {
-                // Locked, so that a change of one field loses no other.
+                // Locked, so that concurrent changes of different fields are not lost.
                 tenants::lock(conn, tenant).await?;
                 let now = self.clock.now();
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
@@ -121,17 +121,17 @@ impl Endpoints {
                 Ok::<_, Error>(edited)
             })
             .await?;
-        // What was claimed for it goes out as it is now, or not at all.
+        // Claimed deliveries are released, so that they are sent as the endpoint is now, or not at all.
         self.courier.recall(endpoint, edited.updated_at);
         Ok(record(edited))
     }
 
-    /// Removes an endpoint and its deliveries.
+    /// Deletes an endpoint and its deliveries.
     pub async fn delete(&self, tenant: TenantId, endpoint: Uuid) -> Result<()> {
         let deleted = self
             .store
             .write("delete_webhook", async |conn: &mut Conn| {
-                // Locked, so that an edit finds it whole or gone.
+                // Locked, so that a concurrent edit happens before or after.
                 tenants::lock(conn, tenant).await?;
                 endpoints::delete(conn, tenant, endpoint).await
             })
@@ -140,13 +140,13 @@ impl Endpoints {
             return Err(no_such_endpoint());
         }
         self.courier.recall(endpoint, self.clock.now());
-        // They are out of sight already; there may be very many, and nobody has to wait for them. What is left after a
-        // crash is swept.
+        // The deliveries are no longer listed; there may be very many, so they are removed in the background. What a
+        // crash leaves behind is swept.
         let store = self.store.clone();
         self.workers.start(|stop| async move {
             let dropped = stop.run_until_cancelled(drop_deliveries(&store, tenant, endpoint)).await;
             if let Some(Err(error)) = dropped {
-                tracing::warn!(%error, %endpoint, "cannot remove the deliveries of an endpoint that is gone");
+                tracing::warn!(%error, %endpoint, "cannot remove the deliveries of a deleted endpoint");
             }
         });
         Ok(())
@@ -169,7 +169,7 @@ fn description(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// The keys, each once. A key of a signal that does not exist yet is fine.
+/// The keys without duplicates. A key may belong to a signal that does not exist yet.
 fn signal_keys(keys: &[String]) -> Result<Vec<String>> {
     if keys.len() > MAX_SIGNAL_KEYS {
         return Err(Error::bad_request(format!("signal_keys: there must be at most {MAX_SIGNAL_KEYS}")));
@@ -177,29 +177,29 @@ fn signal_keys(keys: &[String]) -> Result<Vec<String>> {
     if let Some(at) = keys.iter().position(|key| !is_key(key)) {
         return Err(Error::bad_request(format!("signal_keys[{at}]: this cannot be the key of a signal")));
     }
-    let mut once: Vec<String> = Vec::new();
+    let mut unique: Vec<String> = Vec::new();
     for key in keys {
-        if !once.contains(key) {
-            once.push(key.clone());
+        if !unique.contains(key) {
+            unique.push(key.clone());
         }
     }
-    Ok(once)
+    Ok(unique)
 }
 
 fn all_events() -> Vec<String> {
     EVENT_TYPES.map(str::to_owned).to_vec()
 }
 
-/// The event types, each once and in our order.
-fn events(asked: &[String]) -> Result<Vec<String>> {
-    if asked.is_empty() {
+/// The event types without duplicates, in a fixed order.
+fn events(requested: &[String]) -> Result<Vec<String>> {
+    if requested.is_empty() {
         return Err(Error::bad_request("events: leave it out for all, or name at least one"));
     }
-    if let Some(at) = asked.iter().position(|event| !EVENT_TYPES.contains(&event.as_str())) {
+    if let Some(at) = requested.iter().position(|event| !EVENT_TYPES.contains(&event.as_str())) {
         let known = EVENT_TYPES.join(" or ");
         return Err(Error::bad_request(format!("events[{at}]: it must be {known}")));
     }
-    Ok(all_events().into_iter().filter(|event| asked.contains(event)).collect())
+    Ok(all_events().into_iter().filter(|event| requested.contains(event)).collect())
 }
 
 fn no_such_endpoint() -> Error {

@@ -1,4 +1,4 @@
-//! How others reach the courier of this process.
+//! A handle to the courier of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::actions::webhooks::board::Board;
 use crate::runtime::{Result, Wakeup};
 
-/// Reaches the courier of this process, and through the database those of others. Cheap to clone.
+/// Wakes the courier of this process and, through the database, those of other processes. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct CourierHandle {
     pub(super) board: Arc<Board>,
@@ -20,23 +20,23 @@ pub(crate) struct CourierHandle {
 }
 
 impl CourierHandle {
-    /// Notes that this process sends deliveries.
-    pub(crate) fn sends_here(&self) {
+    /// Marks that this process sends deliveries.
+    pub(crate) fn mark_sending_here(&self) {
         self.sends_here.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the courier that there is something to send.
+    /// Wakes the courier of this process.
     pub(crate) fn wake(&self) {
         self.wakeup.wake();
     }
 
-    /// Takes back what was claimed for an endpoint that was edited or deleted, and is not being sent yet.
+    /// Releases the claimed deliveries of an endpoint that was edited or deleted, except those in flight.
     pub(crate) fn recall(&self, endpoint: Uuid, version: Timestamp) {
         self.board.recall(endpoint, version);
         self.wake();
     }
 
-    /// Ends the rest of an endpoint, if it has one, and makes sure that there is something to try its receiver with.
+    /// Wakes a resting endpoint, and makes a delivery due to probe its receiver with.
     pub(crate) async fn probe(
         &self,
         conn: &mut Conn,
@@ -47,12 +47,12 @@ impl CourierHandle {
         if endpoints::end_rest(conn, tenant, endpoint, now).await? {
             queue::make_first_due(conn, tenant, endpoint, now).await?;
         }
-        self.tell_others(conn).await
+        self.notify_others(conn).await
     }
 
     /// Notifies the couriers of other processes, unless this process sends deliveries itself: a notification makes commits
     /// on PostgreSQL wait for each other.
-    pub(crate) async fn tell_others(&self, conn: &mut Conn) -> Result<()> {
+    pub(crate) async fn notify_others(&self, conn: &mut Conn) -> Result<()> {
         if !self.sends_here.load(Ordering::Relaxed) {
             queue::notify(conn).await?;
         }

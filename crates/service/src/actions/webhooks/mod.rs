@@ -1,4 +1,4 @@
-//! Webhooks: endpoints and deliveries as their owner sees them, and the courier that sends deliveries.
+//! Webhooks: endpoints and deliveries as a tenant sees them, and the courier that sends deliveries.
 
 mod attempt;
 mod board;

@@ -1,4 +1,4 @@
-//! Card payments by Stripe: opening a Checkout Session, asking how far it is, and the signature of what Stripe sends.
+//! Card payments by Stripe: opening a Checkout Session, reading its status, and verifying the signature of events.
 
 mod signature;
 
@@ -17,52 +17,52 @@ use uuid::Uuid;
 pub(crate) use self::signature::BadSignature;
 use crate::runtime::{Error, Kind, Result};
 
-/// The version of the API that this was written for; Stripe keeps answering in its form. It is the one of the official
-/// library that the tests hold it against.
+/// The version of the API that this was written for; Stripe keeps supporting it. It is the version of the official
+/// library that the tests compare against.
 pub const API_VERSION: &str = "2026-10-28.endive";
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// From the first byte sent to the last one received. A person is waiting.
+/// From the first byte sent to the last one received. A user is waiting.
 const DEADLINE: Duration = Duration::from_secs(8);
-/// A session is some kilobytes.
-const MAX_ANSWER_BYTES: usize = 256 * 1024;
+/// The maximum size of a response; a session has a few kilobytes.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
-/// What the customer reads on the payment page and on the receipt.
+/// The product name on the payment page and the receipt.
 const PRODUCT_NAME: &str = "Prepaid balance";
-/// The longest id of a session that is taken for one; those in use have about 70 characters.
+/// The longest session id accepted; actual ids have about 70 characters.
 const MAX_SESSION_ID: usize = 255;
 
-/// What a segment of a path is written with as it is.
+/// The characters of a path segment that are percent-encoded.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
 
-/// How this service is known to Stripe.
+/// The configuration of Stripe.
 #[derive(Clone)]
 pub struct StripeOptions {
-    /// What proves that we are the account.
+    /// Authenticates requests to Stripe.
     pub secret_key: String,
-    /// What proves that an event is from Stripe.
+    /// Verifies events from Stripe.
     pub webhook_secret: String,
-    /// Where the API is.
+    /// The base URL of the API.
     pub api_url: Url,
 }
 
-/// A client of Stripe's.
+/// A client for Stripe.
 pub struct Stripe {
     client: Client,
     options: StripeOptions,
-    /// Where customers come back to.
+    /// Where customers return after paying.
     return_url: String,
 }
 
-/// A payment that Stripe is to collect.
+/// A session to be opened.
 pub(crate) struct NewSession {
-    /// Our id of it: the client reference, in the metadata, and what makes asking twice harmless.
+    /// The id of the checkout: sent as client reference, in the metadata, and as idempotency key.
     pub(crate) checkout_id: Uuid,
     pub(crate) tenant_id: Uuid,
     pub(crate) amount_cents: i64,
     pub(crate) currency: &'static str,
 }
 
-/// A Checkout Session, as far as it matters here.
+/// The fields of a Checkout Session that are used here.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -75,13 +75,13 @@ pub(crate) struct Session {
     pub(crate) currency: Option<String>,
 }
 
-/// Why Stripe was no help. Holds nothing that Stripe sent but its error's type and code.
+/// Why a request to Stripe failed. Of Stripe's response it contains only the error's type and code.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
     Network(#[source] reqwest::Error),
     #[error("{0}")]
-    Answer(Box<dyn StdError + Send + Sync>),
+    Response(Box<dyn StdError + Send + Sync>),
 }
 
 #[derive(Deserialize)]
@@ -97,25 +97,25 @@ struct RefusalBody {
 }
 
 impl Session {
-    /// Our id of it, where Stripe was told one.
+    /// The id of the checkout, if the session has one.
     pub(crate) fn checkout_id(&self) -> Option<Uuid> {
         let in_metadata = || self.metadata.as_ref()?.get("checkout_id")?.as_str();
         self.client_reference_id.as_deref().or_else(in_metadata)?.parse().ok()
     }
 
-    /// Whether the money is there.
+    /// Whether the session is paid.
     pub(crate) fn is_paid(&self) -> bool {
         self.payment_status == "paid"
     }
 
-    /// Whether the id is one that can be kept and asked for.
-    pub(crate) fn has_good_id(&self) -> bool {
+    /// Whether the session's id can be stored and used in URLs.
+    pub(crate) fn has_usable_id(&self) -> bool {
         (1..=MAX_SESSION_ID).contains(&self.id.len()) && self.id.bytes().all(|byte| byte.is_ascii_graphic())
     }
 }
 
 impl Stripe {
-    /// Readies the client; asks nothing yet.
+    /// Creates the client without contacting Stripe.
     pub fn new(options: StripeOptions, public_url: &Url) -> Result<Self> {
         let client = Client::builder()
             .connect_timeout(CONNECT_DEADLINE)
@@ -128,7 +128,7 @@ impl Stripe {
         Ok(Self { client, options, return_url })
     }
 
-    /// Opens a session. Asked again for the same checkout, Stripe answers with the same one.
+    /// Opens a session. A repeated request for the same checkout returns the same session.
     pub(crate) async fn open_session(&self, new: &NewSession) -> Result<Session> {
         let checkout = new.checkout_id.to_string();
         let form = [
@@ -136,36 +136,36 @@ impl Stripe {
             ("client_reference_id", checkout.clone()),
             ("metadata[checkout_id]", checkout.clone()),
             ("metadata[tenant_id]", new.tenant_id.to_string()),
-            // Also on the payment itself, where the operator's book-keeping sees it.
+            // Also on the payment itself, for the operator's bookkeeping.
             ("payment_intent_data[metadata][checkout_id]", checkout.clone()),
             ("payment_intent_data[metadata][tenant_id]", new.tenant_id.to_string()),
             ("line_items[0][quantity]", "1".to_owned()),
             ("line_items[0][price_data][currency]", new.currency.to_owned()),
             ("line_items[0][price_data][unit_amount]", new.amount_cents.to_string()),
             ("line_items[0][price_data][product_data][name]", PRODUCT_NAME.to_owned()),
-            // Stripe puts the session's id in the place of the braces.
+            // Stripe replaces the placeholder in braces with the session's id.
             ("success_url", format!("{}?checkout={{CHECKOUT_SESSION_ID}}", self.return_url)),
             ("cancel_url", format!("{}?checkout=cancelled", self.return_url)),
         ];
-        let request = || self.client.post(self.address("")).header("Idempotency-Key", &checkout).form(&form);
-        let opened = match self.ask(request()).await {
-            // Whether the first one arrived is not known; the key makes the second harmless.
+        let request = || self.client.post(self.url("")).header("Idempotency-Key", &checkout).form(&form);
+        let opened = match self.send(request()).await {
+            // The first request may or may not have arrived; the idempotency key makes a second one safe.
             Err(Failure::Network(error)) => {
-                tracing::warn!(%error, "Stripe cannot be reached, and is asked once more");
-                self.ask(request()).await
+                tracing::warn!(%error, "cannot reach Stripe; retrying once");
+                self.send(request()).await
             }
             other => other,
         };
         opened.map_err(refusal)
     }
 
-    /// Asks how far a session is.
+    /// Reads a session.
     pub(crate) async fn session(&self, session_id: &str) -> Result<Session> {
         let segment = utf8_percent_encode(session_id, SEGMENT);
-        self.ask(self.client.get(self.address(&format!("/{segment}")))).await.map_err(refusal)
+        self.send(self.client.get(self.url(&format!("/{segment}")))).await.map_err(refusal)
     }
 
-    /// Refuses what Stripe has not signed, or signed too long ago.
+    /// Refuses a body that Stripe has not signed, or signed too long ago.
     pub(crate) fn verify(
         &self,
         header: &str,
@@ -175,11 +175,11 @@ impl Stripe {
         signature::verify(&self.options.webhook_secret, header, body, now)
     }
 
-    fn address(&self, rest: &str) -> String {
+    fn url(&self, rest: &str) -> String {
         format!("{}/v1/checkout/sessions{rest}", self.options.api_url.as_str().trim_end_matches('/'))
     }
 
-    async fn ask(&self, request: RequestBuilder) -> std::result::Result<Session, Failure> {
+    async fn send(&self, request: RequestBuilder) -> std::result::Result<Session, Failure> {
         let request = request.bearer_auth(&self.options.secret_key).header("Stripe-Version", API_VERSION);
         let mut response = request.send().await.map_err(|error| Failure::Network(error.without_url()))?;
         let status = response.status();
@@ -187,35 +187,35 @@ impl Stripe {
         while let Some(chunk) =
             response.chunk().await.map_err(|error| Failure::Network(error.without_url()))?
         {
-            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(Failure::Answer(format!("more than {MAX_ANSWER_BYTES} bytes").into()));
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                return Err(Failure::Response(format!("more than {MAX_RESPONSE_BYTES} bytes").into()));
             }
             body.extend_from_slice(&chunk);
         }
         if !status.is_success() {
-            let told = serde_json::from_slice(&body).map_or_else(|_| String::new(), reason);
-            return Err(Failure::Answer(format!("Stripe answers {status}{told}").into()));
+            let codes = serde_json::from_slice(&body).map_or_else(|_| String::new(), reason);
+            return Err(Failure::Response(format!("Stripe answered {status}{codes}").into()));
         }
-        // serde's own words quote what it read.
+        // serde's own message quotes its input.
         let session: Session = serde_json::from_slice(&body).map_err(|error| {
-            let place = format!("line {}, column {}", error.line(), error.column());
-            Failure::Answer(format!("Stripe's answer is no Checkout Session, at {place}").into())
+            let position = format!("line {}, column {}", error.line(), error.column());
+            Failure::Response(format!("Stripe's response is not a Checkout Session, at {position}").into())
         })?;
-        if session.has_good_id() {
+        if session.has_usable_id() {
             Ok(session)
         } else {
-            Err(Failure::Answer("Stripe's session has no usable id".into()))
+            Err(Failure::Response("Stripe's session has no usable id".into()))
         }
     }
 }
 
-/// The type and code of an error; anything longer or wilder might repeat what was sent.
+/// The type and code of an error; anything else might echo the request.
 fn reason(refusal: Refusal) -> String {
     let is_code = |text: &String| {
         text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let told = [refusal.error.kind, refusal.error.code].into_iter().flatten().filter(is_code);
-    told.flat_map(|code| [", ".to_owned(), code]).collect()
+    let codes = [refusal.error.kind, refusal.error.code].into_iter().flatten().filter(is_code);
+    codes.flat_map(|code| [", ".to_owned(), code]).collect()
 }
 
 fn refusal(failure: Failure) -> Error {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_known_by_its_reference_or_by_its_metadata() {
+    fn a_session_is_identified_by_its_reference_or_its_metadata() {
         let id: Uuid = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let by_reference = format!(r#"{{"id":"cs_1","payment_status":"paid","client_reference_id":"{id}"}}"#);
         let by_metadata = format!(
@@ -250,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_by_its_codes_alone() {
-        let told = |text: &str| reason(serde_json::from_str(text).unwrap());
+    fn an_error_contains_only_type_and_code() {
+        let reason_of = |text: &str| reason(serde_json::from_str(text).unwrap());
         assert_eq!(
-            told(
+            reason_of(
                 r#"{"error": {"type": "invalid_request_error", "code": "amount_too_small", "message": "x"}}"#
             ),
             ", invalid_request_error, amount_too_small"
         );
-        assert_eq!(told(r#"{"error": {"type": "Invalid API Key: sk_live", "code": null}}"#), "");
+        assert_eq!(reason_of(r#"{"error": {"type": "Invalid API Key: sk_live", "code": null}}"#), "");
     }
 }

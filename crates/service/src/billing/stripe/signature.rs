@@ -1,6 +1,6 @@
 //! The `Stripe-Signature` header: `t=SECONDS,v1=HEX[,v1=HEX…]`, each `v1` the HMAC-SHA256 of `SECONDS.BODY`.
 //!
-//! There are several `v1` while a secret is being rolled: one that fits is enough.
+//! There are several `v1` while a secret is being rotated: one match is enough.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use model::Timestamp;
@@ -8,10 +8,10 @@ use sha2::Sha256;
 
 use crate::runtime::Result;
 
-/// How far the signer's clock and ours may be apart, deliveries under way included. Stripe's own libraries take as much.
+/// The maximum age of a signature, including clock skew. Stripe's own libraries use the same value.
 const TOLERANCE_S: u64 = 300;
 
-/// Why an event is not believed.
+/// Why an event's signature is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadSignature {
     #[error("the Stripe-Signature header is malformed")]
@@ -22,16 +22,16 @@ pub(crate) enum BadSignature {
     OutOfTolerance,
 }
 
-/// Refuses a body that was not signed with the secret, or not about now.
+/// Refuses a body that was not signed with the secret, or not recently.
 pub(super) fn verify(secret: &str, header: &str, body: &[u8], now: Timestamp) -> Result<(), BadSignature> {
     let (seconds, signatures) = parse(header).ok_or(BadSignature::Malformed)?;
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map_err(|_| BadSignature::Mismatch)?;
     mac.update(seconds.as_bytes());
     mac.update(b".");
     mac.update(body);
-    // Each comparison takes the same time, whatever fits.
-    let fitting = signatures.iter().filter(|signature| mac.clone().verify_slice(signature).is_ok()).count();
-    if fitting == 0 {
+    // Constant time: every signature is compared.
+    let matching = signatures.iter().filter(|signature| mac.clone().verify_slice(signature).is_ok()).count();
+    if matching == 0 {
         return Err(BadSignature::Mismatch);
     }
     let signed_at: i64 = seconds.parse().map_err(|_| BadSignature::Malformed)?;
@@ -41,7 +41,7 @@ pub(super) fn verify(secret: &str, header: &str, body: &[u8], now: Timestamp) ->
     Ok(())
 }
 
-/// The time as it was signed, and every `v1`. Schemes that nobody here knows are passed over.
+/// The time as it was signed, and every `v1`. Unknown schemes are ignored.
 fn parse(header: &str) -> Option<(&str, Vec<Vec<u8>>)> {
     let mut seconds = None;
     let mut signatures = Vec::new();
@@ -68,7 +68,7 @@ mod tests {
     const SECRET: &str = "whsec_test_secret";
     const BODY: &[u8] = br#"{"id": "evt_1", "object": "event"}"#;
     const SIGNED_AT: i64 = 1_767_225_600;
-    /// Made with `stripe.WebhookSignature.generate_signature_header` of the official library.
+    /// Generated with `stripe.WebhookSignature.generate_signature_header` of the official library.
     const OFFICIAL: &str = "t=1767225600,v1=80c600a8a715ab1b1bad508c32887659ac788686bf4173ce15f813f0beaf040e";
 
     fn at(seconds: i64) -> Timestamp {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_official_library_signs_is_believed_for_five_minutes() {
+    fn a_signature_of_the_official_library_is_valid_for_five_minutes() {
         for now in [SIGNED_AT - 300, SIGNED_AT, SIGNED_AT + 300] {
             assert_eq!(verified(OFFICIAL, now), Ok(()), "{now}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn another_body_secret_or_time_does_not_fit() {
+    fn another_body_secret_or_time_does_not_match() {
         let other_body = verify(SECRET, OFFICIAL, b"{}", at(SIGNED_AT));
         let other_secret = verify("whsec_other", OFFICIAL, BODY, at(SIGNED_AT));
         let other_time = verified(&OFFICIAL.replace("t=1767225600", "t=1767225601"), SIGNED_AT);
@@ -101,38 +101,38 @@ mod tests {
 
     #[test]
     fn one_of_several_signatures_is_enough() {
-        let (time, fitting) = OFFICIAL.split_once(',').unwrap();
+        let (time, matching) = OFFICIAL.split_once(',').unwrap();
         let wrong = format!("v1={}", "0".repeat(64));
         for header in [
-            format!("{time},{wrong},{fitting}"),
-            format!("{time},{fitting},{wrong}"),
-            format!("{fitting},{time}"),
-            format!("{time}, {fitting}, v0={}", "1".repeat(64)),
+            format!("{time},{wrong},{matching}"),
+            format!("{time},{matching},{wrong}"),
+            format!("{matching},{time}"),
+            format!("{time}, {matching}, v0={}", "1".repeat(64)),
         ] {
             assert_eq!(verified(&header, SIGNED_AT), Ok(()), "{header}");
         }
         assert_eq!(verified(&format!("{time},{wrong}"), SIGNED_AT), Err(BadSignature::Mismatch));
-        let old_scheme = fitting.replace("v1=", "v0=");
+        let old_scheme = matching.replace("v1=", "v0=");
         assert_eq!(verified(&format!("{time},{old_scheme}"), SIGNED_AT), Err(BadSignature::Malformed));
     }
 
     #[test]
-    fn a_header_that_is_none_is_refused() {
-        let (time, fitting) = OFFICIAL.split_once(',').unwrap();
+    fn a_malformed_header_is_refused() {
+        let (time, matching) = OFFICIAL.split_once(',').unwrap();
         for header in [
             "",
             ",",
             "t",
             time,
-            fitting,
-            &format!("{time},{time},{fitting}"),
-            &format!("t=,{fitting}"),
-            &format!("t=-1767225600,{fitting}"),
-            &format!("t=+1767225600,{fitting}"),
-            &format!("t=17672256000000,{fitting}"),
+            matching,
+            &format!("{time},{time},{matching}"),
+            &format!("t=,{matching}"),
+            &format!("t=-1767225600,{matching}"),
+            &format!("t=+1767225600,{matching}"),
+            &format!("t=17672256000000,{matching}"),
             &format!("{time},v1=zz"),
             &format!("{time},v1"),
-            &format!("{time};{fitting}"),
+            &format!("{time};{matching}"),
         ] {
             assert_eq!(verified(header, SIGNED_AT), Err(BadSignature::Malformed), "{header}");
         }

@@ -1,26 +1,26 @@
-//! What a mail says, once, and its two forms: plain text, and HTML that reads the same in any mail program.
+//! The body of a mail, rendered as plain text and as HTML that looks the same in any mail program.
 
-/// A heading, what there is to say, and where to go from there.
+/// The content of a mail: a heading, paragraphs, and a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
-    /// One line that says it all.
+    /// One line that summarizes the mail.
     pub heading: String,
-    /// The rest, paragraph by paragraph.
+    /// The text, by paragraph.
     pub paragraphs: Vec<String>,
-    /// Where to go from there.
+    /// An optional button below the text.
     pub link: Option<Link>,
 }
 
-/// A link that looks like a button.
+/// A link, rendered as a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// What it does.
+    /// The text of the button.
     pub label: String,
-    /// Where it leads.
+    /// The target.
     pub url: String,
 }
 
-// Mail programs drop style sheets, so each element carries its own.
+// Mail programs drop style sheets, so each element has its own style.
 const PAGE: &str =
     "margin:0;padding:24px;font-family:sans-serif;font-size:16px;line-height:1.5;color:#1a1a1a";
 const COLUMN: &str = "max-width:560px;margin:0 auto";
@@ -30,7 +30,7 @@ const BUTTON: &str = "display:inline-block;padding:10px 18px;background:#1a4fd0;
 const SMALL: &str = "margin:0;font-size:13px;color:#595959;word-break:break-all";
 
 impl Body {
-    /// As plain text.
+    /// Renders plain text.
     pub fn to_text(&self) -> String {
         let mut blocks = vec![self.heading.clone()];
         blocks.extend(self.paragraphs.iter().cloned());
@@ -38,7 +38,7 @@ impl Body {
         blocks.join("\n\n") + "\n"
     }
 
-    /// As HTML: no pictures, nothing fetched, nothing that tells that it was read.
+    /// Renders HTML: no images, nothing to download, and so nothing that reveals that the mail was read.
     pub fn to_html(&self) -> String {
         let heading = escape(&self.heading);
         let mut lines = vec![
@@ -56,7 +56,7 @@ impl Body {
             lines.push(format!(
                 "<p style=\"{PARAGRAPH}\"><a href=\"{url}\" style=\"{BUTTON}\">{label}</a></p>"
             ));
-            // For whoever copies it, or wants to see where the button leads.
+            // For readers who want to copy the URL, or see where the button leads.
             lines.push(format!("<p style=\"{SMALL}\">{url}</p>"));
         }
         lines.extend(["</div>".to_owned(), "</body>".to_owned(), "</html>".to_owned()]);
@@ -64,11 +64,11 @@ impl Body {
     }
 }
 
-/// Text as it stands in HTML, between tags and in quoted attributes.
+/// Escapes text for HTML, between tags and in quoted attributes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),

@@ -1,22 +1,22 @@
-//! Mails as files, for a deployment without a mail server. A file appears whole or not at all.
+//! Mails written to files, for a deployment without a mail server. Each file is written atomically.
 
 use std::fs::{DirBuilder, File, OpenOptions, remove_file, rename};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::message::{Posting, SEND_DEADLINE};
+use super::message::{EncodedMail, SEND_DEADLINE};
 use crate::outbox::worker::Failure;
 use crate::runtime::Result;
 
-/// Makes the directory, for us alone: mails carry reset links.
+/// Creates the directory, accessible only to this user: mails contain reset links.
 pub(super) fn prepare(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Writes a mail. Written twice, it is the same file twice.
-pub(super) async fn write(directory: PathBuf, posting: Posting) -> Result<(), Failure> {
-    let writing = tokio::task::spawn_blocking(move || write_file(&directory, &posting));
+/// Writes a mail. A retry overwrites the same file.
+pub(super) async fn write(directory: PathBuf, mail: EncodedMail) -> Result<(), Failure> {
+    let writing = tokio::task::spawn_blocking(move || write_file(&directory, &mail));
     match tokio::time::timeout(SEND_DEADLINE, writing).await {
         Ok(Ok(Ok(()))) => Ok(()),
         Ok(Ok(Err(error))) => Err(Failure::Later(format!("the mail directory: {error}"))),
@@ -25,14 +25,14 @@ pub(super) async fn write(directory: PathBuf, posting: Posting) -> Result<(), Fa
     }
 }
 
-fn write_file(directory: &Path, posting: &Posting) -> io::Result<()> {
-    // No two claims share an attempt's number, so no two writers share this file.
-    let temporary = directory.join(format!(".{}.{}.tmp", posting.name, posting.attempt));
-    let written = write_durably(&temporary, &posting.bytes)
-        .and_then(|()| rename(&temporary, directory.join(format!("{}.eml", posting.name))))
+fn write_file(directory: &Path, mail: &EncodedMail) -> io::Result<()> {
+    // Every claim has its own attempt number, so no two writers share this file.
+    let temporary = directory.join(format!(".{}.{}.tmp", mail.name, mail.attempt));
+    let written = write_durably(&temporary, &mail.bytes)
+        .and_then(|()| rename(&temporary, directory.join(format!("{}.eml", mail.name))))
         .and_then(|()| File::open(directory)?.sync_all());
     if written.is_err() {
-        // Best effort: the attempt has failed already, and says why.
+        // Best effort: the attempt has already failed, and its error is returned.
         let _ = remove_file(&temporary);
     }
     written

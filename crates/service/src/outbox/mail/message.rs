@@ -1,4 +1,4 @@
-//! From a mail to the bytes that go over the wire. Everything that becomes a header is checked here.
+//! Encodes a mail for sending. Everything that becomes a header is checked here.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,28 +12,28 @@ use store::outbox::messages::LeasedMessage;
 use super::body::Body as MailBody;
 use crate::runtime::Result;
 
-/// How long one attempt may take. Servers may greylist or scan while we wait; past this they are stuck.
+/// The deadline of one attempt. Servers may greylist or scan meanwhile; after this they are considered stuck.
 pub(super) const SEND_DEADLINE: Duration = Duration::from_secs(30);
-/// The longest line that mail servers must take (RFC 5322).
+/// The longest line that mail servers must accept (RFC 5322).
 const MAX_LINE: usize = 998;
 
-/// A mail to one person, in both of its forms. Its texts may be credentials, so it has no `Debug`.
+/// A mail to one recipient, as text and HTML. It may contain credentials, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
-    /// What it is about, such as `password_reset`: all that the log may say of it.
+    /// The email event, such as `password_reset`: the only part that is logged.
     pub event: String,
-    /// The address it goes to.
+    /// The recipient's address.
     pub to: String,
-    /// Its subject, one line.
+    /// The subject, a single line.
     pub subject: String,
-    /// What it says, as plain text.
+    /// The body as plain text.
     pub text: String,
-    /// The same as HTML.
+    /// The body as HTML.
     pub html: String,
 }
 
 impl Mail {
-    /// Writes `body` down as a mail.
+    /// A mail with this body in both forms.
     pub fn new(event: &str, to: &str, subject: &str, body: &MailBody) -> Self {
         Self {
             event: event.to_owned(),
@@ -44,54 +44,58 @@ impl Mail {
         }
     }
 
-    /// Whether it can be sent at all: its address is one, and its subject is a single line.
+    /// Checks that the mail can be sent: the address is valid, and the subject is a single line.
     pub fn check(&self) -> Result<(), InvalidMail> {
         recipient(&self.to)?;
         one_line(&self.subject).map(drop)
     }
 }
 
-/// A mail that cannot be sent, and why; it never quotes the mail.
+/// Why a mail cannot be sent. The text never quotes the mail.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidMail(&'static str);
 
-/// A mail ready to go: the same bytes at every attempt.
-pub(super) struct Posting {
-    /// Names the mail, in the log and in file names: when it was queued, then its id.
+/// A mail ready to be sent: the same bytes at every attempt.
+pub(super) struct EncodedMail {
+    /// The name of the mail's file: the time when it was queued, then its id.
     pub(super) name: String,
-    /// Which attempt this is.
+    /// The number of the attempt.
     pub(super) attempt: i64,
-    /// Who it is from and who it goes to, as the servers on the way know it.
+    /// Sender and recipient for SMTP.
     pub(super) envelope: Envelope,
-    /// Headers and both texts.
+    /// Headers and body.
     pub(super) bytes: Vec<u8>,
 }
 
-/// Writes a claimed mail out in full.
-pub(super) fn write(from: &Mailbox, mail: &Mail, claimed: &LeasedMessage) -> Result<Posting, InvalidMail> {
+/// Encodes a claimed mail.
+pub(super) fn encode(
+    from: &Mailbox,
+    mail: &Mail,
+    claimed: &LeasedMessage,
+) -> Result<EncodedMail, InvalidMail> {
     let id = claimed.message_id;
-    // A boundary of our own instead of the library's random one, so that every attempt sends the same bytes. No text
-    // contains it: the id is younger than the text.
+    // A fixed boundary instead of the library's random one, so that every attempt sends the same bytes. No text
+    // contains it: the id was generated after the text was written.
     let parts = MultiPart::alternative()
         .boundary(id.simple().to_string())
-        .singlepart(SinglePart::plain(encode(&mail.text)))
-        .singlepart(SinglePart::html(encode(&mail.html)));
+        .singlepart(SinglePart::plain(encode_text(&mail.text)))
+        .singlepart(SinglePart::html(encode_text(&mail.html)));
     let message = lettre::Message::builder()
         .from(from.clone())
         .to(Mailbox::new(None, recipient(&mail.to)?))
         .subject(one_line(&mail.subject)?)
         .date(system_time(claimed.created_at))
-        // Receivers know a mail that comes twice by this.
+        // Lets receivers recognize a duplicate.
         .message_id(Some(format!("<{id}@{}>", from.email.domain())))
-        // RFC 3834: nobody on holiday need answer.
+        // RFC 3834: suppresses automatic replies.
         .raw_header(HeaderValue::new(
             HeaderName::new_from_ascii_str("Auto-Submitted"),
             "auto-generated".to_owned(),
         ))
         .multipart(parts)
         .map_err(|_| InvalidMail("the mail lacks a sender or a recipient"))?;
-    Ok(Posting {
+    Ok(EncodedMail {
         name: format!("{}-{id}", claimed.created_at.to_string().replace(':', "")),
         attempt: claimed.attempts,
         envelope: message.envelope().clone(),
@@ -99,18 +103,18 @@ pub(super) fn write(from: &Mailbox, mail: &Mail, claimed: &LeasedMessage) -> Res
     })
 }
 
-/// The address that a mail goes to.
+/// Parses the address of a recipient.
 pub(super) fn recipient(text: &str) -> Result<Address, InvalidMail> {
     one_line(text)?.parse().map_err(|_| InvalidMail("the recipient is not an email address"))
 }
 
-/// The address that mails come from, with or without a name.
+/// Parses the address of the sender, with or without a name.
 pub(super) fn sender(text: &str) -> Result<Mailbox, InvalidMail> {
     let invalid = InvalidMail("the sender is not an address such as: Auspex <auspex@example.com>");
     one_line(text)?.parse().map_err(|_| invalid)
 }
 
-/// A text that can stand in a header. A line break would start a header of its own.
+/// Checks a text for a header. A line break would start a new header.
 pub(super) fn one_line(text: &str) -> Result<&str, InvalidMail> {
     if text.contains(char::is_control) {
         return Err(InvalidMail("an address or a subject contains a line break or a control character"));
@@ -118,12 +122,12 @@ pub(super) fn one_line(text: &str) -> Result<&str, InvalidMail> {
     Ok(text)
 }
 
-/// A text as it stands wherever mail allows that, so that a link can be copied from a file. Left to itself, the library
-/// encodes all that has a line of more than 76 letters, as links do, and lets control characters pass.
-fn encode(text: &str) -> Body {
+/// Leaves a text unencoded wherever mail allows that, so that a link can be copied from a file. By default, the library
+/// encodes every text with a line of more than 76 characters, such as a link, and lets control characters pass.
+fn encode_text(text: &str) -> Body {
     let printable = |byte: u8| matches!(byte, b' '..=b'~');
-    let as_it_stands = |line: &str| line.len() <= MAX_LINE && line.bytes().all(printable);
-    if text.split('\n').all(as_it_stands) {
+    let needs_no_encoding = |line: &str| line.len() <= MAX_LINE && line.bytes().all(printable);
+    if text.split('\n').all(needs_no_encoding) {
         let lines = text.replace('\n', "\r\n");
         Body::dangerous_pre_encoded(lines.into_bytes(), ContentTransferEncoding::SevenBit)
     } else {
@@ -147,7 +151,7 @@ mod tests {
         Mail::new("test", to, subject, &MailBody::default())
     }
 
-    fn posted(text: &str) -> String {
+    fn bytes_of(text: &str) -> String {
         let mail = Mail { text: text.to_owned(), ..mail("a@b.c", "Hello") };
         let claimed = LeasedMessage {
             tenant_id: TenantId(Uuid::nil()),
@@ -158,23 +162,23 @@ mod tests {
             attempts: 1,
             created_at: Timestamp::from_seconds(0),
         };
-        let posting = write(&sender("a@b.c").unwrap(), &mail, &claimed).unwrap();
-        assert_eq!(posting.name, "1970-01-01T000000.000000Z-00000000-0000-0000-0000-000000000001");
-        String::from_utf8(posting.bytes).unwrap()
+        let encoded = encode(&sender("a@b.c").unwrap(), &mail, &claimed).unwrap();
+        assert_eq!(encoded.name, "1970-01-01T000000.000000Z-00000000-0000-0000-0000-000000000001");
+        String::from_utf8(encoded.bytes).unwrap()
     }
 
     #[test]
     fn every_attempt_sends_the_same_bytes() {
-        assert_eq!(posted("Hello"), posted("Hello"));
+        assert_eq!(bytes_of("Hello"), bytes_of("Hello"));
     }
 
     #[test]
-    fn a_text_stands_as_it_is_where_mail_allows_it() {
+    fn a_text_is_not_encoded_where_mail_allows_that() {
         let longest = "=".repeat(MAX_LINE);
-        assert!(posted(&format!("a\n{longest}\n")).contains(&format!("\r\na\r\n{longest}\r\n")));
+        assert!(bytes_of(&format!("a\n{longest}\n")).contains(&format!("\r\na\r\n{longest}\r\n")));
         for text in [format!("{longest}="), "Grüße".to_owned(), "a\rb".to_owned(), "a\0b".to_owned()] {
-            let posted = posted(&text);
-            assert!(posted.is_ascii() && !posted.contains(&text), "{posted}");
+            let sent = bytes_of(&text);
+            assert!(sent.is_ascii() && !sent.contains(&text), "{sent}");
         }
     }
 
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_breaks_a_line_becomes_a_header() {
+    fn a_line_break_cannot_start_a_header() {
         assert_eq!(mail("a@b.c", "Grüße").check(), Ok(()));
         for to in ["", "a", "a@b.c\r\nBcc: d@e.f", "a@b.c, d@e.f", "A <a@b.c>", "\"a\r\nb\"@c.d"] {
             assert!(mail(to, "Hello").check().is_err(), "{to:?}");

@@ -1,9 +1,9 @@
-//! Mail: queued in the transaction of the change that it tells of, sent by a worker, at least once.
+//! Mail: queued in the transaction of the change that it reports, and sent at least once by a worker.
 //!
-//! [`MailTemplates`] writes what the service has to say, [`Mailer`] queues it and sends it through a [`Transport`].
+//! [`MailTemplates`] renders the mails; [`Mailer`] queues them and sends them through a [`Transport`].
 
 mod body;
-mod carrier;
+mod channel;
 mod files;
 mod message;
 mod smtp;
@@ -11,7 +11,7 @@ mod templates;
 mod transport;
 
 pub use self::body::{Body, Link};
-pub use self::carrier::{MailCarrier, Mailer};
+pub use self::channel::{MailChannel, Mailer};
 pub use self::message::{InvalidMail, Mail};
 pub use self::smtp::InvalidSmtpUrl;
 pub use self::templates::{KeyFacts, MailTemplates};

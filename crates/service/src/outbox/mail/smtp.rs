@@ -1,6 +1,6 @@
-//! SMTP. A connection serves one mail: mails are few, and a fresh connection has no state to go stale.
+//! SMTP. Each mail gets a new connection: mails are few, and a new connection cannot be stale.
 //!
-//! The library's `tracing` feature must stay off: it logs all that goes over the wire.
+//! The library's `tracing` feature must stay off: it logs everything that it sends and receives.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use super::message::SEND_DEADLINE;
 use crate::outbox::worker::Failure;
 use crate::runtime::Result;
 
-/// How long connecting to one address may take; a name may have another that answers.
+/// How long connecting to one address may take; another address of the same host may answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait for a goodbye. The mail has gone by then; this is only manners.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait for the response to QUIT. The mail has been accepted by then.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A mail server, and how to be let in.
+/// A mail server, with its credentials.
 pub(super) struct Server {
     host: String,
     port: u16,
@@ -36,16 +36,16 @@ pub(super) struct Server {
 enum Security {
     None,
     StartTls(TlsParameters),
-    FromTheFirstByte(TlsParameters),
+    Implicit(TlsParameters),
 }
 
-/// An address that names no mail server, and why; it never quotes the address, which holds a password.
+/// Why an SMTP URL is invalid. The text never quotes the URL, which contains a password.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSmtpUrl(String);
 
 impl Server {
-    /// Reads an address. The library reads some too, but takes `smtp://` without more for unencrypted.
+    /// Parses a URL. The library's own parser takes a plain `smtp://` for unencrypted.
     pub(super) fn parse(url: &str, authority: Option<&[u8]>) -> Result<Self, InvalidSmtpUrl> {
         let refuse = |reason: &str| InvalidSmtpUrl(reason.to_owned());
         let url = Url::parse(url).map_err(|error| refuse(&error.to_string()))?;
@@ -62,7 +62,7 @@ impl Server {
         let options: Vec<_> = options.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
         let tls = || tls_parameters(&host, authority);
         let (default_port, security) = match (url.scheme(), options.as_slice()) {
-            ("smtps", []) => (465, Security::FromTheFirstByte(tls()?)),
+            ("smtps", []) => (465, Security::Implicit(tls()?)),
             ("smtp", [] | [("tls", "required")]) => (587, Security::StartTls(tls()?)),
             ("smtp", [("tls", "none")]) => (25, Security::None),
             ("smtp" | "smtps", _) => {
@@ -80,25 +80,25 @@ impl Server {
         })
     }
 
-    /// Hands a mail over.
+    /// Sends a mail.
     pub(super) async fn send(&self, envelope: &Envelope, bytes: &[u8]) -> Result<(), Failure> {
         let attempt = async {
-            // Whatever goes wrong before the mail is on the table says nothing about the mail.
+            // A failure to connect says nothing about the mail.
             let mut connection = self.connect().await.map_err(|error| Failure::Later(reason(&error)))?;
-            connection.send(envelope, bytes).await.map_err(|error| judge(&error))?;
+            connection.send(envelope, bytes).await.map_err(|error| failure(&error))?;
             Ok(connection)
         };
-        let late = |_| Err(Failure::Later(format!("the server took more than {:?}", self.deadline)));
-        let mut connection = timeout(self.deadline, attempt).await.unwrap_or_else(late)?;
-        // The mail is the server's now: how the goodbye goes changes nothing.
-        let _ = timeout(GOODBYE_TIMEOUT, connection.quit()).await;
+        let timed_out = |_| Err(Failure::Later(format!("the server took more than {:?}", self.deadline)));
+        let mut connection = timeout(self.deadline, attempt).await.unwrap_or_else(timed_out)?;
+        // The server has accepted the mail: the response to QUIT does not matter.
+        let _ = timeout(QUIT_TIMEOUT, connection.quit()).await;
         Ok(())
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let address = (self.host.as_str(), self.port);
         let wrapper = match &self.security {
-            Security::FromTheFirstByte(tls) => Some(tls.clone()),
+            Security::Implicit(tls) => Some(tls.clone()),
             Security::StartTls(_) | Security::None => None,
         };
         let mut connection =
@@ -137,16 +137,16 @@ fn credentials(url: &Url) -> Result<Option<Credentials>, InvalidSmtpUrl> {
     }
 }
 
-/// What an answer to the mail itself means. Codes 55x are about the mail or its recipient; other refusals (530: log in
-/// first, 503: not now) are about how we are set up, which somebody may mend.
-fn judge(error: &SmtpError) -> Failure {
+/// Classifies the response to the mail itself. Codes 55x are about the mail or its recipient; other refusals (530: log in
+/// first, 503: bad sequence) are about the configuration, which the operator can fix.
+fn failure(error: &SmtpError) -> Failure {
     let about_the_mail = error.status().is_some_and(|code| {
         code.severity == Severity::PermanentNegativeCompletion && code.category == Category::MailSystem
     });
     if about_the_mail { Failure::Never(reason(error)) } else { Failure::Later(reason(error)) }
 }
 
-/// Why it failed. Servers like to repeat what they were sent, so of their answers only the code is told.
+/// The reason for a failure. Servers may echo what they received, so only the code of a response is included.
 fn reason(error: &SmtpError) -> String {
     match error.status() {
         Some(code) => format!("the server answered {code}"),
@@ -164,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn addresses_say_how_to_connect() {
+    fn the_url_determines_how_to_connect() {
         let server = Server::parse("smtps://ann:p%40ss%2Bword@mail.example", None).unwrap();
         assert_eq!((server.host.as_str(), server.port), ("mail.example", 465));
-        assert!(matches!(server.security, Security::FromTheFirstByte(_)));
+        assert!(matches!(server.security, Security::Implicit(_)));
         assert!(server.credentials == Some(Credentials::new("ann".into(), "p@ss+word".into())));
         for url in ["smtp://mail.example", "smtp://mail.example/?tls=required"] {
             let server = Server::parse(url, None).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_address_is_refused_without_telling_the_password() {
+    fn the_error_of_an_invalid_url_does_not_contain_the_password() {
         for url in [
             "",
             "hush",
@@ -201,12 +201,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_says_nothing_is_given_up() {
+    async fn a_silent_server_times_out() {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("smtp://{}?tls=none", silent.local_addr().unwrap());
         let server = Server { deadline: Duration::from_millis(50), ..Server::parse(&url, None).unwrap() };
         let envelope = Envelope::new(None, vec!["a@b.c".parse().unwrap()]).unwrap();
-        let failure = server.send(&envelope, b"\r\n").await.unwrap_err();
-        assert_eq!(failure, Failure::Later("the server took more than 50ms".to_owned()));
+        let failed = server.send(&envelope, b"\r\n").await.unwrap_err();
+        assert_eq!(failed, Failure::Later("the server took more than 50ms".to_owned()));
     }
 }

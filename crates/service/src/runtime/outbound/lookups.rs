@@ -1,8 +1,8 @@
-//! Names looked up: so many at a time, so long each.
+//! Bounded DNS lookups: a maximum number at a time, each with a deadline.
 //!
-//! The system's resolver blocks a thread and cannot be interrupted. So whoever asked is told in time that there was no answer,
-//! and the thread counts as taken until it really is free. Names that were late the last time have a part of the threads
-//! only: a domain whose servers never answer does not keep others from being found.
+//! The system's resolver blocks a thread and cannot be interrupted. A caller therefore gets an error at the deadline, while
+//! the thread counts as busy until the resolver returns. Names that were slow the last time may use only some of the
+//! threads, so that a domain whose servers never answer does not block the others.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -11,34 +11,34 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Lookups under way at a time, those included that nobody waits for any more.
+/// Concurrent lookups, including those whose caller has timed out.
 pub(super) const THREADS: usize = 64;
-/// How many of them may be of names that were late.
-pub(super) const LATE_THREADS: usize = THREADS / 4;
-/// How long anybody waits for an answer. A connection has to be made and used after it.
+/// How many of them may be for names that were slow.
+pub(super) const SLOW_THREADS: usize = THREADS / 4;
+/// How long a caller waits. It leaves time to connect and send the request.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// An answer that takes longer than this is late.
-const LATE: Duration = Duration::from_secs(1);
-/// Names that are remembered for having been late.
-const REMEMBERED: usize = 10_000;
+/// A lookup that takes longer than this is slow.
+const SLOW: Duration = Duration::from_secs(1);
+/// The maximum number of slow names tracked.
+const MAX_SLOW_NAMES: usize = 10_000;
 
-pub(super) type Found = std::io::Result<Vec<IpAddr>>;
-/// Looks a name up and blocks meanwhile.
-pub(super) type Resolver = Arc<dyn Fn(&str) -> Found + Send + Sync>;
+pub(super) type Resolved = std::io::Result<Vec<IpAddr>>;
+/// Resolves a name, blocking the thread.
+pub(super) type Resolver = Arc<dyn Fn(&str) -> Resolved + Send + Sync>;
 
-/// Looks names up. Cheap to clone; clones share the threads.
+/// Resolves names. Cheap to clone; clones share the threads.
 #[derive(Clone)]
 pub(super) struct Lookups {
     resolver: Resolver,
     threads: Arc<Semaphore>,
-    late_threads: Arc<Semaphore>,
-    late: Arc<Mutex<HashSet<String>>>,
+    slow_threads: Arc<Semaphore>,
+    slow: Arc<Mutex<HashSet<String>>>,
     deadline: Duration,
 }
 
 impl Lookups {
-    /// By the system's resolver.
-    pub(super) fn of_system() -> Self {
+    /// Uses the system's resolver.
+    pub(super) fn system() -> Self {
         Self::by(
             Arc::new(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())),
             DEADLINE,
@@ -49,62 +49,62 @@ impl Lookups {
         Self {
             resolver,
             threads: Arc::new(Semaphore::new(THREADS)),
-            late_threads: Arc::new(Semaphore::new(LATE_THREADS)),
-            late: Arc::default(),
+            slow_threads: Arc::new(Semaphore::new(SLOW_THREADS)),
+            slow: Arc::default(),
             deadline,
         }
     }
 
-    /// The addresses of a name.
-    pub(super) async fn find(&self, name: String) -> Found {
-        tokio::time::timeout(self.deadline, self.wait_for(name)).await.unwrap_or_else(|_| Err(out_of_time()))
+    /// Resolves a name to its addresses.
+    pub(super) async fn resolve(&self, name: String) -> Resolved {
+        tokio::time::timeout(self.deadline, self.wait_for(name)).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
-    async fn wait_for(&self, name: String) -> Found {
+    async fn wait_for(&self, name: String) -> Resolved {
         let permits = self.permits(&name).await?;
-        let (lookups, asked) = (self.clone(), name.clone());
-        let mut looking = tokio::task::spawn_blocking(move || {
+        let (lookups, host) = (self.clone(), name.clone());
+        let mut lookup = tokio::task::spawn_blocking(move || {
             let started = Instant::now();
-            let found = (lookups.resolver)(&asked);
-            if started.elapsed() < LATE {
-                lookups.names().remove(&asked);
+            let addresses = (lookups.resolver)(&host);
+            if started.elapsed() < SLOW {
+                lookups.slow_names().remove(&host);
             }
             drop(permits);
-            found
+            addresses
         });
-        let found = if let Ok(found) = tokio::time::timeout(LATE, &mut looking).await {
+        let found = if let Ok(found) = tokio::time::timeout(SLOW, &mut lookup).await {
             found
         } else {
-            self.remember(&name);
-            looking.await
+            self.mark_slow(&name);
+            lookup.await
         };
         found.map_err(std::io::Error::other)?
     }
 
-    /// The right to a thread; for a name that was late, one of the few.
+    /// Acquires a thread; for a name that was slow, one of [`SLOW_THREADS`].
     async fn permits(&self, name: &str) -> std::io::Result<[Option<OwnedSemaphorePermit>; 2]> {
         let permit = async |threads: &Arc<Semaphore>| {
             Arc::clone(threads).acquire_owned().await.map_err(std::io::Error::other)
         };
-        let is_late = self.names().contains(name);
-        let late = if is_late { Some(permit(&self.late_threads).await?) } else { None };
-        Ok([late, Some(permit(&self.threads).await?)])
+        let is_slow = self.slow_names().contains(name);
+        let slow = if is_slow { Some(permit(&self.slow_threads).await?) } else { None };
+        Ok([slow, Some(permit(&self.threads).await?)])
     }
 
-    fn remember(&self, name: &str) {
-        let mut names = self.names();
-        if names.len() >= REMEMBERED {
+    fn mark_slow(&self, name: &str) {
+        let mut names = self.slow_names();
+        if names.len() >= MAX_SLOW_NAMES {
             names.clear();
         }
         names.insert(name.to_owned());
     }
 
-    fn names(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slow_names(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn out_of_time() -> std::io::Error {
+fn timed_out() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::TimedOut, "the name was not resolved in time")
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Holds threads until it is opened.
+    /// Blocks threads until it is opened.
     #[derive(Default)]
     struct Gate {
         is_open: Mutex<bool>,
@@ -151,44 +151,44 @@ mod tests {
     }
 
     async fn all(lookups: &Lookups, names: usize) -> usize {
-        let asked = (0..names).map(|number| lookups.find(format!("dead{number}.example.com")));
-        futures_util::future::join_all(asked).await.into_iter().flatten().count()
+        let resolved = (0..names).map(|number| lookups.resolve(format!("dead{number}.example.com")));
+        futures_util::future::join_all(resolved).await.into_iter().flatten().count()
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn names_that_never_answer_take_so_many_threads_and_no_more() {
+    async fn names_that_never_resolve_use_a_bounded_number_of_threads() {
         let gate = Arc::new(Gate::default());
         let lookups = lookups(&gate, Duration::from_millis(300));
-        // More than there are threads: whoever waits is told in time, and threads stay taken.
+        // More names than threads: every caller times out, and the threads stay busy.
         assert_eq!(all(&lookups, THREADS + 20).await, 0);
         assert_eq!(gate.waiting.load(Ordering::SeqCst), THREADS);
         assert_eq!(lookups.threads.available_permits(), 0);
-        let refused = lookups.find("well.example.com".to_owned()).await.unwrap_err();
+        let refused = lookups.resolve("well.example.com".to_owned()).await.unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::TimedOut);
         gate.open();
         while lookups.threads.available_permits() < THREADS {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        assert_eq!(lookups.find("well.example.com".to_owned()).await.unwrap().len(), 1);
+        assert_eq!(lookups.resolve("well.example.com".to_owned()).await.unwrap().len(), 1);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_name_that_was_late_leaves_threads_to_others() {
+    async fn slow_names_leave_threads_to_others() {
         let gate = Arc::new(Gate::default());
         let lookups = lookups(&gate, Duration::from_millis(300));
         for number in 0..THREADS {
-            lookups.remember(&format!("dead{number}.example.com"));
+            lookups.mark_slow(&format!("dead{number}.example.com"));
         }
         assert_eq!(all(&lookups, THREADS).await, 0);
-        assert_eq!(gate.waiting.load(Ordering::SeqCst), LATE_THREADS);
-        assert_eq!(lookups.find("well.example.com".to_owned()).await.unwrap().len(), 1);
-        assert!(!lookups.names().contains("well.example.com"));
+        assert_eq!(gate.waiting.load(Ordering::SeqCst), SLOW_THREADS);
+        assert_eq!(lookups.resolve("well.example.com".to_owned()).await.unwrap().len(), 1);
+        assert!(!lookups.slow_names().contains("well.example.com"));
         gate.open();
         while lookups.threads.available_permits() < THREADS {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Quick again, it is forgiven.
-        assert_eq!(lookups.find("dead1.example.com".to_owned()).await.unwrap().len(), 1);
-        assert!(!lookups.names().contains("dead1.example.com"));
+        // A quick lookup removes the name from the slow ones.
+        assert_eq!(lookups.resolve("dead1.example.com".to_owned()).await.unwrap().len(), 1);
+        assert!(!lookups.slow_names().contains("dead1.example.com"));
     }
 }

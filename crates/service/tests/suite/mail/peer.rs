@@ -1,4 +1,4 @@
-//! A real mail server on loopback, and what it was sent.
+//! A real mail server on loopback, which records the mails sent to it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use testkit::PATIENCE;
 use tokio::sync::watch;
 
-/// The server `tests/peers/smtp.py`. It goes with this value.
+/// The server `tests/peers/smtp.py`. It is stopped when this is dropped.
 pub(super) struct Peer {
     process: Child,
     port: u16,
@@ -18,20 +18,20 @@ pub(super) struct Peer {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What the server says of itself at the start.
+/// The first line of the server's output.
 #[derive(Deserialize)]
 struct Greeting {
     port: u16,
     authority: Option<String>,
 }
 
-/// What the server answered to one mail.
+/// The server's answer to one mail.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Answer {
     pub(super) to: String,
     #[serde(rename = "answer")]
     pub(super) code: u16,
-    /// The mail, when it was taken.
+    /// The mail, if it was accepted.
     #[serde(default)]
     pub(super) mail: Option<Received>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Headers {
 }
 
 impl Peer {
-    /// Starts the server with these arguments; returns when it listens.
+    /// Starts the server with these arguments; returns once it listens.
     pub(super) fn start(arguments: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let python = root.join("target/peers/bin/python");
@@ -71,7 +71,7 @@ impl Peer {
         let mut process = Command::new(python)
             .arg(root.join("tests/peers/smtp.py"))
             .args(arguments)
-            // Its end is the server's: it cannot outlive the test, however that ends.
+            // The server exits when its stdin is closed, so it cannot outlive the test.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -79,7 +79,7 @@ impl Peer {
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        let greeting: Greeting = serde_json::from_str(&line).expect("the mail server says where it listens");
+        let greeting: Greeting = serde_json::from_str(&line).expect("the mail server prints its port");
         let (sender, answers) = watch::channel(Vec::new());
         let reader = Some(std::thread::spawn(move || collect(output, &sender)));
         Self { process, port: greeting.port, authority: greeting.authority, answers, reader }
@@ -89,51 +89,51 @@ impl Peer {
         self.port
     }
 
-    /// Its address without encryption.
+    /// Its URL without encryption.
     pub(super) fn plain_url(&self) -> String {
         format!("smtp://127.0.0.1:{}?tls=none", self.port)
     }
 
-    /// The certificate authority that it wants to be trusted.
+    /// The certificate authority that signed its certificate.
     pub(super) fn authority(&self) -> &[u8] {
         self.authority.as_deref().expect("the server has TLS").as_bytes()
     }
 
-    /// What it has answered so far.
+    /// Its answers so far.
     pub(super) fn answers(&self) -> Vec<Answer> {
         self.answers.borrow().clone()
     }
 
-    /// Ends it, and returns all that it ever answered.
+    /// Stops it, and returns all of its answers.
     pub(super) fn close(mut self) -> Vec<Answer> {
         drop(self.process.stdin.take());
         self.reader.take().unwrap().join().unwrap();
         self.answers()
     }
 
-    /// Waits until it has given this many answers.
+    /// Waits until it has answered this many mails.
     pub(super) async fn until(&self, count: usize) -> Vec<Answer> {
         let mut answers = self.answers.clone();
         let enough = tokio::time::timeout(PATIENCE, answers.wait_for(|answers| answers.len() >= count)).await;
         enough.unwrap_or_else(|_| panic!("not {count} in time: {:?}", self.answers())).unwrap().clone()
     }
 
-    /// Waits for the first answer, which takes the mail.
+    /// Waits for the first mail, which it must accept.
     pub(super) async fn first(&self) -> Received {
-        self.until(1).await.remove(0).mail.expect("the mail was taken")
+        self.until(1).await.remove(0).mail.expect("the mail was accepted")
     }
 }
 
 fn collect(output: BufReader<ChildStdout>, answers: &watch::Sender<Vec<Answer>>) {
     for line in output.lines().map_while(Result::ok) {
-        let answer = serde_json::from_str(&line).expect("one answer a line");
+        let answer = serde_json::from_str(&line).expect("one answer per line");
         answers.send_modify(|answers| answers.push(answer));
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,14 +1,14 @@
-//! Every letter of the service, word by word, in both of its forms.
+//! Snapshots of every mail of the service, as text and HTML.
 
 use service::mail::{KeyFacts, Mail, MailTemplates};
 
-use super::office::START;
+use super::stage::START;
 
 const TO: &str = "ann@example.com";
 const KEY: KeyFacts<'_> = KeyFacts { name: "Shop & <sons>", public_id: "ak_0123456789" };
 
 #[test]
-fn every_letter_reads_as_it_should() {
+fn every_mail_matches_its_snapshot() {
     let templates = MailTemplates::new("https://auspex.example");
     let all = [
         templates.password_reset(TO, "rt_0123456789abcdef"),
@@ -27,7 +27,7 @@ fn every_letter_reads_as_it_should() {
     for mail in &all {
         assert_eq!(mail.to, TO);
         assert_eq!(mail.check(), Ok(()));
-        assert!(mail.text.is_ascii() && mail.html.is_ascii(), "files of mails read well without decoding");
+        assert!(mail.text.is_ascii() && mail.html.is_ascii(), "mails are readable without decoding");
         insta::assert_snapshot!(mail.event.as_str(), shown(mail));
     }
 }

@@ -1,4 +1,4 @@
-//! Providers that fail, or answer what no provider should.
+//! Providers that fail, or respond incorrectly.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
 
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// Every way in which an address can fail that should have answered with `json`, and what the log says of it.
+/// Faulty responses of an endpoint that should have returned `json`, each with its cause in the log.
 fn faults(json: Value) -> Vec<(Reply, &'static str)> {
     vec![
         (Reply::Json(500, json.clone()), "500 Internal Server Error"),
@@ -29,27 +29,27 @@ fn faults(json: Value) -> Vec<(Reply, &'static str)> {
 }
 
 #[tokio::test]
-async fn an_issuer_that_fails_is_told_apart_from_a_bad_code() {
+async fn a_failing_issuer_is_distinguished_from_a_bad_code() {
     let good = Issuer::start().await;
     let tokens = json!({"access_token": ACCESS_TOKEN, "id_token": good.token()});
     let documents = [
-        (DISCOVERY, "reading the OpenID configuration", good.description(json!({}))),
+        (DISCOVERY, "reading the OpenID configuration", good.configuration(json!({}))),
         ("/keys", "reading the issuer's keys", key_set(&[(1, "one")])),
         ("/token", "exchanging the code", tokens),
     ];
     for (path, step, document) in documents {
         for (reply, cause) in faults(document) {
             let issuer = Issuer::start().await;
-            issuer.provider.replies(path, reply);
+            issuer.provider.set_reply(path, reply);
             assert_broken(issuer.identify().await, &format!("{step}: "));
             assert_broken(issuer.identify().await, cause);
-            assert_eq!(issuer.provider.asked("/elsewhere").len(), 0);
+            assert_eq!(issuer.provider.requests("/elsewhere").len(), 0);
         }
     }
 }
 
 #[tokio::test]
-async fn github_s_failures_are_told_apart_from_a_bad_code() {
+async fn a_failing_github_is_distinguished_from_a_bad_code() {
     let user = json!({"id": 42, "name": "Ann"});
     let emails = json!([{"email": "ann@example.com", "primary": true, "verified": true}]);
     let documents = [
@@ -61,34 +61,37 @@ async fn github_s_failures_are_told_apart_from_a_bad_code() {
     let providers = providers(None, Some(github_at(&github.url)), Clock::system());
     for (path, step, document) in &documents {
         for (path, _, document) in &documents {
-            github.replies(path, Reply::Json(200, document.clone()));
+            github.set_reply(path, Reply::Json(200, document.clone()));
         }
         assert!(providers.identify(Provider::Github, CODE, VERIFIER).await.is_ok());
         for (reply, cause) in faults(document.clone()) {
-            github.replies(path, reply);
+            github.set_reply(path, reply);
             let outcome = providers.identify(Provider::Github, CODE, VERIFIER).await;
             assert_broken(outcome, &format!("{step}: "));
             assert_broken(providers.identify(Provider::Github, CODE, VERIFIER).await, cause);
         }
     }
-    github.replies("/api/v3/user/emails", Reply::Json(200, json!([])));
-    assert_broken(providers.identify(Provider::Github, CODE, VERIFIER).await, "none is the primary one");
-    assert_eq!(github.asked("/elsewhere").len(), 0);
+    github.set_reply("/api/v3/user/emails", Reply::Json(200, json!([])));
+    assert_broken(
+        providers.identify(Provider::Github, CODE, VERIFIER).await,
+        "no address is the primary one",
+    );
+    assert_eq!(github.requests("/elsewhere").len(), 0);
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_answer_is_given_up() {
+async fn a_provider_that_does_not_answer_times_out() {
     let deadline = Duration::from_millis(250);
     for path in [DISCOVERY, "/keys", "/token"] {
         let issuer = Issuer::start().await;
         let issuer = Issuer { providers: issuer.providers.with_deadline(deadline), ..issuer };
-        issuer.provider.replies(path, Reply::Silence);
+        issuer.provider.set_reply(path, Reply::Silence);
         assert_broken(issuer.identify().await, "timed out");
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let unreachable: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
-    let providers = providers(Some(google_at(&nobody)), Some(github_at(&nobody)), Clock::system());
+    let providers = providers(Some(google_at(&unreachable)), Some(github_at(&unreachable)), Clock::system());
     for provider in Provider::ALL {
         assert_broken(providers.identify(provider, CODE, VERIFIER).await, "refused");
     }
@@ -97,28 +100,28 @@ async fn a_provider_that_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_description_that_cannot_be_trusted_is_not_used() {
+async fn an_untrustworthy_configuration_is_refused() {
     let issuer = Issuer::start().await;
     for (changes, cause) in [
         (json!({"issuer": "https://elsewhere.test"}), "another issuer's"),
         (json!({"issuer": format!("{}/deeper", issuer.name())}), "another issuer's"),
-        (json!({"authorization_endpoint": "javascript:alert(1)"}), "not an address"),
-        (json!({"token_endpoint": "ftp://127.0.0.1/token"}), "not an address"),
-        (json!({"jwks_uri": "/keys"}), "not an address"),
-        (json!({"userinfo_endpoint": "file:///etc/passwd"}), "not an address"),
+        (json!({"authorization_endpoint": "javascript:alert(1)"}), "not a URL"),
+        (json!({"token_endpoint": "ftp://127.0.0.1/token"}), "not a URL"),
+        (json!({"jwks_uri": "/keys"}), "not a URL"),
+        (json!({"userinfo_endpoint": "file:///etc/passwd"}), "not a URL"),
         (json!({"jwks_uri": null}), "not the JSON expected"),
     ] {
-        issuer.describes_itself(changes);
+        issuer.set_configuration(changes);
         assert_broken(issuer.identify().await, cause);
     }
-    // One that cannot be used is not kept either.
-    issuer.describes_itself(json!({"issuer": format!("{}/", issuer.name())}));
-    issuer.gives(&issuer.token_with(json!({"iss": format!("{}/", issuer.name())})));
+    // A configuration that cannot be used is not cached either.
+    issuer.set_configuration(json!({"issuer": format!("{}/", issuer.name())}));
+    issuer.set_id_token(&issuer.token_with(json!({"iss": format!("{}/", issuer.name())})));
     assert!(issuer.identify().await.is_ok());
 }
 
 #[tokio::test]
-async fn the_browser_is_sent_to_the_address_that_the_issuer_describes() {
+async fn the_browser_is_sent_to_the_issuer_s_authorization_endpoint() {
     let issuer = Issuer::start().await;
     let url = issuer.providers.authorization_url(Provider::Google, STATE, CHALLENGE).await.unwrap();
     assert!(url.as_str().starts_with(&format!("{}/authorize?tenant=1&", issuer.name())), "{url}");
@@ -137,7 +140,7 @@ async fn the_browser_is_sent_to_the_address_that_the_issuer_describes() {
 }
 
 #[tokio::test]
-async fn the_secret_goes_where_the_issuer_takes_it() {
+async fn the_secret_is_sent_as_the_issuer_supports() {
     for (methods, in_body) in [
         (json!(["client_secret_post"]), true),
         (json!(["client_secret_post", "client_secret_basic"]), false),
@@ -145,32 +148,32 @@ async fn the_secret_goes_where_the_issuer_takes_it() {
         (Value::Null, false),
     ] {
         let issuer = Issuer::start().await;
-        issuer.describes_itself(json!({"token_endpoint_auth_methods_supported": methods}));
+        issuer.set_configuration(json!({"token_endpoint_auth_methods_supported": methods}));
         issuer.identify().await.unwrap();
-        let asked = issuer.provider.asked("/token").remove(0);
-        assert_eq!(asked.authorization.is_none(), in_body);
+        let request = issuer.provider.requests("/token").remove(0);
+        assert_eq!(request.authorization.is_none(), in_body);
         let secret = in_body.then_some(CLIENT_SECRET);
-        assert_eq!(asked.form.get("client_secret").map(String::as_str), secret);
+        assert_eq!(request.form.get("client_secret").map(String::as_str), secret);
     }
 }
 
 #[tokio::test]
-async fn a_refused_code_is_told_apart_from_a_refused_client() {
+async fn a_refused_code_is_distinguished_from_a_refused_client() {
     let issuer = Issuer::start().await;
     let refuses = |status: u16, error: &str| {
         let refusal = json!({"error": error, "error_description": format!("{CODE} hush")});
-        issuer.provider.replies("/token", Reply::Json(status, refusal));
+        issuer.provider.set_reply("/token", Reply::Json(status, refusal));
     };
     for (status, error) in [(400, "invalid_grant"), (401, "invalid_grant"), (200, "bad_verification_code")] {
         refuses(status, error);
         assert_refused(issuer.identify().await);
     }
     for (status, error, cause) in [
-        (401, "invalid_client", "answers invalid_client"),
-        (400, "redirect_uri_mismatch", "answers redirect_uri_mismatch"),
+        (401, "invalid_client", "answered invalid_client"),
+        (400, "redirect_uri_mismatch", "answered redirect_uri_mismatch"),
         (500, "invalid_grant", "500"),
-        (400, "hush hush", "has no code"),
-        (400, &"a".repeat(65), "has no code"),
+        (400, "hush hush", "without a code"),
+        (400, &"a".repeat(65), "without a code"),
     ] {
         refuses(status, error);
         assert_broken(issuer.identify().await, cause);

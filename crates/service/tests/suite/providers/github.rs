@@ -1,4 +1,4 @@
-//! Sign-in at the stand-in for GitHub.
+//! Sign-in at a fake GitHub.
 
 use std::collections::HashMap;
 
@@ -29,13 +29,13 @@ fn ann() -> Value {
 
 async fn code(providers: &Providers, id: &str) -> String {
     let url = providers.authorization_url(Provider::Github, STATE, CHALLENGE).await.unwrap();
-    let mut answer = agree(url, &[("id", id)]).await;
-    assert_eq!(answer["state"], STATE);
-    answer.remove("code").unwrap()
+    let mut query = agree(url, &[("id", id)]).await;
+    assert_eq!(query["state"], STATE);
+    query.remove("code").unwrap()
 }
 
 #[tokio::test]
-async fn a_person_signs_in() {
+async fn a_user_signs_in() {
     let (peer, providers) = github(CALLBACK, &[]);
     peer.person(42, &ann()).await;
     let first = code(&providers, "42").await;
@@ -53,7 +53,7 @@ async fn a_person_signs_in() {
 }
 
 #[tokio::test]
-async fn an_unverified_address_is_told_as_such() {
+async fn an_unverified_address_is_reported() {
     let bob = json!({"name": null, "emails": [
         {"email": "bob@example.com", "primary": true, "verified": false},
     ]});
@@ -69,7 +69,7 @@ async fn an_unverified_address_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_wrong_registration_is_the_operator_s_to_mend() {
+async fn a_wrong_registration_is_an_error_of_the_provider() {
     let (peer, honest) = github(CALLBACK, &[]);
     peer.person(42, &ann()).await;
     let options = GithubOptions { client_secret: "hush hush".to_owned(), ..github_at(peer.url()) };
@@ -82,7 +82,7 @@ async fn a_wrong_registration_is_the_operator_s_to_mend() {
 }
 
 #[tokio::test]
-async fn the_browser_is_sent_with_all_that_github_asks_for() {
+async fn the_browser_is_sent_with_all_parameters() {
     let github = providers(None, Some(github_at(&"https://github.test".parse().unwrap())), Clock::system());
     let url = github.authorization_url(Provider::Github, STATE, CHALLENGE).await.unwrap();
     assert!(url.as_str().starts_with("https://github.test/login/oauth/authorize?"), "{url}");

@@ -7,7 +7,7 @@ use testkit::GooglePeer;
 
 use super::{CHALLENGE, OTHER_VERIFIER, STATE, VERIFIER, agree, assert_broken, assert_refused, providers};
 
-/// A provider at which this service is registered, and what it registered.
+/// A provider at which this service is registered, and the registration.
 async fn registered() -> (GooglePeer, GoogleOptions) {
     let peer = GooglePeer::start("https://example.test/auspex/console/oauth/google").await;
     let options = GoogleOptions {
@@ -18,16 +18,16 @@ async fn registered() -> (GooglePeer, GoogleOptions) {
     (peer, options)
 }
 
-/// The code that the provider gives to the person's browser.
+/// The code that the provider sends with the user's browser.
 async fn code(providers: &Providers, subject: &str) -> String {
     let url = providers.authorization_url(Provider::Google, STATE, CHALLENGE).await.unwrap();
-    let mut answer = agree(url, &[("sub", subject)]).await;
-    assert_eq!(answer["state"], STATE);
-    answer.remove("code").unwrap()
+    let mut query = agree(url, &[("sub", subject)]).await;
+    assert_eq!(query["state"], STATE);
+    query.remove("code").unwrap()
 }
 
 #[tokio::test]
-async fn a_person_signs_in() {
+async fn a_user_signs_in() {
     let (peer, options) = registered().await;
     let providers = providers(Some(options), None, Clock::system());
     peer.person("ann-1", &json!({"email": "ann@example.com", "email_verified": true, "name": "Ann"})).await;
@@ -47,13 +47,13 @@ async fn a_person_signs_in() {
     let bob = providers.identify(Provider::Google, &second, VERIFIER).await.unwrap();
     assert_eq!((bob.subject.as_str(), bob.email_verified, bob.name), ("bob-2", false, None));
 
-    // This provider does not look at the verifier; its nonce still ties the token to it.
+    // This provider ignores the verifier; the nonce still binds the token to it.
     let third = code(&providers, "bob-2").await;
     assert_refused(providers.identify(Provider::Google, &third, OTHER_VERIFIER).await);
 }
 
 #[tokio::test]
-async fn who_has_no_address_cannot_sign_in() {
+async fn a_user_without_an_address_cannot_sign_in() {
     let (peer, options) = registered().await;
     let providers = providers(Some(options), None, Clock::system());
     peer.person("cat-3", &json!({"name": "Cat"})).await;
@@ -62,7 +62,7 @@ async fn who_has_no_address_cannot_sign_in() {
 }
 
 #[tokio::test]
-async fn a_wrong_secret_is_the_operator_s_to_mend() {
+async fn a_wrong_secret_is_an_error_of_the_provider() {
     let (peer, options) = registered().await;
     let honest = providers(Some(options.clone()), None, Clock::system());
     peer.person("ann-1", &json!({"email": "ann@example.com"})).await;

@@ -1,5 +1,5 @@
-//! A provider that answers whatever a test tells it to, and an OpenID Connect issuer made of it: no real provider
-//! lies on demand.
+//! A provider with scripted responses, and an OpenID Connect issuer built on it, because no real provider
+//! misbehaves on demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,25 +21,25 @@ use super::{CHALLENGE, CLIENT_ID, VERIFIER, google_at, providers};
 
 pub(super) const CODE: &str = "the-code-of-this-sign-in";
 pub(super) const ACCESS_TOKEN: &str = "the-access-token";
-/// What the manual clock shows at first.
+/// The initial time of the manual clock.
 pub(super) const NOW: i64 = 1_800_000_000;
 const MEBIBYTE: usize = 1024 * 1024;
 
-/// How an address answers.
+/// The response of an endpoint.
 #[derive(Clone)]
 pub(super) enum Reply {
     Json(u16, Value),
     Text(&'static str),
     Redirect,
-    /// JSON that would do, behind a mebibyte of blanks.
+    /// Valid JSON after a mebibyte of spaces.
     Huge(Value),
-    /// Nothing, ever.
+    /// No response.
     Silence,
 }
 
-/// What an address was asked.
+/// A request that an endpoint received.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) authorization: Option<String>,
     pub(super) form: HashMap<String, String>,
 }
@@ -47,14 +47,14 @@ pub(super) struct Asked {
 #[derive(Default)]
 struct Script {
     replies: HashMap<&'static str, Reply>,
-    asked: HashMap<String, Vec<Asked>>,
+    requests: HashMap<String, Vec<ReceivedRequest>>,
 }
 
-/// A provider that does as it is told.
+/// A provider with scripted responses.
 pub(super) struct Scripted {
     pub(super) url: Url,
     script: Arc<Mutex<Script>>,
-    // Ends the server with this value.
+    // Stops the server when dropped.
     _server: JoinSet<()>,
 }
 
@@ -63,32 +63,32 @@ impl Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let script = Arc::new(Mutex::new(Script::default()));
-        let router = axum::Router::new().fallback(play).with_state(Arc::clone(&script));
+        let router = axum::Router::new().fallback(respond).with_state(Arc::clone(&script));
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { url, script, _server: server }
     }
 
-    pub(super) fn replies(&self, path: &'static str, reply: Reply) {
+    pub(super) fn set_reply(&self, path: &'static str, reply: Reply) {
         self.script.lock().unwrap().replies.insert(path, reply);
     }
 
-    pub(super) fn asked(&self, path: &str) -> Vec<Asked> {
-        self.script.lock().unwrap().asked.get(path).cloned().unwrap_or_default()
+    pub(super) fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
+        self.script.lock().unwrap().requests.get(path).cloned().unwrap_or_default()
     }
 }
 
-async fn play(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
+async fn respond(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, MEBIBYTE).await.unwrap();
     let authorization = parts.headers.get(header::AUTHORIZATION);
-    let asked = Asked {
+    let received = ReceivedRequest {
         authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
         form: form_urlencoded::parse(&body).into_owned().collect(),
     };
     let reply = {
         let mut script = script.lock().unwrap();
-        script.asked.entry(parts.uri.path().to_owned()).or_default().push(asked);
+        script.requests.entry(parts.uri.path().to_owned()).or_default().push(received);
         script.replies.get(parts.uri.path()).cloned()
     };
     match reply {
@@ -103,7 +103,7 @@ async fn play(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Res
     }
 }
 
-/// An issuer that is honest until told otherwise, us as its client, and the clock that we go by.
+/// An issuer that behaves correctly unless told otherwise, a client for it, and the client's clock.
 pub(super) struct Issuer {
     pub(super) provider: Scripted,
     pub(super) providers: Providers,
@@ -116,19 +116,19 @@ impl Issuer {
         let (clock, hands) = Clock::manual(Timestamp::from_seconds(NOW));
         let providers = providers(Some(google_at(&provider.url)), None, clock);
         let issuer = Self { provider, providers, hands };
-        issuer.describes_itself(json!({}));
-        issuer.has_keys(&[(1, "one")]);
-        issuer.gives(&issuer.token());
+        issuer.set_configuration(json!({}));
+        issuer.set_keys(&[(1, "one")]);
+        issuer.set_id_token(&issuer.token());
         issuer
     }
 
-    /// As tokens name it: without the slash that an address ends with.
+    /// The issuer as named in tokens: its URL without the trailing slash.
     pub(super) fn name(&self) -> &str {
         self.provider.url.as_str().trim_end_matches('/')
     }
 
     /// The discovery document, with changes.
-    pub(super) fn description(&self, changes: Value) -> Value {
+    pub(super) fn configuration(&self, changes: Value) -> Value {
         let mut document = json!({
             "issuer": self.name(),
             "authorization_endpoint": format!("{}/authorize?tenant=1", self.name()),
@@ -140,22 +140,22 @@ impl Issuer {
         document
     }
 
-    pub(super) fn describes_itself(&self, changes: Value) {
-        let document = self.description(changes);
-        self.provider.replies("/.well-known/openid-configuration", Reply::Json(200, document));
+    pub(super) fn set_configuration(&self, changes: Value) {
+        let document = self.configuration(changes);
+        self.provider.set_reply("/.well-known/openid-configuration", Reply::Json(200, document));
     }
 
-    pub(super) fn has_keys(&self, keys: &[(u8, &str)]) {
-        self.provider.replies("/keys", Reply::Json(200, key_set(keys)));
+    pub(super) fn set_keys(&self, keys: &[(u8, &str)]) {
+        self.provider.set_reply("/keys", Reply::Json(200, key_set(keys)));
     }
 
-    /// Answers the code with this ID token.
-    pub(super) fn gives(&self, id_token: &str) {
+    /// Exchanges the code for this ID token.
+    pub(super) fn set_id_token(&self, id_token: &str) {
         let tokens = json!({"access_token": ACCESS_TOKEN, "token_type": "Bearer", "id_token": id_token});
-        self.provider.replies("/token", Reply::Json(200, tokens));
+        self.provider.set_reply("/token", Reply::Json(200, tokens));
     }
 
-    /// True claims, with changes; null removes one.
+    /// Valid claims, with changes; null removes a claim.
     pub(super) fn claims(&self, changes: Value) -> Value {
         let mut claims = json!({
             "iss": self.name(),
@@ -172,12 +172,12 @@ impl Issuer {
         claims
     }
 
-    /// A true token.
+    /// A valid token.
     pub(super) fn token(&self) -> String {
         signed(1, Some("one"), &self.claims(json!({})))
     }
 
-    /// A token that the issuer did sign, with other claims.
+    /// A token signed by the issuer, with changed claims.
     pub(super) fn token_with(&self, changes: Value) -> String {
         signed(1, Some("one"), &self.claims(changes))
     }
@@ -199,13 +199,13 @@ fn merge(into: &mut Value, changes: Value) {
     }
 }
 
-/// The P-256 key whose secret number is this byte 32 times, in PKCS #8.
+/// The P-256 key whose private scalar is this byte repeated 32 times, in PKCS #8.
 pub(super) fn key(secret: u8) -> EncodingKey {
     const PREFIX: &str = "3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420";
     EncodingKey::from_ec_der(&[hex::decode(PREFIX).unwrap(), vec![secret; 32]].concat())
 }
 
-/// The public halves, as an issuer lists them.
+/// The public keys, as an issuer lists them.
 pub(super) fn key_set(keys: &[(u8, &str)]) -> Value {
     let keys = keys.iter().map(|(secret, name)| {
         let mut key = Jwk::from_encoding_key(&key(*secret), Algorithm::ES256).unwrap();
@@ -215,7 +215,7 @@ pub(super) fn key_set(keys: &[(u8, &str)]) -> Value {
     json!({"keys": keys.collect::<Vec<_>>()})
 }
 
-/// A token signed with one of those keys.
+/// A token signed with one of these keys.
 pub(super) fn signed(secret: u8, name: Option<&str>, claims: &Value) -> String {
     let header = Header { kid: name.map(str::to_owned), ..Header::new(Algorithm::ES256) };
     jsonwebtoken::encode(&header, claims, &key(secret)).unwrap()

@@ -1,4 +1,4 @@
-//! Which ID tokens are believed.
+//! Validation of ID tokens.
 
 use std::time::Duration;
 
@@ -21,24 +21,24 @@ fn ann() -> ProvenIdentity {
 }
 
 #[tokio::test]
-async fn a_true_token_is_believed() {
+async fn a_valid_token_is_accepted() {
     let issuer = Issuer::start().await;
     assert_eq!(issuer.identify().await.unwrap(), ann());
-    let asked = issuer.provider.asked("/token").remove(0);
-    // Encoded as in a form, then as Basic wants it.
+    let request = issuer.provider.requests("/token").remove(0);
+    // Form-encoded, then encoded for Basic authentication.
     let credentials = STANDARD.encode(format!("{CLIENT_ID}:hush%3Aa%2Bb+c%2Fd%25%C3%A9"));
-    assert_eq!(asked.authorization, Some(format!("Basic {credentials}")));
+    assert_eq!(request.authorization, Some(format!("Basic {credentials}")));
     let form = [
         ("grant_type", "authorization_code"),
         ("code", CODE),
         ("redirect_uri", "https://example.test/auspex/console/oauth/google"),
         ("code_verifier", VERIFIER),
     ];
-    assert_eq!(asked.form, form.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    assert_eq!(request.form, form.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
 }
 
 #[tokio::test]
-async fn true_tokens_come_in_many_forms() {
+async fn variants_of_valid_tokens_are_accepted() {
     let issuer = Issuer::start().await;
     for changes in [
         json!({"iat": NOW + 60}),
@@ -47,21 +47,21 @@ async fn true_tokens_come_in_many_forms() {
         json!({"aud": [CLIENT_ID, "another"], "azp": CLIENT_ID}),
         json!({"email_verified": "true"}),
     ] {
-        issuer.gives(&issuer.token_with(changes.clone()));
+        issuer.set_id_token(&issuer.token_with(changes.clone()));
         assert_eq!(issuer.identify().await.unwrap(), ann(), "{changes}");
     }
     for (changes, verified) in
         [(json!({"email_verified": "false"}), false), (json!({"email_verified": null}), false)]
     {
-        issuer.gives(&issuer.token_with(changes));
+        issuer.set_id_token(&issuer.token_with(changes));
         assert_eq!(issuer.identify().await.unwrap().email_verified, verified);
     }
-    issuer.gives(&issuer.token_with(json!({"name": " "})));
+    issuer.set_id_token(&issuer.token_with(json!({"name": " "})));
     assert_eq!(issuer.identify().await.unwrap().name, None);
 }
 
 #[tokio::test]
-async fn a_signed_token_that_says_something_else_is_not_believed() {
+async fn a_signed_token_with_wrong_claims_is_refused() {
     let issuer = Issuer::start().await;
     for (changes, cause) in [
         (json!({"iss": "https://elsewhere.test"}), "another issuer's"),
@@ -77,30 +77,30 @@ async fn a_signed_token_that_says_something_else_is_not_believed() {
         (json!({"exp": null}), "malformed"),
         (json!({"iat": NOW + 61}), "in the future"),
         (json!({"iat": null}), "malformed"),
-        (json!({"nonce": null}), "for which sign-in"),
-        (json!({"sub": ""}), "names nobody"),
-        (json!({"sub": "a".repeat(256)}), "names nobody"),
+        (json!({"nonce": null}), "no nonce"),
+        (json!({"sub": ""}), "subject is empty or too long"),
+        (json!({"sub": "a".repeat(256)}), "subject is empty or too long"),
         (json!({"sub": null}), "malformed"),
     ] {
-        issuer.gives(&issuer.token_with(changes));
+        issuer.set_id_token(&issuer.token_with(changes));
         assert_broken(issuer.identify().await, cause);
     }
     issuer.hands.advance(Duration::from_mins(61));
-    issuer.gives(&issuer.token());
+    issuer.set_id_token(&issuer.token());
     assert_broken(issuer.identify().await, "expired");
 }
 
 #[tokio::test]
-async fn a_code_of_another_sign_in_is_refused_to_whoever_brought_it() {
+async fn a_code_of_another_sign_in_is_the_caller_s_error() {
     let issuer = Issuer::start().await;
-    issuer.gives(&issuer.token_with(json!({"nonce": "another"})));
+    issuer.set_id_token(&issuer.token_with(json!({"nonce": "another"})));
     assert_refused(issuer.identify().await);
-    // A failure of the issuer's comes first: the code of a broken one says nothing about who brought it.
-    issuer.gives(&issuer.token_with(json!({"nonce": "another", "aud": "another"})));
+    // An invalid token is reported first: the caller is not to blame for it.
+    issuer.set_id_token(&issuer.token_with(json!({"nonce": "another", "aud": "another"})));
     assert_broken(issuer.identify().await, "another client");
 }
 
-/// A token put together by hand, for what the library refuses to make.
+/// A token built by hand, for what the library refuses to create.
 fn forged(header: Value, claims: &Value, signature: &[u8]) -> String {
     let [header, claims] = [&header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
     format!("{header}.{claims}.{}", URL_SAFE_NO_PAD.encode(signature))
@@ -112,15 +112,15 @@ fn with_secret(claims: &Value, secret: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_token_that_the_issuer_did_not_sign_is_not_believed() {
+async fn a_token_that_the_issuer_did_not_sign_is_refused() {
     let issuer = Issuer::start().await;
     let claims = issuer.claims(json!({}));
     let public = key_set(&[(1, "one")])["keys"][0].clone();
     let point =
         ["x", "y"].map(|part| URL_SAFE_NO_PAD.decode(public[part].as_str().unwrap()).unwrap()).concat();
     let header = |algorithm: &str| json!({"alg": algorithm, "kid": "one"});
-    let honest = issuer.token();
-    let (message, signature) = honest.rsplit_once('.').unwrap();
+    let valid = issuer.token();
+    let (message, signature) = valid.rsplit_once('.').unwrap();
     let (first, _) = message.split_once('.').unwrap();
     let other_claims = URL_SAFE_NO_PAD.encode(issuer.claims(json!({"sub": "eve-6"})).to_string());
     let mut demanding = Header { kid: Some("one".to_owned()), ..Header::new(Algorithm::ES256) };
@@ -141,23 +141,23 @@ async fn a_token_that_the_issuer_did_not_sign_is_not_believed() {
         (message.to_owned(), "malformed"),
         (String::new(), "malformed"),
     ] {
-        issuer.gives(&token);
+        issuer.set_id_token(&token);
         assert_broken(issuer.identify().await, cause);
     }
-    issuer.provider.replies("/token", Reply::Json(200, json!({"access_token": ACCESS_TOKEN})));
-    assert_broken(issuer.identify().await, "the answer has none");
+    issuer.provider.set_reply("/token", Reply::Json(200, json!({"access_token": ACCESS_TOKEN})));
+    assert_broken(issuer.identify().await, "contains no ID token");
 }
 
 #[tokio::test]
-async fn keys_are_read_again_for_an_unknown_one_but_once_a_minute() {
+async fn an_unknown_key_causes_a_new_read_at_most_once_a_minute() {
     let issuer = Issuer::start().await;
-    let times_read = || issuer.provider.asked("/keys").len();
+    let times_read = || issuer.provider.requests("/keys").len();
     issuer.identify().await.unwrap();
     issuer.identify().await.unwrap();
     assert_eq!(times_read(), 1);
 
-    issuer.has_keys(&[(2, "two")]);
-    issuer.gives(&signed(2, Some("two"), &issuer.claims(json!({}))));
+    issuer.set_keys(&[(2, "two")]);
+    issuer.set_id_token(&signed(2, Some("two"), &issuer.claims(json!({}))));
     issuer.hands.advance(Duration::from_secs(59));
     assert_broken(issuer.identify().await, "not one of the issuer's");
     assert_eq!(times_read(), 1);
@@ -165,17 +165,17 @@ async fn keys_are_read_again_for_an_unknown_one_but_once_a_minute() {
     assert_eq!(issuer.identify().await.unwrap(), ann());
     assert_eq!(times_read(), 2);
 
-    // What the first key signed is worth nothing any more.
-    issuer.gives(&issuer.token());
+    // Tokens signed with the first key are no longer accepted.
+    issuer.set_id_token(&issuer.token());
     assert_broken(issuer.identify().await, "not one of the issuer's");
 }
 
 #[tokio::test]
-async fn the_issuer_s_documents_are_kept_for_an_hour() {
+async fn the_issuer_s_documents_are_cached_for_an_hour() {
     let issuer = Issuer::start().await;
     let times_read =
-        || ["/.well-known/openid-configuration", "/keys"].map(|path| issuer.provider.asked(path).len());
-    issuer.gives(&issuer.token_with(json!({"exp": NOW + 86_400})));
+        || ["/.well-known/openid-configuration", "/keys"].map(|path| issuer.provider.requests(path).len());
+    issuer.set_id_token(&issuer.token_with(json!({"exp": NOW + 86_400})));
     issuer.identify().await.unwrap();
     issuer.hands.advance(Duration::from_secs(3599));
     issuer.identify().await.unwrap();
@@ -186,16 +186,16 @@ async fn the_issuer_s_documents_are_kept_for_an_hour() {
 }
 
 #[tokio::test]
-async fn only_a_key_for_signatures_fits_and_a_nameless_token_only_a_single_one() {
+async fn a_token_without_key_id_needs_a_single_matching_key() {
     let issuer = Issuer::start().await;
-    let nameless = signed(1, None, &issuer.claims(json!({})));
-    issuer.gives(&nameless);
+    let without_key_id = signed(1, None, &issuer.claims(json!({})));
+    issuer.set_id_token(&without_key_id);
     assert_eq!(issuer.identify().await.unwrap(), ann());
 
-    // A key that nobody here understands stands in no one's way.
+    // An unknown kind of key is ignored.
     let mut keys = key_set(&[(1, "one")]);
     keys["keys"].as_array_mut().unwrap().push(json!({"kty": "new", "use": {"odd": true}}));
-    for (keys, believed) in [
+    for (keys, accepted) in [
         (keys.clone(), true),
         (key_set(&[(1, "one"), (2, "two")]), false),
         (with(&keys, "use", json!("sig")), true),
@@ -204,10 +204,10 @@ async fn only_a_key_for_signatures_fits_and_a_nameless_token_only_a_single_one()
         (with(&keys, "crv", json!("P-384")), false),
     ] {
         let issuer = Issuer::start().await;
-        issuer.gives(&signed(1, None, &issuer.claims(json!({}))));
-        issuer.provider.replies("/keys", Reply::Json(200, keys.clone()));
+        issuer.set_id_token(&signed(1, None, &issuer.claims(json!({}))));
+        issuer.provider.set_reply("/keys", Reply::Json(200, keys.clone()));
         let outcome = issuer.identify().await;
-        if believed {
+        if accepted {
             assert_eq!(outcome.unwrap(), ann(), "{keys}");
         } else {
             assert_broken(outcome, "not one of the issuer's");
@@ -222,18 +222,18 @@ fn with(keys: &Value, member: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_address_that_the_token_lacks_is_asked_for() {
+async fn a_missing_address_is_read_from_userinfo() {
     let issuer = Issuer::start().await;
-    issuer.gives(&issuer.token_with(json!({"email": null, "email_verified": null})));
+    issuer.set_id_token(&issuer.token_with(json!({"email": null, "email_verified": null})));
     let user = json!({"sub": "ann-1", "email": "ann@example.com", "email_verified": "true", "name": "Ann"});
-    issuer.provider.replies("/userinfo", Reply::Json(200, user));
+    issuer.provider.set_reply("/userinfo", Reply::Json(200, user));
     assert_eq!(issuer.identify().await.unwrap(), ann());
-    let asked = issuer.provider.asked("/userinfo").remove(0);
-    assert_eq!(asked.authorization, Some(format!("Bearer {ACCESS_TOKEN}")));
+    let request = issuer.provider.requests("/userinfo").remove(0);
+    assert_eq!(request.authorization, Some(format!("Bearer {ACCESS_TOKEN}")));
 
     let other = json!({"sub": "eve-6", "email": "ann@example.com", "email_verified": true});
-    issuer.provider.replies("/userinfo", Reply::Json(200, other));
+    issuer.provider.set_reply("/userinfo", Reply::Json(200, other));
     assert_broken(issuer.identify().await, "another user");
-    issuer.provider.replies("/userinfo", Reply::Json(200, json!({"sub": "ann-1", "email": ""})));
+    issuer.provider.set_reply("/userinfo", Reply::Json(200, json!({"sub": "ann-1", "email": ""})));
     assert_broken(issuer.identify().await, "no email address");
 }

@@ -54,8 +54,8 @@ fn put(board: &Board, number: u128, deliveries: Vec<ClaimedDelivery>) -> Vec<Lan
     board.put(id(number), FIRST, deliveries)
 }
 
-/// The lane of an endpoint whose receiver has answered once, and how quickly.
-fn proven(board: &Board, number: u128, took: Duration) -> LaneId {
+/// The lane of an endpoint whose receiver has succeeded once, in this time.
+fn succeeded(board: &Board, number: u128, took: Duration) -> LaneId {
     let lane = put(board, number, deliveries(1))[0];
     assert!(board.next(lane, 0).is_some());
     assert!(board.record_attempt(lane, true, took).is_empty());
@@ -63,137 +63,137 @@ fn proven(board: &Board, number: u128, took: Duration) -> LaneId {
     lane
 }
 
-/// Tasks that wait for an answer from where an endpoint led before an edit.
-fn strays(board: &Board) -> usize {
+/// Tasks that wait for a response from a URL before an edit.
+fn detached(board: &Board) -> usize {
     let lanes = board.lanes();
     lanes.busy - lanes.by_endpoint.values().map(|lane| lane.senders).sum::<usize>()
 }
 
 #[test]
-fn a_receiver_earns_its_places_and_loses_them() {
+fn a_receiver_earns_slots_and_loses_them() {
     let board = Board::default();
     let one = [demands(1, 0)];
-    assert_eq!(rooms(&board, &one), [NEW]);
-    let lanes = put(&board, 1, deliveries(NEW));
-    assert_eq!(lanes.len(), NEW);
+    assert_eq!(rooms(&board, &one), [NEW_SENDERS]);
+    let lanes = put(&board, 1, deliveries(NEW_SENDERS));
+    assert_eq!(lanes.len(), NEW_SENDERS);
     let lane = lanes[0];
     assert!(board.next(lane, 0).is_some() && board.next(lane, 0).is_some());
     assert_eq!(rooms(&board, &one), [0]);
     assert!(board.record_attempt(lane, true, QUICK).is_empty());
-    assert_eq!(rooms(&board, &one), [2 * WELL + 1 - NEW], "one success earns little");
+    assert_eq!(rooms(&board, &one), [2 * HEALTHY_SENDERS + 1 - NEW_SENDERS], "one success earns little");
     for _ in 0..MAX_DEPTH {
         assert!(board.record_attempt(lane, true, QUICK / 10).is_empty());
     }
     assert_eq!(rooms(&board, &one), [MAX_CLAIM], "much, but in steps");
-    assert_eq!(put(&board, 1, deliveries(MAX_CLAIM)).len(), MOST - NEW);
-    let mut held = MAX_CLAIM;
+    assert_eq!(put(&board, 1, deliveries(MAX_CLAIM)).len(), MAX_SENDERS - NEW_SENDERS);
+    let mut claimed = MAX_CLAIM;
     while let Some(room) = rooms(&board, &one).pop().filter(|room| *room > 0) {
         put(&board, 1, deliveries(room));
-        held += room;
+        claimed += room;
     }
-    assert!((MAX_DEPTH - MAX_CLAIM..=MAX_DEPTH).contains(&held), "{held}");
-    // One failure among many successes is nothing; two in a row give back what was claimed ahead.
+    assert!((MAX_DEPTH - MAX_CLAIM..=MAX_DEPTH).contains(&claimed), "{claimed}");
+    // One failure among many successes changes nothing; after two in a row, what was claimed ahead is released.
     assert!(board.record_attempt(lane, false, Duration::from_secs(10)).is_empty());
-    assert_eq!(board.record_attempt(lane, false, Duration::from_secs(10)).len(), held);
-    for _ in 0..MOST {
+    assert_eq!(board.record_attempt(lane, false, Duration::from_secs(10)).len(), claimed);
+    for _ in 0..MAX_SENDERS {
         assert!(board.next(lane, 0).is_none());
     }
-    assert_eq!(rooms(&board, &one), [SICK]);
-    // Well again, it does not get at once what it had.
+    assert_eq!(rooms(&board, &one), [FAILING_SENDERS]);
+    // Healthy again, it does not get its former capacity at once.
     board.record_attempt(lane, true, QUICK);
     assert!(rooms(&board, &one)[0] <= MAX_DEPTH / 4 + 1);
 }
 
 #[test]
-fn what_is_recalled_is_not_sent() {
+fn recalled_deliveries_are_not_sent() {
     let board = Board::default();
     let lanes = put(&board, 1, deliveries(5));
     assert!(board.next(lanes[0], 0).is_some());
     board.recall(id(1), FIRST);
     board.recall(id(2), FIRST);
-    assert_eq!(board.take_recalled().len(), 4);
-    assert!(board.take_recalled().is_empty());
+    assert_eq!(board.take_unsent().len(), 4);
+    assert!(board.take_unsent().is_empty());
     assert!(lanes.iter().all(|lane| board.next(*lane, 0).is_none()));
 }
 
 #[test]
-fn an_edited_endpoint_does_not_wait_for_its_old_address() {
+fn an_edited_endpoint_does_not_wait_for_its_old_url() {
     let board = Board::default();
-    let lane = proven(&board, 1, QUICK);
-    let old = put(&board, 1, deliveries(WELL));
-    assert_eq!(old.len(), WELL);
+    let lane = succeeded(&board, 1, QUICK);
+    let old = put(&board, 1, deliveries(HEALTHY_SENDERS));
+    assert_eq!(old.len(), HEALTHY_SENDERS);
     assert!(old.iter().all(|lane| board.next(*lane, 0).is_some()));
-    assert_eq!(strays(&board), 0);
+    assert_eq!(detached(&board), 0);
     let later = FIRST + Duration::from_secs(1);
     board.recall(id(1), later);
-    assert_eq!(strays(&board), WELL, "they still take places");
+    assert_eq!(detached(&board), HEALTHY_SENDERS, "they still use slots");
     let edited = [EndpointDemand { version: later, ..demands(1, 0) }];
-    assert_eq!(rooms(&board, &edited), [NEW]);
+    assert_eq!(rooms(&board, &edited), [NEW_SENDERS]);
     // Claimed before the edit, put after it.
     assert!(put(&board, 1, deliveries(3)).is_empty());
-    assert_eq!(board.take_recalled().len(), 3);
-    let new = board.put(id(1), later, deliveries(NEW));
-    assert_eq!(new.len(), NEW);
-    // What the old address answers tells nothing about the new one, and its tasks end.
+    assert_eq!(board.take_unsent().len(), 3);
+    let new = board.put(id(1), later, deliveries(NEW_SENDERS));
+    assert_eq!(new.len(), NEW_SENDERS);
+    // A response from the old URL says nothing about the new one, and its tasks end.
     assert!(board.record_attempt(lane, true, QUICK).is_empty());
     assert!(old.iter().all(|lane| board.next(*lane, 0).is_none()));
-    assert_eq!(strays(&board), 0);
+    assert_eq!(detached(&board), 0);
     assert!(board.next(new[0], 0).is_some());
-    // An edit through another process is noticed by what is claimed next.
+    // An edit through another process is noticed by the next claim.
     let last = FIRST + Duration::from_secs(2);
-    assert_eq!(rooms(&board, &[EndpointDemand { version: last, ..demands(1, 0) }]), [NEW]);
-    assert_eq!((board.take_recalled().len(), strays(&board)), (NEW - 1, NEW));
+    assert_eq!(rooms(&board, &[EndpointDemand { version: last, ..demands(1, 0) }]), [NEW_SENDERS]);
+    assert_eq!((board.take_unsent().len(), detached(&board)), (NEW_SENDERS - 1, NEW_SENDERS));
 }
 
 #[test]
-fn a_task_that_is_lost_leaves_its_place() {
+fn a_task_that_panics_frees_its_slot() {
     let board = Board::default();
     let lanes = put(&board, 1, deliveries(5));
     assert!(board.next(lanes[0], 0).is_some() && board.next(lanes[1], 0).is_some());
-    assert!(board.abandon(lanes[0], 10).is_empty(), "the other one goes on");
+    assert!(board.abandon(lanes[0], 10).is_empty(), "the other task continues");
     assert_eq!(board.abandon(lanes[1], 10).len(), 3);
-    assert_eq!(rooms(&board, &[demands(1, 0)]), [NEW]);
+    assert_eq!(rooms(&board, &[demands(1, 0)]), [NEW_SENDERS]);
     assert_eq!(Load::of(&board.lanes()).bytes, 0);
 }
 
 #[test]
-fn what_was_claimed_is_sent_although_everybody_has_left_meanwhile() {
+fn claimed_deliveries_are_sent_although_all_tasks_have_ended() {
     let board = Board::default();
-    proven(&board, 1, QUICK);
-    let lanes = put(&board, 1, deliveries(WELL));
-    assert_eq!(lanes.len(), WELL);
+    succeeded(&board, 1, QUICK);
+    let lanes = put(&board, 1, deliveries(HEALTHY_SENDERS));
+    assert_eq!(lanes.len(), HEALTHY_SENDERS);
     assert!(lanes.iter().all(|lane| board.next(*lane, 0).is_some()));
-    assert!(rooms(&board, &[demands(1, 0)])[0] > 0, "more is claimed while all of them send");
-    assert!(lanes.iter().all(|lane| board.next(*lane, 10).is_none()), "and then they find nothing more");
+    assert!(rooms(&board, &[demands(1, 0)])[0] > 0, "more is claimed while all tasks send");
+    assert!(lanes.iter().all(|lane| board.next(*lane, 10).is_none()), "and then the tasks end");
     assert_eq!(put(&board, 1, deliveries(3)).len(), 3);
 }
 
 #[test]
-fn a_slow_receiver_is_not_claimed_ahead_for() {
+fn nothing_is_claimed_ahead_for_a_slow_receiver() {
     let board = Board::default();
-    proven(&board, 1, Duration::from_secs(3));
-    assert_eq!(rooms(&board, &[demands(1, 0)]), [WELL]);
+    succeeded(&board, 1, Duration::from_secs(3));
+    assert_eq!(rooms(&board, &[demands(1, 0)]), [HEALTHY_SENDERS]);
 }
 
 #[test]
-fn a_lane_far_from_full_is_hungry_after_a_full_claim_alone() {
+fn only_after_a_full_claim_does_a_lane_want_another() {
     let board = Board::default();
-    let lane = proven(&board, 1, QUICK);
+    let lane = succeeded(&board, 1, QUICK);
     for _ in 0..MAX_DEPTH {
         board.record_attempt(lane, true, QUICK);
     }
-    assert!(!board.is_hungry(id(1), MAX_CLAIM - 1), "there was no more");
+    assert!(!board.wants_full_claim(id(1), MAX_CLAIM - 1), "there was no more");
     for _ in 0..MAX_DEPTH / MAX_CLAIM - 1 {
-        assert!(board.is_hungry(id(1), MAX_CLAIM));
+        assert!(board.wants_full_claim(id(1), MAX_CLAIM));
         put(&board, 1, deliveries(MAX_CLAIM));
     }
-    assert!(!board.is_hungry(id(1), MAX_CLAIM), "its tasks count, so the last claim is not a full one");
-    assert!(!board.is_hungry(id(2), MAX_CLAIM), "nobody");
+    assert!(!board.wants_full_claim(id(1), MAX_CLAIM), "its tasks count, so the last claim is not full");
+    assert!(!board.wants_full_claim(id(2), MAX_CLAIM), "an unknown endpoint");
 }
 
 #[test]
-fn what_is_held_is_bounded_in_bytes_and_some_of_them_are_left_for_the_well() {
-    const LARGE: usize = UNWELL_BYTES / 8;
+fn claims_are_bounded_in_bytes_and_some_are_reserved_for_healthy_receivers() {
+    const LARGE: usize = UNHEALTHY_BYTES / 8;
     let board = Board::default();
     let new: Vec<EndpointDemand> = (0..8).map(|number| demands(number, 0)).collect();
     for one in &new {
@@ -201,76 +201,80 @@ fn what_is_held_is_bounded_in_bytes_and_some_of_them_are_left_for_the_well() {
         assert!(room.deliveries > 0 && room.bytes > 0);
         board.put(one.endpoint, FIRST, deliveries_of(1, LARGE));
     }
-    assert_eq!(rooms(&board, &[demands(8, 0)]), [0], "others that are new wait");
-    let well = proven(&board, 9, QUICK);
+    assert_eq!(rooms(&board, &[demands(8, 0)]), [0], "other new receivers wait");
+    let healthy = succeeded(&board, 9, QUICK);
     let room = board.rooms(&[demands(9, 0)])[0];
-    assert_eq!((room.deliveries > 0, room.bytes), (true, MAX_HELD_BYTES - UNWELL_BYTES));
+    assert_eq!((room.deliveries > 0, room.bytes), (true, MAX_CLAIMED_BYTES - UNHEALTHY_BYTES));
     let lanes = put(&board, 9, deliveries_of(8, LARGE));
     assert_eq!(rooms(&board, &[demands(9, 0)]), [0], "nothing is left");
-    // What was sent makes room.
+    // A sent delivery frees its bytes.
     assert!(board.next(lanes[0], 0).is_some());
-    assert!(board.next(well, LARGE).is_some());
-    assert_eq!(Load::of(&board.lanes()).bytes, MAX_HELD_BYTES - LARGE);
+    assert!(board.next(healthy, LARGE).is_some());
+    assert_eq!(Load::of(&board.lanes()).bytes, MAX_CLAIMED_BYTES - LARGE);
 }
 
-/// Gives endpoints what there is room for, and says how many places they took.
+/// Fills the lanes of endpoints, and returns how many slots they use.
 fn fill(board: &Board, endpoints: &[EndpointDemand]) -> usize {
     let rooms = rooms(board, endpoints);
-    assert!(rooms.iter().sum::<usize>() <= MAX_HELD);
-    let given = endpoints.iter().zip(rooms).filter(|(_, room)| *room > 0);
-    given.map(|(one, room)| board.put(one.endpoint, FIRST, deliveries(room)).len()).sum()
+    assert!(rooms.iter().sum::<usize>() <= MAX_CLAIMED);
+    let served = endpoints.iter().zip(rooms).filter(|(_, room)| *room > 0);
+    served.map(|(one, room)| board.put(one.endpoint, FIRST, deliveries(room)).len()).sum()
 }
 
 #[test]
-fn receivers_that_are_not_well_leave_places_to_others() {
+fn unhealthy_receivers_leave_slots_to_others() {
     let board = Board::default();
-    let sick: Vec<EndpointDemand> = (0..400).map(|number| demands(number, 9)).collect();
-    assert_eq!(fill(&board, &sick), SICK_SLOTS);
+    let failing: Vec<EndpointDemand> = (0..400).map(|number| demands(number, 9)).collect();
+    assert_eq!(fill(&board, &failing), FAILING_SLOTS);
     let new: Vec<EndpointDemand> = (400..800).map(|number| demands(number, 0)).collect();
     assert_eq!(fill(&board, &new), NEW_SLOTS);
     let slow: Vec<EndpointDemand> = (2_000..2_100).map(|number| demands(number, 0)).collect();
     for number in 2_000..2_100 {
-        proven(&board, number, Duration::from_secs(5));
+        succeeded(&board, number, Duration::from_secs(5));
     }
     assert_eq!(fill(&board, &slow), SLOW_SLOTS);
-    proven(&board, 1_000, Duration::from_millis(5));
-    let asked = [demands(1_001, 0), demands(1_002, 5), slow[99], demands(1_000, 0)];
-    let rooms = rooms(&board, &asked);
-    assert!(rooms[..3] == [0, 0, 0] && rooms[3] > WELL, "{rooms:?}");
-    assert_eq!(put(&board, 1_000, deliveries(rooms[3])).len(), WELL);
+    succeeded(&board, 1_000, Duration::from_millis(5));
+    let requested = [demands(1_001, 0), demands(1_002, 5), slow[99], demands(1_000, 0)];
+    let rooms = rooms(&board, &requested);
+    assert!(rooms[..3] == [0, 0, 0] && rooms[3] > HEALTHY_SENDERS, "{rooms:?}");
+    assert_eq!(put(&board, 1_000, deliveries(rooms[3])).len(), HEALTHY_SENDERS);
 }
 
 #[test]
-fn places_are_shared_and_hardly_ever_exceeded() {
+fn slots_are_shared_and_rarely_exceeded() {
     let board = Board::default();
     let endpoints: Vec<EndpointDemand> = (0..100).map(|number| demands(number, 0)).collect();
     for number in 0..100 {
-        proven(&board, number, QUICK);
+        succeeded(&board, number, QUICK);
     }
-    assert!(rooms(&board, &endpoints).iter().all(|room| *room > 0), "everybody gets a turn");
+    assert!(rooms(&board, &endpoints).iter().all(|room| *room > 0), "every endpoint is served");
     let busy = fill(&board, &endpoints);
     assert!((SLOTS..SLOTS + endpoints.len()).contains(&busy), "{busy}");
 }
 
 #[test]
-fn quick_receivers_share_what_they_get_beyond_the_usual() {
+fn fast_receivers_share_the_extra_slots() {
     let board = Board::default();
     let mut busy = 0;
     for number in 0..20 {
-        let lane = proven(&board, number, QUICK);
+        let lane = succeeded(&board, number, QUICK);
         for _ in 0..MAX_DEPTH {
             board.record_attempt(lane, true, QUICK);
         }
-        busy += put(&board, number, deliveries(2 * MOST)).len();
+        busy += put(&board, number, deliveries(2 * MAX_SENDERS)).len();
     }
-    assert_eq!(busy, 20 * WELL + EXTRA_SLOTS);
-    proven(&board, 20, QUICK);
-    assert_eq!(put(&board, 20, deliveries(WELL)).len(), WELL, "another one finds its usual places");
-    // Once all places are taken, those beyond the usual are given back.
+    assert_eq!(busy, 20 * HEALTHY_SENDERS + EXTRA_SLOTS);
+    succeeded(&board, 20, QUICK);
+    assert_eq!(
+        put(&board, 20, deliveries(HEALTHY_SENDERS)).len(),
+        HEALTHY_SENDERS,
+        "another one gets its regular slots"
+    );
+    // Once all slots are busy, those beyond the regular ones are given up.
     let others: Vec<EndpointDemand> = (100..400).map(|number| demands(number, 0)).collect();
     fill(&board, &others);
     assert!(board.lanes().busy >= SLOTS);
     let lane = board.lanes().by_endpoint[&id(0)].id;
-    assert!(board.lanes().by_endpoint[&id(0)].senders > WELL);
+    assert!(board.lanes().by_endpoint[&id(0)].senders > HEALTHY_SENDERS);
     assert!(board.next(lane, 0).is_none());
 }

@@ -1,4 +1,4 @@
-//! Sends queued mails.
+//! The mail channel: sends queued mails.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use store::outbox::messages::{Channel, LeasedMessage};
 
 use super::message::{self, InvalidMail, Mail, SEND_DEADLINE};
 use super::transport::Transport;
-use crate::outbox::worker::{Carrier, Failure, Outbox};
+use crate::outbox::worker::{Failure, Outbox, OutboxChannel};
 use crate::runtime::{Clock, Random, Result, Sealer};
 
-/// Sends mails through one transport, from one address. It holds a password, so it has no `Debug`.
+/// Sends mails through one transport, from one address. It contains a password, so it has no `Debug`.
 #[derive(Clone)]
-pub struct MailCarrier {
+pub struct MailChannel {
     transport: Transport,
     from: Mailbox,
 }
 
 /// Queues mails and sends them.
 ///
-/// Callers check addresses and subjects that people gave them beforehand ([`Mail::check`]): a mail that cannot be sent is
-/// dropped by the worker, with a line in the log.
-pub type Mailer = Outbox<MailCarrier>;
+/// Callers check addresses and subjects from users beforehand ([`Mail::check`]): the worker drops a mail that cannot be
+/// sent, and logs it.
+pub type Mailer = Outbox<MailChannel>;
 
 impl Mailer {
     /// Sends through `transport`, from an address such as `Auspex <auspex@example.com>`.
@@ -35,17 +35,17 @@ impl Mailer {
         transport: Transport,
         from: &str,
     ) -> Result<Self, InvalidMail> {
-        let carrier = MailCarrier { transport, from: message::sender(from)? };
-        Ok(Self::over(store, clock, random, sealer, carrier))
+        let channel = MailChannel { transport, from: message::sender(from)? };
+        Ok(Self::with_channel(store, clock, random, sealer, channel))
     }
 }
 
-impl Carrier for MailCarrier {
+impl OutboxChannel for MailChannel {
     type Message = Mail;
 
     const CHANNEL: Channel = Channel::Mail;
     const DEADLINE: Duration = SEND_DEADLINE;
-    // More only gets a sender throttled.
+    // With more, mail servers throttle the sender.
     const SENDS_AT_ONCE: usize = 4;
     const LANE_SENDS: usize = Self::SENDS_AT_ONCE;
     const ACTION: ActionType = ActionType::Email;
@@ -57,14 +57,14 @@ impl Carrier for MailCarrier {
         &mail.event
     }
 
-    /// One server takes all of them.
+    /// A single lane: one server takes all mails.
     fn lane(_: &Mail) -> String {
         String::new()
     }
 
-    async fn carry(&self, mail: &Mail, claimed: &LeasedMessage) -> Result<(), Failure> {
-        let posting = message::write(&self.from, mail, claimed)
+    async fn send(&self, mail: &Mail, claimed: &LeasedMessage) -> Result<(), Failure> {
+        let encoded = message::encode(&self.from, mail, claimed)
             .map_err(|invalid| Failure::Never(invalid.to_string()))?;
-        self.transport.send(posting).await
+        self.transport.send(encoded).await
     }
 }

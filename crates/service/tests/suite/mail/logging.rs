@@ -1,4 +1,4 @@
-//! What the log and the meters tell of mails: which, and how it went; never what they say.
+//! The log and the metrics identify mails and their outcomes, and never contain what they say.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,11 +7,11 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use service::mail::MailTemplates;
 use testkit::{Backend, Stage as _};
 
-use super::office::{Office, start};
 use super::peer::Peer;
+use super::stage::{MailStage, start};
 use super::{FIRST_WAIT, SPREAD};
 
-/// All that is logged, in memory.
+/// An in-memory log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -31,7 +31,7 @@ impl Log {
     }
 }
 
-/// How often each outcome was counted, by name.
+/// The count of each outcome.
 fn outcomes(snapshotter: &Snapshotter) -> Vec<(String, u64)> {
     let mut outcomes = Vec::new();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {
@@ -43,9 +43,9 @@ fn outcomes(snapshotter: &Snapshotter) -> Vec<(String, u64)> {
     outcomes
 }
 
-/// On one thread, because log and meters are this thread's own; on SQLite, because the database makes no difference.
+/// On one thread, because log and metrics are thread-local; on SQLite only, because the database makes no difference.
 #[test]
-fn the_log_names_a_mail_and_tells_nothing_of_it() {
+fn the_log_identifies_a_mail_without_its_content() {
     let (log, recorder) = (Log::default(), DebuggingRecorder::new());
     let (writer, snapshotter) = (log.clone(), recorder.snapshotter());
     let subscriber = tracing_subscriber::fmt()
@@ -57,24 +57,24 @@ fn the_log_names_a_mail_and_tells_nothing_of_it() {
     let _metering = metrics::set_default_local_recorder(&recorder);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let office = Office::set(Backend::Sqlite).await;
-        let letter =
+        let stage = MailStage::set(Backend::Sqlite).await;
+        let mail =
             MailTemplates::new("https://auspex.example").password_reset("ann@example.com", "hush-hush-token");
         let refusing = Peer::start(&["--refuse"]);
-        let mailer = office.plain_mailer(&refusing.plain_url());
+        let mailer = stage.plain_mailer(&refusing.plain_url());
         let workers = start(&mailer);
-        office.queue(&mailer, &letter).await;
-        office.until_left(0).await;
+        stage.queue(&mailer, &mail).await;
+        stage.until_left(0).await;
         workers.drain().await;
         let busy = Peer::start(&["--busy", "ann@example.com=1"]);
-        let mailer = office.plain_mailer(&busy.plain_url());
+        let mailer = stage.plain_mailer(&busy.plain_url());
         let workers = start(&mailer);
-        office.queue(&mailer, &letter).await;
-        office.until_due_in(FIRST_WAIT).await;
-        office.advance(FIRST_WAIT.mul_f64(SPREAD));
-        office.until_left(0).await;
+        stage.queue(&mailer, &mail).await;
+        stage.until_due_in(FIRST_WAIT).await;
+        stage.advance(FIRST_WAIT.mul_f64(SPREAD));
+        stage.until_left(0).await;
         workers.drain().await;
-        office.strike().await;
+        stage.strike().await;
     });
     let text = log.text();
     for expected in
@@ -83,7 +83,7 @@ fn the_log_names_a_mail_and_tells_nothing_of_it() {
         assert!(text.contains(expected), "{expected} is missing in {text}");
     }
     for secret in ["hush", "console/reset", "Reset your password", "ann@example.com", "not known here"] {
-        assert!(!text.contains(secret), "{secret} is told in {text}");
+        assert!(!text.contains(secret), "{secret} is logged in {text}");
     }
     let counted = [("failed", 1), ("retried", 1), ("sent", 1)].map(|(name, count)| (name.to_owned(), count));
     assert_eq!(outcomes(&snapshotter), counted);

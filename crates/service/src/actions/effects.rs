@@ -1,38 +1,38 @@
-//! An analysis that has just been written, as rules and webhooks see it, and what was queued because of it.
+//! A finished analysis, as rules and webhooks see it, and the effects that were queued because of it.
 
 use model::api::{ActionType, FiringStatus};
 use model::{Answer, TenantId, Timestamp};
 
-/// An analysis that has just been written, in the transaction that is still open. What stands about the object is for
-/// the store to say: an older analysis does not replace newer answers.
+/// A finished analysis, in the transaction that writes it. Its answers need not be the object's current ones, which are
+/// in the store: an older analysis does not replace newer answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConcludedAnalysis<'a> {
-    /// Whose object it is.
+    /// The tenant that owns the object.
     pub(crate) tenant: TenantId,
     /// The object.
     pub(crate) object_id: &'a str,
-    /// What this analysis found.
-    pub(crate) found: &'a [Answer],
-    /// What answered.
+    /// The answers of this analysis.
+    pub(crate) answers: &'a [Answer],
+    /// The model that answered.
     pub(crate) model: &'a str,
     /// Whether a caller waited for it.
     pub(crate) is_sync: bool,
-    /// When.
+    /// When it finished.
     pub(crate) at: Timestamp,
     /// The trace that it is part of.
     pub(crate) traceparent: Option<&'a str>,
 }
 
-/// What a transaction queued: once it is committed, workers are woken and firings are counted.
+/// What a transaction has queued: after the commit, workers are woken and firings are counted.
 #[derive(Debug, Default)]
 #[must_use]
-pub(crate) struct Consequences {
+pub(crate) struct Effects {
     /// Whether mails were queued.
     pub(crate) mails: bool,
     /// Whether chat messages were queued.
     pub(crate) chats: bool,
     /// Whether deliveries were queued.
     pub(crate) deliveries: bool,
-    /// Firings, as they were recorded.
+    /// The firings that were recorded.
     pub(crate) firings: Vec<(ActionType, FiringStatus)>,
 }

@@ -1,4 +1,4 @@
-//! The stage of the mail stories: a queue on either database, a clock in hand, and workers to start and stop.
+//! The fixture of the mail tests: a queue on either database, a manual clock, and workers to start and stop.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage, TestDatabase};
 use uuid::Uuid;
 
-/// Every story starts at this instant: 2026-01-01T00:00:00Z.
+/// Every test starts at this instant: 2026-01-01T00:00:00Z.
 pub(super) const START: Timestamp = Timestamp::from_seconds(1_767_225_600);
 pub(super) const TENANT: TenantId = TenantId(Uuid::from_u128(7));
 
-/// Mails are queued here. When the story is over, all must have gone.
-pub(super) struct Office {
+/// A queue of mails, which must be empty at the end of a test.
+pub(super) struct MailStage {
     pub(super) database: TestDatabase,
     pub(super) store: Store,
     clock: Clock,
     hands: ClockHands,
 }
 
-impl Office {
-    /// A mailer on the office's database.
+impl MailStage {
+    /// A mailer on the test's database.
     pub(super) fn mailer(&self, transport: Transport) -> Mailer {
         self.mailer_on(self.store.clone(), transport, 1)
     }
 
-    /// A mailer on this store, with the master key of this number.
+    /// A mailer on this store, with a master key generated from this seed.
     pub(super) fn mailer_on(&self, store: Store, transport: Transport, key: u64) -> Mailer {
         let sealer = Sealer::new(MasterKey::generate(&Random::seeded(key)), None);
         let random = Random::system().unwrap();
@@ -37,12 +37,12 @@ impl Office {
             .unwrap()
     }
 
-    /// A mailer that talks to a server without encryption.
+    /// A mailer that connects to a server without encryption.
     pub(super) fn plain_mailer(&self, url: &str) -> Mailer {
         self.mailer(Transport::smtp(url).unwrap())
     }
 
-    /// Queues a mail and rings the bell.
+    /// Queues a mail and wakes the worker.
     pub(super) async fn queue(&self, mailer: &Mailer, mail: &Mail) {
         self.store
             .write("queue", async |conn: &mut Conn| mailer.enqueue(conn, TENANT, mail, None).await)
@@ -79,23 +79,23 @@ impl Office {
         self.until(async || (self.store.pending().await.unwrap().messages == count).then_some(())).await;
     }
 
-    async fn until<T>(&self, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-        let asking = async {
+    async fn until<T>(&self, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+        let checking = async {
             loop {
-                if let Some(answer) = ask().await {
+                if let Some(answer) = check().await {
                     break answer;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        if let Ok(answer) = tokio::time::timeout(PATIENCE, asking).await {
+        if let Ok(answer) = tokio::time::timeout(PATIENCE, checking).await {
             return answer;
         }
-        panic!("the queue does not get there; the next mail is due at {:?}", self.next_due().await);
+        panic!("timed out waiting for the queue; the next mail is due at {:?}", self.next_due().await);
     }
 }
 
-impl Stage for Office {
+impl Stage for MailStage {
     async fn set(backend: Backend) -> Self {
         let database = TestDatabase::create(backend).await;
         let store = database.open().await;
@@ -104,7 +104,7 @@ impl Stage for Office {
     }
 
     async fn strike(self) {
-        assert_eq!(self.store.pending().await.unwrap().messages, 0, "the story leaves mails behind");
+        assert_eq!(self.store.pending().await.unwrap().messages, 0, "mails are left at the end of the test");
         self.store.close().await;
         self.database.strike().await;
     }
