@@ -1,11 +1,11 @@
-//! Analyses from a backlog, with an analyzer that takes no time: the rate, and whether the CPU time of each stays the same
+//! Analyses from a backlog, by the word counter: the rate, and whether the CPU time of each stays the same
 //! as the backlog grows.
 
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry, WordCounter};
 use model::{Distribution, TenantId};
 use server::Server;
 use service::{Clock, Random};
@@ -25,9 +25,9 @@ const MEASURED: f64 = 10_000.0;
 /// Objects recorded in one transaction while a backlog is created.
 const BATCH: usize = 1_000;
 /// The minimum for SQLite on an idle machine with two cores.
-const SQLITE_PER_SECOND: f64 = 2_000.0;
+const SQLITE_PER_SECOND: f64 = 1_000.0;
 
-/// An analyzer that answers at once that all candidates are equally likely.
+/// An analyzer that answers at once that all candidates are equally likely, for measuring the overhead of the service.
 pub(crate) struct InstantAnalyzer;
 
 impl Analyzer for InstantAnalyzer {
@@ -65,7 +65,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
         1.3,
     )];
     if target.name == "SQLite" {
-        let what = "SQLite: analyses by an instant analyzer, 1,000,000 waiting";
+        let what = "SQLite: analyses by the word counter, 1,000,000 waiting";
         figures.push(Figure::at_least(what, large.per_second, "/s", SQLITE_PER_SECOND));
     }
     Ok(figures)
@@ -89,8 +89,7 @@ async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error
         let before = analyzed(service.store(), tenant).await?;
         let target_count = before + f64::from(u32::try_from(backlog)?).min(MEASURED);
         let server =
-            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(InstantAnalyzer))
-                .await?;
+            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(WordCounter)).await?;
         // The first analyses are not measured, because they include starting the service.
         let first = until(service.store(), tenant, before + 1.0).await?;
         let (begun, cpu_before) = (Instant::now(), cpu_seconds()?);

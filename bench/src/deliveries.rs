@@ -20,7 +20,7 @@ use crate::ingest::config;
 use crate::{Figure, Target, median};
 
 /// The share of a bare loop that deliveries must reach, in percent.
-const OF_BARE: f64 = 33.3;
+const OF_BARE: f64 = 25.0;
 /// How much more a delivery from a long backlog may cost than one from a short one.
 const FLATNESS: f64 = 1.3;
 const SHORT: usize = 25_000;
