@@ -127,7 +127,7 @@ pub async fn read(
                AND seq > coalesce(through_seq, 0) AND seq <= wanted_seq
                AND CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END - coalesce(through_seq, 0)
                    <= most
-             ORDER BY tenant_id, object_id, seq",
+             ORDER BY 1, 2, 3",
         )
         .fetch::<HistoryRow>(conn)
         .await?;

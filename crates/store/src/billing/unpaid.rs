@@ -29,11 +29,11 @@ pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, li
     // Materialized: run again for each row, the inner query would lock and change more than its limit.
     let statement = format!(
         "WITH due AS MATERIALIZED (
-             SELECT object_id AS due_object FROM jobs
+             SELECT tenant_id AS due_tenant, object_id AS due_object FROM jobs
              WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 LIMIT $3 {}
          )
          UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL
-         FROM due WHERE tenant_id = $1 AND object_id = due_object",
+         FROM due WHERE tenant_id = due_tenant AND object_id = due_object",
         conn.backend().skip_locked()
     );
     execute!(conn, AssertSqlSafe(statement), tenant, now, limit)
@@ -43,10 +43,11 @@ pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, li
 pub async fn wake(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> {
     let statement = format!(
         "WITH waiting AS MATERIALIZED (
-             SELECT object_id AS waiting_object FROM jobs
+             SELECT tenant_id AS waiting_tenant, object_id AS waiting_object FROM jobs
              WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2 {}
          )
-         UPDATE jobs SET unpaid = FALSE FROM waiting WHERE tenant_id = $1 AND object_id = waiting_object",
+         UPDATE jobs SET unpaid = FALSE FROM waiting
+         WHERE tenant_id = waiting_tenant AND object_id = waiting_object",
         // The caller has locked the balance, and a transaction that has locked a job may wait for that lock. The caller
         // comes back for the jobs that are skipped.
         conn.backend().skip_locked()

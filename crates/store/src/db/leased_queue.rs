@@ -43,15 +43,16 @@ impl LeasedQueue {
     pub(crate) fn claim(&self, backend: Backend, filter: &str, assignments: &str, returning: &str) -> String {
         let Self { table, queue_column, row_column } = self;
         let skip_locked = backend.skip_locked();
-        // Materialized: run again for each row, the inner query would lock and claim more than its limit.
+        // Materialized: run again for each row, the inner query would lock and claim more than its limit. It returns the whole
+        // key: joined by the row alone, PostgreSQL may plan to read all rows of the tenant, and keep that plan.
         format!(
             "WITH due AS MATERIALIZED (
-                 SELECT {row_column} AS due_row FROM {table}
+                 SELECT tenant_id AS due_tenant, {row_column} AS due_row FROM {table}
                  WHERE {queue_column} = $1 AND tenant_id = $2{filter} AND due_at <= $3
                  ORDER BY due_at LIMIT $4 {skip_locked}
              )
              UPDATE {table} SET lease_token = $5, lease_until = $6, attempts = attempts + 1{assignments}
-             FROM due WHERE tenant_id = $2 AND {row_column} = due_row
+             FROM due WHERE tenant_id = due_tenant AND {row_column} = due_row
              RETURNING {returning}"
         )
     }

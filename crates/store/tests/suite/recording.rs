@@ -1,22 +1,18 @@
-//! What recording says of an object, and how the rows of a single object are found.
+//! What recording returns about a new object.
 
 use std::time::Duration;
 
 use model::api::{EventRetention, EventType};
 use model::{NewEvent, TenantId, Timestamp};
-use store::analysis::concluder::LockedObjects;
 use store::analysis::history;
 use store::analysis::history::{HistoryRequest, ObjectHistory};
-use store::analysis::verdict_slots;
 use store::analysis::verdict_slots::VerdictSlot;
 use store::objects::recorder;
 use store::objects::recorder::Enforcement;
 use store::objects::request::{IngestRequest, Recorded};
-use store::{Conn, Database, Store};
-use testkit::{Backend, TestDatabase, on_both, play};
+use store::{Conn, Store};
+use testkit::{TestDatabase, on_both};
 use uuid::Uuid;
-
-use crate::migrated;
 
 on_both!(a_new_object_is_returned_as_it_is_read);
 
@@ -58,7 +54,7 @@ fn awaited(object_id: &str, slot: u128) -> IngestRequest {
     }
 }
 
-/// What is known of the object after each of the requests, which are recorded together.
+/// The histories of new objects that recording returns for requests of one batch.
 async fn record(store: &Store, requests: &[IngestRequest]) -> Vec<Option<ObjectHistory>> {
     let recorded = store.write("record", async |conn: &mut Conn| {
         recorder::record(conn, requests, Enforcement::Grace, 0).await
@@ -100,50 +96,4 @@ async fn a_new_object_is_returned_as_it_is_read(database: &TestDatabase) {
         assert_eq!(record(&store, &[awaited(&two, lease + 2), awaited(&two, lease + 3)]).await, [None, None]);
     }
     store.close().await;
-}
-
-/// PostgreSQL keeps the plan that it made while tables were empty: that of a statement over one object must lead to its rows
-/// by their keys, however many come to lie beside them.
-#[test]
-fn postgres_finds_one_object_by_its_key_from_the_start() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
-        let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
-        pool.close().await;
-        let store = database.open().await;
-        let plans = store.write("plans", async |conn: &mut Conn| {
-            history::read(conn, &[HistoryRequest { tenant: TENANT, object_id: "one", through: None }], 100)
-                .await?;
-            LockedObjects::lock(conn, &[(TENANT, "one")]).await?;
-            let mut batch = conn.batch();
-            verdict_slots::release_all(&mut batch, &[(TENANT, Uuid::nil())]);
-            batch.run(conn).await?;
-            let statements: Vec<(String, i32)> = fetch_all!(
-                conn,
-                "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements
-                 WHERE statement LIKE '%WITH given % NOT MATERIALIZED%'
-                   AND statement NOT LIKE '%pg_prepared_statements%'"
-            )?;
-            execute!(conn, "SET LOCAL plan_cache_mode = force_generic_plan")?;
-            let mut plans = Vec::new();
-            for (name, parameters) in statements {
-                let values = vec!["NULL"; usize::try_from(parameters).unwrap()].join(", ");
-                let explain = sqlx::AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE {name} ({values})"));
-                let Conn::Postgres(lent) = &mut *conn else { panic!("not PostgreSQL") };
-                let plan: Vec<(String,)> = sqlx::query_as(explain).fetch_all(lent.native()).await?;
-                plans.push(plan.into_iter().map(|(line,)| line).collect::<Vec<_>>().join("\n"));
-            }
-            Ok::<_, store::Error>(plans)
-        });
-        let plans = plans.await.unwrap();
-        assert_eq!(plans.len(), 4, "{plans:?}");
-        for plan in plans {
-            assert!(plan.contains("Index Cond: ((tenant_id = $1) AND ("), "{plan}");
-            let is_read_and_thrown_away = |line: &&str| {
-                line.contains("Filter:") && (line.contains("object_id") || line.contains("lease_id"))
-            };
-            assert_eq!(plan.lines().find(is_read_and_thrown_away), None, "{plan}");
-            assert!(!plan.contains("Seq Scan"), "{plan}");
-        }
-        store.close().await;
-    });
 }

@@ -248,11 +248,12 @@ const CLAIM_ON_SQLITE: &str = "
 /// Claims what is due, on PostgreSQL, where others may be doing the same.
 const CLAIM_ON_POSTGRES: &str = "
     WITH due AS MATERIALIZED (
-        SELECT tenant_id AS tenant, status AS status_before, delivery_id AS delivery FROM webhook_queue
+        SELECT tenant_id AS tenant, endpoint_id AS endpoint, status AS status_before, delivery_id AS delivery
+        FROM webhook_queue
         WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
     UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
     FROM due
-    WHERE webhook_queue.tenant_id = due.tenant AND webhook_queue.endpoint_id = $1
+    WHERE webhook_queue.tenant_id = due.tenant AND webhook_queue.endpoint_id = due.endpoint
       AND webhook_queue.status = due.status_before AND webhook_queue.delivery_id = due.delivery
     RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
               webhook_queue.begun - 1 AS unfinished_claims, webhook_queue.run_after";
