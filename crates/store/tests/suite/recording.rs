@@ -13,7 +13,7 @@ use store::objects::recorder;
 use store::objects::recorder::Enforcement;
 use store::objects::request::{IngestRequest, Recorded};
 use store::{Conn, Database, Store};
-use testkit::{Backend, TestDatabase, on_both, play};
+use testkit::{Backend, TestDatabase, on_both, run_on};
 use uuid::Uuid;
 
 use crate::migrated;
@@ -106,7 +106,7 @@ async fn a_new_object_is_returned_as_it_is_read(database: &TestDatabase) {
 /// by their keys, however many come to lie beside them.
 #[test]
 fn postgres_finds_one_object_by_its_key_from_the_start() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
         pool.close().await;
         let store = database.open().await;
