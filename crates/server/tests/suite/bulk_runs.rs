@@ -173,7 +173,7 @@ async fn everything_is_analyzed_again_in_steps_and_behind_live_work(backend: Bac
           AND CAST(models AS text) = '[\"auspex-words\"]'";
     assert_eq!(rows(&app, batch).await, ["700"], "the batch is the sum of its lines");
     assert_eq!(get(&app, &token, "/v1/overview").await["analyzed_pct"], 1.0);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn accounts_take_turns(backend: Backend) {
@@ -193,7 +193,7 @@ async fn accounts_take_turns(backend: Backend) {
     assert!(before < 500, "and did not wait for {before} of the other's");
     until(&app, DONE, 2).await;
     assert_eq!(number(&app, of_many).await, 600);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn a_backfill_asks_one_signal_about_the_objects_without_an_answer(app: &App) {
@@ -343,7 +343,7 @@ async fn a_backfill_survives_a_restart(backend: Backend) {
     let status = get(&app, &token, path).await["backfill"].clone();
     assert_eq!((&status["completed"], &status["status"]), (&json!(500), &json!("done")));
     assert_eq!(number(&app, CHARGES).await, 500, "each object was asked about once");
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
@@ -379,7 +379,7 @@ async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
     let mut charged = rows(&app, CHARGED).await;
     charged.sort();
     assert_eq!(charged, ["user_0000 in a batch", "user_0001 alone"]);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn one_analysis_serves_several_backfills(backend: Backend) {
@@ -397,5 +397,5 @@ async fn one_analysis_serves_several_backfills(backend: Backend) {
         assert_eq!(status["backfill"]["completed"], 10, "{key}");
     }
     assert_eq!(get(&app, &token, "/v1/objects/user_0003").await["pending"], json!(["buyer_intent"]));
-    app.strike().await;
+    app.tear_down().await;
 }
