@@ -10,7 +10,8 @@ use model::api::EventType;
 use model::{Distribution, NewEvent, TenantId, Timestamp};
 use service::{Clock, Random};
 use store::analysis::jobs::Schedule;
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder;
+use store::objects::recorder::Enforcement;
 use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 use testkit::TestDatabase;
@@ -89,7 +90,7 @@ async fn a_rate_limit_holds_for_what_was_claimed_before_it(database: &TestDataba
 
 /// Objects with an event each, whose analyses are due.
 async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
-    let entry = |number: usize| IngestRequest {
+    let request = |number: usize| IngestRequest {
         tenant,
         object_id: format!("user_{number}"),
         object_type: None,
@@ -107,9 +108,11 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
         received_at: now,
         traceparent: None,
     };
-    let entries: Vec<IngestRequest> = (0..OBJECTS).map(entry).collect();
+    let requests: Vec<IngestRequest> = (0..OBJECTS).map(request).collect();
     store
-        .write("queue", async |conn: &mut Conn| recorder::record(conn, &entries, Enforcement::Grace, 0).await)
+        .write("queue", async |conn: &mut Conn| {
+            recorder::record(conn, &requests, Enforcement::Grace, 0).await
+        })
         .await
         .unwrap();
 }

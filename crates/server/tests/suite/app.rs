@@ -12,7 +12,6 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use service::{Clock, ClockHands, Random, Service};
-use store::billing::ledger::LedgerReason;
 use store::{Backend, Pending};
 use testkit::{PATIENCE, Stage, TestDatabase};
 
@@ -242,7 +241,7 @@ impl App {
                     let taken = store::billing::balance::Credit {
                         entry_id: Random::seeded(7).id(now),
                         micros: -balance,
-                        reason: LedgerReason::Adjustment,
+                        reason: store::billing::ledger::LedgerReason::Adjustment,
                         payment_ref: None,
                         note: None,
                     };

@@ -6,7 +6,8 @@ use model::api::EventType;
 use model::{NewEvent, TenantId};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder;
+use store::objects::recorder::Enforcement;
 use store::objects::request::IngestRequest;
 use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage as _};
@@ -64,7 +65,7 @@ async fn account(app: &App, email: &str) -> String {
 async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let tenant = TenantId(Uuid::parse_str(&tenant_of(app, token).await).unwrap());
     let now = app.now();
-    let entry = |number| IngestRequest {
+    let request = |number| IngestRequest {
         tenant,
         object_id: format!("{prefix}_{number:04}"),
         object_type: None,
@@ -82,10 +83,10 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
         received_at: now,
         traceparent: None,
     };
-    let entries: Vec<IngestRequest> = (0..objects).map(entry).collect();
+    let requests: Vec<IngestRequest> = (0..objects).map(request).collect();
     let store = Store::open(app.database_url()).await.unwrap();
     store
-        .write("seed", async |conn: &mut Conn| recorder::record(conn, &entries, Enforcement::Grace, 0).await)
+        .write("seed", async |conn: &mut Conn| recorder::record(conn, &requests, Enforcement::Grace, 0).await)
         .await
         .unwrap();
     store.close().await;

@@ -6,7 +6,8 @@ use model::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::analysis::jobs::{self, Priority};
+use store::analysis::jobs;
+use store::analysis::jobs::Priority;
 use store::{Conn, Lease, Store};
 use testkit::{Backend, Stage as _};
 

@@ -291,8 +291,8 @@ async fn slots_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtOn
         let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
         let random = Random::seeded(9);
         for _ in 0..2 {
-            let place = VerdictSlot { tenant, slot_id: random.id(now), now, until, limit: 2 };
-            assert!(verdict_slots::take_one(conn, &place).await?);
+            let slot = VerdictSlot { tenant, slot_id: random.id(now), now, until, limit: 2 };
+            assert!(verdict_slots::take_one(conn, &slot).await?);
         }
         Ok::<_, store::Error>(())
     });

@@ -485,10 +485,10 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
             make(&app, &key, &mailing("is_scammer > 0.7")).await;
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
-            let tally = store.write("tally", async |conn: &mut Conn| {
+            let counted = store.write("count_messages", async |conn: &mut Conn| {
                 firings::count_messages(conn, tenant, today, MessageCounts { mails: 998, chats: 0 }).await
             });
-            assert_eq!(tally.await.unwrap(), MessageCounts::default());
+            assert_eq!(counted.await.unwrap(), MessageCounts::default());
             analyzer.always(Turn::Answer(0.95));
             assert_eq!(ingest_and_wait(&app, &key, "user_1", "x").await.status, 200);
             let mails = app.mails().await.into_iter().filter(|mail| mail.to == "alerts@example.com").count();
@@ -534,10 +534,10 @@ fn a_day_s_chat_messages_are_counted_beside_its_mails() {
             make(&app, &key, &mailing(RISKY)).await;
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
-            let tally = store.write("tally", async |conn: &mut Conn| {
+            let counted = store.write("count_messages", async |conn: &mut Conn| {
                 firings::count_messages(conn, tenant, today, MessageCounts { mails: 0, chats: 998 }).await
             });
-            assert_eq!(tally.await.unwrap(), MessageCounts::default());
+            assert_eq!(counted.await.unwrap(), MessageCounts::default());
             analyzer.always(Turn::Answer(0.95));
             assert_eq!(ingest_and_wait(&app, &key, "user_1", "x").await.status, 200);
             app.settle().await;

@@ -27,8 +27,8 @@ async fn claim_all(store: &Store, now: Timestamp) -> usize {
     let lease = Lease { token: Uuid::from_u128(13), until: now + LEASE };
     let taken = store.write("claim_all", async |conn: &mut Conn| {
         let mut taken = 0;
-        for turn in queue::due_endpoints(conn, Uuid::nil(), now, 100).await? {
-            taken += queue::claim(conn, turn.endpoint_id, now, 100, lease).await?.len();
+        for due in queue::due_endpoints(conn, Uuid::nil(), now, 100).await? {
+            taken += queue::claim(conn, due.endpoint_id, now, 100, lease).await?.len();
         }
         Ok::<_, store::Error>(taken)
     });
