@@ -18,6 +18,8 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Buckets from a cached read to the longest analyzer call.
 const SECONDS: [f64; 16] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
+/// Few buckets, because every route has them.
+const ROUTE_SECONDS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 /// Finer buckets for transactions, which are short.
 const TRANSACTION_SECONDS: [f64; 12] =
     [0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
@@ -99,6 +101,10 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
         .set_buckets_for_metric(
+            Matcher::Full("auspex_http_request_duration_seconds".to_owned()),
+            &ROUTE_SECONDS,
+        )?
+        .set_buckets_for_metric(
             Matcher::Full("auspex_store_transaction_seconds".to_owned()),
             &TRANSACTION_SECONDS,
         )?
@@ -119,7 +125,13 @@ fn describe() {
         ("auspex_mails_total", "Emails, by outcome."),
         ("auspex_chat_messages_total", "Chat messages, by outcome."),
         ("auspex_payments_total", "Payments reported by the payment provider, by outcome."),
+        ("auspex_store_transactions_total", "Transactions and reads, by name and outcome."),
+        (
+            "auspex_store_transaction_microseconds_total",
+            "Total duration of transactions and reads, including retries, by name.",
+        ),
         ("auspex_store_transaction_retries_total", "Transactions retried after a conflict, by name."),
+        ("auspex_worker_panics_total", "Panics of background workers and their jobs, by worker."),
     ];
     for (name, description) in counters {
         describe_counter!(name, description);
@@ -127,13 +139,13 @@ fn describe() {
     let timed = [
         (
             "auspex_http_request_duration_seconds",
-            "Time from the head of a request to the head of its response, by method and route template.",
+            "Time from the head of a request to the head of its response, by route template.",
         ),
         ("auspex_analyzer_seconds", "Duration of analyzer calls, by kind and outcome."),
         ("auspex_webhook_delivery_seconds", "Duration of attempts to deliver webhooks."),
         (
             "auspex_store_transaction_seconds",
-            "Duration of transactions and reads, including retries, by name and outcome.",
+            "Duration of transactions and reads, including retries, by outcome.",
         ),
     ];
     for (name, description) in timed {

@@ -32,10 +32,11 @@ pub use self::billing::{
 pub use self::objects::{Ingested, ObjectQuery, Objects, Sort};
 pub use self::options::Options;
 pub use self::outbox::mail;
+#[cfg(feature = "test-util")]
+pub use self::runtime::ClockHands;
 pub use self::runtime::{
-    AddressBudget, Allowance, CannotUnseal, Clock, ClockHands, Decision, Error, InvalidMasterKey, Kind,
-    Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, Throttle, Traces, Workers, client_network,
-    traces,
+    AddressBudget, Allowance, CannotUnseal, Clock, Decision, Error, InvalidMasterKey, Kind, Limit, MasterKey,
+    Nodes, Random, RateBudget, Result, Sealer, Throttle, Traces, Workers, client_network, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{Gauges, MASTER_KEY_FACT, QueueGauges, RekeyError, is_rekeying, rekey};

@@ -405,14 +405,28 @@ impl Service {
     /// Returns once every queue worker has finished a poll that began after this call, and so has started every job that is
     /// due by now.
     #[cfg(feature = "test-util")]
-    pub async fn workers_have_looked(&self) {
+    pub async fn workers_have_polled(&self) {
         let QueueWorkers { scheduler, mailer, chat, courier, .. } = &self.queues;
         tokio::join!(
             scheduler.wakeup.has_polled(),
             courier.handle.wakeup.has_polled(),
-            mailer.has_polled(),
-            chat.has_polled(),
+            mailer.wakeup().has_polled(),
+            chat.wakeup().has_polled(),
         );
+    }
+
+    /// The jobs that the workers of queues have started and that have not ended.
+    #[cfg(feature = "test-util")]
+    pub fn running_jobs(&self) -> usize {
+        let QueueWorkers { scheduler, mailer, chat, courier, .. } = &self.queues;
+        let wakeups = [&scheduler.wakeup, &courier.handle.wakeup, mailer.wakeup(), chat.wakeup()];
+        wakeups.iter().map(|wakeup| wakeup.running_jobs()).sum()
+    }
+
+    /// Returns once the sweeper has finished a sweep that began after this call.
+    #[cfg(feature = "test-util")]
+    pub async fn sweeper_has_swept(&self) {
+        self.queues.sweeper.wakeup.has_polled().await;
     }
 
     /// The database.

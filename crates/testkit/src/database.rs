@@ -35,7 +35,7 @@ impl TestDatabase {
         Self { backend, url, directory: Arc::new(directory), name }
     }
 
-    /// The same database for a second holder; one of them strikes it.
+    /// The same database for a second holder; one of them tears it down.
     #[must_use]
     pub fn share(&self) -> Self {
         Self {
@@ -68,11 +68,11 @@ impl TestDatabase {
 }
 
 impl Stage for TestDatabase {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         Self::create(backend).await
     }
 
-    async fn strike(self) {
+    async fn tear_down(self) {
         if self.backend == Backend::Postgres {
             run_in_cluster(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
         }

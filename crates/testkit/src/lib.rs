@@ -1,4 +1,4 @@
-//! What tests share: every story runs on a SQLite file of its own and on a PostgreSQL database of its own.
+//! What tests share: every test runs on a SQLite file of its own and on a PostgreSQL database of its own.
 
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test's scaffolding fails the test")]
 
@@ -19,38 +19,43 @@ pub use store::Backend;
 /// still for many seconds.
 pub const PATIENCE: Duration = Duration::from_secs(100);
 
-/// What a story plays on: set up on one database, and struck down with checks of its own when the story is over.
+/// What a test runs on: set up on one database, and torn down with checks of its own when the test is over.
 pub trait Stage: Sized {
-    /// Sets the stage on a fresh database.
-    fn set(backend: Backend) -> impl Future<Output = Self>;
+    /// Sets it up on a fresh database.
+    fn set_up(backend: Backend) -> impl Future<Output = Self>;
 
-    /// Ends the story: checks that nothing is left behind, and cleans up.
-    fn strike(self) -> impl Future<Output = ()>;
+    /// Ends the test: checks that nothing is left behind, and cleans up.
+    fn tear_down(self) -> impl Future<Output = ()>;
 }
 
-/// Plays one story on one database.
-pub fn play<S: Stage>(backend: Backend, story: impl AsyncFnOnce(&S)) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
-        let stage = S::set(backend).await;
-        story(&stage).await;
-        stage.strike().await;
+/// Runs one test on one database.
+pub fn run_on<S: Stage>(backend: Backend, test: impl AsyncFnOnce(&S)) {
+    in_runtime(async {
+        let stage = S::set_up(backend).await;
+        test(&stage).await;
+        stage.tear_down().await;
     });
 }
 
-/// Makes each story a test on both databases: `on_both!(a_story, another)`, where `async fn a_story(stage: &impl Stage)`.
+/// Runs a future in a runtime of its own, with two threads.
+pub fn in_runtime(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(future);
+}
+
+/// Makes each function a test on both databases: `on_both!(a_claim, another)`, where `async fn a_claim(stage: &impl Stage)`.
 #[macro_export]
 macro_rules! on_both {
-    ($($story:ident),* $(,)?) => {$(
-        mod $story {
+    ($($test:ident),* $(,)?) => {$(
+        mod $test {
             #[test]
             fn sqlite() {
-                $crate::play($crate::Backend::Sqlite, super::$story);
+                $crate::run_on($crate::Backend::Sqlite, super::$test);
             }
 
             #[test]
             fn postgres() {
-                $crate::play($crate::Backend::Postgres, super::$story);
+                $crate::run_on($crate::Backend::Postgres, super::$test);
             }
         }
     )*};

@@ -22,7 +22,7 @@ testkit::on_both!(
     an_account_is_opened_and_listed,
     a_person_of_an_opened_account_signs_in,
     people_who_cannot_be_added_are_refused_with_a_reason,
-    a_key_made_by_the_operator_signs_and_people_are_told,
+    a_key_made_by_the_operator_signs_and_people_are_notified,
     keys_that_cannot_be_made_are_refused_with_a_reason,
     nonsense_is_refused_before_anything_is_written,
     a_wrong_master_key_is_refused,
@@ -161,7 +161,7 @@ async fn people_who_cannot_be_added_are_refused_with_a_reason(app: &App) {
     admin(app, &["user", "create", "--tenant", &tenant, "bob@acme.example"], PASSWORD);
 }
 
-async fn a_key_made_by_the_operator_signs_and_people_are_told(app: &App) {
+async fn a_key_made_by_the_operator_signs_and_people_are_notified(app: &App) {
     let token = app.register("ada@acme.example").await;
     let tenant = tenant_of(app, &token).await;
     let signer = printed_signer(&admin(app, &["key", "create", "--tenant", &tenant], ""));

@@ -1,4 +1,4 @@
-//! Analyses that are taken ahead of a quick analyzer, which asks for patience in the middle of them.
+//! Analyses that are claimed ahead of a quick analyzer, which begins to rate-limit in the middle of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,8 @@ use model::api::EventType;
 use model::{Distribution, NewEvent, TenantId, Timestamp};
 use service::{Clock, Random};
 use store::analysis::jobs::Schedule;
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder;
+use store::objects::recorder::Enforcement;
 use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 use testkit::TestDatabase;
@@ -18,30 +19,30 @@ use testkit::TestDatabase;
 use crate::app::{self, START};
 use crate::scripted_analyzer::{number, until};
 
-testkit::on_both!(patience_holds_for_what_was_taken_ahead);
+testkit::on_both!(a_rate_limit_holds_for_what_was_claimed_before_it);
 
 const OBJECTS: usize = 400;
-/// Inquiries that are answered before it asks for patience.
+/// Inquiries that are answered before it rate-limits.
 const ANSWERED: usize = 200;
 const WORKERS: usize = 4;
-const PATIENCE: Duration = Duration::from_mins(1);
+const RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// Answers at once, so many times, and then asks for patience until it is calm.
+/// Answers at once, so many times, and then rate-limits until it is told to stop that.
 #[derive(Default)]
-struct Moody {
+struct RateLimiting {
     asked: AtomicUsize,
-    is_calm: AtomicBool,
+    answers_again: AtomicBool,
 }
 
-impl Analyzer for Moody {
+impl Analyzer for RateLimiting {
     fn model(&self) -> &'static str {
-        "moody"
+        "rate_limiting"
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
-        if asked >= ANSWERED && !self.is_calm.load(Ordering::SeqCst) {
-            return Box::pin(std::future::ready(Err(Failure::Throttled { retry_after: Some(PATIENCE) })));
+        if asked >= ANSWERED && !self.answers_again.load(Ordering::SeqCst) {
+            return Box::pin(std::future::ready(Err(Failure::Throttled { retry_after: Some(RETRY_AFTER) })));
         }
         let even = |candidates: usize| {
             Distribution::from_weights(&vec![1.0; candidates]).map_err(|_| AnswerError::Incomplete)
@@ -56,28 +57,29 @@ impl Analyzer for Moody {
     }
 }
 
-async fn patience_holds_for_what_was_taken_ahead(database: &TestDatabase) {
+async fn a_rate_limit_holds_for_what_was_claimed_before_it(database: &TestDatabase) {
     let settings = [("AUSPEX_ENFORCEMENT", "grace"), ("AUSPEX_WORKERS", &WORKERS.to_string())];
     let config = app::config(database, database.url(), &settings);
     let (clock, hands) = Clock::manual(START);
     let random = Random::system().unwrap();
     let service = assemble(&config, clock.clone(), random.clone()).await.unwrap();
-    let tenant = service.accounts.operators.create_tenant("Moody").await.unwrap().tenant_id;
+    let tenant = service.accounts.operators.create_tenant("RateLimiting").await.unwrap().tenant_id;
     let store = service.store();
     queue(store, tenant, START).await;
-    let analyzer = Arc::new(Moody::default());
-    let server = Server::start_with(config, clock, random, Arc::<Moody>::clone(&analyzer)).await.unwrap();
+    let analyzer = Arc::new(RateLimiting::default());
+    let server =
+        Server::start_with(config, clock, random, Arc::<RateLimiting>::clone(&analyzer)).await.unwrap();
 
-    let in_hand = "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL";
-    until("all that was in hand is put back", async || {
-        analyzer.asked.load(Ordering::SeqCst) > ANSWERED && number(store, in_hand).await == 0
+    let leased = "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL";
+    until("all that was leased is put back", async || {
+        analyzer.asked.load(Ordering::SeqCst) > ANSWERED && number(store, leased).await == 0
     })
     .await;
     let asked = analyzer.asked.load(Ordering::SeqCst);
     assert!(asked <= ANSWERED + WORKERS, "it was asked {asked} times");
 
-    analyzer.is_calm.store(true, Ordering::SeqCst);
-    hands.advance(PATIENCE);
+    analyzer.answers_again.store(true, Ordering::SeqCst);
+    hands.advance(RETRY_AFTER);
     until("all are analyzed", async || number(store, "SELECT count(*) FROM jobs").await == 0).await;
     let charges = number(store, "SELECT count(*) FROM ledger_entries WHERE reason = 'analysis'").await;
     assert_eq!(usize::try_from(charges).unwrap(), OBJECTS, "each once");
@@ -88,7 +90,7 @@ async fn patience_holds_for_what_was_taken_ahead(database: &TestDatabase) {
 
 /// Objects with an event each, whose analyses are due.
 async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
-    let entry = |number: usize| IngestRequest {
+    let request = |number: usize| IngestRequest {
         tenant,
         object_id: format!("user_{number}"),
         object_type: None,
@@ -106,9 +108,11 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
         received_at: now,
         traceparent: None,
     };
-    let entries: Vec<IngestRequest> = (0..OBJECTS).map(entry).collect();
+    let requests: Vec<IngestRequest> = (0..OBJECTS).map(request).collect();
     store
-        .write("queue", async |conn: &mut Conn| recorder::record(conn, &entries, Enforcement::Grace, 0).await)
+        .write("queue", async |conn: &mut Conn| {
+            recorder::record(conn, &requests, Enforcement::Grace, 0).await
+        })
         .await
         .unwrap();
 }

@@ -1,8 +1,9 @@
-//! The stage of every HTTP story: the service in this process, reached over loopback like by any client.
+//! What every test of the HTTP API runs on: the service in this process, reached over loopback like by any client.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use analyzer::Analyzer;
 use auspex_server::Server;
 use auspex_server::config::Config;
 use mailparse::MailHeaderMap as _;
@@ -11,7 +12,6 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use service::{Clock, ClockHands, Random, Service};
-use store::billing::ledger::LedgerReason;
 use store::{Backend, Pending};
 use testkit::{PATIENCE, Stage, TestDatabase};
 
@@ -69,6 +69,17 @@ impl App {
         Self::start_with(database, url, settings, START).await
     }
 
+    /// Starts the service with an analyzer of the test.
+    pub(crate) async fn start_with_analyzer(backend: Backend, analyzer: Arc<dyn Analyzer>) -> Self {
+        log_watch::start();
+        let database = TestDatabase::create(backend).await;
+        let config = config(&database, database.url(), &[]);
+        let (clock, hands) = Clock::manual(START);
+        let random = Random::system().unwrap();
+        let server = Server::start_with(config, clock.clone(), random, analyzer).await;
+        Self::around(server.expect("the service starts"), database, clock, hands)
+    }
+
     async fn start_with(
         database: TestDatabase,
         url: &str,
@@ -77,6 +88,10 @@ impl App {
     ) -> Self {
         let (clock, hands) = Clock::manual(start);
         let server = start_server(&database, url, settings, &clock).await;
+        Self::around(server, database, clock, hands)
+    }
+
+    fn around(server: Server, database: TestDatabase, clock: Clock, hands: ClockHands) -> Self {
         let base = format!("http://{}", server.address());
         let client = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
         Self { database, server: Mutex::new(Some(server)), base, clock, hands, client }
@@ -226,7 +241,7 @@ impl App {
                     let taken = store::billing::balance::Credit {
                         entry_id: Random::seeded(7).id(now),
                         micros: -balance,
-                        reason: LedgerReason::Adjustment,
+                        reason: store::billing::ledger::LedgerReason::Adjustment,
                         payment_ref: None,
                         note: None,
                     };
@@ -255,6 +270,30 @@ impl App {
     pub(crate) async fn audit(&self) {
         let audit = self.service().billing.audit.run().await.expect("the books can be read");
         assert!(audit.drifts.is_empty(), "the books do not agree: {:#?}", audit.drifts);
+    }
+
+    /// Waits until the workers have looked at their queues from now on, and have ended all that they started: what they
+    /// should not do at this time, they would have done.
+    pub(crate) async fn workers_have_looked(&self) {
+        self.workers_have_looked_with(|| 0).await;
+    }
+
+    /// The same, with so many jobs that need not end.
+    pub(crate) async fn workers_have_looked_with(&self, held: impl Fn() -> usize) {
+        let service = self.service();
+        let looked = tokio::time::timeout(PATIENCE, async {
+            service.workers_have_looked().await;
+            while service.running_jobs() > held() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        assert!(looked.await.is_ok(), "{} jobs are running, {} of them held", service.running_jobs(), held());
+    }
+
+    /// Waits until the sweeper has removed what has expired by now.
+    pub(crate) async fn sweeper_has_swept(&self) {
+        let swept = tokio::time::timeout(PATIENCE, self.service().sweeper_has_swept()).await;
+        assert!(swept.is_ok(), "no sweep has ended");
     }
 
     /// Waits until no work is left in any queue.
@@ -298,16 +337,16 @@ pub(crate) fn config(database: &TestDatabase, url: &str, settings: &[(&str, &str
 }
 
 impl Stage for App {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         Self::start(backend, &[]).await
     }
 
-    async fn strike(self) {
+    async fn tear_down(self) {
         self.settle().await;
         self.audit().await;
         let server = self.server.lock().unwrap().take().expect("the service runs until the end");
         assert!(server.stop().await, "the service drains in time");
-        self.database.strike().await;
+        self.database.tear_down().await;
         log_watch::search();
     }
 }

@@ -14,7 +14,8 @@ use crate::app::{App, PASSWORD};
 use crate::books::execute;
 use crate::registration::rows;
 use crate::scripted_analyzer::{
-    PRICE_MICROS, Scripted, ScriptedAnalyzer, Settings, event, get, ingest, judge, tell, until, with_analyzer,
+    PRICE_MICROS, Scripted, ScriptedAnalyzer, Settings, event, get, ingest, ingest_and_wait, send_event,
+    until, with_analyzer,
 };
 use crate::signer::Signer;
 
@@ -27,14 +28,14 @@ testkit::on_both!(
     the_ledger_is_read_page_by_page,
     a_bulk_run_can_be_one_line,
     ledger_parameters_that_make_no_sense_are_refused,
-    usage_is_told_by_day_model_source_and_signal,
+    usage_is_reported_by_day_model_source_and_signal,
     usage_ranges_that_make_no_sense_are_refused,
     an_operator_adjusts_a_balance,
     grace_lets_the_balance_go_negative,
     without_metering_nothing_is_charged,
-    a_low_balance_is_told_once_each_time_that_it_falls,
+    a_low_balance_is_announced_once_each_time_it_falls,
     many_unpaid_analyses_all_go_on,
-    an_unpaid_analysis_keeps_its_place,
+    an_unpaid_analysis_keeps_its_due_time,
     prices_go_by_model,
 );
 
@@ -79,7 +80,7 @@ async fn walk(app: &App, key: &Signer, query: &str) -> Vec<Value> {
 
 async fn the_ledger_shows_each_charge_exactly(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    assert_eq!(judge(stage, &key, "user_1", "x").await.status, 200);
+    assert_eq!(ingest_and_wait(stage, &key, "user_1", "x").await.status, 200);
     let mut ledger = read(stage, &key, "/v1/billing/ledger").await;
     for entry in ledger["entries"].as_array_mut().unwrap() {
         let id = entry["id"].take();
@@ -105,7 +106,7 @@ async fn the_ledger_shows_each_charge_exactly(stage: &Scripted) {
 async fn the_ledger_is_read_page_by_page(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     for turn in 0..7 {
-        judge(stage, &key, &format!("user_{turn}"), "x").await;
+        ingest_and_wait(stage, &key, &format!("user_{turn}"), "x").await;
     }
     stage.credit_everybody(5).await;
     let all = walk(stage, &key, "").await;
@@ -125,7 +126,7 @@ async fn the_ledger_is_read_page_by_page(stage: &Scripted) {
     assert_eq!(credits, [all[0].clone(), all[8].clone()]);
     // Lines that come between two pages are newer than both: nothing is shown twice or left out.
     let first = read(stage, &key, "/v1/billing/ledger?limit=2").await;
-    judge(stage, &key, "user_9", "x").await;
+    ingest_and_wait(stage, &key, "user_9", "x").await;
     let cursor = first["next_cursor"].as_str().unwrap();
     let second = read(stage, &key, &format!("/v1/billing/ledger?limit=2&cursor={cursor}")).await;
     assert_eq!(second["entries"], json!(all[2..4]));
@@ -134,7 +135,7 @@ async fn the_ledger_is_read_page_by_page(stage: &Scripted) {
 async fn a_bulk_run_can_be_one_line(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     for turn in 0..5 {
-        judge(stage, &key, &format!("user_{turn}"), "x").await;
+        ingest_and_wait(stage, &key, &format!("user_{turn}"), "x").await;
     }
     for round in 1..=2 {
         stage.advance(Duration::from_secs(1));
@@ -143,7 +144,7 @@ async fn a_bulk_run_can_be_one_line(stage: &Scripted) {
         stage.settle().await;
         until("the run is charged", async || stage.charges().await == 5 + 5 * round).await;
     }
-    judge(stage, &key, "user_0", "x").await;
+    ingest_and_wait(stage, &key, "user_0", "x").await;
     let all = walk(stage, &key, "").await;
     assert_eq!(all.len(), 17);
     let grouped = walk(stage, &key, "group=batch&limit=3").await;
@@ -179,7 +180,7 @@ async fn a_bulk_run_can_be_one_line(stage: &Scripted) {
 
 async fn ledger_parameters_that_make_no_sense_are_refused(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    judge(stage, &key, "user_1", "x").await;
+    ingest_and_wait(stage, &key, "user_1", "x").await;
     let page = read(stage, &key, "/v1/billing/ledger?limit=1").await;
     let cursor = page["next_cursor"].as_str().unwrap();
     for query in [
@@ -211,7 +212,7 @@ async fn ledger_parameters_that_make_no_sense_are_refused(stage: &Scripted) {
     }
 }
 
-async fn usage_is_told_by_day_model_source_and_signal(stage: &Scripted) {
+async fn usage_is_reported_by_day_model_source_and_signal(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let empty = read(stage, &key, "/v1/usage").await;
     assert_eq!((&empty["from"], &empty["to"]), (&json!("2025-12-03"), &json!("2026-01-01")));
@@ -225,11 +226,11 @@ async fn usage_is_told_by_day_model_source_and_signal(stage: &Scripted) {
         assert_eq!(empty[list], json!([]));
     }
     for _ in 0..3 {
-        judge(stage, &key, "user_1", "x").await;
+        ingest_and_wait(stage, &key, "user_1", "x").await;
     }
     stage.advance(2 * DAY);
     let key = &key;
-    tell(stage, key, "user_1", "x").await;
+    send_event(stage, key, "user_1", "x").await;
     stage.advance(QUIET);
     stage.settle().await;
     let one_signal = json!({"events": [event("x")], "wait": true, "signals": ["is_scammer"]});
@@ -331,8 +332,8 @@ async fn an_operator_adjusts_a_balance(app: &App) {
 async fn grace_lets_the_balance_go_negative(stage: &Scripted<Grace>) {
     let key = stage.account("ann@example.com").await;
     stage.empty_balances().await;
-    assert_eq!(judge(stage, &key, "user_1", "x").await.status, 200);
-    tell(stage, &key, "user_2", "x").await;
+    assert_eq!(ingest_and_wait(stage, &key, "user_1", "x").await.status, 200);
+    send_event(stage, &key, "user_2", "x").await;
     stage.advance(QUIET);
     stage.settle().await;
     let balance = read(stage, &key, "/v1/billing").await;
@@ -344,7 +345,7 @@ async fn grace_lets_the_balance_go_negative(stage: &Scripted<Grace>) {
 async fn without_metering_nothing_is_charged(stage: &Scripted<Unmetered>) {
     let key = stage.account("ann@example.com").await;
     stage.empty_balances().await;
-    assert_eq!(judge(stage, &key, "user_1", "x").await.status, 200);
+    assert_eq!(ingest_and_wait(stage, &key, "user_1", "x").await.status, 200);
     let usage = read(stage, &key, "/v1/usage").await;
     assert_eq!(usage["metering_enabled"], false);
     assert_eq!((&usage["totals"]["analyses"], &usage["totals"]["spend_micros"]), (&json!(1), &json!(0)));
@@ -352,14 +353,14 @@ async fn without_metering_nothing_is_charged(stage: &Scripted<Unmetered>) {
     assert_eq!(stage.charges().await, 0);
 }
 
-async fn a_low_balance_is_told_once_each_time_that_it_falls(stage: &Scripted) {
+async fn a_low_balance_is_announced_once_each_time_it_falls(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let told = async || {
         stage.advance(Duration::from_secs(2));
         let mails = stage.mails().await;
         mails.into_iter().filter(|mail| mail.subject.contains("low")).collect::<Vec<_>>()
     };
-    judge(stage, &key, "user_1", "x").await;
+    ingest_and_wait(stage, &key, "user_1", "x").await;
     assert_eq!(told().await.len(), 0);
     // To a dollar exactly, less the charge above: the next charge is below the mark already.
     stage.credit_everybody(-399).await;
@@ -371,7 +372,7 @@ async fn a_low_balance_is_told_once_each_time_that_it_falls(stage: &Scripted) {
     // Many at once below the mark: all of them charge, none of them tells again.
     let several = (0..8).map(|turn| {
         let key = key.clone();
-        async move { judge(stage, &key, &format!("user_{turn}"), "x").await.status }
+        async move { ingest_and_wait(stage, &key, &format!("user_{turn}"), "x").await.status }
     });
     for status in futures_util::future::join_all(several).await {
         assert_eq!(status, 200);
@@ -456,11 +457,11 @@ async fn queue(store: &Store, tenant: TenantId, count: i64, now: Timestamp) {
 }
 
 /// What waits for another reason than money is not moved by a top-up.
-async fn an_unpaid_analysis_keeps_its_place(stage: &Scripted) {
+async fn an_unpaid_analysis_keeps_its_due_time(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    tell(stage, &key, "due", "x").await;
+    send_event(stage, &key, "due", "x").await;
     stage.advance(Duration::from_secs(2));
-    tell(stage, &key, "debounced", "x").await;
+    send_event(stage, &key, "debounced", "x").await;
     stage.empty_balances().await;
     stage.advance(Duration::from_secs(1));
     until("the due one is set aside", async || {
@@ -470,7 +471,7 @@ async fn an_unpaid_analysis_keeps_its_place(stage: &Scripted) {
     stage.credit_everybody(1_000).await;
     stage.analyzer.asked(1).await;
     stage.at_rest().await;
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     stage.analyzer.asked(1).await;
     stage.advance(Duration::from_secs(2));
     stage.analyzer.asked(2).await;
@@ -490,7 +491,7 @@ async fn prices_go_by_model(stage: &PricedStage) {
         let token = stage.app.register("ann@example.com").await;
         stage.app.api_key(&token).await
     };
-    judge(&stage.app, &key, "user_1", "x").await;
+    ingest_and_wait(&stage.app, &key, "user_1", "x").await;
     let line = read(&stage.app, &key, "/v1/billing/ledger").await["entries"][0].clone();
     // 1,000 tokens at $3 and 10 at $15 a million, with 12.5 % on top.
     assert_eq!((&line["cost_usd"], &line["cost_margin"]), (&json!(0.003_15), &json!(1.125)));
@@ -507,7 +508,7 @@ struct PricedStage {
 }
 
 impl Stage for PricedStage {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         use std::io::Write as _;
         let analyzer = ScriptedAnalyzer::start().await;
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -520,8 +521,8 @@ impl Stage for PricedStage {
         Self { app, _analyzer: analyzer, _file: file }
     }
 
-    async fn strike(self) {
-        self.app.strike().await;
+    async fn tear_down(self) {
+        self.app.tear_down().await;
     }
 }
 
@@ -533,7 +534,7 @@ async fn a_top_up_at_one_node_wakes_the_workers_of_another() {
     let worker = api.second_node(&[("AUSPEX_ROLE", "worker")]).await;
     let token = api.register("ann@example.com").await;
     let key = api.api_key(&token).await;
-    tell(&api, &key, "user_1", "x").await;
+    send_event(&api, &key, "user_1", "x").await;
     api.empty_balances().await;
     api.advance(Duration::from_secs(1));
     let unpaid = "SELECT CAST(count(*) AS text) FROM jobs WHERE unpaid";
@@ -544,7 +545,7 @@ async fn a_top_up_at_one_node_wakes_the_workers_of_another() {
     api.advance(Duration::from_secs(3));
     api.settle().await;
     worker.stop().await;
-    api.strike().await;
+    api.tear_down().await;
 }
 
 /// A deployment that stops to block lets go on what waited for money.
@@ -554,7 +555,7 @@ async fn what_waits_goes_on_when_nothing_blocks_any_more() {
         let mut app = App::start(backend, &[]).await;
         let token = app.register("ann@example.com").await;
         let key = app.api_key(&token).await;
-        tell(&app, &key, "user_1", "x").await;
+        send_event(&app, &key, "user_1", "x").await;
         app.empty_balances().await;
         app.advance(QUIET);
         let unpaid = "SELECT CAST(count(*) AS text) FROM jobs WHERE unpaid";
@@ -565,6 +566,6 @@ async fn what_waits_goes_on_when_nothing_blocks_any_more() {
         })
         .await;
         app.advance(Duration::from_secs(3));
-        app.strike().await;
+        app.tear_down().await;
     }
 }

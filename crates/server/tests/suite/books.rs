@@ -38,7 +38,7 @@ testkit::on_both!(
 struct Books(App);
 
 impl Stage for Books {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         let settings = [
             ("AUSPEX_STRIPE_SECRET_KEY", "sk_test_0123456789abcdef"),
             ("AUSPEX_STRIPE_WEBHOOK_SECRET", SECRET),
@@ -48,8 +48,8 @@ impl Stage for Books {
         Self(App::start(backend, &settings).await)
     }
 
-    async fn strike(self) {
-        self.0.strike().await;
+    async fn tear_down(self) {
+        self.0.tear_down().await;
     }
 }
 
@@ -460,7 +460,7 @@ async fn a_hot_account_does_not_hold_up_the_others() {
         others.push(app.api_key(&token).await);
     }
     let asked = json!({"events": [{"type": "event", "name": "signup"}], "wait": true});
-    let judge = async |key: &Signer, object: usize| {
+    let ingest_and_wait = async |key: &Signer, object: usize| {
         let path = format!("/v1/objects/user_{object}/events");
         let reply = key.call(&app, Method::POST, &path, &asked).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
@@ -482,9 +482,9 @@ async fn a_hot_account_does_not_hold_up_the_others() {
     };
     let story = async {
         is_taken.await.unwrap();
-        let hot_ones = join_all((0..8).map(|object| judge(&hot, object)));
+        let hot_ones = join_all((0..8).map(|object| ingest_and_wait(&hot, object)));
         let calm_ones = async {
-            let mut waiting: FuturesUnordered<_> = others.iter().map(|key| judge(key, 0)).collect();
+            let mut waiting: FuturesUnordered<_> = others.iter().map(|key| ingest_and_wait(key, 0)).collect();
             // A quarter of them shares the hot one's writer, on average: the chance of less than three is one in 20,000.
             for _ in 0..3 {
                 let answered = tokio::time::timeout(PATIENCE, waiting.next()).await;
@@ -497,5 +497,5 @@ async fn a_hot_account_does_not_hold_up_the_others() {
     };
     futures_util::future::join(hold, story).await;
     store.close().await;
-    app.strike().await;
+    app.tear_down().await;
 }

@@ -6,7 +6,8 @@ use model::api::EventType;
 use model::{NewEvent, TenantId};
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder;
+use store::objects::recorder::Enforcement;
 use store::objects::request::IngestRequest;
 use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage as _};
@@ -64,7 +65,7 @@ async fn account(app: &App, email: &str) -> String {
 async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let tenant = TenantId(Uuid::parse_str(&tenant_of(app, token).await).unwrap());
     let now = app.now();
-    let entry = |number| IngestRequest {
+    let request = |number| IngestRequest {
         tenant,
         object_id: format!("{prefix}_{number:04}"),
         object_type: None,
@@ -82,10 +83,10 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
         received_at: now,
         traceparent: None,
     };
-    let entries: Vec<IngestRequest> = (0..objects).map(entry).collect();
+    let requests: Vec<IngestRequest> = (0..objects).map(request).collect();
     let store = Store::open(app.database_url()).await.unwrap();
     store
-        .write("seed", async |conn: &mut Conn| recorder::record(conn, &entries, Enforcement::Grace, 0).await)
+        .write("seed", async |conn: &mut Conn| recorder::record(conn, &requests, Enforcement::Grace, 0).await)
         .await
         .unwrap();
     store.close().await;
@@ -173,7 +174,7 @@ async fn everything_is_analyzed_again_in_steps_and_behind_live_work(backend: Bac
           AND CAST(models AS text) = '[\"auspex-words\"]'";
     assert_eq!(rows(&app, batch).await, ["700"], "the batch is the sum of its lines");
     assert_eq!(get(&app, &token, "/v1/overview").await["analyzed_pct"], 1.0);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn accounts_take_turns(backend: Backend) {
@@ -193,7 +194,7 @@ async fn accounts_take_turns(backend: Backend) {
     assert!(before < 500, "and did not wait for {before} of the other's");
     until(&app, DONE, 2).await;
     assert_eq!(number(&app, of_many).await, 600);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn a_backfill_asks_one_signal_about_the_objects_without_an_answer(app: &App) {
@@ -343,7 +344,7 @@ async fn a_backfill_survives_a_restart(backend: Backend) {
     let status = get(&app, &token, path).await["backfill"].clone();
     assert_eq!((&status["completed"], &status["status"]), (&json!(500), &json!("done")));
     assert_eq!(number(&app, CHARGES).await, 500, "each object was asked about once");
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
@@ -379,7 +380,7 @@ async fn a_live_event_takes_a_queued_job_over(backend: Backend) {
     let mut charged = rows(&app, CHARGED).await;
     charged.sort();
     assert_eq!(charged, ["user_0000 in a batch", "user_0001 alone"]);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 async fn one_analysis_serves_several_backfills(backend: Backend) {
@@ -397,5 +398,5 @@ async fn one_analysis_serves_several_backfills(backend: Backend) {
         assert_eq!(status["backfill"]["completed"], 10, "{key}");
     }
     assert_eq!(get(&app, &token, "/v1/objects/user_0003").await["pending"], json!(["buyer_intent"]));
-    app.strike().await;
+    app.tear_down().await;
 }

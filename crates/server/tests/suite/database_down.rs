@@ -30,7 +30,7 @@ async fn readiness_follows_the_way_to_postgres() {
     proxy.mend();
     let mended = tokio::time::timeout(PATIENCE, async { while app.get("/readyz").await.status != 200 {} });
     mended.await.expect("the service finds its database again by itself");
-    app.strike().await;
+    app.tear_down().await;
 }
 
 /// A SQLite file that another program has overwritten does not answer either.

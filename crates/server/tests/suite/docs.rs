@@ -36,5 +36,5 @@ async fn the_reference_is_served_with_all_that_it_needs() {
         !page.text.contains("<style") && !page.text.contains(" onclick"),
         "the policy forbids what is inline"
     );
-    app.strike().await;
+    app.tear_down().await;
 }

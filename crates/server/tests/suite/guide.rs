@@ -126,6 +126,29 @@ fn every_alert_asks_something_and_says_what_it_means() {
 }
 
 #[test]
+fn alerts_name_transactions_that_exist() {
+    let alerts = read("deploy/prometheus-alerts.yaml");
+    let (_, named) = alerts.split_once("name=~\"").unwrap();
+    let mut source = String::new();
+    append_sources(&repository("crates/service/src"), &mut source);
+    for name in named.split('"').next().unwrap().split('|') {
+        let quoted =
+            name.strip_suffix(".*").map_or_else(|| format!("\"{name}\""), |start| format!("\"{start}"));
+        assert!(source.contains(&quoted), "{name}");
+    }
+}
+
+fn append_sources(folder: &Path, text: &mut String) {
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            append_sources(&path, text);
+        } else {
+            text.push_str(&std::fs::read_to_string(&path).unwrap_or_default());
+        }
+    }
+}
+
+#[test]
 fn the_composition_uses_what_it_declares_and_is_open_to_this_machine_alone() {
     let composition: Value = yaml_serde::from_str(&read("deploy/compose.yaml")).unwrap();
     let services = composition["services"].as_object().unwrap();

@@ -25,13 +25,13 @@ struct Target {
 }
 
 impl Stage for Target {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         Self { app: App::start_at(backend, &[], Clock::system().now()).await }
     }
 
-    async fn strike(self) {
+    async fn tear_down(self) {
         self.app.advance(Duration::from_mins(1));
-        self.app.strike().await;
+        self.app.tear_down().await;
     }
 }
 

@@ -16,7 +16,7 @@ testkit::on_both!(
     bad_events_name_their_place_and_record_nothing,
     objects_are_listed_in_each_sort_by_cursor,
     objects_are_found_by_their_answers,
-    object_reads_are_remembered_until_something_changes,
+    object_reads_are_cached_until_something_changes,
     an_object_can_be_deleted_with_all_its_traces,
     an_empty_balance_refuses_before_recording,
     ids_may_need_escaping,
@@ -241,7 +241,7 @@ async fn objects_are_found_by_their_answers(app: &App) {
     assert!(found("q=unknown%3E1").await.is_empty(), "and alone it is a text that no id contains");
 }
 
-async fn object_reads_are_remembered_until_something_changes(app: &App) {
+async fn object_reads_are_cached_until_something_changes(app: &App) {
     let key = stage(app).await;
     send(app, &key, "user_1", &json!({"events": [event("a")], "wait": true})).await;
     let read = async || {

@@ -24,7 +24,7 @@ testkit::on_both!(
     a_rotated_key_keeps_its_id_and_takes_a_new_secret_at_once,
     rotations_that_race_leave_one_secret,
     requests_under_way_do_not_bring_an_old_secret_back,
-    ids_that_are_none_and_keys_of_others_are_told_apart,
+    invalid_ids_and_keys_of_others_are_distinguished,
     a_key_manages_keys_too,
     everyone_in_the_console_hears_of_new_rotated_and_revoked_keys,
     who_turned_the_mails_off_gets_none,
@@ -242,7 +242,7 @@ async fn requests_under_way_do_not_bring_an_old_secret_back(app: &App) {
     }
 }
 
-async fn ids_that_are_none_and_keys_of_others_are_told_apart(app: &App) {
+async fn invalid_ids_and_keys_of_others_are_distinguished(app: &App) {
     let token = app.register("ada@acme.example").await;
     let (made, signer) = make(app, &token, &json!({"name": "Ada's"})).await;
     let stranger = app.register("eve@zenith.example").await;
@@ -391,7 +391,7 @@ async fn the_other_node_follows(change: impl AsyncFn(&App, &str, &Value)) {
         assert_eq!(me(&other, &signer).await.status, 401);
     }
     other.stop().await;
-    app.strike().await;
+    app.tear_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -431,5 +431,5 @@ async fn a_new_secret_works_on_every_node_at_once() {
     assert_eq!(me(&other, &new).await.status, 200);
     assert_eq!(me(&other, &old).await.status, 401, "and the new one took its place");
     other.stop().await;
-    app.strike().await;
+    app.tear_down().await;
 }

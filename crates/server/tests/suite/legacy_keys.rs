@@ -276,7 +276,7 @@ async fn an_exchanged_token_ends_on_every_node_within_a_second() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     other.stop().await;
-    app.strike().await;
+    app.tear_down().await;
 }
 
 /// By the real binary, whose log is what an operator sees.

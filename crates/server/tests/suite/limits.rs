@@ -151,5 +151,5 @@ async fn what_is_kept_in_files_is_its_owner_s_alone() {
     app.restart(&[]).await;
     app.register("bob@example.com").await;
     modes("opened again");
-    app.strike().await;
+    app.tear_down().await;
 }

@@ -332,13 +332,13 @@ mod the_lock_survives_a_restart {
         let reply = login(&app, "ann@example.com", PASSWORD).await;
         reply.refused(429, "rate_limited");
         assert_eq!(retry_after(&reply), 840);
-        app.strike().await;
+        app.tear_down().await;
     }
 }
 
 #[test]
 fn the_lock_is_shared_by_every_node() {
-    testkit::play(Backend::Postgres, async |app: &App| {
+    testkit::run_on(Backend::Postgres, async |app: &App| {
         app.register("ann@example.com").await;
         let other = app.second_node(&[]).await;
         fail(app, "ann@example.com", 3).await;

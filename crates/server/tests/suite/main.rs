@@ -30,6 +30,7 @@ mod nodes;
 mod nonsense;
 mod notifications;
 mod openapi;
+mod panics;
 mod passwords;
 mod payments;
 mod process;

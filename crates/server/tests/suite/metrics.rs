@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use serde_json::json;
-use testkit::{Backend, Stage as _};
+use serde_json::{Value, json};
+use testkit::{Backend, Stage as _, TestDatabase};
 
-use crate::app::App;
+use crate::app::{App, PASSWORD};
+use crate::receiver::Receiver;
+use crate::refusals::filled_in;
+use crate::scripted_analyzer::until;
+use crate::secrets_in_logs::Process;
 
-testkit::on_both!(what_happens_is_counted_by_route_and_outcome);
+testkit::on_both!(what_happens_is_counted_by_route_and_outcome, the_page_stays_small_however_much_is_asked);
 
 const BACKENDS: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];
 
@@ -28,13 +32,15 @@ pub(crate) async fn scrape(app: &App) -> String {
 async fn what_happens_is_counted_by_route_and_outcome(app: &App) {
     let recorded =
         r#"auspex_http_requests_total{method="POST",route="/v1/objects/{object_id}/events",status="202"}"#;
-    let timed =
-        r#"auspex_http_request_duration_seconds_count{method="POST",route="/v1/objects/{object_id}/events"}"#;
+    let timed = r#"auspex_http_request_duration_seconds_count{route="/v1/objects/{object_id}/events"}"#;
     let analyzed = r#"auspex_analyses_total{source="async",outcome="ok"}"#;
     let judged = r#"auspex_analyses_total{source="sync",outcome="ok"}"#;
     let (hit, miss) =
         (r#"auspex_object_cache_total{outcome="hit"}"#, r#"auspex_object_cache_total{outcome="miss"}"#);
-    let moving = [recorded, timed, analyzed, judged, hit, miss, "auspex_recorder_batch_requests_count"];
+    let written = r#"auspex_store_transactions_total{name="record",outcome="ok"}"#;
+    let took = r#"auspex_store_transaction_microseconds_total{name="record"}"#;
+    let batches = "auspex_recorder_batch_requests_count";
+    let moving = [recorded, timed, analyzed, judged, hit, miss, written, took, batches];
     let before = scrape(app).await;
     let token = app.register("ann@example.com").await;
     let key = app.api_key(&token).await;
@@ -88,7 +94,7 @@ fn every_family_is_described(page: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_told_with_how_long() {
+async fn waiting_work_is_reported_with_its_lag() {
     for backend in BACKENDS {
         let mut app = App::start(backend, &[("AUSPEX_ROLE", "api")]).await;
         let token = app.register("ann@example.com").await;
@@ -109,7 +115,7 @@ async fn what_waits_is_told_with_how_long() {
         app.settle().await;
         let page = scrape(&app).await;
         assert!(value(&page, jobs) < 0.5 && value(&page, lag) < 0.5, "{page}");
-        app.strike().await;
+        app.tear_down().await;
     }
 }
 
@@ -122,7 +128,7 @@ async fn a_token_is_demanded_where_one_is_configured() {
     }
     let shown = app.send(app.request(Method::GET, "/metrics").bearer_auth("let-me-see-the-numbers")).await;
     assert_eq!(shown.status, 200);
-    app.strike().await;
+    app.tear_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,17 +136,78 @@ async fn metrics_are_not_there_where_they_are_disabled() {
     for settings in [("AUSPEX_METRICS", "false"), ("AUSPEX_ENV", "production")] {
         let app = App::start(Backend::Sqlite, &[settings]).await;
         app.get("/metrics").await.refused(404, "not_found");
-        app.strike().await;
+        app.tear_down().await;
     }
     let guarded = [("AUSPEX_ENV", "production"), ("AUSPEX_METRICS_TOKEN", "let-me-see-the-numbers")];
     let app = App::start(Backend::Sqlite, &guarded).await;
     app.get("/metrics").await.refused(401, "unauthorized");
-    app.strike().await;
+    app.tear_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_shows_its_own() {
     let app = App::start(Backend::Sqlite, &[("AUSPEX_ROLE", "worker")]).await;
     assert!(scrape(&app).await.contains("auspex_queue_jobs"));
-    app.strike().await;
+    app.tear_down().await;
+}
+
+/// Series of a process that has served every route. There are about 60 routes (7 series each for their times, one for
+/// each status that was answered), 140 names of transactions (2 each), and 200 others.
+const MAX_SERIES: usize = 1_300;
+const MAX_PAGE_BYTES: usize = 100_000;
+
+/// A process of its own: others of this suite would count, too.
+async fn the_page_stays_small_however_much_is_asked(database: &TestDatabase) {
+    let receiver = Receiver::start().await;
+    let settings = [
+        ("AUSPEX_ANALYZER", "words"),
+        ("AUSPEX_DEBOUNCE_MS", "1"),
+        ("AUSPEX_RATE_LIMIT_PER_MINUTE", "100000"),
+    ];
+    let process = Process::start(database.directory(), database.url(), &settings);
+    let account = json!({"tenant_name": "Acme", "email": "ann@example.com", "password": PASSWORD});
+    let registered =
+        process.send(process.request(Method::POST, "/auth/console/register").json(&account)).await;
+    assert_eq!(registered.status, 201, "{}", registered.text);
+    let token = registered.json()["token"].as_str().unwrap().to_owned();
+    let call = async |method: Method, path: &str, body: &Value| {
+        let request = process.request(method, path).bearer_auth(&token);
+        process.send(if body.is_null() { request } else { request.json(body) }).await.status.as_u16()
+    };
+    let webhook = json!({"url": receiver.url()});
+    assert_eq!(call(Method::POST, "/v1/webhooks", &webhook).await, 201);
+
+    let document = serde_json::to_value(auspex_server::openapi_document()).unwrap();
+    let mut operations = 0;
+    for (template, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+            let body = schema.as_str().and_then(|schema| document.pointer(schema.trim_start_matches('#')));
+            let body = body.map_or(Value::Null, |schema| schema["examples"][0].clone());
+            let path = filled_in(template, operation);
+            call(method.clone(), &path, &body).await;
+            process.send(process.request(method, &path)).await;
+            operations += 1;
+        }
+    }
+    assert!(operations > 60, "{operations}");
+    for number in 0..100 {
+        let path = format!("/v1/objects/user_{number}/events");
+        let event = json!({"events": [{"type": "message", "content": "Is it still for sale?"}]});
+        assert_eq!(call(Method::POST, &path, &event).await, 202);
+        assert_eq!(call(Method::GET, &format!("/v1/objects/user_{number}"), &Value::Null).await, 200);
+        assert_eq!(call(Method::GET, &format!("/nowhere/{number}"), &Value::Null).await, 404);
+    }
+    until("the webhooks arrive", async || receiver.count() >= 100).await;
+
+    let page = process.send(process.request(Method::GET, "/metrics")).await.text;
+    let series = page.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).count();
+    assert!(page.contains("auspex_webhook_deliveries_total"), "{page}");
+    assert!(
+        series <= MAX_SERIES && page.len() <= MAX_PAGE_BYTES,
+        "{series} series in {} bytes:\n{page}",
+        page.len()
+    );
+    process.stop();
 }

@@ -34,7 +34,7 @@ async fn a_worker_is_woken_by_what_another_process_schedules() {
     api.advance(Duration::from_secs(3));
     api.settle().await;
     worker.stop().await;
-    api.strike().await;
+    api.tear_down().await;
 }
 
 /// Another node may believe an ended session for a moment. A credential made in that moment would outlive it for good.
@@ -57,5 +57,5 @@ async fn a_session_that_has_ended_elsewhere_makes_no_key() {
     assert_eq!(keys, json!({"api_keys": []}));
     other.settle().await;
     other.stop().await;
-    one.strike().await;
+    one.tear_down().await;
 }

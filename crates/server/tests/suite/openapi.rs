@@ -90,5 +90,5 @@ async fn it_is_served_as_json_and_as_yaml() {
     let yaml = app.get("/openapi.yaml").await;
     assert_eq!(yaml.header("content-type"), "application/yaml");
     assert!(yaml.text.starts_with("openapi: 3.1.0"), "{}", &yaml.text[..100]);
-    app.strike().await;
+    app.tear_down().await;
 }

@@ -26,7 +26,7 @@ testkit::on_both!(
     a_change_needs_the_current_password,
     a_change_refuses_a_weak_password,
     wrong_current_passwords_are_counted,
-    a_change_is_told_by_mail,
+    a_change_is_announced_by_mail,
     forgetting_answers_the_same_with_and_without_an_account,
     the_link_leads_to_the_public_address,
     forgetting_needs_an_email,
@@ -113,7 +113,7 @@ async fn wrong_current_passwords_are_counted(app: &App) {
     assert_eq!(change(app, &token, PASSWORD, NEW).await.status, 200);
 }
 
-async fn a_change_is_told_by_mail(app: &App) {
+async fn a_change_is_announced_by_mail(app: &App) {
     let token = app.register("ann@example.com").await;
     assert_eq!(change(app, &token, PASSWORD, NEW).await.status, 200);
     let mails = app.mails().await;
@@ -391,7 +391,7 @@ fn token_in(mail: &SentMail, address: &str) -> String {
 
 #[test]
 fn a_change_on_one_node_is_known_on_every_node_within_a_second() {
-    testkit::play(Backend::Postgres, async |app: &App| {
+    testkit::run_on(Backend::Postgres, async |app: &App| {
         let (token, other) = (app.register("ann@example.com").await, sign_in(app, "ann@example.com").await);
         let node = app.second_node(&[]).await;
         assert_eq!(whoami(&node, &other).await.status, 200);

@@ -30,7 +30,7 @@ testkit::on_both!(
     events_that_are_not_stripe_s_are_refused,
     events_about_other_things_are_taken_and_left_at_that,
     amounts_out_of_bounds_are_refused,
-    a_provider_that_fails_is_told_as_one,
+    a_failure_of_the_provider_is_reported_as_such,
     a_network_failure_is_asked_again_by_the_same_key,
     a_checkout_of_another_account_is_none,
     the_official_library_sends_and_understands_the_same,
@@ -43,7 +43,7 @@ pub(crate) struct Payments {
 }
 
 impl Stage for Payments {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         log_watch::remember(KEY);
         log_watch::remember(SECRET);
         let stripe = StripePeer::start(KEY);
@@ -51,8 +51,8 @@ impl Stage for Payments {
         Self { app, stripe }
     }
 
-    async fn strike(self) {
-        self.app.strike().await;
+    async fn tear_down(self) {
+        self.app.tear_down().await;
     }
 }
 
@@ -112,7 +112,7 @@ impl Payments {
     }
 
     /// Delivers an event that is taken.
-    async fn tell(&self, kind: &str, session: &str, with: &Value) {
+    async fn send_payment_event(&self, kind: &str, session: &str, with: &Value) {
         let reply = self.deliver(&self.event(kind, session, with).await).await;
         assert_eq!((reply.status.as_u16(), reply.json()), (200, json!({"received": true})), "{}", reply.text);
     }
@@ -145,7 +145,7 @@ async fn a_top_up_is_paid_and_credited(stage: &Payments) {
     assert_eq!(stage.status(&ann, session).await, pending);
 
     stage.pay(session).await;
-    stage.tell(COMPLETED, session, &json!({})).await;
+    stage.send_payment_event(COMPLETED, session, &json!({})).await;
     let credited =
         json!({"id": session, "status": "credited", "amount_cents": 2_000, "balance_after_cents": 2_500});
     assert_eq!(stage.status(&ann, session).await, credited);
@@ -165,14 +165,14 @@ async fn a_delayed_payment_is_credited_when_the_money_is_there(stage: &Payments)
     let session = stage.open(&ann, 500).await;
     // The customer is done, the bank is not.
     stage.stripe.change(&session, &json!({"status": "complete"})).await;
-    stage.tell(COMPLETED, &session, &json!({})).await;
-    stage.tell("checkout.session.async_payment_failed", &session, &json!({})).await;
-    stage.tell("checkout.session.expired", &session, &json!({"status": "expired"})).await;
+    stage.send_payment_event(COMPLETED, &session, &json!({})).await;
+    stage.send_payment_event("checkout.session.async_payment_failed", &session, &json!({})).await;
+    stage.send_payment_event("checkout.session.expired", &session, &json!({"status": "expired"})).await;
     assert_eq!(stage.balance(&ann).await, 500);
     assert_eq!(stage.status(&ann, &session).await["status"], "pending");
     stage.pay(&session).await;
-    stage.tell(SUCCEEDED, &session, &json!({})).await;
-    stage.tell(COMPLETED, &session, &json!({})).await;
+    stage.send_payment_event(SUCCEEDED, &session, &json!({})).await;
+    stage.send_payment_event(COMPLETED, &session, &json!({})).await;
     assert_eq!(stage.balance(&ann).await, 1_000);
 }
 
@@ -212,7 +212,7 @@ async fn a_lost_event_loses_no_money(stage: &Payments) {
     assert_eq!(stage.status(&ann, &session).await["status"], "credited");
     assert_eq!(stage.balance(&ann).await, 1_500);
     // The event comes after all.
-    stage.tell(COMPLETED, &session, &json!({})).await;
+    stage.send_payment_event(COMPLETED, &session, &json!({})).await;
     assert_eq!(stage.balance(&ann).await, 1_500);
     let asked = stage.stripe.requests().await.len();
     stage.app.advance(Duration::from_secs(2));
@@ -258,8 +258,8 @@ async fn a_crash_before_the_session_was_kept_loses_no_payment(stage: &Payments) 
     let session = session["id"].as_str().unwrap();
     stage.pay(session).await;
     // Once by the client reference, once more by the metadata, which is what is left where somebody drops the first.
-    stage.tell(COMPLETED, session, &json!({})).await;
-    stage.tell(SUCCEEDED, session, &json!({"client_reference_id": null})).await;
+    stage.send_payment_event(COMPLETED, session, &json!({})).await;
+    stage.send_payment_event(SUCCEEDED, session, &json!({"client_reference_id": null})).await;
     assert_eq!(stage.balance(&ann).await, 1_200);
     assert_eq!(stage.status(&ann, session).await["status"], "credited");
 }
@@ -279,12 +279,12 @@ async fn a_session_that_is_not_what_was_asked_for_is_not_credited(stage: &Paymen
         // Of our checkout, and yet another session than the one that was opened for it.
         json!({"id": "cs_test_another"}),
     ] {
-        stage.tell(COMPLETED, &session, &with).await;
+        stage.send_payment_event(COMPLETED, &session, &with).await;
         assert_eq!(stage.balance(&ann).await, 500, "{with}");
     }
-    stage.tell(COMPLETED, &session, &json!({"currency": "USD"})).await;
+    stage.send_payment_event(COMPLETED, &session, &json!({"currency": "USD"})).await;
     assert_eq!(stage.balance(&ann).await, 1_500);
-    stage.tell(COMPLETED, &session, &json!({"id": "cs_test_another"})).await;
+    stage.send_payment_event(COMPLETED, &session, &json!({"id": "cs_test_another"})).await;
     assert_eq!(stage.balance(&ann).await, 1_500);
 }
 
@@ -326,12 +326,12 @@ async fn events_about_other_things_are_taken_and_left_at_that(stage: &Payments) 
     let session = stage.open(&ann, 1_000).await;
     stage.pay(&session).await;
     for kind in ["payment_intent.succeeded", "customer.created", "a.kind.that.nobody.knows"] {
-        stage.tell(kind, &session, &json!({})).await;
+        stage.send_payment_event(kind, &session, &json!({})).await;
     }
     // Other sellers share the account at Stripe.
     for reference in [json!(null), json!("order-7"), json!("01890a5d-ac96-774b-bcce-b302099a8057")] {
         let of_others = json!({"id": "cs_test_of_others", "client_reference_id": reference, "metadata": {}});
-        stage.tell(COMPLETED, &session, &of_others).await;
+        stage.send_payment_event(COMPLETED, &session, &of_others).await;
     }
     assert_eq!(stage.balance(&ann).await, 500);
     // Signed, and yet no event: it is sent again, and somebody sees it.
@@ -360,7 +360,7 @@ async fn amounts_out_of_bounds_are_refused(stage: &Payments) {
     assert_eq!(stage.stripe.requests().await.len(), 2, "Stripe is not asked in vain");
 }
 
-async fn a_provider_that_fails_is_told_as_one(stage: &Payments) {
+async fn a_failure_of_the_provider_is_reported_as_such(stage: &Payments) {
     let ann = stage.app.register("ann@example.com").await;
     for behaviour in ["fail", "refuse", "garbage"] {
         stage.stripe.next(&[behaviour]).await;
@@ -383,7 +383,7 @@ async fn a_network_failure_is_asked_again_by_the_same_key(stage: &Payments) {
         assert_eq!(requests.len(), before + 2, "{lost}");
         assert_eq!(requests[before], requests[before + 1], "{lost}: the same, key and all");
         stage.pay(&session).await;
-        stage.tell(COMPLETED, &session, &json!({})).await;
+        stage.send_payment_event(COMPLETED, &session, &json!({})).await;
     }
     assert_eq!(stage.balance(&ann).await, 1_500);
     // Twice is enough: a person is waiting.
@@ -473,7 +473,7 @@ async fn the_official_library_sends_and_understands_the_same(stage: &Payments) {
 /// Without Stripe nobody can top up, and nobody who calls is believed.
 #[test]
 fn without_a_provider_there_are_no_payments() {
-    testkit::play(Backend::Sqlite, async |app: &App| {
+    testkit::run_on(Backend::Sqlite, async |app: &App| {
         let ann = app.register("ann@example.com").await;
         let balance = app.call(&ann, Method::GET, "/v1/billing", &Value::Null).await.json();
         assert_eq!(balance["self_serve_topup"], false);

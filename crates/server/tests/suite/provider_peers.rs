@@ -35,7 +35,7 @@ pub(crate) struct Providers {
 }
 
 impl Stage for Providers {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         let google = GooglePeer::start(&callback("google")).await;
         let github = GithubPeer::start(CLIENT_ID, CLIENT_SECRET, &callback("github"), &[]);
         let settings = settings(&google, &github);
@@ -44,8 +44,8 @@ impl Stage for Providers {
         Self { app, google, github, sign_ins: AtomicU32::new(0) }
     }
 
-    async fn strike(self) {
-        self.app.strike().await;
+    async fn tear_down(self) {
+        self.app.tear_down().await;
     }
 }
 

@@ -26,12 +26,12 @@ macro_rules! on_both_with {
         mod $story {
             #[test]
             fn sqlite() {
-                super::play(testkit::Backend::Sqlite, $settings, super::$story);
+                super::run_with(testkit::Backend::Sqlite, $settings, super::$story);
             }
 
             #[test]
             fn postgres() {
-                super::play(testkit::Backend::Postgres, $settings, super::$story);
+                super::run_with(testkit::Backend::Postgres, $settings, super::$story);
             }
         }
     )*};
@@ -48,15 +48,14 @@ on_both_with!(
     who_authenticates_spends_nothing_of_the_address: &[],
     a_header_from_anyone_names_no_address: &[],
     a_proxy_names_the_address: super::PROXIED,
-    a_proxy_is_not_believed_for_what_others_told_it: super::PROXIED,
+    addresses_that_a_proxy_was_sent_are_not_trusted: super::PROXIED,
 );
 
-fn play(backend: Backend, settings: &[(&str, &str)], story: impl AsyncFnOnce(&App)) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+fn run_with(backend: Backend, settings: &[(&str, &str)], story: impl AsyncFnOnce(&App)) {
+    testkit::in_runtime(async {
         let app = App::start(backend, settings).await;
         story(&app).await;
-        app.strike().await;
+        app.tear_down().await;
     });
 }
 
@@ -211,7 +210,7 @@ async fn two_nodes_share_the_budget_of_an_account() {
         assert!(through <= LIMIT, "one in {share}: {through} of {LIMIT}");
     }
     other.stop().await;
-    app.strike().await;
+    app.tear_down().await;
 }
 
 /// A client at another address of this machine.
@@ -311,7 +310,7 @@ async fn a_proxy_names_the_address(app: &App) {
     over(&app.send(lines).await);
 }
 
-async fn a_proxy_is_not_believed_for_what_others_told_it(app: &App) {
+async fn addresses_that_a_proxy_was_sent_are_not_trusted(app: &App) {
     exhaust(app, || forwarded(app, "198.51.100.9, 203.0.113.7"), 401).await;
     // The last address before our proxies is the client's; what it claims of others is its own invention.
     for spoofed in ["1.2.3.4, 203.0.113.7", "10.9.9.9, 203.0.113.7", "garbage, 203.0.113.7"] {

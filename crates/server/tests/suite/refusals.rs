@@ -117,7 +117,7 @@ fn operations() -> Vec<Operation> {
 }
 
 /// The path with a value of the right kind for each parameter.
-fn filled_in(template: &str, operation: &Value) -> String {
+pub(crate) fn filled_in(template: &str, operation: &Value) -> String {
     let mut path = template.to_owned();
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
         if parameter["in"] == "path" {

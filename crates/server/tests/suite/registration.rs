@@ -296,12 +296,12 @@ macro_rules! staged {
         }
 
         impl testkit::Stage for $stage {
-            async fn set(backend: testkit::Backend) -> Self {
+            async fn set_up(backend: testkit::Backend) -> Self {
                 Self($crate::app::App::start(backend, $settings).await)
             }
 
-            async fn strike(self) {
-                testkit::Stage::strike(self.0).await;
+            async fn tear_down(self) {
+                testkit::Stage::tear_down(self.0).await;
             }
         }
     )*};

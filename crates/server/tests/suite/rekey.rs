@@ -181,5 +181,5 @@ async fn a_move_that_cannot_be_made_changes_nothing(database: &TestDatabase) {
         assert!(previous.is_empty() || !line.contains(previous), "{line}");
     }
     assert_eq!(signer.call(&app, Method::GET, "/v1/me", &Value::Null).await.status, 200);
-    testkit::Stage::strike(app).await;
+    testkit::Stage::tear_down(app).await;
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::app::{App, Reply};
 use crate::log_watch;
-use crate::scripted_analyzer::{Scripted, Settings, Turn, judge};
+use crate::scripted_analyzer::{Scripted, Settings, Turn, ingest_and_wait};
 use crate::signer::Signer;
 
 testkit::on_both!(
@@ -74,10 +74,10 @@ async fn firings(app: &App, key: &Signer, query: &str) -> Vec<Value> {
     reply.json()["firings"].as_array().unwrap().clone()
 }
 
-/// Waits for a verdict of this probability.
-async fn judged(stage: &Scripted<impl Settings>, key: &Signer, object: &str, probability: f64) {
+/// Sends an event and waits for its verdict, which says yes with this probability.
+async fn ingest_answered(stage: &Scripted<impl Settings>, key: &Signer, object: &str, probability: f64) {
     stage.analyzer.then(Turn::Answer(probability));
-    let verdict = judge(stage, key, object, "seen").await;
+    let verdict = ingest_and_wait(stage, key, object, "seen").await;
     assert_eq!(verdict.status, 200, "{}", verdict.text);
 }
 
@@ -330,7 +330,7 @@ async fn firings_are_listed_within_limits(stage: &Scripted) {
     let one = make(stage, &key, &mailing("is_scammer > 0.9")).await;
     let other = make(stage, &key, &mailing("is_scammer > 0.95")).await;
     for (object, probability) in [("user_1", 0.97), ("user%2F2", 0.93), ("user_1", 0.1), ("user_1", 0.93)] {
-        judged(stage, &key, object, probability).await;
+        ingest_answered(stage, &key, object, probability).await;
         stage.advance(std::time::Duration::from_secs(1));
     }
     stage.settle().await;

@@ -21,7 +21,7 @@ testkit::on_both!(
     a_person_signs_up_and_a_program_takes_over,
     events_become_answers,
     questions_are_asked_and_changed,
-    a_rule_fires_and_its_webhook_is_believed,
+    a_rule_fires_and_its_webhook_verifies,
     money_and_settings_are_read,
 );
 
@@ -165,7 +165,7 @@ async fn questions_are_asked_and_changed(app: &App) {
     analyzed(app).await;
 }
 
-async fn a_rule_fires_and_its_webhook_is_believed(app: &App) {
+async fn a_rule_fires_and_its_webhook_verifies(app: &App) {
     let (client, receiver) = (signed_up(app).await, Receiver::start().await);
     let create = WebhookEndpointCreate {
         url: receiver.url(),

@@ -6,13 +6,15 @@ use model::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use service::Random;
-use store::analysis::jobs::{self, Priority};
+use store::analysis::jobs;
+use store::analysis::jobs::Priority;
 use store::{Conn, Lease, Store};
 use testkit::{Backend, Stage as _};
 
 use crate::app::App;
 use crate::scripted_analyzer::{
-    OneWorker, Scripted, ScriptedAnalyzer, Turn, get, judge, number, risk, tell, until, with_analyzer,
+    OneWorker, Scripted, ScriptedAnalyzer, Turn, get, ingest_and_wait, number, risk, send_event, until,
+    with_analyzer,
 };
 
 testkit::on_both!(
@@ -29,7 +31,7 @@ testkit::on_both!(
     a_tenant_whose_turn_has_not_come_holds_up_nobody,
     an_empty_balance_pauses_analyses_until_there_is_money,
     an_analysis_whose_object_is_deleted_meanwhile_is_paid,
-    a_lease_that_nobody_holds_any_more_runs_out,
+    an_abandoned_lease_expires,
 );
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -41,9 +43,9 @@ const LEASE: Duration = Duration::from_secs(35);
 async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     for name in ["first", "second"] {
-        tell(stage, &key, "user_1", name).await;
+        send_event(stage, &key, "user_1", name).await;
         stage.advance(2 * SECOND);
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         stage.analyzer.asked(0).await;
     }
     stage.advance(SECOND);
@@ -54,9 +56,9 @@ async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
 
     // An event every two seconds never leaves three quiet ones.
     for number in 0..15 {
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         stage.analyzer.asked(1).await;
-        tell(stage, &key, "busy", &format!("click_{number}")).await;
+        send_event(stage, &key, "busy", &format!("click_{number}")).await;
         stage.advance(2 * SECOND);
     }
     stage.analyzer.asked(2).await;
@@ -69,15 +71,15 @@ async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
 async fn an_object_is_analyzed_once_at_a_time_and_again_when_more_came(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let gate = stage.analyzer.hold(0.1);
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     for name in ["late", "later"] {
-        tell(stage, &key, "user_1", name).await;
+        send_event(stage, &key, "user_1", name).await;
         let asked = key.call(stage, Method::POST, "/v1/objects/user_1/analyze", &Value::Null).await;
         assert_eq!(asked.status, 202, "{}", asked.text);
         stage.advance(15 * SECOND);
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         stage.analyzer.asked(1).await;
     }
     gate.open();
@@ -92,11 +94,11 @@ async fn an_object_is_analyzed_once_at_a_time_and_again_when_more_came(stage: &S
 async fn older_answers_never_overwrite_newer_ones(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let gate = stage.analyzer.hold(0.1);
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     stage.analyzer.always(Turn::Answer(0.9));
-    let verdict = judge(stage, &key, "user_1", "late").await;
+    let verdict = ingest_and_wait(stage, &key, "user_1", "late").await;
     assert_eq!(verdict.status, 200, "a running analysis does not hold up a verdict: {}", verdict.text);
     assert_eq!(risk(stage, &key, "user_1").await, Some(0.9));
     gate.open();
@@ -111,27 +113,27 @@ async fn older_answers_never_overwrite_newer_ones(stage: &Scripted) {
 async fn a_failing_analysis_is_tried_five_times_and_ever_more_rarely(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     stage.analyzer.always(Turn::Refuse(500, None));
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     for (tries, wait_s) in (1..).zip([5, 10, 20, 40]) {
         stage.at_rest().await;
         stage.advance(Duration::from_secs(wait_s) - SECOND);
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         stage.analyzer.asked(tries).await;
         stage.advance(SECOND);
         stage.analyzer.asked(tries + 1).await;
     }
     stage.settle().await;
     stage.advance(Duration::from_hours(1));
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     stage.analyzer.asked(5).await;
     let object = get(stage, &key, "/v1/objects/user_1").await.json();
     assert_eq!((&object["event_count"], &object["analysis"]), (&json!(1), &json!([])));
     assert_eq!(stage.charges().await, 0);
 
     stage.analyzer.always(Turn::Answer(0.5));
-    tell(stage, &key, "user_1", "late").await;
+    send_event(stage, &key, "user_1", "late").await;
     stage.advance(QUIET);
     stage.analyzer.asked(6).await;
     stage.settle().await;
@@ -146,7 +148,7 @@ async fn events_do_not_cut_the_wait_after_a_failure_short(stage: &Scripted) {
     stage.analyzer.then(Turn::Refuse(500, None));
     let gate = stage.analyzer.hold(0.5);
     gate.open();
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     stage.at_rest().await;
@@ -154,9 +156,9 @@ async fn events_do_not_cut_the_wait_after_a_failure_short(stage: &Scripted) {
     stage.analyzer.asked(2).await;
     stage.at_rest().await;
     for name in ["one", "two", "three"] {
-        tell(stage, &key, "user_1", name).await;
+        send_event(stage, &key, "user_1", name).await;
         stage.advance(QUIET);
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         stage.analyzer.asked(2).await;
     }
     stage.advance(SECOND);
@@ -168,15 +170,15 @@ async fn events_do_not_cut_the_wait_after_a_failure_short(stage: &Scripted) {
 async fn throttling_uses_up_no_try_and_is_waited_out(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     stage.analyzer.always(Turn::Refuse(429, Some("7")));
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     for tries in 1..20 {
         stage.at_rest().await;
         // Not even events hurry it.
-        tell(stage, &key, "user_1", "more").await;
+        send_event(stage, &key, "user_1", "more").await;
         stage.advance(6 * SECOND);
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         stage.analyzer.asked(tries).await;
         stage.advance(SECOND);
         stage.analyzer.asked(tries + 1).await;
@@ -188,7 +190,7 @@ async fn throttling_uses_up_no_try_and_is_waited_out(stage: &Scripted) {
     stage.at_rest().await;
     stage.analyzer.always(Turn::Answer(0.5));
     stage.advance(59 * SECOND);
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     stage.analyzer.asked(21).await;
     stage.advance(SECOND);
     stage.analyzer.asked(22).await;
@@ -199,7 +201,7 @@ async fn throttling_uses_up_no_try_and_is_waited_out(stage: &Scripted) {
 async fn an_analyzer_that_is_down_uses_up_no_try(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     stage.analyzer.stop().await;
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     for _ in 0..20 {
         stage.at_rest().await;
@@ -217,7 +219,7 @@ async fn an_analyzer_that_is_down_uses_up_no_try(stage: &Scripted) {
 async fn answers_that_came_are_kept_and_the_rest_stays_pending(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     stage.analyzer.then(Turn::Only("noul"));
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.settle().await;
     let object = get(stage, &key, "/v1/objects/user_1").await.json();
@@ -231,7 +233,7 @@ async fn answers_that_came_are_kept_and_the_rest_stays_pending(stage: &Scripted)
 
 async fn an_analyzer_that_answers_nothing_has_failed(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET - SECOND);
     let useless = [
         "no JSON",
@@ -256,11 +258,11 @@ async fn tenants_are_served_in_turn(stage: &Scripted<OneWorker>) {
     let (busy, small) = (stage.account("ann@example.com").await, stage.account("bob@example.com").await);
     let gate = stage.analyzer.hold(0.5);
     let objects: Vec<String> = (0..60).map(|number| format!("user_{number}")).collect();
-    let sent = objects.iter().map(|object| tell(stage, &busy, object, "of_the_busy_one"));
+    let sent = objects.iter().map(|object| send_event(stage, &busy, object, "of_the_busy_one"));
     futures_util::future::join_all(sent).await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
-    tell(stage, &small, "user_1", "of_the_small_one").await;
+    send_event(stage, &small, "user_1", "of_the_small_one").await;
     stage.advance(QUIET);
     gate.open();
     stage.settle().await;
@@ -273,9 +275,9 @@ async fn tenants_are_served_in_turn(stage: &Scripted<OneWorker>) {
 async fn a_tenant_whose_turn_has_not_come_holds_up_nobody(stage: &Scripted<OneWorker>) {
     let accounts = [stage.account("ann@example.com").await, stage.account("bob@example.com").await];
     for (times, (first, second)) in (0..).zip([(0, 1), (1, 0), (0, 1), (1, 0)]) {
-        tell(stage, &accounts[first], "user_1", &format!("due_{times}")).await;
+        send_event(stage, &accounts[first], "user_1", &format!("due_{times}")).await;
         stage.advance(2 * SECOND);
-        tell(stage, &accounts[second], "user_1", "not_due").await;
+        send_event(stage, &accounts[second], "user_1", "not_due").await;
         stage.advance(SECOND);
         stage.analyzer.asked(2 * times + 1).await;
         let dossiers = stage.analyzer.seen();
@@ -289,7 +291,7 @@ async fn a_tenant_whose_turn_has_not_come_holds_up_nobody(stage: &Scripted<OneWo
 async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     for object in ["user_1", "user_2", "user_3"] {
-        tell(stage, &key, object, "early").await;
+        send_event(stage, &key, object, "early").await;
     }
     stage.empty_balances().await;
     stage.advance(QUIET);
@@ -300,14 +302,15 @@ async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted)
     for _ in 0..5 {
         stage.at_rest().await;
         stage.advance(Duration::from_mins(5));
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
+        assert_eq!(stage.number("SELECT count(*) FROM jobs WHERE unpaid").await, 3, "still without money");
     }
     stage.analyzer.asked(0).await;
     assert_eq!(stage.charges().await, 0);
     let touched =
         "SELECT count(*) FROM jobs WHERE claimed_version = 0 OR attempts <> 0 OR lease_token IS NOT NULL";
     let before = stage.number(touched).await;
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     assert_eq!(stage.number(touched).await, before, "nobody tries them in a loop");
     // No clock moves: the credit wakes them.
     stage.credit_everybody(1_000).await;
@@ -319,7 +322,7 @@ async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted)
 async fn an_analysis_whose_object_is_deleted_meanwhile_is_paid(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let gate = stage.analyzer.hold(0.9);
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     let deleted = key.call(stage, Method::DELETE, "/v1/objects/user_1", &Value::Null).await;
@@ -332,7 +335,7 @@ async fn an_analysis_whose_object_is_deleted_meanwhile_is_paid(stage: &Scripted)
 }
 
 /// Takes all jobs as a process would that then dies.
-async fn die_with_all_jobs(store: &Store, now: Timestamp, until: Timestamp) {
+async fn claim_all_and_die(store: &Store, now: Timestamp, until: Timestamp) {
     let taken = store.write("claim", async |conn: &mut Conn| {
         let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
         let lease = Lease { token: Random::seeded(9).id(now), until };
@@ -341,22 +344,17 @@ async fn die_with_all_jobs(store: &Store, now: Timestamp, until: Timestamp) {
     assert_eq!(taken.await.unwrap().len(), 1);
 }
 
-async fn a_lease_that_nobody_holds_any_more_runs_out(stage: &Scripted) {
+async fn an_abandoned_lease_expires(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    tell(stage, &key, "user_1", "early").await;
-    die_with_all_jobs(&stage.store, stage.now(), stage.now() + LEASE).await;
+    send_event(stage, &key, "user_1", "early").await;
+    claim_all_and_die(&stage.store, stage.now(), stage.now() + LEASE).await;
     stage.advance(LEASE - SECOND);
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     stage.analyzer.asked(0).await;
     stage.advance(SECOND);
     stage.analyzer.asked(1).await;
     stage.settle().await;
     assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
-}
-
-fn play_alone(story: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(story);
 }
 
 /// The ledger's charges, through a way into the database that is opened for this.
@@ -369,7 +367,7 @@ async fn charges(app: &App) -> i64 {
 
 #[test]
 fn a_worker_that_is_stuck_is_replaced_by_another_node_and_refused_when_it_is_late() {
-    play_alone(async {
+    testkit::in_runtime(async {
         let analyzer = ScriptedAnalyzer::start().await;
         let url = analyzer.url();
         // With one place each, the first node has none to take its own job again.
@@ -379,14 +377,14 @@ fn a_worker_that_is_stuck_is_replaced_by_another_node_and_refused_when_it_is_lat
         let token = app.register("ann@example.com").await;
         let key = app.api_key(&token).await;
         let gate = analyzer.hold(0.1);
-        tell(&app, &key, "user_1", "early").await;
+        send_event(&app, &key, "user_1", "early").await;
         app.advance(QUIET);
         analyzer.asked(1).await;
 
         let second = app.second_node(&settings("worker")).await;
         analyzer.always(Turn::Answer(0.9));
         app.advance(LEASE - SECOND);
-        assert_eq!(app.get("/readyz").await.status, 200);
+        second.workers_have_looked().await;
         analyzer.asked(1).await;
         app.advance(SECOND);
         analyzer.asked(2).await;
@@ -396,20 +394,20 @@ fn a_worker_that_is_stuck_is_replaced_by_another_node_and_refused_when_it_is_lat
 
         // The first node has one place: when it does something else, it is through with what it was late with.
         gate.open();
-        tell(&app, &key, "user_2", "other").await;
+        send_event(&app, &key, "user_2", "other").await;
         app.advance(QUIET);
         analyzer.asked(3).await;
         app.settle().await;
         assert_eq!(risk(&app, &key, "user_1").await, Some(0.9));
         assert_eq!(charges(&app).await, 2, "the late answer is not paid");
-        app.strike().await;
+        app.tear_down().await;
     });
 }
 
 #[test]
 fn a_stop_in_the_middle_of_an_analysis_ends_and_the_job_is_done_after_the_start() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        play_alone(async {
+        testkit::in_runtime(async {
             let analyzer = ScriptedAnalyzer::start().await;
             let url = analyzer.url();
             let settings = [&with_analyzer(&url)[..], &[("AUSPEX_ANALYZER_TIMEOUT_MS", "300")]].concat();
@@ -417,7 +415,7 @@ fn a_stop_in_the_middle_of_an_analysis_ends_and_the_job_is_done_after_the_start(
             let token = app.register("ann@example.com").await;
             let key = app.api_key(&token).await;
             analyzer.then(Turn::Silence);
-            tell(&app, &key, "user_1", "early").await;
+            send_event(&app, &key, "user_1", "early").await;
             app.advance(QUIET);
             analyzer.asked(1).await;
             app.restart(&settings).await;
@@ -425,28 +423,28 @@ fn a_stop_in_the_middle_of_an_analysis_ends_and_the_job_is_done_after_the_start(
             analyzer.asked(2).await;
             app.settle().await;
             assert_eq!(risk(&app, &key, "user_1").await, Some(0.5));
-            app.strike().await;
+            app.tear_down().await;
         });
     }
 }
 
 #[test]
 fn a_new_process_on_a_sqlite_file_takes_over_at_once() {
-    play_alone(async {
+    testkit::in_runtime(async {
         let analyzer = ScriptedAnalyzer::start().await;
         let url = analyzer.url();
         let mut app = App::start(Backend::Sqlite, &with_analyzer(&url)).await;
         let token = app.register("ann@example.com").await;
         let key = app.api_key(&token).await;
-        tell(&app, &key, "user_1", "early").await;
+        send_event(&app, &key, "user_1", "early").await;
         let store = Store::open(app.database_url()).await.unwrap();
-        die_with_all_jobs(&store, app.now(), app.now() + Duration::from_hours(1)).await;
+        claim_all_and_die(&store, app.now(), app.now() + Duration::from_hours(1)).await;
         store.close().await;
         app.advance(Duration::from_mins(1));
         app.restart(&with_analyzer(&url)).await;
         analyzer.asked(1).await;
         app.settle().await;
         assert_eq!(charges(&app).await, 1);
-        app.strike().await;
+        app.tear_down().await;
     });
 }

@@ -1,12 +1,13 @@
-//! An analyzer whose timing a story holds in hand.
+//! An analyzer whose answers and timing a test decides.
 //!
 //! It stands in for a decision-model server, so that an analysis can be stopped in the middle, refused or lost at will.
-//! The analyzer crate is tested against a real server; here only the service's side is looked at.
+//! The analyzer crate is tested against a real server; here only the service's side is tested.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,6 +77,8 @@ struct Script {
     usual: Mutex<Turn>,
     /// The states that were asked about, in order of arrival.
     seen: watch::Sender<Vec<String>>,
+    /// Requests that are held back or never answered.
+    held: AtomicUsize,
 }
 
 impl ScriptedAnalyzer {
@@ -85,6 +88,7 @@ impl ScriptedAnalyzer {
             next: Mutex::new(VecDeque::new()),
             usual: Mutex::new(Turn::Answer(0.5)),
             seen: watch::channel(Vec::new()).0,
+            held: AtomicUsize::new(0),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let analyzer = Self {
@@ -145,6 +149,11 @@ impl ScriptedAnalyzer {
         self.script.seen.borrow().clone()
     }
 
+    /// Requests that it holds back or never answers.
+    fn held(&self) -> usize {
+        self.script.held.load(Ordering::SeqCst)
+    }
+
     /// How often it was asked.
     pub(crate) fn count(&self) -> usize {
         self.script.seen.borrow().len()
@@ -167,12 +176,15 @@ impl ScriptedAnalyzer {
 async fn answer(State(script): State<Arc<Script>>, Json(request): Json<Value>) -> Response {
     let turn = script.next.lock().unwrap().pop_front();
     let turn = turn.unwrap_or_else(|| script.usual.lock().unwrap().clone());
-    let state = request["state"].as_str().expect("the dossier is a text").to_owned();
+    let state = request["state"].as_str().expect("the state is a text").to_owned();
+    // Counted before the request is: whoever has seen it arrive finds it held.
+    let held = matches!(turn, Turn::Held(..) | Turn::Silence).then(|| Held::count(&script));
     script.seen.send_modify(|seen| seen.push(state));
     let reply = match turn {
         Turn::Answer(probability) => findings(&request, probability, None),
         Turn::Held(probability, gate) => {
             gate.0.acquire().await.unwrap().forget();
+            drop(held);
             findings(&request, probability, None)
         }
         Turn::Only(kind) => findings(&request, 0.5, Some(kind)),
@@ -186,6 +198,22 @@ async fn answer(State(script): State<Arc<Script>>, Json(request): Json<Value>) -
     };
     // No connection outlives its request: a server that has stopped is down for everybody at once.
     ([(HeaderName::from_static("connection"), "close")], reply).into_response()
+}
+
+/// Counts a request that is held back, until it is let go or its caller goes away.
+struct Held(Arc<Script>);
+
+impl Held {
+    fn count(script: &Arc<Script>) -> Self {
+        script.held.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(script))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 fn findings(request: &Value, probability: f64, only: Option<&str>) -> Response {
@@ -247,7 +275,7 @@ impl<S> Deref for Scripted<S> {
 }
 
 impl<S: Settings> Stage for Scripted<S> {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         let analyzer = ScriptedAnalyzer::start().await;
         let url = analyzer.url();
         let settings = [S::SETTINGS, &with_analyzer(&url)].concat();
@@ -256,9 +284,9 @@ impl<S: Settings> Stage for Scripted<S> {
         Self { app, analyzer, store, settings: PhantomData }
     }
 
-    async fn strike(self) {
+    async fn tear_down(self) {
         self.store.close().await;
-        self.app.strike().await;
+        self.app.tear_down().await;
     }
 }
 
@@ -294,11 +322,10 @@ impl<S> Scripted<S> {
         .await;
     }
 
-    /// Gives the scheduler time to do what it should not: it needs a fraction of what these reads take.
-    pub(crate) async fn give_it_a_chance(&self) {
-        for _ in 0..20 {
-            assert_eq!(self.get("/readyz").await.status, 200);
-        }
+    /// Waits until the workers have looked at their queues, and have ended all that they started except for the analyses
+    /// that the analyzer holds back: what they should not do at this time, they would have done.
+    pub(crate) async fn workers_have_looked(&self) {
+        self.app.workers_have_looked_with(|| self.analyzer.held()).await;
     }
 }
 
@@ -334,13 +361,13 @@ pub(crate) async fn ingest(app: &App, key: &Signer, object: &str, body: &Value) 
 }
 
 /// Sends one event that an analysis is scheduled for.
-pub(crate) async fn tell(app: &App, key: &Signer, object: &str, name: &str) {
+pub(crate) async fn send_event(app: &App, key: &Signer, object: &str, name: &str) {
     let reply = ingest(app, key, object, &json!({"events": [event(name)]})).await;
     assert_eq!(reply.status, 202, "{}", reply.text);
 }
 
 /// Sends one event and waits for the verdict.
-pub(crate) async fn judge(app: &App, key: &Signer, object: &str, name: &str) -> Reply {
+pub(crate) async fn ingest_and_wait(app: &App, key: &Signer, object: &str, name: &str) -> Reply {
     ingest(app, key, object, &json!({"events": [event(name)], "wait": true})).await
 }
 

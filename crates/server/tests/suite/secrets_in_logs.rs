@@ -373,5 +373,5 @@ async fn a_start_that_fails_shows_no_password() {
     let database = TestDatabase::create(Backend::Postgres).await;
     let output = finish(auspex(database.directory(), &with_password(database.url()), &["migrate"]), b"");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    database.strike().await;
+    database.tear_down().await;
 }

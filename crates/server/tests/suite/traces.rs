@@ -22,7 +22,7 @@ testkit::on_both!(
     events_during_an_analysis_belong_to_the_next,
     a_verdict_and_what_follows_are_one_trace,
     what_fails_says_so_and_is_tried_again_in_the_same_trace,
-    who_is_not_traced_is_not_told_of,
+    requests_that_are_not_sampled_leave_no_spans,
     nonsense_begins_a_trace_of_its_own,
     analyses_that_are_asked_for_belong_to_who_asks,
     a_collector_that_is_silent_holds_up_nobody,
@@ -38,21 +38,21 @@ const CLIENT: i32 = 3;
 const CONSUMER: i32 = 5;
 
 /// The service beside a collector of its traces.
-struct Told {
+struct Traced {
     app: RwLock<App>,
     collector: Collector,
     analyzer: ScriptedAnalyzer,
 }
 
-impl Stage for Told {
-    async fn set(backend: Backend) -> Self {
+impl Stage for Traced {
+    async fn set_up(backend: Backend) -> Self {
         let (collector, analyzer) = (Collector::start().await, ScriptedAnalyzer::start().await);
         let app = App::start(backend, &settings(&collector.url(), &analyzer.url())).await;
         Self { app: RwLock::new(app), collector, analyzer }
     }
 
-    async fn strike(self) {
-        self.app.into_inner().strike().await;
+    async fn tear_down(self) {
+        self.app.into_inner().tear_down().await;
     }
 }
 
@@ -60,7 +60,7 @@ fn settings<'a>(collector: &'a str, analyzer: &'a str) -> Vec<(&'a str, &'a str)
     [&[("AUSPEX_OTLP_ENDPOINT", collector)][..], &with_analyzer(analyzer)].concat()
 }
 
-impl Told {
+impl Traced {
     async fn app(&self) -> RwLockReadGuard<'_, App> {
         self.app.read().await
     }
@@ -83,7 +83,7 @@ impl Told {
         app.send(if body.is_null() { request } else { request.json(body) }).await
     }
 
-    async fn tell(&self, key: &Signer, traceparent: &str) {
+    async fn send_event(&self, key: &Signer, traceparent: &str) {
         let body = json!({"events": [{"type": "message", "name": "hello", "content": "a private word"}]});
         let reply = self.call(key, "/v1/objects/somebody/events", &body, traceparent).await;
         assert_eq!(reply.status, 202, "{}", reply.text);
@@ -103,7 +103,7 @@ impl Told {
     }
 
     /// Everything that has been told of a trace, as it began.
-    async fn told(&self, trace: &str) -> Vec<Span> {
+    async fn spans_of(&self, trace: &str) -> Vec<Span> {
         self.restart().await;
         let mut spans = self.collector.spans();
         spans.retain(|span| span.trace == trace);
@@ -126,14 +126,14 @@ fn one<'a>(spans: &'a [Span], name: &str) -> &'a Span {
     found[0]
 }
 
-async fn one_trace_leads_from_a_request_to_its_webhook(stage: &Told) {
+async fn one_trace_leads_from_a_request_to_its_webhook(stage: &Traced) {
     let (key, receiver) = stage.account().await;
     let (traceparent, trace) = caller(1);
     let began = stage.app().await.now();
-    stage.tell(&key, &traceparent).await;
+    stage.send_event(&key, &traceparent).await;
     stage.quiet().await;
     let arrived = receiver.got(1).await;
-    let spans = stage.told(&trace).await;
+    let spans = stage.spans_of(&trace).await;
 
     let request = one(&spans, EVENTS);
     assert_eq!((request.parent.as_str(), request.kind), ("00f067aa0ba902b7", SERVER));
@@ -183,10 +183,10 @@ async fn one_trace_leads_from_a_request_to_its_webhook(stage: &Told) {
     assert!(!everything.contains("/readyz") && !everything.contains("/healthz"));
 }
 
-async fn a_trace_goes_on_in_another_process(stage: &Told) {
+async fn a_trace_goes_on_in_another_process(stage: &Traced) {
     let (key, receiver) = stage.account().await;
     let (traceparent, trace) = caller(1);
-    stage.tell(&key, &traceparent).await;
+    stage.send_event(&key, &traceparent).await;
     stage.restart().await;
     receiver.always(Answer::Status(503));
     stage.app().await.advance(QUIET);
@@ -197,7 +197,7 @@ async fn a_trace_goes_on_in_another_process(stage: &Told) {
     stage.app().await.advance(Duration::from_secs(33));
     stage.app().await.settle().await;
     receiver.got(2).await;
-    let spans = stage.told(&trace).await;
+    let spans = stage.spans_of(&trace).await;
     let (request, analyze) = (one(&spans, EVENTS), one(&spans, "analyze"));
     assert_eq!(analyze.parent, request.id);
     let attempts: Vec<_> = spans.iter().filter(|span| span.name == "deliver").collect();
@@ -212,36 +212,36 @@ async fn a_trace_goes_on_in_another_process(stage: &Told) {
     assert!(attempts.iter().all(|span| span.parent == analyze.id));
 }
 
-async fn merged_requests_are_linked(stage: &Told) {
+async fn merged_requests_are_linked(stage: &Traced) {
     let (key, _receiver) = stage.account().await;
     for number in 1..=10 {
-        stage.tell(&key, &caller(number).0).await;
+        stage.send_event(&key, &caller(number).0).await;
     }
     stage.quiet().await;
-    let spans = stage.told(&caller(10).1).await;
+    let spans = stage.spans_of(&caller(10).1).await;
     let analyze = one(&spans, "analyze");
     assert_eq!(analyze.parent, one(&spans, EVENTS).id, "it goes on after the newest");
     let others: Vec<String> = (3..=9).rev().map(|number| caller(number).1).collect();
     assert_eq!(analyze.links, others, "as many of the others as a job remembers");
 }
 
-async fn events_during_an_analysis_belong_to_the_next(stage: &Told) {
+async fn events_during_an_analysis_belong_to_the_next(stage: &Traced) {
     let (key, _receiver) = stage.account().await;
     let gate = stage.analyzer.hold(0.5);
-    stage.tell(&key, &caller(1).0).await;
+    stage.send_event(&key, &caller(1).0).await;
     stage.app().await.advance(QUIET);
     stage.analyzer.asked(1).await;
-    stage.tell(&key, &caller(2).0).await;
-    stage.tell(&key, &caller(3).0).await;
+    stage.send_event(&key, &caller(2).0).await;
+    stage.send_event(&key, &caller(3).0).await;
     gate.open();
     stage.quiet().await;
-    let first = stage.told(&caller(1).1).await;
+    let first = stage.spans_of(&caller(1).1).await;
     assert!(one(&first, "analyze").links.is_empty());
-    let second = stage.told(&caller(3).1).await;
+    let second = stage.spans_of(&caller(3).1).await;
     assert_eq!(one(&second, "analyze").links, [caller(2).1]);
 }
 
-async fn a_verdict_and_what_follows_are_one_trace(stage: &Told) {
+async fn a_verdict_and_what_follows_are_one_trace(stage: &Traced) {
     let (key, receiver) = stage.account().await;
     let listed = key.call(&*stage.app().await, Method::GET, "/v1/webhooks", &Value::Null).await.json();
     let rule = json!({"when": "is_scammer > 0.4", "action_type": "webhook",
@@ -255,7 +255,7 @@ async fn a_verdict_and_what_follows_are_one_trace(stage: &Told) {
     let arrived = receiver.got(1).await;
     assert_eq!(arrived.header("x-webhook-event"), "rule.triggered");
     stage.app().await.settle().await;
-    let spans = stage.told(&trace).await;
+    let spans = stage.spans_of(&trace).await;
     let request = one(&spans, EVENTS);
     for name in ["record", "ask", "conclude", "deliver"] {
         assert_eq!(one(&spans, name).parent, request.id, "{name}");
@@ -263,22 +263,22 @@ async fn a_verdict_and_what_follows_are_one_trace(stage: &Told) {
     assert!(arrived.header("traceparent").contains(&trace));
 }
 
-async fn what_fails_says_so_and_is_tried_again_in_the_same_trace(stage: &Told) {
+async fn what_fails_says_so_and_is_tried_again_in_the_same_trace(stage: &Traced) {
     let (key, _receiver) = stage.account().await;
     let (traceparent, trace) = caller(1);
     stage.analyzer.then(Turn::Refuse(500, None));
-    stage.tell(&key, &traceparent).await;
+    stage.send_event(&key, &traceparent).await;
     stage.app().await.advance(QUIET);
     stage.analyzer.asked(1).await;
     let until_put_back = async || {
-        let spans = stage.told(&trace).await;
+        let spans = stage.spans_of(&trace).await;
         spans.into_iter().filter(|span| span.name == "analyze").collect::<Vec<_>>()
     };
     let failed = until_put_back().await;
     assert_eq!((failed.len(), failed[0].says("auspex.outcome"), failed[0].failed), (1, "failed", true));
     stage.app().await.advance(Duration::from_secs(10));
     stage.app().await.settle().await;
-    let spans = stage.told(&trace).await;
+    let spans = stage.spans_of(&trace).await;
     let told = |name: &str| -> Vec<(String, bool)> {
         let spans = spans.iter().filter(|span| span.name == name);
         spans.map(|span| (span.says("error.type").to_owned(), span.failed)).collect()
@@ -287,33 +287,33 @@ async fn what_fails_says_so_and_is_tried_again_in_the_same_trace(stage: &Told) {
     assert_eq!((told("analyze"), told("ask")), (once_in_vain.to_vec(), once_in_vain.to_vec()));
 }
 
-async fn who_is_not_traced_is_not_told_of(stage: &Told) {
+async fn requests_that_are_not_sampled_leave_no_spans(stage: &Traced) {
     let (key, receiver) = stage.account().await;
     let (traceparent, trace) = caller(1);
-    stage.tell(&key, &traceparent.replace("-01", "-00")).await;
+    stage.send_event(&key, &traceparent.replace("-01", "-00")).await;
     stage.quiet().await;
     let arrived = receiver.got(1).await;
     let passed_on = arrived.header("traceparent");
     assert!(passed_on.starts_with(&format!("00-{trace}-")) && passed_on.ends_with("-00"), "{passed_on}");
-    assert!(stage.told(&trace).await.is_empty());
+    assert!(stage.spans_of(&trace).await.is_empty());
 }
 
-async fn nonsense_begins_a_trace_of_its_own(stage: &Told) {
+async fn nonsense_begins_a_trace_of_its_own(stage: &Traced) {
     let (key, receiver) = stage.account().await;
     let (_, trace) = caller(1);
-    stage.tell(&key, &format!("00-{trace}-00f067aa0ba902b7-01-and-more")).await;
+    stage.send_event(&key, &format!("00-{trace}-00f067aa0ba902b7-01-and-more")).await;
     stage.quiet().await;
     let arrived = receiver.got(1).await;
     let ours = arrived.header("traceparent").split('-').nth(1).unwrap().to_owned();
     assert_ne!(ours, trace);
-    let spans = stage.told(&ours).await;
+    let spans = stage.spans_of(&ours).await;
     assert_eq!(one(&spans, EVENTS).parent, "", "it is the first");
     assert_eq!(spans.len(), 6, "{spans:#?}");
 }
 
-async fn analyses_that_are_asked_for_belong_to_who_asks(stage: &Told) {
+async fn analyses_that_are_asked_for_belong_to_who_asks(stage: &Traced) {
     let (key, receiver) = stage.account().await;
-    stage.tell(&key, &caller(1).0).await;
+    stage.send_event(&key, &caller(1).0).await;
     stage.quiet().await;
     receiver.got(1).await;
     let reply = stage.call(&key, "/v1/objects/somebody/analyze", &Value::Null, &caller(2).0).await;
@@ -329,15 +329,15 @@ async fn analyses_that_are_asked_for_belong_to_who_asks(stage: &Told) {
     for arrived in [second, third] {
         assert!(arrived.header("traceparent").contains(&caller(2).1), "{:?}", arrived.headers);
     }
-    let spans = stage.told(&caller(2).1).await;
+    let spans = stage.spans_of(&caller(2).1).await;
     assert_eq!(one(&spans, "analyze").parent, one(&spans, "POST /v1/objects/{object_id}/analyze").id);
     assert_eq!(spans.iter().filter(|span| span.name == "deliver").count(), 2);
 }
 
-async fn a_collector_that_is_silent_holds_up_nobody(stage: &Told) {
+async fn a_collector_that_is_silent_holds_up_nobody(stage: &Traced) {
     let (key, receiver) = stage.account().await;
     stage.collector.fall_silent();
-    stage.tell(&key, &caller(1).0).await;
+    stage.send_event(&key, &caller(1).0).await;
     stage.quiet().await;
     receiver.got(1).await;
     // The stage is struck within the limit of any other.

@@ -13,8 +13,8 @@ use testkit::Stage as _;
 
 use crate::app::{App, Reply};
 use crate::scripted_analyzer::{
-    OneWorker, PRICE_MICROS, Scripted, ScriptedAnalyzer, Settings, TOKENS, Turn, event, get, ingest, judge,
-    risk, tell, until, with_analyzer,
+    OneWorker, PRICE_MICROS, Scripted, ScriptedAnalyzer, Settings, TOKENS, Turn, event, get, ingest,
+    ingest_and_wait, risk, send_event, until, with_analyzer,
 };
 use crate::signer::Signer;
 
@@ -27,8 +27,8 @@ testkit::on_both!(
     a_verdict_on_no_signal_is_recorded_and_free,
     a_verdict_on_a_deleted_object_does_not_haunt_its_successor,
     too_many_at_once_are_refused_and_their_events_recorded,
-    a_caller_who_goes_away_leaves_neither_place_nor_bill_open,
-    places_of_a_crashed_node_are_free_after_a_while,
+    a_caller_who_goes_away_leaves_neither_slot_nor_bill_open,
+    slots_of_a_crashed_node_are_free_after_a_while,
     an_analyzer_that_throttles_is_a_refusal_to_try_later,
     an_analyzer_that_fails_is_a_refusal,
     an_analyzer_that_never_answers_is_a_refusal,
@@ -73,7 +73,7 @@ async fn queued(stage: &Scripted<impl Settings>) -> i64 {
     stage.number("SELECT count(*) FROM jobs").await
 }
 
-async fn play(app: &App, key: &Signer, body: &Value) -> Reply {
+async fn ask_playground(app: &App, key: &Signer, body: &Value) -> Reply {
     key.call(app, Method::POST, "/v1/playground", body).await
 }
 
@@ -98,11 +98,11 @@ async fn recorded_and_analyzed_on_request(stage: &Scripted<impl Settings>, key: 
 async fn a_verdict_is_not_held_up_by_a_running_analysis(stage: &Scripted<OneWorker>) {
     let key = stage.account("ann@example.com").await;
     let gate = stage.analyzer.hold(0.1);
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     for object in ["user_1", "user_2"] {
-        let verdict = tokio::time::timeout(5 * SECOND, judge(stage, &key, object, "late")).await;
+        let verdict = tokio::time::timeout(5 * SECOND, ingest_and_wait(stage, &key, object, "late")).await;
         assert_eq!(verdict.expect("a verdict is not held up").status, 200);
     }
     gate.open();
@@ -111,8 +111,8 @@ async fn a_verdict_is_not_held_up_by_a_running_analysis(stage: &Scripted<OneWork
 
 async fn a_verdict_over_everything_does_the_queued_analysis_and_a_partial_one_does_not(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    tell(stage, &key, "user_1", "early").await;
-    assert_eq!(judge(stage, &key, "user_1", "late").await.status, 200);
+    send_event(stage, &key, "user_1", "early").await;
+    assert_eq!(ingest_and_wait(stage, &key, "user_1", "late").await.status, 200);
     assert_eq!(queued(stage).await, 0);
     let partial = [
         json!({"events": [event("x")], "wait": true, "include_history": false}),
@@ -120,7 +120,7 @@ async fn a_verdict_over_everything_does_the_queued_analysis_and_a_partial_one_do
         json!({"events": [event("x")], "wait": true, "signals": ["unknown"]}),
     ];
     for body in partial {
-        tell(stage, &key, "user_1", "more").await;
+        send_event(stage, &key, "user_1", "more").await;
         assert_eq!(ingest(stage, &key, "user_1", &body).await.status, 200);
         assert_eq!(queued(stage).await, 1, "{body}");
         let before = stage.analyzer.count();
@@ -133,7 +133,7 @@ async fn a_verdict_over_everything_does_the_queued_analysis_and_a_partial_one_do
 async fn a_verdict_does_not_undo_what_was_asked_for_since(stage: &Scripted<OneWorker>) {
     let key = stage.account("ann@example.com").await;
     let busy = stage.analyzer.hold(0.5);
-    tell(stage, &key, "user_2", "x").await;
+    send_event(stage, &key, "user_2", "x").await;
     stage.advance(QUIET);
     stage.analyzer.asked(1).await;
     let gate = stage.analyzer.hold(0.5);
@@ -146,7 +146,7 @@ async fn a_verdict_does_not_undo_what_was_asked_for_since(stage: &Scripted<OneWo
         until("the backfill waits behind the analysis", async || queued(stage).await == 2).await;
         gate.open();
     };
-    let (verdict, ()) = tokio::join!(judge(stage, &key, "user_1", "x"), ask_for_more);
+    let (verdict, ()) = tokio::join!(ingest_and_wait(stage, &key, "user_1", "x"), ask_for_more);
     assert_eq!(verdict.json()["answers"].as_array().unwrap().len(), 3, "it was asked before");
     busy.open();
     stage.settle().await;
@@ -178,7 +178,7 @@ async fn a_verdict_is_given_once_for_an_idempotency_key(stage: &Scripted) {
 
 async fn a_verdict_reads_the_history_unless_it_is_told_not_to(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    judge(stage, &key, "user_1", "early").await;
+    ingest_and_wait(stage, &key, "user_1", "early").await;
     for (history, included) in [(json!(true), true), (json!(false), false), (Value::Null, true)] {
         let mut body = json!({"events": [event("late")], "wait": true});
         if !history.is_null() {
@@ -224,10 +224,10 @@ async fn a_verdict_on_a_deleted_object_does_not_haunt_its_successor(stage: &Scri
         let deleted = key.call(stage, Method::DELETE, "/v1/objects/user_1", &Value::Null).await;
         assert_eq!(deleted.status, 204);
         stage.analyzer.always(Turn::Answer(0.9));
-        assert_eq!(judge(stage, &key, "user_1", "new").await.status, 200);
+        assert_eq!(ingest_and_wait(stage, &key, "user_1", "new").await.status, 200);
         gate.open();
     };
-    let (verdict, ()) = tokio::join!(judge(stage, &key, "user_1", "old"), begin_anew);
+    let (verdict, ()) = tokio::join!(ingest_and_wait(stage, &key, "user_1", "old"), begin_anew);
     assert_eq!(verdict.status, 200, "{}", verdict.text);
     assert_eq!(risk(stage, &key, "user_1").await, Some(0.9));
     assert_eq!(stage.charges().await, 3, "what was asked is paid");
@@ -238,35 +238,43 @@ async fn too_many_at_once_are_refused_and_their_events_recorded(stage: &Scripted
     let gates = [stage.analyzer.hold(0.1), stage.analyzer.hold(0.1)];
     let one_more = async {
         stage.analyzer.asked(2).await;
-        let reply = judge(stage, &key, "user_3", "x").await;
+        let reply = ingest_and_wait(stage, &key, "user_3", "x").await;
         reply.refused(429, "rate_limited");
         assert_eq!(reply.header("events-recorded"), "true");
         assert!(reply.header("retry-after").parse::<u32>().unwrap() >= 1);
         let questions = json!({"state": "x", "questions": {"a": {"type": "noul"}}});
-        for reply in
-            [play(stage, &key, &json!({"events": [event("x")]})).await, ask(stage, &key, &questions).await]
-        {
+        for reply in [
+            ask_playground(stage, &key, &json!({"events": [event("x")]})).await,
+            ask(stage, &key, &questions).await,
+        ] {
             reply.refused(429, "rate_limited");
             assert_eq!(reply.header("events-recorded"), "", "there is nothing to record");
             assert!(reply.header("retry-after").parse::<u32>().unwrap() >= 1);
         }
         let other = stage.account("bob@example.com").await;
-        assert_eq!(judge(stage, &other, "user_1", "x").await.status, 200, "others have their own places");
+        assert_eq!(
+            ingest_and_wait(stage, &other, "user_1", "x").await.status,
+            200,
+            "others have their own places"
+        );
         stage.analyzer.asked(3).await;
         gates.iter().for_each(crate::scripted_analyzer::Gate::open);
     };
-    let (first, second, ()) =
-        tokio::join!(judge(stage, &key, "user_1", "x"), judge(stage, &key, "user_2", "x"), one_more);
+    let (first, second, ()) = tokio::join!(
+        ingest_and_wait(stage, &key, "user_1", "x"),
+        ingest_and_wait(stage, &key, "user_2", "x"),
+        one_more
+    );
     assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200));
     recorded_and_analyzed_on_request(stage, &key, "user_3").await;
-    assert_eq!(judge(stage, &key, "user_4", "x").await.status, 200, "the places are free again");
+    assert_eq!(ingest_and_wait(stage, &key, "user_4", "x").await.status, 200, "the places are free again");
 }
 
-async fn a_caller_who_goes_away_leaves_neither_place_nor_bill_open(stage: &Scripted<TwoAtOnce>) {
+async fn a_caller_who_goes_away_leaves_neither_slot_nor_bill_open(stage: &Scripted<TwoAtOnce>) {
     let key = stage.account("ann@example.com").await;
     let gate = stage.analyzer.hold(0.7);
     tokio::select! {
-        reply = judge(stage, &key, "user_1", "x") => panic!("nobody has answered yet: {reply:?}"),
+        reply = ingest_and_wait(stage, &key, "user_1", "x") => panic!("nobody has answered yet: {reply:?}"),
         () = stage.analyzer.asked(1) => {}
     }
     gate.open();
@@ -275,7 +283,7 @@ async fn a_caller_who_goes_away_leaves_neither_place_nor_bill_open(stage: &Scrip
     until("the place is free", async || stage.number("SELECT count(*) FROM sync_leases").await == 0).await;
 }
 
-async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtOnce>) {
+async fn slots_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtOnce>) {
     let key = stage.account("ann@example.com").await;
     // As a node takes them that then dies: the analyzer's deadline and five seconds.
     let (now, until) = (stage.now(), stage.now() + 35 * SECOND);
@@ -283,17 +291,17 @@ async fn places_of_a_crashed_node_are_free_after_a_while(stage: &Scripted<TwoAtO
         let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
         let random = Random::seeded(9);
         for _ in 0..2 {
-            let place = VerdictSlot { tenant, slot_id: random.id(now), now, until, limit: 2 };
-            assert!(verdict_slots::take_one(conn, &place).await?);
+            let slot = VerdictSlot { tenant, slot_id: random.id(now), now, until, limit: 2 };
+            assert!(verdict_slots::take_one(conn, &slot).await?);
         }
         Ok::<_, store::Error>(())
     });
     taken.await.unwrap();
-    judge(stage, &key, "user_1", "x").await.refused(429, "rate_limited");
+    ingest_and_wait(stage, &key, "user_1", "x").await.refused(429, "rate_limited");
     stage.advance(34 * SECOND);
-    judge(stage, &key, "user_1", "x").await.refused(429, "rate_limited");
+    ingest_and_wait(stage, &key, "user_1", "x").await.refused(429, "rate_limited");
     stage.advance(SECOND);
-    assert_eq!(judge(stage, &key, "user_1", "x").await.status, 200);
+    assert_eq!(ingest_and_wait(stage, &key, "user_1", "x").await.status, 200);
     assert_eq!(stage.number("SELECT count(*) FROM sync_leases").await, 2, "they count no more");
     // And the next sweep takes them away, which every story waits for at its end.
     stage.advance(600 * SECOND);
@@ -303,13 +311,13 @@ async fn an_analyzer_that_throttles_is_a_refusal_to_try_later(stage: &Scripted) 
     let key = stage.account("ann@example.com").await;
     for (object, status) in [("user_1", 429), ("user_2", 503)] {
         stage.analyzer.then(Turn::Refuse(status, Some("7")));
-        let reply = judge(stage, &key, object, "x").await;
+        let reply = ingest_and_wait(stage, &key, object, "x").await;
         reply.refused(503, "analyzer_busy");
         assert_eq!((reply.header("events-recorded"), reply.header("retry-after")), ("true", "7"));
         recorded_and_analyzed_on_request(stage, &key, object).await;
     }
     stage.analyzer.then(Turn::Refuse(429, None));
-    let reply = play(stage, &key, &json!({"events": [event("x")]})).await;
+    let reply = ask_playground(stage, &key, &json!({"events": [event("x")]})).await;
     reply.refused(503, "analyzer_busy");
     assert_eq!(reply.header("events-recorded"), "");
     assert!(reply.header("retry-after").parse::<u32>().unwrap() >= 1, "also when the analyzer does not say");
@@ -322,16 +330,16 @@ async fn an_analyzer_that_fails_is_a_refusal(stage: &Scripted) {
     for (number, failure) in failures.into_iter().enumerate() {
         let object = format!("user_{number}");
         stage.analyzer.then(failure);
-        let reply = judge(stage, &key, &object, "x").await;
+        let reply = ingest_and_wait(stage, &key, &object, "x").await;
         reply.refused(502, "analyzer_error");
         assert_eq!(reply.header("events-recorded"), "true");
         recorded_and_analyzed_on_request(stage, &key, &object).await;
     }
     stage.analyzer.stop().await;
-    let reply = judge(stage, &key, "user_9", "x").await;
+    let reply = ingest_and_wait(stage, &key, "user_9", "x").await;
     reply.refused(502, "analyzer_error");
     assert_eq!(reply.header("events-recorded"), "true");
-    play(stage, &key, &json!({"events": [event("x")]})).await.refused(502, "analyzer_error");
+    ask_playground(stage, &key, &json!({"events": [event("x")]})).await.refused(502, "analyzer_error");
     ask(stage, &key, &json!({"state": "x", "questions": {"a": {"type": "noul"}}}))
         .await
         .refused(502, "analyzer_error");
@@ -343,7 +351,7 @@ async fn an_analyzer_that_fails_is_a_refusal(stage: &Scripted) {
 async fn an_analyzer_that_never_answers_is_a_refusal(stage: &Scripted<Impatient>) {
     let key = stage.account("ann@example.com").await;
     stage.analyzer.then(Turn::Silence);
-    let reply = judge(stage, &key, "user_1", "x").await;
+    let reply = ingest_and_wait(stage, &key, "user_1", "x").await;
     reply.refused(502, "analyzer_error");
     assert_eq!(reply.header("events-recorded"), "true");
     recorded_and_analyzed_on_request(stage, &key, "user_1").await;
@@ -353,7 +361,7 @@ async fn a_request_over_the_rate_limit_records_nothing(stage: &Scripted<FewReque
     let key = stage.account("ann@example.com").await;
     let mut recorded = 0;
     let refused = loop {
-        let reply = judge(stage, &key, "user_1", "x").await;
+        let reply = ingest_and_wait(stage, &key, "user_1", "x").await;
         if reply.status != 200 {
             break reply;
         }
@@ -368,11 +376,11 @@ async fn a_request_over_the_rate_limit_records_nothing(stage: &Scripted<FewReque
 
 async fn each_analysis_is_one_line_of_the_ledger(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    tell(stage, &key, "user_1", "x").await;
+    send_event(stage, &key, "user_1", "x").await;
     stage.advance(QUIET);
     stage.settle().await;
-    judge(stage, &key, "user_1", "x").await;
-    play(stage, &key, &json!({"events": [event("x")]})).await;
+    ingest_and_wait(stage, &key, "user_1", "x").await;
+    ask_playground(stage, &key, &json!({"events": [event("x")]})).await;
     ask(stage, &key, &json!({"state": "x", "questions": {"a": {"type": "noul"}}})).await;
     assert_eq!(stage.charges().await, 4);
     let cheapest = stage.number("SELECT min(-delta_micros) FROM ledger_entries WHERE kind = 'charge'").await;
@@ -393,11 +401,11 @@ async fn each_analysis_is_one_line_of_the_ledger(stage: &Scripted) {
 
 async fn where_nothing_is_billed_nothing_is_charged(stage: &Scripted<Free>) {
     let key = stage.account("ann@example.com").await;
-    tell(stage, &key, "user_1", "x").await;
+    send_event(stage, &key, "user_1", "x").await;
     stage.advance(QUIET);
     stage.settle().await;
-    assert_eq!(judge(stage, &key, "user_1", "x").await.status, 200);
-    let played = play(stage, &key, &json!({"events": [event("x")]})).await.json();
+    assert_eq!(ingest_and_wait(stage, &key, "user_1", "x").await.status, 200);
+    let played = ask_playground(stage, &key, &json!({"events": [event("x")]})).await.json();
     assert_eq!((&played["analyzed"], &played["cost_micros"]), (&json!(true), &json!(0)));
     assert_eq!(stage.charges().await, 0);
     assert_eq!(stage.number("SELECT balance_micros FROM balances").await, 0);
@@ -408,7 +416,7 @@ async fn where_nothing_is_billed_nothing_is_charged(stage: &Scripted<Free>) {
 async fn the_playground_records_nothing(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let events: Vec<Value> = (0..50).map(|number| event(&format!("step_{number}"))).collect();
-    let reply = play(stage, &key, &json!({"events": events, "object_type": "order"})).await;
+    let reply = ask_playground(stage, &key, &json!({"events": events, "object_type": "order"})).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let played = reply.json();
     assert_eq!((&played["analyzed"], &played["model"]), (&json!(true), &json!("scripted")));
@@ -420,9 +428,10 @@ async fn the_playground_records_nothing(stage: &Scripted) {
 
     let too_many: Vec<Value> = (0..51).map(|_| event("x")).collect();
     for body in [json!({"events": too_many}), json!({"events": []}), json!({}), json!({"events": [{}]})] {
-        play(stage, &key, &body).await.refused(400, "bad_request");
+        ask_playground(stage, &key, &body).await.refused(400, "bad_request");
     }
-    let none = play(stage, &key, &json!({"events": [event("x")], "signals": ["unknown"]})).await.json();
+    let none =
+        ask_playground(stage, &key, &json!({"events": [event("x")], "signals": ["unknown"]})).await.json();
     assert_eq!((&none["analyzed"], &none["cost_micros"]), (&json!(false), &json!(0)));
     assert!(none["reason"].is_string());
     stage.analyzer.asked(1).await;
@@ -499,7 +508,7 @@ async fn questions_that_cannot_be_asked_are_refused_by_name(stage: &Scripted) {
 }
 
 #[test]
-fn places_are_counted_over_all_nodes() {
+fn slots_are_counted_over_all_nodes() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let analyzer = ScriptedAnalyzer::start().await;
@@ -512,13 +521,13 @@ fn places_are_counted_over_all_nodes() {
         let gate = analyzer.hold(0.5);
         let elsewhere = async {
             analyzer.asked(1).await;
-            judge(&second, &key, "user_2", "x").await.refused(429, "rate_limited");
+            ingest_and_wait(&second, &key, "user_2", "x").await.refused(429, "rate_limited");
             gate.open();
         };
-        let (verdict, ()) = tokio::join!(judge(&app, &key, "user_1", "x"), elsewhere);
+        let (verdict, ()) = tokio::join!(ingest_and_wait(&app, &key, "user_1", "x"), elsewhere);
         assert_eq!(verdict.status, 200, "{}", verdict.text);
-        assert_eq!(judge(&second, &key, "user_2", "x").await.status, 200);
+        assert_eq!(ingest_and_wait(&second, &key, "user_2", "x").await.status, 200);
         second.stop().await;
-        app.strike().await;
+        app.tear_down().await;
     });
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::app::{App, Reply};
 use crate::receiver::Receiver;
 use crate::registration::refuses_nonsense;
-use crate::scripted_analyzer::{Scripted, Settings, get, tell, until};
+use crate::scripted_analyzer::{Scripted, Settings, get, send_event, until};
 use crate::signer::Signer;
 
 testkit::on_both!(
@@ -111,16 +111,9 @@ async fn counted(app: &App, key: &Signer, status: &str, count: usize) {
 /// Has objects analyzed, named by their number.
 async fn analyze(app: &App, key: &Signer, numbers: std::ops::Range<u32>) {
     for number in numbers {
-        tell(app, key, &format!("user_{number}"), "seen").await;
+        send_event(app, key, &format!("user_{number}"), "seen").await;
     }
     app.advance(QUIET);
-}
-
-/// Gives a process time to do what it should not.
-async fn look(app: &App) {
-    for _ in 0..20 {
-        assert_eq!(app.get("/readyz").await.status, 200);
-    }
 }
 
 fn time(value: &Value) -> Timestamp {

@@ -23,7 +23,7 @@ use crate::analysis::history::{AnalysisInput, ObjectRequest, Prepared, read_hist
 use crate::analysis::questions::{self, SignalSelection};
 use crate::analysis::running::Running;
 use crate::billing::Unpaid;
-use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, count_panic, drive};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Random, Result, Traces, Wakeup};
 
@@ -285,7 +285,10 @@ impl Scheduler {
                 error!(cause = error.cause(), object = job.object_id, "an analysis failed: {error}");
                 self.postpone(job, lease, Failure::Failed(error.into())).await
             }
-            Err(_) => self.postpone(job, lease, Failure::Failed("it panicked".into())).await,
+            Err(_) => {
+                count_panic(JobQueue::NAME);
+                self.postpone(job, lease, Failure::Failed("it panicked".into())).await
+            }
         };
         done.unwrap_or_else(|error| {
             // Its lease will expire.

@@ -227,10 +227,10 @@ impl<C: OutboxChannel> Outbox<C> {
         self.wakeup.wake();
     }
 
-    /// Returns once the worker has finished a poll of the queue that began after this call.
+    /// What wakes the worker, and shows what it does.
     #[cfg(feature = "test-util")]
-    pub async fn has_polled(&self) {
-        self.wakeup.has_polled().await;
+    pub(crate) fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
     }
 
     /// Sends queued messages until `stop` is cancelled, then finishes those in flight.

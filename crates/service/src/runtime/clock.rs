@@ -1,9 +1,9 @@
 //! The only source of the current time.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use model::Timestamp;
+#[cfg(feature = "test-util")]
 use tokio::sync::watch;
 
 /// The current time, and sleeping until a given time. Cheap to clone; clones show the same time.
@@ -13,12 +13,14 @@ pub struct Clock(Source);
 #[derive(Clone)]
 enum Source {
     System,
+    #[cfg(feature = "test-util")]
     Manual(watch::Receiver<Timestamp>),
 }
 
 /// Advances a manual clock.
+#[cfg(feature = "test-util")]
 #[derive(Clone)]
-pub struct ClockHands(Arc<watch::Sender<Timestamp>>);
+pub struct ClockHands(std::sync::Arc<watch::Sender<Timestamp>>);
 
 impl Clock {
     /// The system clock.
@@ -27,9 +29,10 @@ impl Clock {
     }
 
     /// A clock that stands still until it is advanced, so that a test can skip a day in one line.
+    #[cfg(feature = "test-util")]
     pub fn manual(start: Timestamp) -> (Self, ClockHands) {
         let (hands, time) = watch::channel(start);
-        (Self(Source::Manual(time)), ClockHands(Arc::new(hands)))
+        (Self(Source::Manual(time)), ClockHands(std::sync::Arc::new(hands)))
     }
 
     /// The current time.
@@ -40,6 +43,7 @@ impl Clock {
                 let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Timestamp::from_micros(since_epoch.as_micros().try_into().unwrap_or(i64::MAX))
             }
+            #[cfg(feature = "test-util")]
             Source::Manual(time) => *time.borrow(),
         }
     }
@@ -48,6 +52,7 @@ impl Clock {
     pub async fn sleep_until(&self, instant: Timestamp) {
         match &self.0 {
             Source::System => tokio::time::sleep(instant.since(self.now())).await,
+            #[cfg(feature = "test-util")]
             Source::Manual(time) => {
                 // The sender is dropped only at the end of the test; nothing is due after that.
                 if time.clone().wait_for(|now| *now >= instant).await.is_err() {
@@ -63,6 +68,7 @@ impl Clock {
     }
 }
 
+#[cfg(feature = "test-util")]
 impl ClockHands {
     /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {

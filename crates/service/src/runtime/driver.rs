@@ -88,6 +88,8 @@ pub(crate) async fn drive<Q: LeasedQueue>(
         error!(worker = Q::NAME, cause = error.cause(), "cannot prepare the queue: {error}");
     }
     let tasks = Tasks { worker: Q::NAME, tracker: TaskTracker::new() };
+    #[cfg(feature = "test-util")]
+    wakeup.runs_jobs_on(&tasks.tracker);
     while !stop.is_cancelled() {
         wakeup.poll_started();
         let polled = AssertUnwindSafe(queue.poll(&tasks)).catch_unwind().await;

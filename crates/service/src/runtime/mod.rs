@@ -19,7 +19,9 @@ mod wakeup;
 mod workers;
 
 pub use self::address_budget::{AddressBudget, client_network};
-pub use self::clock::{Clock, ClockHands};
+pub use self::clock::Clock;
+#[cfg(feature = "test-util")]
+pub use self::clock::ClockHands;
 pub use self::error::{Error, Kind, Result};
 pub use self::nodes::Nodes;
 pub use self::random::Random;

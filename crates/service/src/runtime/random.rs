@@ -20,6 +20,7 @@ impl Random {
     }
 
     /// Seeded with a number, so that a test is reproducible.
+    #[cfg(feature = "test-util")]
     pub fn seeded(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }

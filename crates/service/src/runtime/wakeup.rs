@@ -18,6 +18,9 @@ struct Inner {
     /// Finished polls.
     #[cfg(feature = "test-util")]
     polls: tokio::sync::watch::Sender<u64>,
+    /// What the worker runs its jobs on.
+    #[cfg(feature = "test-util")]
+    jobs: std::sync::Mutex<tokio_util::task::TaskTracker>,
 }
 
 /// The worker is polling, or has not announced its next poll.
@@ -31,6 +34,8 @@ impl Default for Wakeup {
             next_poll: AtomicI64::new(UNKNOWN),
             #[cfg(feature = "test-util")]
             polls: tokio::sync::watch::Sender::new(0),
+            #[cfg(feature = "test-util")]
+            jobs: std::sync::Mutex::default(),
         }))
     }
 }
@@ -86,6 +91,18 @@ impl Wakeup {
                 return;
             }
         }
+    }
+
+    /// The worker runs its jobs on `jobs`.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn runs_jobs_on(&self, jobs: &tokio_util::task::TaskTracker) {
+        *self.0.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = jobs.clone();
+    }
+
+    /// The jobs that the worker has started and that have not ended.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn running_jobs(&self) -> usize {
+        self.0.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len()
     }
 
     /// The worker polls again at `instant`.

@@ -55,6 +55,7 @@ impl Sweeper {
             if let Some(Err(error)) = stop.run_until_cancelled(self.sweep()).await {
                 warn!(cause = error.cause(), "cannot sweep: {error}");
             }
+            self.wakeup.poll_finished();
         }
     }
 

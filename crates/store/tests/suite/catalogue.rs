@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use store::Database;
-use testkit::{Backend, Stage, TestDatabase, on_both, play};
+use testkit::{Backend, Stage, TestDatabase, on_both, run_on};
 
 use crate::migrated;
 
@@ -164,13 +164,13 @@ async fn both_databases_have_the_same_schema() {
     assert!(expected.iter().any(|index| index.columns.ends_with(" DESC")));
     assert_same(&indexes(&sqlite).await, &expected);
 
-    on_file.strike().await;
-    on_server.strike().await;
+    on_file.tear_down().await;
+    on_server.tear_down().await;
 }
 
 #[test]
 fn virtual_tables_are_named() {
-    play(Backend::Sqlite, async |database: &TestDatabase| {
+    run_on(Backend::Sqlite, async |database: &TestDatabase| {
         let Database::Sqlite { readers, .. } = migrated(database).await else { panic!("not SQLite") };
         let found: Vec<(String,)> =
             sqlx::query_as("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'")
@@ -233,7 +233,7 @@ async fn every_table_has_a_primary_key(database: &TestDatabase) {
 /// In another collation a keyset would follow the locale that the cluster was made with.
 #[test]
 fn text_sorts_by_bytes_on_postgres() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
         let collations: Vec<(String, String)> = sqlx::query_as(
             "SELECT table_name || '.' || column_name, coalesce(collation_name, 'default')::text
@@ -261,7 +261,7 @@ const HASHES: [&str; 5] = [
 /// A sealed column that the move to another master key forgets is lost with the old key.
 #[test]
 fn every_column_of_bytes_is_a_hash_or_known_to_be_sealed() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let columns = columns(&migrated(database).await).await;
         let bytes: BTreeSet<String> = columns
             .iter()

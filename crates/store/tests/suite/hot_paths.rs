@@ -11,7 +11,7 @@ mod plans;
 use std::fmt::Write as _;
 
 use store::Database;
-use testkit::{Backend, Stage as _, TestDatabase, on_both, play};
+use testkit::{Backend, Stage as _, TestDatabase, on_both, run_on};
 
 use self::capture::{Capture, HotPath, Statement};
 use self::plans::{Access, Plan, plan};
@@ -124,7 +124,7 @@ async fn every_hot_path_follows_an_index(database: &TestDatabase) {
 /// find rows by their keys, however many come to lie beside them. Statements over arrays are planned again each time.
 #[test]
 fn postgres_finds_rows_by_key_from_the_start() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let mut capture = Capture::new(database.open().await);
         paths::run(&mut capture).await;
         let paths = capture.finish().await;

@@ -16,7 +16,7 @@ use store::billing::balance;
 use store::billing::balance::AnalysisCharge;
 use store::billing::usage::UsageSource;
 use store::{Batch, Conn, Error, Result, Store, StoreError};
-use testkit::{Backend, PATIENCE, TestDatabase, on_both, play};
+use testkit::{Backend, PATIENCE, TestDatabase, on_both, run_on};
 use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -203,7 +203,7 @@ async fn a_conflict_that_never_passes_is_given_up(database: &TestDatabase) {
 /// Each locks one account and then asks for the other's: PostgreSQL ends one of them, which then finds its turn.
 #[test]
 fn two_that_wait_for_each_other_both_get_their_turn_on_postgres() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let store = accounts(database).await;
         let both_hold_one = Barrier::new(2);
         let tries = AtomicU32::new(0);
@@ -259,14 +259,21 @@ async fn every_use_is_metered_by_name_and_outcome(database: &TestDatabase) {
         store.write("fails", async |conn: &mut Conn| open_account(conn, FIRST).await).await.unwrap_err();
         balances(&store).await;
     }
+    let mut readings = readings(&recorder);
+    for name in ["balances", "conflicts", "fails", "succeeds"] {
+        let took_us = readings.remove(&format!("auspex_store_transaction_microseconds_total name={name}"));
+        assert!(took_us.is_some_and(|took_us| took_us > 0), "{name}: {took_us:?}");
+    }
     let expected = [
         ("auspex_store_transaction_retries_total name=conflicts", 2),
-        ("auspex_store_transaction_seconds name=balances outcome=ok", 1),
-        ("auspex_store_transaction_seconds name=conflicts outcome=ok", 1),
-        ("auspex_store_transaction_seconds name=fails outcome=error", 1),
-        ("auspex_store_transaction_seconds name=succeeds outcome=ok", 2),
+        ("auspex_store_transaction_seconds outcome=error", 1),
+        ("auspex_store_transaction_seconds outcome=ok", 4),
+        ("auspex_store_transactions_total name=balances outcome=ok", 1),
+        ("auspex_store_transactions_total name=conflicts outcome=ok", 1),
+        ("auspex_store_transactions_total name=fails outcome=error", 1),
+        ("auspex_store_transactions_total name=succeeds outcome=ok", 2),
     ];
-    assert_eq!(readings(&recorder), expected.map(|(meter, count)| (meter.to_owned(), count)).into());
+    assert_eq!(readings, expected.map(|(meter, count)| (meter.to_owned(), count)).into());
 }
 
 /// Each meter with its labels, and how often it was used.
@@ -424,7 +431,7 @@ async fn a_write_that_panics_harms_no_other(database: &TestDatabase) {
 /// Single statements run at the level that [`Store::write`] names, whatever the server's default is.
 #[test]
 fn a_write_reads_committed_rows_on_postgres() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let store = accounts(database).await;
         let level = store.write("level", async |conn: &mut Conn| {
             let Conn::Postgres(lent) = conn else { panic!("not PostgreSQL") };
@@ -438,7 +445,7 @@ fn a_write_reads_committed_rows_on_postgres() {
 /// Whoever gets the connection next must not find a transaction on it that nobody began.
 #[test]
 fn a_beginning_cut_short_leaves_no_transaction_open_on_postgres() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let store = accounts(database).await;
         let mut watcher = PgConnection::connect(database.url()).await.unwrap();
         for polls in 1..100 {
@@ -465,7 +472,7 @@ fn a_beginning_cut_short_leaves_no_transaction_open_on_postgres() {
 /// The writer's one connection must neither be lost with a caller that left, nor hold a lock for it.
 #[test]
 fn a_write_dropped_while_it_waits_for_the_lock_is_forgotten_on_sqlite() {
-    play(Backend::Sqlite, async |database: &TestDatabase| {
+    run_on(Backend::Sqlite, async |database: &TestDatabase| {
         let store = accounts(database).await;
         let pay = async |conn: &mut Conn| pay_in(conn, FIRST).await;
         let mut other = impatient_connection(database).await;
@@ -481,7 +488,7 @@ fn a_write_dropped_while_it_waits_for_the_lock_is_forgotten_on_sqlite() {
 
 #[test]
 fn a_read_cannot_write_on_sqlite() {
-    play(Backend::Sqlite, async |database: &TestDatabase| {
+    run_on(Backend::Sqlite, async |database: &TestDatabase| {
         let store = accounts(database).await;
         let refused =
             store.read("writes", async |conn: &mut Conn| pay_in(conn, FIRST).await).await.unwrap_err();

@@ -10,7 +10,7 @@ use sqlx::types::Json;
 use store::objects::reads;
 use store::objects::reads::StoredAnswer;
 use store::{Conn, Database, Result, Store};
-use testkit::{Backend, TestDatabase, on_both, play};
+use testkit::{Backend, TestDatabase, on_both, run_on};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use uuid::Uuid;
@@ -111,7 +111,7 @@ async fn any_instants_and_days_come_back_in_order(database: &TestDatabase) {
 /// An offset wrong in both directions would come back right: PostgreSQL is asked what it understood.
 #[test]
 fn postgres_understands_instants_and_days_as_we_do() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let Database::Postgres(pool) = Database::connect(database.url()).await.unwrap() else {
             panic!("not PostgreSQL")
         };

@@ -10,7 +10,7 @@ use store::Backend;
 use testkit::Stage as _;
 
 use super::chat::Chat;
-use super::{change, firings, id, judged, mailing, make, patch, post};
+use super::{change, firings, id, ingest_answered, mailing, make, patch, post};
 use crate::admin::tenant_of;
 use crate::app::App;
 use crate::log_watch;
@@ -47,7 +47,7 @@ async fn a_mail_says_what_happened(stage: &Scripted) {
     let mut rule = mailing("is_scammer > 0.9 and buyer_intent = browsing");
     rule["name"] = json!("Grüße <b>");
     let rule = make(stage, &key, &rule).await;
-    judged(stage, &key, "user%2F1%20%3Cx%3E", 0.95).await;
+    ingest_answered(stage, &key, "user%2F1%20%3Cx%3E", 0.95).await;
     change(
         stage,
         &key,
@@ -55,7 +55,7 @@ async fn a_mail_says_what_happened(stage: &Scripted) {
         &json!({"action_config": {"to": "bob@example.com", "subject": "Schau, ein Objekt"}}),
     )
     .await;
-    judged(stage, &key, "user_2", 0.95).await;
+    ingest_answered(stage, &key, "user_2", 0.95).await;
     let mails = stage.mails().await;
     let [one, other] = ["alerts@example.com", "bob@example.com"]
         .map(|to| mails.iter().find(|mail| mail.to == to).expect("it was sent"));
@@ -106,7 +106,7 @@ fn a_mail_that_cannot_be_sent_is_an_error_in_the_end() {
             .await;
             let detail = newest().await["detail"].as_str().unwrap().to_owned();
             assert!(detail.starts_with("given up after 8 tries: "), "{detail}");
-            app.strike().await;
+            app.tear_down().await;
         });
     }
 }
@@ -117,7 +117,7 @@ async fn a_chat_message_says_what_happened(stage: &Scripted) {
     log_watch::remember("a-very-secret-token");
     rule["name"] = json!("Scam & <!channel>");
     make(stage, &key, &rule).await;
-    judged(stage, &key, "user%2F1", 0.95).await;
+    ingest_answered(stage, &key, "user%2F1", 0.95).await;
     stage.settle().await;
     let posted = chat.posted(1).await.remove(0);
     assert_eq!(posted.headers["content-type"], "application/json");
@@ -161,7 +161,7 @@ async fn a_chat_that_is_busy_is_asked_again(stage: &Scripted) {
     stage.settle().await;
     chat.then(429, "rate_limited", Some("300"));
     chat.then(503, "", None);
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     chat.posted(1).await;
     assert_eq!(wait_of_next(stage, 1).await, Duration::from_mins(5), "as long as it was asked to");
     assert_eq!(outcome(stage, &key).await, ("dispatched".to_owned(), Value::Null), "still on its way");
@@ -186,9 +186,9 @@ async fn a_chat_that_refuses_is_an_error_at_once(stage: &Scripted) {
         [(404, "no_service"), (410, "channel_is_archived"), (400, "invalid_blocks"), (302, "")]
     {
         chat.then(status, said, None);
-        judged(stage, &key, "user_1", 0.1).await;
+        ingest_answered(stage, &key, "user_1", 0.1).await;
         stage.advance(Duration::from_secs(1));
-        judged(stage, &key, "user_1", 0.95).await;
+        ingest_answered(stage, &key, "user_1", 0.95).await;
         stage.settle().await;
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         let detail = json!(format!("given up after 1 try: Slack answered {status}{said}"));
@@ -204,7 +204,7 @@ async fn a_chat_that_stays_broken_is_given_up(stage: &Scripted) {
     for _ in 0..8 {
         chat.then(500, "internal_error", None);
     }
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     for attempt in 1..8 {
         chat.posted(attempt).await;
         let wait = wait_of_next(stage, i64::try_from(attempt).unwrap()).await;
@@ -223,7 +223,7 @@ async fn a_chat_that_is_not_there_is_given_up(stage: &Scripted) {
     let url = format!("http://{}/services/x", socket.local_addr().unwrap());
     drop(socket);
     make(stage, &key, &chatting(RISKY, &url)).await;
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     for attempt in 1..8 {
         let wait = wait_of_next(stage, attempt).await;
         stage.advance(wait);
@@ -240,7 +240,7 @@ async fn a_chat_that_never_answers_delays_no_other(stage: &Scripted) {
     let dead_url = format!("http://{}/services/dead", dead.local_addr().unwrap());
     let rule = make(stage, &key, &chatting(RISKY, &dead_url)).await;
     for number in 0..40 {
-        judged(stage, &key, &format!("dead_{number}"), 0.95).await;
+        ingest_answered(stage, &key, &format!("dead_{number}"), 0.95).await;
     }
     change(stage, &key, &rule, &json!({"enabled": false})).await;
     until("the dead one is tried", async || {
@@ -249,7 +249,7 @@ async fn a_chat_that_never_answers_delays_no_other(stage: &Scripted) {
     .await;
     make(stage, &key, &chatting("is_scammer > 0.8", &chat.url("well"))).await;
     for number in 0..10 {
-        judged(stage, &key, &format!("well_{number}"), 0.95).await;
+        ingest_answered(stage, &key, &format!("well_{number}"), 0.95).await;
     }
     chat.posted(10).await;
     let left = stage.number("SELECT count(*) FROM outbox").await;
@@ -268,12 +268,12 @@ async fn messages_about_a_deleted_object_are_not_sent(stage: &Scripted) {
     make(stage, &key, &chatting(RISKY, &chat.url("x"))).await;
     stage.settle().await;
     chat.then(503, "", None);
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     wait_of_next(stage, 1).await;
     assert_eq!(key.call(stage, Method::DELETE, "/v1/objects/user_1", &Value::Null).await.status, 204);
     assert_eq!(stage.number("SELECT count(*) FROM outbox").await, 0);
     stage.advance(Duration::from_hours(1));
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     chat.posted(1).await;
     assert!(firings(stage, &key, "").await.is_empty());
 }
@@ -304,7 +304,7 @@ async fn a_delivery_says_what_happened_and_is_signed(stage: &Scripted) {
     let rule = make(stage, &key, &hooking(&endpoint)).await;
     assert_eq!(rule["action_config"], json!({"endpoint_id": endpoint}));
     stage.advance(Duration::from_secs(1));
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     stage.settle().await;
     let posted = chat.posted(1).await.remove(0);
     let header = |name: &str| posted.headers[name].to_str().unwrap().to_owned();
@@ -348,9 +348,9 @@ async fn an_endpoint_that_would_not_get_it_is_an_error(stage: &Scripted) {
     assert_eq!(post(stage, &stranger, &hooking(&endpoint)).await.refused(400, "bad_request"), unknown);
     let rule = make(stage, &key, &hooking(&endpoint)).await;
     let turn = async || {
-        judged(stage, &key, "user_1", 0.1).await;
+        ingest_answered(stage, &key, "user_1", 0.1).await;
         stage.advance(Duration::from_secs(1));
-        judged(stage, &key, "user_1", 0.95).await;
+        ingest_answered(stage, &key, "user_1", 0.95).await;
         stage.settle().await;
         outcome(stage, &key).await
     };

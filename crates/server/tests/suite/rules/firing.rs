@@ -11,11 +11,11 @@ use store::{Backend, Conn};
 use testkit::Stage as _;
 
 use super::chat::Chat;
-use super::{account, change, firings, id, judged, mailing, make};
+use super::{account, change, firings, id, ingest_answered, mailing, make};
 use crate::admin::tenant_of;
 use crate::app::App;
 use crate::scripted_analyzer::{
-    Scripted, ScriptedAnalyzer, Turn, event, ingest, judge, tell, until, with_analyzer,
+    Scripted, ScriptedAnalyzer, Turn, event, ingest, ingest_and_wait, send_event, until, with_analyzer,
 };
 use crate::signer::Signer;
 
@@ -48,7 +48,7 @@ const RISKY: &str = "is_scammer > 0.9";
 /// Asserts how often rules have fired so far, after verdicts of these probabilities in turn.
 async fn fires(stage: &Scripted, key: &Signer, turns: &[(f64, usize)]) {
     for (turn, (probability, expected)) in turns.iter().enumerate() {
-        judged(stage, key, "user_1", *probability).await;
+        ingest_answered(stage, key, "user_1", *probability).await;
         let count = firings(stage, key, "").await.len();
         assert_eq!(count, *expected, "turn {turn}, at {probability}");
     }
@@ -76,7 +76,7 @@ async fn a_firing_tells_what_happened(stage: &Scripted) {
     let when = "is_scammer >= 95 and buyer_intent = browsing, trust_score < 1.5";
     let rule = make(stage, &key, &mailing(when)).await;
     stage.advance(SECOND);
-    judged(stage, &key, "user_1", 0.96).await;
+    ingest_answered(stage, &key, "user_1", 0.96).await;
     stage.settle().await;
     let fired = firings(stage, &key, "").await;
     let expected = json!({
@@ -129,7 +129,7 @@ async fn analyses_fire_as_verdicts_do(stage: &Scripted) {
     make(stage, &key, &mailing(RISKY)).await;
     for (probability, expected) in [(0.95, 1), (0.97, 1), (0.1, 1), (0.95, 2)] {
         stage.analyzer.then(Turn::Answer(probability));
-        tell(stage, &key, "user_1", "seen").await;
+        send_event(stage, &key, "user_1", "seen").await;
         stage.advance(3 * SECOND);
         stage.settle().await;
         assert_eq!(firings(stage, &key, "").await.len(), expected);
@@ -137,7 +137,7 @@ async fn analyses_fire_as_verdicts_do(stage: &Scripted) {
     // One after the other, of either kind.
     fires(stage, &key, &[(0.95, 2), (0.1, 2)]).await;
     stage.analyzer.then(Turn::Answer(0.95));
-    tell(stage, &key, "user_1", "seen").await;
+    send_event(stage, &key, "user_1", "seen").await;
     stage.advance(3 * SECOND);
     stage.settle().await;
     assert_eq!(firings(stage, &key, "").await.len(), 3);
@@ -173,10 +173,10 @@ async fn an_older_analysis_changes_nothing(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     make(stage, &key, &mailing(RISKY)).await;
     let gate = stage.analyzer.hold(0.1);
-    tell(stage, &key, "user_1", "early").await;
+    send_event(stage, &key, "user_1", "early").await;
     stage.advance(3 * SECOND);
     stage.analyzer.asked(1).await;
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     assert_eq!(firings(stage, &key, "").await.len(), 1);
     // What the older one found is not kept, so the condition has not turned false.
     gate.open();
@@ -190,7 +190,7 @@ async fn each_object_stands_for_itself(stage: &Scripted) {
     make(stage, &key, &mailing("is_scammer < 0.2")).await;
     for (object, probability) in [("a", 0.95), ("b", 0.95), ("a", 0.96), ("b", 0.1), ("a", 0.97), ("b", 0.95)]
     {
-        judged(stage, &key, object, probability).await;
+        ingest_answered(stage, &key, object, probability).await;
         stage.advance(SECOND);
     }
     assert_eq!(firings(stage, &key, "?object_id=a").await.len(), 1);
@@ -320,13 +320,13 @@ async fn a_disabled_rule_rests(stage: &Scripted) {
 async fn a_deleted_object_takes_all_along(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     make(stage, &key, &mailing(RISKY)).await;
-    judged(stage, &key, "user_1", 0.95).await;
-    judged(stage, &key, "user_2", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_2", 0.95).await;
     assert_eq!(key.call(stage, Method::DELETE, "/v1/objects/user_1", &Value::Null).await.status, 204);
     let left = firings(stage, &key, "").await;
     assert_eq!((left.len(), &left[0]["object_id"]), (1, &json!("user_2")));
     assert_eq!(stage.number("SELECT count(*) FROM rule_states").await, 1);
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     assert_eq!(firings(stage, &key, "?object_id=user_1").await.len(), 1, "another of the same name");
 }
 
@@ -344,11 +344,11 @@ async fn rules_of_others_do_not_fire(stage: &Scripted) {
     let ann = stage.account("ann@example.com").await;
     let bob = stage.account("bob@example.com").await;
     make(stage, &ann, &mailing(RISKY)).await;
-    judged(stage, &bob, "user_1", 0.95).await;
+    ingest_answered(stage, &bob, "user_1", 0.95).await;
     for key in [&ann, &bob] {
         assert!(firings(stage, key, "").await.is_empty());
     }
-    judged(stage, &ann, "user_1", 0.95).await;
+    ingest_answered(stage, &ann, "user_1", 0.95).await;
     assert_eq!(firings(stage, &ann, "").await.len(), 1);
     assert!(firings(stage, &bob, "").await.is_empty());
     // Deleting what bob calls so leaves ann's alone.
@@ -379,7 +379,7 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
     let tenant = tenant_of(stage, &token).await.parse().map(model::TenantId).unwrap();
     let key = stage.api_key(&token).await;
     let rule = make(stage, &key, &mailing(RISKY)).await;
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     // More than one step of the sweep.
     stage
         .store
@@ -396,7 +396,7 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
         .await
         .unwrap();
     change(stage, &key, &rule, &json!({"when": "is_scammer > 0.5"})).await;
-    judged(stage, &key, "user_1", 0.95).await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
     until("old states go", async || {
         stage.advance(Duration::from_mins(10));
         stage.number("SELECT count(*) FROM rule_states").await == 1
@@ -407,16 +407,10 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
     fires(stage, &key, &[(0.95, 2)]).await;
 }
 
-/// Plays what needs a stage of its own.
-fn play_alone(story: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(story);
-}
-
 #[test]
 fn a_restart_forgets_nothing() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        play_alone(async {
+        testkit::in_runtime(async {
             let analyzer = ScriptedAnalyzer::start().await;
             let url = analyzer.url();
             let mut app = App::start(backend, &with_analyzer(&url)).await;
@@ -433,10 +427,10 @@ fn a_restart_forgets_nothing() {
                 app.restart(&with_analyzer(&url)).await;
                 app.advance(Duration::from_secs(wait));
                 analyzer.then(Turn::Answer(probability));
-                assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
+                assert_eq!(ingest_and_wait(&app, &key, "user_1", "x").await.status, 200);
                 assert_eq!(firings(&app, &key, "").await.len(), expected);
             }
-            app.strike().await;
+            app.tear_down().await;
         });
     }
 }
@@ -444,7 +438,7 @@ fn a_restart_forgets_nothing() {
 /// Verdicts and analyses of one object are written one after the other, on whatever node: one turn is one firing.
 #[test]
 fn racing_nodes_fire_once() {
-    play_alone(async {
+    testkit::in_runtime(async {
         let analyzer = ScriptedAnalyzer::start().await;
         let url = analyzer.url();
         let app = App::start(Backend::Postgres, &with_analyzer(&url)).await;
@@ -457,8 +451,8 @@ fn racing_nodes_fire_once() {
         analyzer.always(Turn::Answer(0.95));
         for round in 0..5 {
             let object = format!("user_{round}");
-            tell(&app, &key, &object, "x").await;
-            let on = |app| judge(app, &key, &object, "x");
+            send_event(&app, &key, &object, "x").await;
+            let on = |app| ingest_and_wait(app, &key, &object, "x");
             app.advance(3 * SECOND);
             let verdicts = tokio::join!(on(&app), on(&second), on(&app), on(&second), on(&app), on(&second));
             for verdict in [verdicts.0, verdicts.1, verdicts.2, verdicts.3, verdicts.4, verdicts.5] {
@@ -472,14 +466,14 @@ fn racing_nodes_fire_once() {
             );
         }
         second.stop().await;
-        app.strike().await;
+        app.tear_down().await;
     });
 }
 
 #[test]
 fn a_day_s_mails_are_counted_over_all_nodes() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        play_alone(async {
+        testkit::in_runtime(async {
             let analyzer = ScriptedAnalyzer::start().await;
             let url = analyzer.url();
             let app = App::start(backend, &with_analyzer(&url)).await;
@@ -491,32 +485,32 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
             make(&app, &key, &mailing("is_scammer > 0.7")).await;
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
-            let tally = store.write("tally", async |conn: &mut Conn| {
+            let counted = store.write("count_messages", async |conn: &mut Conn| {
                 firings::count_messages(conn, tenant, today, MessageCounts { mails: 998, chats: 0 }).await
             });
-            assert_eq!(tally.await.unwrap(), MessageCounts::default());
+            assert_eq!(counted.await.unwrap(), MessageCounts::default());
             analyzer.always(Turn::Answer(0.95));
-            assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
+            assert_eq!(ingest_and_wait(&app, &key, "user_1", "x").await.status, 200);
             let mails = app.mails().await.into_iter().filter(|mail| mail.to == "alerts@example.com").count();
             assert_eq!(mails, 2);
             let fired = firings(&app, &key, "").await;
             let details: Vec<_> = fired.iter().filter(|firing| firing["status"] == "error").collect();
             assert_eq!(details.len(), 1);
             assert_eq!(details[0]["detail"], "the account's limit of 1000 rule mails a day is reached");
-            assert_eq!(judge(&app, &key, "user_2", "x").await.status, 200);
+            assert_eq!(ingest_and_wait(&app, &key, "user_2", "x").await.status, 200);
             let fired = firings(&app, &key, "?object_id=user_2").await;
             assert!(fired.iter().all(|firing| firing["status"] == "error") && fired.len() == 3);
             // Somebody else is not held up, and tomorrow is another day.
             let other = account(&app, "bob@example.com").await;
             make(&app, &other, &mailing(RISKY)).await;
-            assert_eq!(judge(&app, &other, "user_1", "x").await.status, 200);
+            assert_eq!(ingest_and_wait(&app, &other, "user_1", "x").await.status, 200);
             assert_eq!(firings(&app, &other, "").await[0]["status"], "dispatched");
             app.advance(DAY);
-            assert_eq!(judge(&app, &key, "user_3", "x").await.status, 200);
+            assert_eq!(ingest_and_wait(&app, &key, "user_3", "x").await.status, 200);
             let fired = firings(&app, &key, "?object_id=user_3").await;
             assert!(fired.iter().all(|firing| firing["status"] == "dispatched") && fired.len() == 3);
             store.close().await;
-            app.strike().await;
+            app.tear_down().await;
         });
     }
 }
@@ -524,7 +518,7 @@ fn a_day_s_mails_are_counted_over_all_nodes() {
 #[test]
 fn a_day_s_chat_messages_are_counted_beside_its_mails() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        play_alone(async {
+        testkit::in_runtime(async {
             let analyzer = ScriptedAnalyzer::start().await;
             let url = analyzer.url();
             let app = App::start(backend, &with_analyzer(&url)).await;
@@ -540,12 +534,12 @@ fn a_day_s_chat_messages_are_counted_beside_its_mails() {
             make(&app, &key, &mailing(RISKY)).await;
             let store = store::Store::open(app.database_url()).await.unwrap();
             let today = app.now().date();
-            let tally = store.write("tally", async |conn: &mut Conn| {
+            let counted = store.write("count_messages", async |conn: &mut Conn| {
                 firings::count_messages(conn, tenant, today, MessageCounts { mails: 0, chats: 998 }).await
             });
-            assert_eq!(tally.await.unwrap(), MessageCounts::default());
+            assert_eq!(counted.await.unwrap(), MessageCounts::default());
             analyzer.always(Turn::Answer(0.95));
-            assert_eq!(judge(&app, &key, "user_1", "x").await.status, 200);
+            assert_eq!(ingest_and_wait(&app, &key, "user_1", "x").await.status, 200);
             app.settle().await;
             chat.posted(2).await;
             let fired = firings(&app, &key, "").await;
@@ -553,13 +547,13 @@ fn a_day_s_chat_messages_are_counted_beside_its_mails() {
             assert_eq!((fired.len(), failed.len()), (4, 1), "the mail has a count of its own");
             assert_eq!(failed[0]["detail"], "the account's limit of 1000 chat messages a day is reached");
             app.advance(DAY);
-            assert_eq!(judge(&app, &key, "user_2", "x").await.status, 200);
+            assert_eq!(ingest_and_wait(&app, &key, "user_2", "x").await.status, 200);
             let fired = firings(&app, &key, "?object_id=user_2").await;
             assert!(fired.iter().all(|firing| firing["status"] == "dispatched") && fired.len() == 4);
             app.settle().await;
             chat.posted(5).await;
             store.close().await;
-            app.strike().await;
+            app.tear_down().await;
         });
     }
 }

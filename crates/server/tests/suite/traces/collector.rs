@@ -88,7 +88,7 @@ async fn take(State(taken): State<Arc<Mutex<Taken>>>, headers: HeaderMap, body: 
     assert_eq!(headers["content-type"], "application/x-protobuf");
     let request = ExportTraceServiceRequest::decode(body).expect("it is what the standard says");
     for sender in request.resource_spans {
-        let resource = told(&sender.resource.unwrap_or_default().attributes);
+        let resource = texts(&sender.resource.unwrap_or_default().attributes);
         let sent = sender.scope_spans.into_iter().flat_map(|scope| {
             let is_ours = scope.scope.as_ref().is_some_and(|scope| scope.name == "auspex");
             assert!(is_ours, "{:?}", scope.scope);
@@ -110,7 +110,7 @@ impl Span {
             parent: hex::encode(sent.parent_span_id),
             begun_ns: sent.start_time_unix_nano,
             ended_ns: sent.end_time_unix_nano,
-            attributes: told(&sent.attributes),
+            attributes: texts(&sent.attributes),
             links: sent.links.into_iter().map(|link| hex::encode(link.trace_id)).collect(),
             failed: sent.status.is_some_and(|status| status.code == 2),
             resource: resource.clone(),
@@ -123,7 +123,7 @@ impl Span {
     }
 }
 
-fn told(attributes: &[KeyValue]) -> BTreeMap<String, String> {
+fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |pair: &KeyValue| match pair.value.as_ref().and_then(|value| value.value.as_ref()) {
         Some(any_value::Value::StringValue(text)) => text.clone(),
         Some(any_value::Value::IntValue(number)) => number.to_string(),

@@ -6,7 +6,7 @@ use sha2::Sha256;
 
 use super::*;
 use crate::receiver::{Answer, Arrived};
-use crate::scripted_analyzer::judge;
+use crate::scripted_analyzer::ingest_and_wait;
 
 testkit::on_both!(
     an_analysis_arrives_signed_and_as_it_is_stored,
@@ -65,7 +65,7 @@ async fn an_analysis_arrives_signed_and_as_it_is_stored(stage: &Scripted<Impatie
     assert_eq!(payload["tenant_id"], me["tenant_id"]);
     assert_eq!(payload["model"], "scripted");
     assert_eq!(payload["occurred_at"], stage.now().to_string());
-    let verdict = judge(stage, &key, "user_2", "seen").await.json();
+    let verdict = ingest_and_wait(stage, &key, "user_2", "seen").await.json();
     assert_eq!(payload["answers"], verdict["answers"], "the shape is that of a verdict");
 
     let shown = get(stage, &key, "/v1/webhook_deliveries").await.text;
@@ -113,7 +113,7 @@ async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(stage: &Scripted<Im
     analyze(stage, &key, 1..2).await;
     stage.settle().await;
     // A verdict is told to its caller, and to nobody else.
-    assert_eq!(judge(stage, &key, "user_2", "seen").await.status, 200);
+    assert_eq!(ingest_and_wait(stage, &key, "user_2", "seen").await.status, 200);
     stage.settle().await;
     for ((filter, wants), receiver) in wanting.iter().zip(&receivers) {
         assert_eq!(receiver.count(), usize::from(*wants), "{filter}");
@@ -161,7 +161,7 @@ async fn failures_that_may_pass_are_tried_again_ever_more_rarely(stage: &Scripte
         assert!((usual * 0.9..=usual * 1.1).contains(&wait), "attempt {attempt}: {wait}");
         // Not a moment earlier.
         stage.advance(time(&waiting["run_after"]).since(stage.now()) - Duration::from_micros(1));
-        stage.give_it_a_chance().await;
+        stage.workers_have_looked().await;
         receiver.got(usize::try_from(attempt).unwrap()).await;
         stage.advance(Duration::from_micros(1));
     }
@@ -195,7 +195,7 @@ async fn a_delivery_is_given_up_after_its_last_attempt_and_can_be_replayed(stage
     assert_eq!(dead["payload"], receiver.arrived()[0].json());
     assert_eq!(deliveries(stage, &key, "?status=dead").await, std::slice::from_ref(&dead));
     stage.advance(Duration::from_hours(10));
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     receiver.got(6).await;
 
     receiver.always(Answer::Status(200));
@@ -213,7 +213,7 @@ async fn a_delivery_is_given_up_after_its_last_attempt_and_can_be_replayed(stage
     let again = replay(stage, &key, &waiting).await;
     assert_eq!(again.status, 202);
     assert_eq!(again.json(), waiting);
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     receiver.got(7).await;
     advance_to(stage, &waiting);
     newest(stage, &key, "delivered", 2).await;
@@ -321,12 +321,12 @@ async fn a_disabled_endpoint_s_deliveries_wait(stage: &Scripted<Impatient>) {
     stage.advance(Duration::from_hours(5));
     analyze(stage, &key, 2..3).await;
     stage.at_rest().await;
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     receiver.got(1).await;
     assert_eq!(deliveries(stage, &key, "").await, std::slice::from_ref(&waiting));
     // A replay does not change that.
     assert_eq!(replay(stage, &key, &waiting).await.json(), waiting);
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     receiver.got(1).await;
     assert_eq!(patch(stage, &key, &endpoint, &json!({"enabled": true})).await.status, 200);
     newest(stage, &key, "delivered", 2).await;
@@ -354,7 +354,7 @@ async fn a_replay_is_the_same_bytes_under_the_same_id(stage: &Scripted<Impatient
     let key = stage.account("ann@example.com").await;
     let receiver = Receiver::start().await;
     let made = register(stage, &key, &json!({"url": receiver.url()})).await;
-    tell(stage, &key, "a%2Fb%20%F0%9F%8E%89%22%5C", "seen").await;
+    send_event(stage, &key, "a%2Fb%20%F0%9F%8E%89%22%5C", "seen").await;
     stage.advance(QUIET);
     let first = receiver.got(1).await;
     let delivered = newest(stage, &key, "delivered", 1).await;

@@ -15,7 +15,7 @@ async fn the_library_for_receivers_verifies_what_we_send() {
     let key = app.api_key(&token).await;
     let receiver = Receiver::start().await;
     let made = register(&app, &key, &json!({"url": receiver.url()})).await;
-    tell(&app, &key, "caf%C3%A9%20%F0%9F%8E%89", "seen").await;
+    send_event(&app, &key, "caf%C3%A9%20%F0%9F%8E%89", "seen").await;
     app.advance(QUIET);
     let arrived = receiver.got(1).await;
     app.settle().await;
@@ -27,5 +27,5 @@ async fn the_library_for_receivers_verifies_what_we_send() {
     foreign["secret"] = json!("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
     let said = verify_webhooks(&[genuine, forged, foreign]);
     assert_eq!(said, ["verified", "No matching signature found", "No matching signature found"]);
-    app.strike().await;
+    app.tear_down().await;
 }

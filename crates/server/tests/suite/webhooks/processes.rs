@@ -42,19 +42,19 @@ impl Client {
     }
 }
 
-/// Deliveries that a process had in hand, as its database tells: nobody else is there to say so.
-async fn in_hand(url: &str) -> i64 {
+/// Deliveries that are leased, by the database.
+async fn count_leased(url: &str) -> i64 {
     let store = store::Store::open(url).await.unwrap();
     let held = number(&store, "SELECT count(*) FROM webhook_queue WHERE status = 'delivering'").await;
     store.close().await;
     held
 }
 
-/// Lets the leases of processes that are dead run out at once. On SQLite the next process does so by itself.
-async fn run_out(url: &str) {
+/// Expires the leases of processes that are dead. On SQLite the next process does so by itself.
+async fn expire_leases(url: &str) {
     let store = store::Store::open(url).await.unwrap();
     store
-        .write("run_out", async |conn: &mut store::Conn| {
+        .write("expire_leases", async |conn: &mut store::Conn| {
             let text = "UPDATE webhook_queue SET lease_until = run_after WHERE status = 'delivering'";
             if let store::Conn::Postgres(held) = conn {
                 sqlx::query(text).execute(held.native()).await?;
@@ -93,19 +93,19 @@ async fn killed_during_deliveries(database: &TestDatabase) {
     until("deliveries are under way", async || receiver.count() > 20).await;
     service.signal("-KILL");
     drop(service);
-    assert!(in_hand(url).await > 0, "some were under way");
+    assert!(count_leased(url).await > 0, "some were under way");
 
     // The second time they wait for an answer that does not come before the end.
     let seen = receiver.count();
-    run_out(url).await;
+    expire_leases(url).await;
     let service = Running::start(&directory, &settings);
     until("deliveries go on", async || receiver.count() > seen).await;
     service.signal("-KILL");
     drop(service);
-    assert!(in_hand(url).await > 0, "some were under way");
+    assert!(count_leased(url).await > 0, "some were under way");
 
     receiver.always(Answer::Status(200));
-    run_out(url).await;
+    expire_leases(url).await;
     let service = Running::start(&directory, &settings);
     until("everything is delivered", async || client.count(&service, "delivered").await == OBJECTS).await;
     for status in ["pending", "delivering", "dead"] {
@@ -135,7 +135,7 @@ async fn processes_that_share_a_database_share_the_deliveries() {
     subscribe(&one, &key, &second).await;
     for number in 0..100 {
         let node = if number % 2 == 0 { &one } else { &other };
-        tell(node, &key, &format!("user_{number}"), "seen").await;
+        send_event(node, &key, &format!("user_{number}"), "seen").await;
     }
     one.advance(QUIET);
     one.settle().await;
@@ -148,7 +148,7 @@ async fn processes_that_share_a_database_share_the_deliveries() {
         assert!(times.values().all(|count| *count == 1), "{times:?}");
     }
     other.stop().await;
-    one.strike().await;
+    one.tear_down().await;
 }
 
 /// The worker's clock stands still, so that its poll never comes: only the word of the other process can wake it.
@@ -160,7 +160,7 @@ async fn a_replay_through_one_process_wakes_the_courier_of_another() {
     let key = api.api_key(&token).await;
     let receiver = Receiver::start().await;
     subscribe(&api, &key, &receiver).await;
-    tell(&api, &key, "user_1", "seen").await;
+    send_event(&api, &key, "user_1", "seen").await;
     api.advance(SECOND);
     let delivered = newest(&api, &key, "delivered", 1).await;
     assert_eq!(replay(&api, &key, &delivered).await.status, 202);
@@ -169,5 +169,5 @@ async fn a_replay_through_one_process_wakes_the_courier_of_another() {
     api.advance(Duration::from_secs(3));
     api.settle().await;
     worker.stop().await;
-    api.strike().await;
+    api.tear_down().await;
 }

@@ -10,9 +10,9 @@ use super::*;
 use crate::receiver::Answer;
 
 testkit::on_both!(
-    a_lease_that_nobody_holds_any_more_runs_out,
-    a_restart_sends_what_the_earlier_process_had_in_hand,
-    a_delivery_that_ends_its_senders_is_given_up_and_others_are_not,
+    an_abandoned_lease_expires,
+    a_restart_sends_what_the_earlier_process_had_claimed,
+    a_delivery_that_crashes_its_senders_is_given_up_and_others_are_not,
     a_deleted_object_s_deliveries_are_dropped,
     a_delivery_that_says_nothing_any_more_is_dropped,
     a_removed_endpoint_s_deliveries_are_dropped,
@@ -23,12 +23,12 @@ testkit::on_both!(
 const LEASE: Duration = Duration::from_secs(22);
 
 /// Takes every due delivery like a worker that then dies.
-async fn take_all(store: &Store, now: Timestamp) -> usize {
+async fn claim_all(store: &Store, now: Timestamp) -> usize {
     let lease = Lease { token: Uuid::from_u128(13), until: now + LEASE };
-    let taken = store.write("take_all", async |conn: &mut Conn| {
+    let taken = store.write("claim_all", async |conn: &mut Conn| {
         let mut taken = 0;
-        for turn in queue::due_endpoints(conn, Uuid::nil(), now, 100).await? {
-            taken += queue::claim(conn, turn.endpoint_id, now, 100, lease).await?.len();
+        for due in queue::due_endpoints(conn, Uuid::nil(), now, 100).await? {
+            taken += queue::claim(conn, due.endpoint_id, now, 100, lease).await?.len();
         }
         Ok::<_, store::Error>(taken)
     });
@@ -44,34 +44,34 @@ async fn queued(stage: &Scripted<Impatient>, key: &Signer, receiver: &Receiver) 
     endpoint
 }
 
-async fn a_lease_that_nobody_holds_any_more_runs_out(stage: &Scripted<Impatient>) {
+async fn an_abandoned_lease_expires(stage: &Scripted<Impatient>) {
     let key = stage.account("ann@example.com").await;
     let receiver = Receiver::start().await;
     queued(stage, &key, &receiver).await;
     // Taken from the future: the worker here must not be quicker.
     let due = stage.now() + Duration::from_mins(1);
-    assert_eq!(take_all(&stage.store, due).await, 1);
+    assert_eq!(claim_all(&stage.store, due).await, 1);
     newest(stage, &key, "delivering", 1).await;
     stage.advance(Duration::from_mins(1) + LEASE - SECOND);
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     receiver.got(1).await;
     stage.advance(SECOND);
     newest(stage, &key, "delivered", 2).await;
 }
 
-async fn a_restart_sends_what_the_earlier_process_had_in_hand(stage: &Scripted<Impatient>) {
+async fn a_restart_sends_what_the_earlier_process_had_claimed(stage: &Scripted<Impatient>) {
     let key = stage.account("ann@example.com").await;
     let receiver = Receiver::start().await;
     queued(stage, &key, &receiver).await;
     let due = stage.now() + Duration::from_mins(1);
-    assert_eq!(take_all(&stage.store, due).await, 1);
+    assert_eq!(claim_all(&stage.store, due).await, 1);
     stage.advance(Duration::from_mins(1));
     let other = stage.second_node(Impatient::SETTINGS).await;
     if stage.store.backend() == store::Backend::Sqlite {
         // Whoever held it is gone: there is one process at a time.
         newest(stage, &key, "delivered", 2).await;
     } else {
-        look(&other).await;
+        other.workers_have_looked().await;
         receiver.got(1).await;
         stage.advance(LEASE);
         newest(stage, &key, "delivered", 2).await;
@@ -80,7 +80,7 @@ async fn a_restart_sends_what_the_earlier_process_had_in_hand(stage: &Scripted<I
 }
 
 /// Takes it like a worker that then dies, again and again: it is counted before anything is sent.
-async fn a_delivery_that_ends_its_senders_is_given_up_and_others_are_not(stage: &Scripted<Impatient>) {
+async fn a_delivery_that_crashes_its_senders_is_given_up_and_others_are_not(stage: &Scripted<Impatient>) {
     const DEATHS: usize = 5;
     let key = stage.account("ann@example.com").await;
     let receiver = Receiver::start().await;
@@ -100,7 +100,7 @@ async fn a_delivery_that_ends_its_senders_is_given_up_and_others_are_not(stage: 
         if number == 2 {
             release_one(&stage.store, &key, stage).await;
         }
-        let taken = take_all(&stage.store, at(number)).await;
+        let taken = claim_all(&stage.store, at(number)).await;
         assert_eq!(taken, 2, "{number}");
     }
     release_one(&stage.store, &key, stage).await;
@@ -155,7 +155,7 @@ async fn a_deleted_object_s_deliveries_are_dropped(stage: &Scripted<Impatient>) 
     gate.add_permits(9);
     stage.advance(Duration::from_hours(1));
     stage.settle().await;
-    stage.give_it_a_chance().await;
+    stage.workers_have_looked().await;
     receiver.got(3).await;
     assert_eq!(deliveries(stage, &key, "").await, left);
 }
@@ -211,18 +211,12 @@ async fn what_is_over_is_kept_for_a_while(stage: &Scripted<Impatient>) {
         .await;
     };
     stage.advance(DAY * 29);
-    for _ in 0..5 {
-        stage.advance(Duration::from_mins(10));
-        stage.give_it_a_chance().await;
-    }
+    stage.sweeper_has_swept().await;
     assert_eq!(rows().await, 2);
     stage.advance(DAY);
     swept(1).await;
     stage.advance(DAY * 59);
-    for _ in 0..5 {
-        stage.advance(Duration::from_mins(10));
-        stage.give_it_a_chance().await;
-    }
+    stage.sweeper_has_swept().await;
     assert_eq!(rows().await, 1, "the dead one can be replayed for longer");
     stage.advance(DAY);
     swept(0).await;
@@ -265,7 +259,7 @@ async fn an_address_that_is_refused_later(backend: store::Backend) {
     newest(&app, &key, "dead", 1).await;
     receiver.got(1).await;
     remove(&app, &key, &endpoint).await;
-    app.strike().await;
+    app.tear_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
