@@ -89,7 +89,8 @@ async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error
         let before = analyzed(service.store(), tenant).await?;
         let target_count = before + f64::from(u32::try_from(backlog)?).min(MEASURED);
         let server =
-            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(WordCounter)).await?;
+            Server::start_with(settings.clone(), clock.clone(), random.clone(), Arc::new(WordCounter))
+                .await?;
         // The first analyses are not measured, because they include starting the service.
         let first = until(service.store(), tenant, before + 1.0).await?;
         let (begun, cpu_before) = (Instant::now(), cpu_seconds()?);

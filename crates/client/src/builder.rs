@@ -65,7 +65,7 @@ impl ClientBuilder {
     /// Sets how often a call is retried; 4 times by default, 0 for never.
     #[must_use]
     pub fn max_retries(mut self, times: u32) -> Self {
-        self.retries.max_retries = times;
+        self.retries.limit = times;
         self
     }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retries {
     /// How often a call is retried.
-    pub(crate) max_retries: u32,
+    pub(crate) limit: u32,
     /// The first delay; it doubles with each retry.
     pub(crate) first_delay: Duration,
     /// The longest `Retry-After` to wait for.
@@ -18,11 +18,7 @@ pub(crate) struct Retries {
 
 impl Default for Retries {
     fn default() -> Self {
-        Self {
-            max_retries: 4,
-            first_delay: Duration::from_millis(250),
-            max_retry_after: Duration::from_mins(1),
-        }
+        Self { limit: 4, first_delay: Duration::from_millis(250), max_retry_after: Duration::from_mins(1) }
     }
 }
 
@@ -69,7 +65,7 @@ impl Retries {
             }
             Outcome::Refused { .. } => false,
         };
-        if !is_transient || attempts > self.max_retries {
+        if !is_transient || attempts > self.limit {
             return None;
         }
         let backoff = Backoff { first: self.first_delay, longest: MAX_DELAY, jitter: Jitter::UP_TO_HALF };
@@ -138,7 +134,7 @@ mod tests {
         };
         assert_eq!(delays(0.0), [125, 250, 500, 1_000]);
         assert!(delays(0.999)[3] < 2_000);
-        let endless = Retries { max_retries: u32::MAX, ..retries };
+        let endless = Retries { limit: u32::MAX, ..retries };
         assert!(endless.delay(1_000_000, Repeat::Harmless, refused(503), 0.9).unwrap() <= MAX_DELAY);
     }
 

@@ -19,6 +19,7 @@ pub mod outbox;
 pub mod runtime;
 mod service;
 pub mod upkeep;
+mod wiring;
 
 pub use self::accounts::{
     Accounts, Caller, Credential, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers,

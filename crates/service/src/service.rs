@@ -5,21 +5,13 @@ use std::sync::Arc;
 use analyzer::Analyzer;
 use opentelemetry::trace::FutureExt as _;
 use store::Store;
-use store::objects::recorder::Enforcement;
 use tracing::{Instrument as _, Span};
 
 use crate::accounts::{AccountParts, Accounts, Providers};
-use crate::actions::{
-    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Firings, Rules,
-};
-use crate::analysis::{
-    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
-    Scheduler, Signals, VerdictSlots, Verdicts,
-};
-use crate::billing::{
-    Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
-};
-use crate::objects::{Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder};
+use crate::actions::{Actions, Courier, CourierHandle};
+use crate::analysis::{Analysis, BulkRuns, Scheduler};
+use crate::billing::{Billing, Prices, Stripe, Unpaid};
+use crate::objects::{ObjectCache, Objects};
 use crate::options::Options;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::{ChatOutbox, Notifications};
@@ -28,6 +20,7 @@ use crate::runtime::{
     Workers, internal,
 };
 use crate::upkeep::{Gauges, Listener, Sweeper};
+use crate::wiring::Wiring;
 
 /// The rooms of one process.
 pub struct Service {
@@ -110,258 +103,99 @@ impl Service {
             analyzer,
             traces,
         } = dependencies;
-        let (scheduler, feeder, sweeper) = (Wakeup::default(), Wakeup::default(), Wakeup::default());
-        let courier = CourierHandle::default();
+        let (scheduler, sweeper) = (Wakeup::default(), Wakeup::default());
         let outbound = Outbound::new(options.allow_private_targets)?;
         let throttle = Throttle::new(store.clone(), clock.clone());
-        let nodes = Nodes::new(store.clone(), clock.clone(), &random);
         let chat =
             ChatOutbox::new(store.clone(), clock.clone(), random.clone(), sealer.clone(), outbound.clone());
-        let notifications =
-            Notifications { store: store.clone(), mailer: mailer.clone(), templates: templates.clone() };
-
-        // Billing.
-        let prices =
-            Prices { metering: options.metering, tariff: options.tariff, tariffs: options.tariffs.clone() };
-        let rules = BalanceRules {
-            metering: options.metering,
-            block: options.block,
-            low_cents: options.low_balance_cents,
-            topup_min_cents: options.topup_min_cents,
-            topup_max_cents: options.topup_max_cents,
-            takes_cards: payments.is_some(),
-        };
-        let unpaid = Unpaid {
-            store: store.clone(),
-            clock: clock.clone(),
-            blocks: rules.blocks(),
-            scheduler: scheduler.clone(),
-        };
-        let balances = Balances {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            rules,
-            unpaid: unpaid.clone(),
-            notifications: notifications.clone(),
-        };
-        let billing = Billing {
-            ledger: Ledger { store: store.clone() },
-            checkouts: Checkouts {
+        let wiring = Wiring {
+            chat,
+            notifications: Notifications { store: store.clone(), mailer: mailer.clone(), templates },
+            prices: Prices {
+                metering: options.metering,
+                tariff: options.tariff,
+                tariffs: options.tariffs.clone(),
+            },
+            unpaid: Unpaid {
                 store: store.clone(),
                 clock: clock.clone(),
-                random: random.clone(),
-                balances: balances.clone(),
-                notifications: notifications.clone(),
-                stripe: payments,
+                blocks: options.metering && options.block,
+                scheduler: scheduler.clone(),
             },
-            usage: UsageReports { store: store.clone(), clock: clock.clone(), metering: options.metering },
-            audit: Auditor { store: store.clone() },
-            balances: balances.clone(),
-        };
-
-        // Objects.
-        let cache = Arc::new(ObjectCache::new(store.is_shared()));
-        let recorder = Recorder {
-            store: store.clone(),
-            random: random.clone(),
-            enforcement: if rules.blocks() { Enforcement::Block } else { Enforcement::Grace },
-            scheduler: scheduler.clone(),
-            cache: Arc::clone(&cache),
-        };
-        let ingest = Ingest {
-            clock: clock.clone(),
-            traces: traces.clone(),
-            recorder: Arc::new(recorder.start(&workers)),
-            debounce: options.debounce,
-            debounce_max: options.debounce_max,
-        };
-        let objects = Objects {
-            ingest: ingest.clone(),
-            reads: ObjectReads { store: store.clone(), random: random.clone(), cache: Arc::clone(&cache) },
-            overview: Overviews { store: store.clone(), clock: clock.clone() },
-        };
-
-        // Rules and webhooks.
-        let deliveries = Deliveries {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            max_attempts: i64::from(options.webhook_max_attempts),
-            courier: courier.clone(),
-        };
-        let rules = Rules {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            sealer: sealer.clone(),
-            outbound: outbound.clone(),
-        };
-        let firings = Firings {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            rules: rules.clone(),
-            templates,
-            mailer: mailer.clone(),
-            chat: chat.clone(),
-            deliveries: deliveries.clone(),
-        };
-        let actions = Actions {
-            endpoints: Endpoints {
-                store: store.clone(),
-                clock: clock.clone(),
-                random: random.clone(),
-                sealer: sealer.clone(),
-                outbound: outbound.clone(),
-                workers: workers.clone(),
-                courier: courier.clone(),
-            },
-            rules,
-            firings: firings.clone(),
-            deliveries: deliveries.clone(),
-        };
-
-        // Analyses.
-        let running = Running::default();
-        let questions = CachedQuestions::new(store.clone());
-        let asker = Asker::new(analyzer, clock.clone(), traces.clone(), usize::from(options.workers));
-        let announcements = Announcements {
-            firings,
-            deliveries,
-            mailer: mailer.clone(),
-            chat: chat.clone(),
-            courier: courier.clone(),
-        };
-        let writer = ConclusionWriter {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            objects: Arc::clone(&cache),
-            announcements,
-            balances: balances.clone(),
-            prices: prices.clone(),
-        };
-        let concluder = Arc::new(Concluder::start(&writer, traces.clone(), &workers));
-        let slots = VerdictSlots {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            running: running.clone(),
-            analyzer_timeout: options.analyzer_timeout,
-            limit: options.sync_limit,
-        };
-        let bulk_runs = BulkRuns {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            feeder: feeder.clone(),
-            scheduler: scheduler.clone(),
-        };
-        let analysis = Analysis {
-            signals: Signals {
-                store: store.clone(),
-                clock: clock.clone(),
-                random: random.clone(),
-                bulk_runs: bulk_runs.clone(),
-                questions: questions.clone(),
-                objects: Arc::clone(&cache),
-            },
-            jobs: Jobs { store: store.clone(), clock: clock.clone(), scheduler: scheduler.clone() },
-            bulk_runs: bulk_runs.clone(),
-            verdicts: Verdicts {
-                store: store.clone(),
-                clock: clock.clone(),
-                ingest,
-                questions: questions.clone(),
-                asker: asker.clone(),
-                slots: slots.clone(),
-                concluder: Arc::clone(&concluder),
-            },
-            playground: Playground {
-                store: store.clone(),
-                clock: clock.clone(),
-                questions,
-                asker: asker.clone(),
-                slots,
-                concluder: Arc::clone(&concluder),
-                balances,
-                prices,
-            },
-        };
-        let accounts = Accounts::new(AccountParts {
+            objects: Arc::new(ObjectCache::new(store.is_shared())),
+            courier: CourierHandle::default(),
             store: store.clone(),
             clock: clock.clone(),
             random: random.clone(),
             sealer: sealer.clone(),
             workers: workers.clone(),
+            traces,
+            scheduler,
+            outbound,
+            mailer,
+            options,
+        };
+        let accounts = Accounts::new(AccountParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            random,
+            sealer,
+            workers,
             throttle: throttle.clone(),
             providers,
-            notifications: notifications.clone(),
-            allow_registration: options.allow_registration,
-            signup_credit_cents: options.signup_credit_cents,
+            notifications: wiring.notifications.clone(),
+            allow_registration: wiring.options.allow_registration,
+            signup_credit_cents: wiring.options.signup_credit_cents,
             sweeper: sweeper.clone(),
         })?;
-        let queues = QueueWorkers {
-            scheduler: Scheduler {
-                store: store.clone(),
-                clock: clock.clone(),
-                random: random.clone(),
-                traces: traces.clone(),
-                asker,
-                concluder,
-                unpaid: unpaid.clone(),
-                running: running.clone(),
-                wakeup: scheduler.clone(),
-                feeder,
-                workers: usize::from(options.workers),
-                analyzer_timeout: options.analyzer_timeout,
-            },
-            bulk_runs,
-            unpaid,
-            mailer,
-            chat,
-            listener: Listener {
-                store: store.clone(),
-                clock: clock.clone(),
-                scheduler,
-                courier: courier.wakeup.clone(),
-            },
-            courier: Courier {
-                store: store.clone(),
-                clock: clock.clone(),
-                random: random.clone(),
-                sealer,
-                outbound,
-                traces: traces.clone(),
-                notifications,
-                options: CourierOptions {
-                    timeout: options.webhook_timeout,
-                    retry_base: options.webhook_retry_base,
-                },
-                handle: courier,
-            },
-            sweeper: Sweeper { store: store.clone(), clock: clock.clone(), throttle, wakeup: sweeper },
-        };
-        let rate =
-            RateBudget::new(store.clone(), clock.clone(), nodes.clone(), options.rate_limit_per_minute);
-        Ok(Arc::new(Self {
+        let sweeper = Sweeper { store, clock, throttle, wakeup: sweeper };
+        Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, payments, analyzer)))
+    }
+
+    fn assemble(
+        wiring: Wiring,
+        accounts: Accounts,
+        sweeper: Sweeper,
+        payments: Option<Stripe>,
+        analyzer: Arc<dyn Analyzer>,
+    ) -> Self {
+        let (store, clock) = (wiring.store.clone(), wiring.clock.clone());
+        let (billing, objects, actions) = (wiring.billing(payments), wiring.objects(), wiring.actions());
+        let scheduler = wiring.scheduler(analyzer, wiring.concluder(&actions, &billing));
+        let analysis = wiring.analysis(&objects, &billing, &scheduler);
+        let nodes = Nodes::new(store.clone(), clock.clone(), &wiring.random);
+        let limit = wiring.options.rate_limit_per_minute;
+        Self {
             objects,
-            analysis,
             actions,
             accounts,
             billing,
-            gauges: Gauges { store: store.clone(), clock: clock.clone(), running },
-            rate,
+            gauges: Gauges { store: store.clone(), clock: clock.clone(), running: scheduler.running.clone() },
+            rate: RateBudget::new(store.clone(), clock.clone(), nodes.clone(), limit),
             addresses: AddressBudget::new(clock.clone()),
+            queues: QueueWorkers {
+                listener: Listener {
+                    store: store.clone(),
+                    clock: clock.clone(),
+                    scheduler: wiring.scheduler.clone(),
+                    courier: wiring.courier.wakeup.clone(),
+                },
+                courier: wiring.courier(),
+                sweeper,
+                scheduler,
+                bulk_runs: analysis.bulk_runs.clone(),
+                unpaid: wiring.unpaid,
+                mailer: wiring.mailer,
+                chat: wiring.chat,
+            },
+            analysis,
             store,
             clock,
-            random,
-            traces,
-            workers,
+            random: wiring.random,
+            traces: wiring.traces,
+            workers: wiring.workers,
             nodes,
-            queues,
-        }))
+        }
     }
 
     /// Starts the background work of every process: its heartbeat.

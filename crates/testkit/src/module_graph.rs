@@ -169,7 +169,7 @@ fn expand(tree: &str) -> Vec<String> {
     }
     parts.push(&inside[start..]);
     let parts = parts.into_iter().filter(|part| !part.trim().is_empty());
-    parts.flat_map(|part| expand(part)).map(|part| format!("{before}{part}")).collect()
+    parts.flat_map(expand).map(|part| format!("{before}{part}")).collect()
 }
 
 fn absolute(module: &str, path: &str) -> String {

@@ -115,7 +115,7 @@ async fn rekey(config: &Config) -> CommandResult {
 async fn tenant(command: Tenant, service: &Service) -> CommandResult {
     match command {
         Tenant::Create { name } => {
-            print_line(&service.accounts.operators.create_tenant(&name).await?.tenant_id.to_string())
+            print_line(&service.accounts.operators.create_tenant(&name).await?.tenant_id.to_string());
         }
         Tenant::List => {
             for tenant in service.accounts.operators.tenants().await? {

@@ -274,15 +274,15 @@ impl App {
 
     /// Waits until the workers have looked at their queues from now on, and have ended all that they started: what they
     /// should not do at this time, they would have done.
-    pub(crate) async fn workers_have_looked(&self) {
-        self.workers_have_looked_with(|| 0).await;
+    pub(crate) async fn workers_have_polled(&self) {
+        self.workers_have_polled_with(|| 0).await;
     }
 
     /// The same, with so many jobs that need not end.
-    pub(crate) async fn workers_have_looked_with(&self, held: impl Fn() -> usize) {
+    pub(crate) async fn workers_have_polled_with(&self, held: impl Fn() -> usize) {
         let service = self.service();
         let looked = tokio::time::timeout(PATIENCE, async {
-            service.workers_have_looked().await;
+            service.workers_have_polled().await;
             while service.running_jobs() > held() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -186,7 +186,7 @@ pub(crate) async fn conclude(
         job: None,
         covers,
         asks_signals,
-        slot: Some(slot.slot_id),
+        slot: Some(slot.id),
     });
     concluder.conclude(Arc::clone(&conclusion)).await?;
     slot.mark_released();

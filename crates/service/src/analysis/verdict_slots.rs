@@ -33,7 +33,7 @@ pub(crate) struct VerdictSlots {
 /// A granted verdict slot.
 pub(crate) struct Slot {
     pub(crate) tenant: TenantId,
-    pub(crate) slot_id: Uuid,
+    pub(crate) id: Uuid,
     /// Whether it was released in the transaction that wrote the answers.
     is_released: AtomicBool,
 }
@@ -43,7 +43,7 @@ impl Slot {
     pub(crate) fn granted(request: &VerdictSlot, is_granted: bool) -> Result<Self> {
         if is_granted {
             let is_released = AtomicBool::new(false);
-            return Ok(Self { tenant: request.tenant, slot_id: request.slot_id, is_released });
+            return Ok(Self { tenant: request.tenant, id: request.slot_id, is_released });
         }
         count("refused");
         Err(Error::new(Kind::RateLimited, "too many synchronous analyses at once").retry_after(BUSY_WAIT))
@@ -84,15 +84,13 @@ impl VerdictSlots {
         let outcome = work(&slot).await;
         drop(running);
         count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
-        let Slot { tenant, slot_id, is_released } = slot;
+        let Slot { tenant, id, is_released } = slot;
         if is_released.into_inner() {
             return outcome;
         }
         let released = self
             .store
-            .write("release_slot", async |conn: &mut Conn| {
-                verdict_slots::release(conn, tenant, slot_id).await
-            })
+            .write("release_slot", async |conn: &mut Conn| verdict_slots::release(conn, tenant, id).await)
             .await;
         if let Err(error) = released {
             // It expires by itself; the outcome matters more.

@@ -141,7 +141,7 @@ fn postgres_finds_rows_by_key_from_the_start() {
             }
         }
         assert!(slow.is_empty(), "{slow}");
-        stage.strike().await;
+        stage.tear_down().await;
     });
 }
 

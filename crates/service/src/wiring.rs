@@ -1,0 +1,256 @@
+//! How the rooms are built from what they share.
+
+use std::sync::Arc;
+
+use analyzer::Analyzer;
+use store::Store;
+use store::objects::recorder::Enforcement;
+
+use crate::actions::{
+    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Firings, Rules,
+};
+use crate::analysis::{
+    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
+    Scheduler, Signals, VerdictSlots, Verdicts,
+};
+use crate::billing::{
+    Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
+};
+use crate::objects::{Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder};
+use crate::options::Options;
+use crate::outbox::mail::Mailer;
+use crate::outbox::{ChatOutbox, Notifications};
+use crate::runtime::{Clock, Outbound, Random, Sealer, Traces, Wakeup, Workers};
+
+/// What several rooms share.
+pub(crate) struct Wiring {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) sealer: Sealer,
+    pub(crate) workers: Workers,
+    pub(crate) traces: Traces,
+    pub(crate) outbound: Outbound,
+    pub(crate) mailer: Mailer,
+    pub(crate) chat: ChatOutbox,
+    pub(crate) notifications: Notifications,
+    pub(crate) prices: Prices,
+    pub(crate) unpaid: Unpaid,
+    pub(crate) objects: Arc<ObjectCache>,
+    pub(crate) courier: CourierHandle,
+    pub(crate) scheduler: Wakeup,
+    pub(crate) options: Options,
+}
+
+impl Wiring {
+    pub(crate) fn billing(&self, payments: Option<Stripe>) -> Billing {
+        let options = &self.options;
+        let balances = Balances {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            rules: BalanceRules {
+                metering: options.metering,
+                block: options.block,
+                low_cents: options.low_balance_cents,
+                topup_min_cents: options.topup_min_cents,
+                topup_max_cents: options.topup_max_cents,
+                takes_cards: payments.is_some(),
+            },
+            unpaid: self.unpaid.clone(),
+            notifications: self.notifications.clone(),
+        };
+        Billing {
+            ledger: Ledger { store: self.store.clone() },
+            checkouts: Checkouts {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                balances: balances.clone(),
+                notifications: self.notifications.clone(),
+                stripe: payments,
+            },
+            usage: UsageReports {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                metering: options.metering,
+            },
+            audit: Auditor { store: self.store.clone() },
+            balances,
+        }
+    }
+
+    pub(crate) fn objects(&self) -> Objects {
+        let recorder = Recorder {
+            store: self.store.clone(),
+            random: self.random.clone(),
+            enforcement: if self.unpaid.blocks { Enforcement::Block } else { Enforcement::Grace },
+            scheduler: self.scheduler.clone(),
+            cache: Arc::clone(&self.objects),
+        };
+        Objects {
+            ingest: Ingest {
+                clock: self.clock.clone(),
+                traces: self.traces.clone(),
+                recorder: Arc::new(recorder.start(&self.workers)),
+                debounce: self.options.debounce,
+                debounce_max: self.options.debounce_max,
+            },
+            reads: ObjectReads {
+                store: self.store.clone(),
+                random: self.random.clone(),
+                cache: Arc::clone(&self.objects),
+            },
+            overview: Overviews { store: self.store.clone(), clock: self.clock.clone() },
+        }
+    }
+
+    pub(crate) fn actions(&self) -> Actions {
+        let deliveries = Deliveries {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            max_attempts: i64::from(self.options.webhook_max_attempts),
+            courier: self.courier.clone(),
+        };
+        let rules = Rules {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            sealer: self.sealer.clone(),
+            outbound: self.outbound.clone(),
+        };
+        Actions {
+            firings: Firings {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                rules: rules.clone(),
+                templates: self.notifications.templates.clone(),
+                mailer: self.mailer.clone(),
+                chat: self.chat.clone(),
+                deliveries: deliveries.clone(),
+            },
+            endpoints: Endpoints {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                sealer: self.sealer.clone(),
+                outbound: self.outbound.clone(),
+                workers: self.workers.clone(),
+                courier: self.courier.clone(),
+            },
+            rules,
+            deliveries,
+        }
+    }
+
+    /// Starts the writers of finished analyses.
+    pub(crate) fn concluder(&self, actions: &Actions, billing: &Billing) -> Concluder {
+        let writer = ConclusionWriter {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            objects: Arc::clone(&self.objects),
+            announcements: Announcements {
+                firings: actions.firings.clone(),
+                deliveries: actions.deliveries.clone(),
+                mailer: self.mailer.clone(),
+                chat: self.chat.clone(),
+                courier: self.courier.clone(),
+            },
+            balances: billing.balances.clone(),
+            prices: self.prices.clone(),
+        };
+        Concluder::start(&writer, self.traces.clone(), &self.workers)
+    }
+
+    pub(crate) fn scheduler(&self, analyzer: Arc<dyn Analyzer>, concluder: Concluder) -> Scheduler {
+        let workers = usize::from(self.options.workers);
+        Scheduler {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            traces: self.traces.clone(),
+            asker: Asker::new(analyzer, self.clock.clone(), self.traces.clone(), workers),
+            concluder: Arc::new(concluder),
+            unpaid: self.unpaid.clone(),
+            running: Running::default(),
+            wakeup: self.scheduler.clone(),
+            feeder: Wakeup::default(),
+            workers,
+            analyzer_timeout: self.options.analyzer_timeout,
+        }
+    }
+
+    pub(crate) fn analysis(&self, objects: &Objects, billing: &Billing, scheduler: &Scheduler) -> Analysis {
+        let questions = CachedQuestions::new(self.store.clone());
+        let slots = VerdictSlots {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            running: scheduler.running.clone(),
+            analyzer_timeout: self.options.analyzer_timeout,
+            limit: self.options.sync_limit,
+        };
+        let bulk_runs = BulkRuns {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            feeder: scheduler.feeder.clone(),
+            scheduler: self.scheduler.clone(),
+        };
+        Analysis {
+            signals: Signals {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                bulk_runs: bulk_runs.clone(),
+                questions: questions.clone(),
+                objects: Arc::clone(&self.objects),
+            },
+            jobs: Jobs {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                scheduler: self.scheduler.clone(),
+            },
+            bulk_runs,
+            verdicts: Verdicts {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                ingest: objects.ingest.clone(),
+                questions: questions.clone(),
+                asker: scheduler.asker.clone(),
+                slots: slots.clone(),
+                concluder: Arc::clone(&scheduler.concluder),
+            },
+            playground: Playground {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                questions,
+                asker: scheduler.asker.clone(),
+                slots,
+                concluder: Arc::clone(&scheduler.concluder),
+                balances: billing.balances.clone(),
+                prices: self.prices.clone(),
+            },
+        }
+    }
+
+    pub(crate) fn courier(&self) -> Courier {
+        Courier {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            sealer: self.sealer.clone(),
+            outbound: self.outbound.clone(),
+            traces: self.traces.clone(),
+            notifications: self.notifications.clone(),
+            options: CourierOptions {
+                timeout: self.options.webhook_timeout,
+                retry_base: self.options.webhook_retry_base,
+            },
+            handle: self.courier.clone(),
+        }
+    }
+}
