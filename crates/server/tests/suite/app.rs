@@ -272,22 +272,22 @@ impl App {
         assert!(audit.drifts.is_empty(), "the books do not agree: {:#?}", audit.drifts);
     }
 
-    /// Waits until the workers have looked at their queues from now on, and have ended all that they started: what they
+    /// Waits until the workers have polled their queues from now on, and have ended all that they started: what they
     /// should not do at this time, they would have done.
-    pub(crate) async fn workers_have_looked(&self) {
-        self.workers_have_looked_with(|| 0).await;
+    pub(crate) async fn workers_have_polled(&self) {
+        self.workers_have_polled_with(|| 0).await;
     }
 
     /// The same, with so many jobs that need not end.
-    pub(crate) async fn workers_have_looked_with(&self, held: impl Fn() -> usize) {
+    pub(crate) async fn workers_have_polled_with(&self, held: impl Fn() -> usize) {
         let service = self.service();
-        let looked = tokio::time::timeout(PATIENCE, async {
-            service.workers_have_looked().await;
+        let polled = tokio::time::timeout(PATIENCE, async {
+            service.workers_have_polled().await;
             while service.running_jobs() > held() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
-        assert!(looked.await.is_ok(), "{} jobs are running, {} of them held", service.running_jobs(), held());
+        assert!(polled.await.is_ok(), "{} jobs are running, {} of them held", service.running_jobs(), held());
     }
 
     /// Waits until the sweeper has removed what has expired by now.

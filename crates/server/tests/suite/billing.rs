@@ -471,7 +471,7 @@ async fn an_unpaid_analysis_keeps_its_due_time(stage: &Scripted) {
     stage.credit_everybody(1_000).await;
     stage.analyzer.asked(1).await;
     stage.at_rest().await;
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     stage.analyzer.asked(1).await;
     stage.advance(Duration::from_secs(2));
     stage.analyzer.asked(2).await;

@@ -80,7 +80,7 @@ async fn an_analysis_that_panics_is_counted_and_retried_and_others_go_on(stage: 
     app.advance(QUIET);
     until("the other object is analyzed", async || risk(app, &key, "user_2").await.is_some()).await;
     until("the panic is counted", async || value(&scrape(app).await, counted) > before).await;
-    app.workers_have_looked().await;
+    app.workers_have_polled().await;
     assert_eq!(risk(app, &key, "user_1").await, None);
     assert_eq!(stage.analyzer.panics.load(Ordering::SeqCst), 1, "it waits before it is tried again");
 

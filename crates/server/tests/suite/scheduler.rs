@@ -45,7 +45,7 @@ async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
     for name in ["first", "second"] {
         send_event(stage, &key, "user_1", name).await;
         stage.advance(2 * SECOND);
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         stage.analyzer.asked(0).await;
     }
     stage.advance(SECOND);
@@ -56,7 +56,7 @@ async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
 
     // An event every two seconds never leaves three quiet ones.
     for number in 0..15 {
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         stage.analyzer.asked(1).await;
         send_event(stage, &key, "busy", &format!("click_{number}")).await;
         stage.advance(2 * SECOND);
@@ -79,7 +79,7 @@ async fn an_object_is_analyzed_once_at_a_time_and_again_when_more_came(stage: &S
         let asked = key.call(stage, Method::POST, "/v1/objects/user_1/analyze", &Value::Null).await;
         assert_eq!(asked.status, 202, "{}", asked.text);
         stage.advance(15 * SECOND);
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         stage.analyzer.asked(1).await;
     }
     gate.open();
@@ -119,14 +119,14 @@ async fn a_failing_analysis_is_tried_five_times_and_ever_more_rarely(stage: &Scr
     for (tries, wait_s) in (1..).zip([5, 10, 20, 40]) {
         stage.at_rest().await;
         stage.advance(Duration::from_secs(wait_s) - SECOND);
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         stage.analyzer.asked(tries).await;
         stage.advance(SECOND);
         stage.analyzer.asked(tries + 1).await;
     }
     stage.settle().await;
     stage.advance(Duration::from_hours(1));
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     stage.analyzer.asked(5).await;
     let object = get(stage, &key, "/v1/objects/user_1").await.json();
     assert_eq!((&object["event_count"], &object["analysis"]), (&json!(1), &json!([])));
@@ -158,7 +158,7 @@ async fn events_do_not_cut_the_wait_after_a_failure_short(stage: &Scripted) {
     for name in ["one", "two", "three"] {
         send_event(stage, &key, "user_1", name).await;
         stage.advance(QUIET);
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         stage.analyzer.asked(2).await;
     }
     stage.advance(SECOND);
@@ -178,7 +178,7 @@ async fn throttling_uses_up_no_try_and_is_waited_out(stage: &Scripted) {
         // Not even events hurry it.
         send_event(stage, &key, "user_1", "more").await;
         stage.advance(6 * SECOND);
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         stage.analyzer.asked(tries).await;
         stage.advance(SECOND);
         stage.analyzer.asked(tries + 1).await;
@@ -190,7 +190,7 @@ async fn throttling_uses_up_no_try_and_is_waited_out(stage: &Scripted) {
     stage.at_rest().await;
     stage.analyzer.always(Turn::Answer(0.5));
     stage.advance(59 * SECOND);
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     stage.analyzer.asked(21).await;
     stage.advance(SECOND);
     stage.analyzer.asked(22).await;
@@ -302,7 +302,7 @@ async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted)
     for _ in 0..5 {
         stage.at_rest().await;
         stage.advance(Duration::from_mins(5));
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         assert_eq!(stage.number("SELECT count(*) FROM jobs WHERE unpaid").await, 3, "still without money");
     }
     stage.analyzer.asked(0).await;
@@ -310,7 +310,7 @@ async fn an_empty_balance_pauses_analyses_until_there_is_money(stage: &Scripted)
     let touched =
         "SELECT count(*) FROM jobs WHERE claimed_version = 0 OR attempts <> 0 OR lease_token IS NOT NULL";
     let before = stage.number(touched).await;
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     assert_eq!(stage.number(touched).await, before, "nobody tries them in a loop");
     // No clock moves: the credit wakes them.
     stage.credit_everybody(1_000).await;
@@ -349,7 +349,7 @@ async fn an_abandoned_lease_expires(stage: &Scripted) {
     send_event(stage, &key, "user_1", "early").await;
     claim_all_and_die(&stage.store, stage.now(), stage.now() + LEASE).await;
     stage.advance(LEASE - SECOND);
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     stage.analyzer.asked(0).await;
     stage.advance(SECOND);
     stage.analyzer.asked(1).await;
@@ -384,7 +384,7 @@ fn a_worker_that_is_stuck_is_replaced_by_another_node_and_refused_when_it_is_lat
         let second = app.second_node(&settings("worker")).await;
         analyzer.always(Turn::Answer(0.9));
         app.advance(LEASE - SECOND);
-        second.workers_have_looked().await;
+        second.workers_have_polled().await;
         analyzer.asked(1).await;
         app.advance(SECOND);
         analyzer.asked(2).await;

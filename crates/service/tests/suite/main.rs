@@ -5,9 +5,6 @@
 // The name under which the other crates of the workspace import it.
 extern crate auspex_service as service;
 
-// The name that every other crate of the workspace knows it by.
-extern crate auspex_service as service;
-
 mod mail;
 mod providers;
 mod rate;

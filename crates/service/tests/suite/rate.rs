@@ -10,7 +10,7 @@ use service::{
     Allowance, Clock, ClockHands, Error, Kind, Limit, Nodes, Random, RateBudget, Result, Throttle, Workers,
 };
 use store::{Conn, Store};
-use testkit::{Backend, Proxy, TestDatabase, on_both, play};
+use testkit::{Backend, Proxy, TestDatabase, on_both, run_on};
 use tokio::task::{JoinSet, LocalSet};
 use uuid::Uuid;
 
@@ -426,7 +426,7 @@ async fn a_fast_clock_does_not_starve_other_nodes(database: &TestDatabase) {
 /// Without this, each of the waiting requests would in turn wait for a database that is down.
 #[test]
 fn requests_that_wait_for_a_lease_fail_when_it_fails() {
-    play(Backend::Postgres, async |database: &TestDatabase| {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
         let direct: url::Url = database.url().parse().unwrap();
         let target = format!("{}:{}", direct.host_str().unwrap(), direct.port().unwrap()).parse().unwrap();
         let proxy = Proxy::to(target).await;

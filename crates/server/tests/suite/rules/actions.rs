@@ -273,7 +273,7 @@ async fn messages_about_a_deleted_object_are_not_sent(stage: &Scripted) {
     assert_eq!(key.call(stage, Method::DELETE, "/v1/objects/user_1", &Value::Null).await.status, 204);
     assert_eq!(stage.number("SELECT count(*) FROM outbox").await, 0);
     stage.advance(Duration::from_hours(1));
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     chat.posted(1).await;
     assert!(firings(stage, &key, "").await.is_empty());
 }

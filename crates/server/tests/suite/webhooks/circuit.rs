@@ -67,14 +67,14 @@ async fn ten_failures_in_a_row_give_a_receiver_a_rest_and_nothing_is_lost(stage:
     // Each rest is twice as long, up to fifteen minutes, and ends with a single attempt.
     for seconds in [30, 60, 120, 240, 480, 900, 900] {
         stage.advance(Duration::from_secs(seconds) - SECOND);
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         receiver.got(usize::try_from(attempted).unwrap()).await;
         assert_eq!(attempts(stage, &key).await, attempted, "it rests for {seconds} s");
         stage.advance(SECOND);
         receiver.got(usize::try_from(attempted).unwrap() + 1).await;
         until("the attempt is over", async || attempts(stage, &key).await == attempted + 1).await;
         at_rest(stage, &key).await;
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         attempted += 1;
         receiver.got(usize::try_from(attempted).unwrap()).await;
     }
@@ -121,7 +121,7 @@ async fn enabling_tries_a_resting_receiver_at_once(stage: &Scripted<Impatient>) 
     let endpoint = subscribe(stage, &key, &receiver).await;
     let attempted = usize::try_from(into_rest(stage, &key, &receiver, 5).await).unwrap();
     assert_eq!(patch(stage, &key, &endpoint, &json!({"enabled": false})).await.status, 200);
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(attempted).await;
     receiver.always(Answer::Status(200));
     assert_eq!(patch(stage, &key, &endpoint, &json!({"enabled": true})).await.status, 200);
@@ -144,7 +144,7 @@ async fn a_replay_tries_a_resting_receiver_at_once(stage: &Scripted<Impatient>) 
     // Without a replay, new ones wait for the rest to end.
     analyze(stage, &key, 50..51).await;
     stage.at_rest().await;
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(TOLERATED as usize).await;
     assert_eq!(replay(stage, &key, &dead[3]).await.status, 202);
     counted(stage, &key, "delivered", 2).await;
@@ -176,7 +176,7 @@ async fn a_rest_outlives_the_process(stage: &Scripted<Impatient>) {
     let attempted = usize::try_from(into_rest(stage, &key, &receiver, 5).await).unwrap();
     // Another process on the same database, such as after a restart.
     let other = stage.second_node(Impatient::SETTINGS).await;
-    other.workers_have_looked().await;
+    other.workers_have_polled().await;
     receiver.got(attempted).await;
     other.stop().await;
     remove(stage, &key, &endpoint).await;

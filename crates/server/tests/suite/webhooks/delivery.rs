@@ -161,7 +161,7 @@ async fn failures_that_may_pass_are_tried_again_ever_more_rarely(stage: &Scripte
         assert!((usual * 0.9..=usual * 1.1).contains(&wait), "attempt {attempt}: {wait}");
         // Not a moment earlier.
         stage.advance(time(&waiting["run_after"]).since(stage.now()) - Duration::from_micros(1));
-        stage.workers_have_looked().await;
+        stage.workers_have_polled().await;
         receiver.got(usize::try_from(attempt).unwrap()).await;
         stage.advance(Duration::from_micros(1));
     }
@@ -195,7 +195,7 @@ async fn a_delivery_is_given_up_after_its_last_attempt_and_can_be_replayed(stage
     assert_eq!(dead["payload"], receiver.arrived()[0].json());
     assert_eq!(deliveries(stage, &key, "?status=dead").await, std::slice::from_ref(&dead));
     stage.advance(Duration::from_hours(10));
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(6).await;
 
     receiver.always(Answer::Status(200));
@@ -213,7 +213,7 @@ async fn a_delivery_is_given_up_after_its_last_attempt_and_can_be_replayed(stage
     let again = replay(stage, &key, &waiting).await;
     assert_eq!(again.status, 202);
     assert_eq!(again.json(), waiting);
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(7).await;
     advance_to(stage, &waiting);
     newest(stage, &key, "delivered", 2).await;
@@ -321,12 +321,12 @@ async fn a_disabled_endpoint_s_deliveries_wait(stage: &Scripted<Impatient>) {
     stage.advance(Duration::from_hours(5));
     analyze(stage, &key, 2..3).await;
     stage.at_rest().await;
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(1).await;
     assert_eq!(deliveries(stage, &key, "").await, std::slice::from_ref(&waiting));
     // A replay does not change that.
     assert_eq!(replay(stage, &key, &waiting).await.json(), waiting);
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(1).await;
     assert_eq!(patch(stage, &key, &endpoint, &json!({"enabled": true})).await.status, 200);
     newest(stage, &key, "delivered", 2).await;

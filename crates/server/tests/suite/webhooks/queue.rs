@@ -53,7 +53,7 @@ async fn an_abandoned_lease_expires(stage: &Scripted<Impatient>) {
     assert_eq!(claim_all(&stage.store, due).await, 1);
     newest(stage, &key, "delivering", 1).await;
     stage.advance(Duration::from_mins(1) + LEASE - SECOND);
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(1).await;
     stage.advance(SECOND);
     newest(stage, &key, "delivered", 2).await;
@@ -71,7 +71,7 @@ async fn a_restart_sends_what_the_earlier_process_had_claimed(stage: &Scripted<I
         // Whoever held it is gone: there is one process at a time.
         newest(stage, &key, "delivered", 2).await;
     } else {
-        other.workers_have_looked().await;
+        other.workers_have_polled().await;
         receiver.got(1).await;
         stage.advance(LEASE);
         newest(stage, &key, "delivered", 2).await;
@@ -155,7 +155,7 @@ async fn a_deleted_object_s_deliveries_are_dropped(stage: &Scripted<Impatient>) 
     gate.add_permits(9);
     stage.advance(Duration::from_hours(1));
     stage.settle().await;
-    stage.workers_have_looked().await;
+    stage.workers_have_polled().await;
     receiver.got(3).await;
     assert_eq!(deliveries(stage, &key, "").await, left);
 }

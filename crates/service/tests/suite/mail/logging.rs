@@ -57,7 +57,7 @@ fn the_log_identifies_a_mail_without_its_content() {
     let _metering = metrics::set_default_local_recorder(&recorder);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stage = MailStage::set(Backend::Sqlite).await;
+        let stage = MailStage::set_up(Backend::Sqlite).await;
         let mail =
             MailTemplates::new("https://auspex.example").password_reset("ann@example.com", "hush-hush-token");
         let refusing = Peer::start(&["--refuse"]);
@@ -74,7 +74,7 @@ fn the_log_identifies_a_mail_without_its_content() {
         stage.advance(FIRST_WAIT.mul_f64(SPREAD));
         stage.until_left(0).await;
         workers.drain().await;
-        stage.strike().await;
+        stage.tear_down().await;
     });
     let text = log.text();
     for expected in

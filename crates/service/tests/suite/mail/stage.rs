@@ -96,17 +96,17 @@ impl MailStage {
 }
 
 impl Stage for MailStage {
-    async fn set(backend: Backend) -> Self {
+    async fn set_up(backend: Backend) -> Self {
         let database = TestDatabase::create(backend).await;
         let store = database.open().await;
         let (clock, hands) = Clock::manual(START);
         Self { database, store, clock, hands }
     }
 
-    async fn strike(self) {
+    async fn tear_down(self) {
         assert_eq!(self.store.pending().await.unwrap().messages, 0, "mails are left at the end of the test");
         self.store.close().await;
-        self.database.strike().await;
+        self.database.tear_down().await;
     }
 }
 
