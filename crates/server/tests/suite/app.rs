@@ -272,7 +272,7 @@ impl App {
         assert!(audit.drifts.is_empty(), "the books do not agree: {:#?}", audit.drifts);
     }
 
-    /// Waits until the workers have looked at their queues from now on, and have ended all that they started: what they
+    /// Waits until the workers have polled their queues from now on, and have ended all that they started: what they
     /// should not do at this time, they would have done.
     pub(crate) async fn workers_have_polled(&self) {
         self.workers_have_polled_with(|| 0).await;
@@ -287,7 +287,7 @@ impl App {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
-        assert!(looked.await.is_ok(), "{} jobs are running, {} of them held", service.running_jobs(), held());
+        assert!(polled.await.is_ok(), "{} jobs are running, {} of them held", service.running_jobs(), held());
     }
 
     /// Waits until the sweeper has removed what has expired by now.

@@ -322,7 +322,7 @@ impl<S> Scripted<S> {
         .await;
     }
 
-    /// Waits until the workers have looked at their queues, and have ended all that they started except for the analyses
+    /// Waits until the workers have polled their queues, and have ended all that they started except for the analyses
     /// that the analyzer holds back: what they should not do at this time, they would have done.
     pub(crate) async fn workers_have_polled(&self) {
         self.app.workers_have_polled_with(|| self.analyzer.held()).await;
