@@ -281,7 +281,7 @@ impl App {
     /// The same, with so many jobs that need not end.
     pub(crate) async fn workers_have_polled_with(&self, held: impl Fn() -> usize) {
         let service = self.service();
-        let looked = tokio::time::timeout(PATIENCE, async {
+        let polled = tokio::time::timeout(PATIENCE, async {
             service.workers_have_polled().await;
             while service.running_jobs() > held() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
