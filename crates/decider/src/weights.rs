@@ -3,9 +3,24 @@
 
 use serde_json::Value;
 
-/// The file stays where it was before the model became a crate of its own, until the next weights ship: moving it now
-/// and replacing it later would be two changes of 100 MB instead of one.
-static FILE: &[u8] = include_bytes!("../../analyzer/src/embedded/weights.bin");
+/// The file, which stays where it was before the model became a crate of its own, until the next weights ship: moving it
+/// now and replacing it later would be two changes of 100 MB instead of one.
+#[cfg(not(debug_assertions))]
+fn file() -> Result<&'static [u8], InvalidWeights> {
+    Ok(include_bytes!("../../analyzer/src/embedded/weights.bin"))
+}
+
+/// The same file, read from the checkout: compiled in, it would be copied into every test binary, each time it is linked.
+#[cfg(debug_assertions)]
+fn file() -> Result<&'static [u8], InvalidWeights> {
+    use std::io;
+    use std::sync::LazyLock;
+
+    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analyzer/src/embedded/weights.bin");
+    static FILE: LazyLock<io::Result<Vec<u8>>> = LazyLock::new(|| std::fs::read(PATH));
+    FILE.as_deref().map_err(|error| InvalidWeights(format!("{PATH}: {error}")))
+}
+
 const MAGIC: &[u8] = b"AUSPEX1\n";
 /// Elements of a matrix of four bits that share a scale.
 const GROUP: usize = 32;
@@ -39,7 +54,7 @@ impl Weights {
     /// Parses the header of the file.
     pub(crate) fn open() -> Result<Self, InvalidWeights> {
         let invalid = || InvalidWeights("no header".to_owned());
-        let rest = FILE.strip_prefix(MAGIC).ok_or_else(invalid)?;
+        let rest = file()?.strip_prefix(MAGIC).ok_or_else(invalid)?;
         let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(invalid)?;
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| invalid())?;
         let (header, data) = rest.split_at_checked(length).ok_or_else(invalid)?;

@@ -9,6 +9,9 @@ mod proxy;
 
 use std::time::Duration;
 
+// For its features alone: see `Cargo.toml`.
+use metrics_util as _;
+
 pub use database::TestDatabase;
 pub use module_graph::ModuleGraph;
 pub use peers::{GithubPeer, GooglePeer, StripePeer, agree, openapi_complaints, verify_webhooks};

@@ -1,6 +1,6 @@
 //! The OpenAPI document, generated from the handlers.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -78,8 +78,11 @@ impl Modify for SecuritySchemes {
     (status = 200, description = "The document.", body = Object, content_type = "application/json"),
 ))]
 pub(super) async fn json() -> impl IntoResponse {
-    static JSON: LazyLock<String> = LazyLock::new(|| openapi_document().to_pretty_json().unwrap_or_default());
-    ([(header::CONTENT_TYPE, "application/json")], JSON.as_str())
+    // A `LazyLock` would name its function in the static, and statics are always compiled: the test binary of this crate
+    // would hold every handler for nothing.
+    static JSON: OnceLock<String> = OnceLock::new();
+    let text = JSON.get_or_init(|| openapi_document().to_pretty_json().unwrap_or_default());
+    ([(header::CONTENT_TYPE, "application/json")], text.as_str())
 }
 
 /// Read the OpenAPI document as YAML.
@@ -89,8 +92,9 @@ pub(super) async fn json() -> impl IntoResponse {
     (status = 200, description = "The document.", body = Object, content_type = "application/yaml"),
 ))]
 pub(super) async fn yaml() -> impl IntoResponse {
-    static YAML: LazyLock<String> = LazyLock::new(|| openapi_document().to_yaml().unwrap_or_default());
-    ([(header::CONTENT_TYPE, "application/yaml")], YAML.as_str())
+    static YAML: OnceLock<String> = OnceLock::new();
+    let text = YAML.get_or_init(|| openapi_document().to_yaml().unwrap_or_default());
+    ([(header::CONTENT_TYPE, "application/yaml")], text.as_str())
 }
 
 /// Examples of every request and response record, by name.
