@@ -1,9 +1,9 @@
-//! The one way out to addresses that strangers name: webhooks and chat messages.
+//! Requests to URLs that tenants name: webhooks and chat messages.
 //!
-//! One pooled client serves all of them. A name is resolved once for a connection, every address that it has is checked,
-//! and the connection goes to one that was; addresses written out in the URL pass no resolver and are checked before each
-//! request. Nothing is followed anywhere else, and one deadline covers everything from the name to the last byte.
-//! Addresses that the operator configured do not go through here.
+//! All of them share one pooled client. A name is resolved once for each connection, all of its addresses are checked,
+//! and the connection goes to a checked one; an IP address in the URL needs no resolver and is checked before each
+//! request. Redirects are not followed, and one deadline covers everything from the lookup to the last byte.
+//! Requests to URLs that the operator configured do not go through here.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -20,6 +20,7 @@ use url::{Host, Url};
 
 use crate::runtime::{Result, internal};
 
+mod dns;
 mod lookups;
 
 /// How much of an answer is kept.

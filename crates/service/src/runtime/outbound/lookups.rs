@@ -1,194 +1,155 @@
-//! Names looked up: so many at a time, so long each.
+//! Lookups of names, bounded in number and in time.
 //!
-//! The system's resolver blocks a thread and cannot be interrupted. So whoever asked is told in time that there was no answer,
-//! and the thread counts as taken until it really is free. Names that were late the last time have a part of the threads
-//! only: a domain whose servers never answer does not keep others from being found.
+//! A lookup that takes over a second moves to a slow slot, or is given up where none is free. So names that never answer
+//! keep each of the other slots for at most a second, and other names are still resolved.
 
-use std::collections::HashSet;
-use std::net::{IpAddr, ToSocketAddrs as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::io::{Error, ErrorKind};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-/// Lookups under way at a time, those included that nobody waits for any more.
-pub(super) const THREADS: usize = 64;
-/// How many of them may be of names that were late.
-pub(super) const LATE_THREADS: usize = THREADS / 4;
-/// How long anybody waits for an answer. A connection has to be made and used after it.
+use super::dns::SystemDns;
+
+/// Lookups in flight that have not taken [`SLOW`] yet. Each has up to six sockets open: three tries in two families.
+pub(super) const SLOTS: usize = 64;
+/// Lookups in flight that have.
+pub(super) const SLOW_SLOTS: usize = 16;
+/// How long a caller waits for an answer. A connection has to be made and used after it.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// An answer that takes longer than this is late.
-const LATE: Duration = Duration::from_secs(1);
-/// Names that are remembered for having been late.
-const REMEMBERED: usize = 10_000;
+/// A lookup that takes longer than this is slow.
+const SLOW: Duration = Duration::from_secs(1);
 
 pub(super) type Found = std::io::Result<Vec<IpAddr>>;
-/// Looks a name up and blocks meanwhile.
-pub(super) type Resolver = Arc<dyn Fn(&str) -> Found + Send + Sync>;
+/// Looks a name up; dropping the future ends the lookup.
+pub(super) type Resolver = Arc<dyn Fn(String) -> BoxFuture<'static, Found> + Send + Sync>;
 
-/// Looks names up. Cheap to clone; clones share the threads.
+/// Looks names up. Cheap to clone; clones share the slots.
 #[derive(Clone)]
 pub(super) struct Lookups {
     resolver: Resolver,
-    threads: Arc<Semaphore>,
-    late_threads: Arc<Semaphore>,
-    late: Arc<Mutex<HashSet<String>>>,
-    deadline: Duration,
+    slots: Arc<Semaphore>,
+    slow_slots: Arc<Semaphore>,
 }
 
 impl Lookups {
-    /// By the system's resolver.
+    /// Lookups by the system's DNS configuration.
     pub(super) fn of_system() -> Self {
-        Self::by(
-            Arc::new(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())),
-            DEADLINE,
-        )
+        let dns = Arc::new(SystemDns::default());
+        Self::by(Arc::new(move |name| {
+            let dns = Arc::clone(&dns);
+            Box::pin(async move { dns.resolve(&name).await })
+        }))
     }
 
-    pub(super) fn by(resolver: Resolver, deadline: Duration) -> Self {
-        Self {
-            resolver,
-            threads: Arc::new(Semaphore::new(THREADS)),
-            late_threads: Arc::new(Semaphore::new(LATE_THREADS)),
-            late: Arc::default(),
-            deadline,
-        }
+    pub(super) fn by(resolver: Resolver) -> Self {
+        let slots = Arc::new(Semaphore::new(SLOTS));
+        Self { resolver, slots, slow_slots: Arc::new(Semaphore::new(SLOW_SLOTS)) }
     }
 
-    /// The addresses of a name.
+    /// The addresses of a name, or an error at the deadline.
     pub(super) async fn find(&self, name: String) -> Found {
-        tokio::time::timeout(self.deadline, self.wait_for(name)).await.unwrap_or_else(|_| Err(out_of_time()))
+        timeout(DEADLINE, self.find_in_slot(name)).await.unwrap_or_else(|_| Err(too_slow()))
     }
 
-    async fn wait_for(&self, name: String) -> Found {
-        let permits = self.permits(&name).await?;
-        let (lookups, asked) = (self.clone(), name.clone());
-        let mut looking = tokio::task::spawn_blocking(move || {
-            let started = Instant::now();
-            let found = (lookups.resolver)(&asked);
-            if started.elapsed() < LATE {
-                lookups.names().remove(&asked);
-            }
-            drop(permits);
-            found
-        });
-        let found = if let Ok(found) = tokio::time::timeout(LATE, &mut looking).await {
-            found
-        } else {
-            self.remember(&name);
-            looking.await
-        };
-        found.map_err(std::io::Error::other)?
-    }
-
-    /// The right to a thread; for a name that was late, one of the few.
-    async fn permits(&self, name: &str) -> std::io::Result<[Option<OwnedSemaphorePermit>; 2]> {
-        let permit = async |threads: &Arc<Semaphore>| {
-            Arc::clone(threads).acquire_owned().await.map_err(std::io::Error::other)
-        };
-        let is_late = self.names().contains(name);
-        let late = if is_late { Some(permit(&self.late_threads).await?) } else { None };
-        Ok([late, Some(permit(&self.threads).await?)])
-    }
-
-    fn remember(&self, name: &str) {
-        let mut names = self.names();
-        if names.len() >= REMEMBERED {
-            names.clear();
+    async fn find_in_slot(&self, name: String) -> Found {
+        let slot = self.slots.acquire().await.map_err(Error::other)?;
+        let mut lookup = pin!((self.resolver)(name));
+        if let Ok(found) = timeout(SLOW, &mut lookup).await {
+            return found;
         }
-        names.insert(name.to_owned());
-    }
-
-    fn names(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+        let _slow_slot = self.slow_slots.try_acquire().map_err(|_| too_slow())?;
+        drop(slot);
+        lookup.await
     }
 }
 
-fn out_of_time() -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::TimedOut, "the name was not resolved in time")
+fn too_slow() -> Error {
+    Error::new(ErrorKind::TimedOut, "the name was not resolved in time")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Condvar;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+    use tokio::time::Instant;
 
     use super::*;
 
-    /// Holds threads until it is opened.
-    #[derive(Default)]
-    struct Gate {
-        is_open: Mutex<bool>,
-        opened: Condvar,
-        waiting: AtomicUsize,
-    }
+    /// Names that start with `dead` are never answered, others at once; how many lookups are in flight.
+    fn lookups() -> (Lookups, Arc<AtomicUsize>) {
+        /// Counts a lookup while it is in flight.
+        struct InFlight(Arc<AtomicUsize>);
 
-    impl Gate {
-        fn wait(&self) {
-            self.waiting.fetch_add(1, Ordering::SeqCst);
-            let mut is_open = self.is_open.lock().unwrap();
-            while !*is_open {
-                is_open = self.opened.wait(is_open).unwrap();
+        impl Drop for InFlight {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
             }
         }
 
-        fn open(&self) {
-            *self.is_open.lock().unwrap() = true;
-            self.opened.notify_all();
-        }
-    }
-
-    /// Names that start with `dead` are answered when the gate opens, others at once.
-    fn lookups(gate: &Arc<Gate>, deadline: Duration) -> Lookups {
-        let gate = Arc::clone(gate);
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
         let resolver: Resolver = Arc::new(move |name| {
-            if name.starts_with("dead") {
-                gate.wait();
-            }
-            Ok(vec![[192, 0, 2, 1].into()])
+            counter.fetch_add(1, Ordering::SeqCst);
+            let in_flight = InFlight(Arc::clone(&counter));
+            Box::pin(async move {
+                let _in_flight = in_flight;
+                if name.starts_with("dead") {
+                    std::future::pending::<()>().await;
+                }
+                Ok(vec![[192, 0, 2, 1].into()])
+            })
         });
-        Lookups::by(resolver, deadline)
+        (Lookups::by(resolver), count)
     }
 
-    async fn all(lookups: &Lookups, names: usize) -> usize {
-        let asked = (0..names).map(|number| lookups.find(format!("dead{number}.example.com")));
-        futures_util::future::join_all(asked).await.into_iter().flatten().count()
+    fn all_dead(lookups: &Lookups, names: usize) -> impl Future<Output = Vec<Found>> {
+        join_all((0..names).map(|number| lookups.find(format!("dead{number}.example.com"))))
     }
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn names_that_never_answer_take_so_many_threads_and_no_more() {
-        let gate = Arc::new(Gate::default());
-        let lookups = lookups(&gate, Duration::from_millis(300));
-        // More than there are threads: whoever waits is told in time, and threads stay taken.
-        assert_eq!(all(&lookups, THREADS + 20).await, 0);
-        assert_eq!(gate.waiting.load(Ordering::SeqCst), THREADS);
-        assert_eq!(lookups.threads.available_permits(), 0);
-        let refused = lookups.find("well.example.com".to_owned()).await.unwrap_err();
-        assert_eq!(refused.kind(), std::io::ErrorKind::TimedOut);
-        gate.open();
-        while lookups.threads.available_permits() < THREADS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+    #[tokio::test(start_paused = true)]
+    async fn names_that_never_answer_take_a_bounded_number_of_slots() {
+        let (lookups, in_flight) = lookups();
+        let mut dead = pin!(all_dead(&lookups, SLOTS + SLOW_SLOTS + 20));
+        for (waited, expected) in [(0, SLOTS), (1_500, SLOW_SLOTS + SLOW_SLOTS + 20), (2_500, SLOW_SLOTS)] {
+            let _ = tokio::time::timeout_at(Instant::now() + Duration::from_millis(waited), &mut dead).await;
+            assert_eq!(in_flight.load(Ordering::SeqCst), expected, "after {waited} ms more");
         }
-        assert_eq!(lookups.find("well.example.com".to_owned()).await.unwrap().len(), 1);
+        let found = dead.await;
+        assert!(found.iter().all(|found| found.as_ref().unwrap_err().kind() == ErrorKind::TimedOut));
+        // Given up, they are no longer in flight.
+        assert_eq!(in_flight.load(Ordering::SeqCst), 0);
+        assert_eq!(lookups.slots.available_permits(), SLOTS);
+        assert_eq!(lookups.slow_slots.available_permits(), SLOW_SLOTS);
     }
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_name_that_was_late_leaves_threads_to_others() {
-        let gate = Arc::new(Gate::default());
-        let lookups = lookups(&gate, Duration::from_millis(300));
-        for number in 0..THREADS {
-            lookups.remember(&format!("dead{number}.example.com"));
-        }
-        assert_eq!(all(&lookups, THREADS).await, 0);
-        assert_eq!(gate.waiting.load(Ordering::SeqCst), LATE_THREADS);
-        assert_eq!(lookups.find("well.example.com".to_owned()).await.unwrap().len(), 1);
-        assert!(!lookups.names().contains("well.example.com"));
-        gate.open();
-        while lookups.threads.available_permits() < THREADS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        // Quick again, it is forgiven.
-        assert_eq!(lookups.find("dead1.example.com".to_owned()).await.unwrap().len(), 1);
-        assert!(!lookups.names().contains("dead1.example.com"));
+    #[tokio::test(start_paused = true)]
+    async fn names_that_never_answer_do_not_keep_others_from_being_resolved() {
+        let (lookups, _) = lookups();
+        let mut dead = pin!(all_dead(&lookups, 3 * SLOTS));
+        let _ = timeout(Duration::ZERO, &mut dead).await;
+        // Behind three times as many dead names as there are slots, and more of them keep coming.
+        let started = Instant::now();
+        let well = async {
+            lookups.find("well.example.com".to_owned()).await.map(|found| (found, started.elapsed()))
+        };
+        let (found, dead) = tokio::join!(well, dead);
+        let (found, waited) = found.unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(waited <= 3 * SLOW, "{waited:?}");
+        assert!(dead.iter().all(Result::is_err));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_lookup_ends_at_the_deadline() {
+        let (lookups, _) = lookups();
+        let started = Instant::now();
+        let late = lookups.find("dead.example.com".to_owned()).await.unwrap_err();
+        assert_eq!((late.kind(), started.elapsed()), (ErrorKind::TimedOut, DEADLINE));
     }
 }
