@@ -1,4 +1,4 @@
-//! Google, or any other issuer of OpenID Connect: what it can do is discovered, who signed in is in a signed token.
+//! Google, or any other OpenID Connect issuer: its endpoints are discovered, and a signed ID token says who signed in.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,20 +22,20 @@ const SCOPE: &str = "openid email profile";
 const DISCOVERY: &str = "reading the OpenID configuration";
 const KEYS: &str = "reading the issuer's keys";
 const USERINFO: &str = "asking for the user";
-/// How long the issuer's documents are believed.
-const KEPT_FOR: Duration = Duration::from_hours(1);
-/// How old the keys must be before a token with an unknown one has them read again.
+/// How long the issuer's documents are cached.
+const CACHED_FOR: Duration = Duration::from_hours(1);
+/// A token with an unknown key makes the keys be read again if they are at least this old.
 const KEYS_RETRY: Duration = Duration::from_mins(1);
 
 pub(super) struct Google {
     application: Application,
     issuer: Url,
     clock: Clock,
-    configuration: Kept<Configuration>,
-    keys: Kept<JwkSet>,
+    configuration: Cached<Configuration>,
+    keys: Cached<JwkSet>,
 }
 
-/// The issuer's own description, as it is sent.
+/// The issuer's discovery document, as received.
 #[derive(Deserialize)]
 struct Document {
     issuer: String,
@@ -46,7 +46,7 @@ struct Document {
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
-/// The issuer's own description, checked.
+/// The issuer's discovery document, checked.
 struct Configuration {
     issuer: String,
     authorization_endpoint: Url,
@@ -63,7 +63,7 @@ struct KeyDocument {
 
 impl Google {
     pub(super) fn new(application: Application, issuer: &Url, clock: Clock) -> Self {
-        Self { application, issuer: issuer.clone(), clock, configuration: Kept::new(), keys: Kept::new() }
+        Self { application, issuer: issuer.clone(), clock, configuration: Cached::new(), keys: Cached::new() }
     }
 
     pub(super) async fn authorization_url(
@@ -128,7 +128,7 @@ impl Google {
         let token = tokens.id_token.as_deref();
         let token = token.ok_or_else(|| Failure::at(id_token::STEP, "the answer has none"))?;
         let header = id_token::header(token)?;
-        let key = match id_token::key_for(&header, &*self.keys(http, configuration, KEPT_FOR).await?) {
+        let key = match id_token::key_for(&header, &*self.keys(http, configuration, CACHED_FOR).await?) {
             Some(key) => key,
             // The issuer may have changed its keys since they were read.
             None => id_token::key_for(&header, &*self.keys(http, configuration, KEYS_RETRY).await?)
@@ -143,16 +143,16 @@ impl Google {
         id_token::verify(token, &header, &key, &expected)
     }
 
-    /// The issuer's description, read at most once an hour but for racers.
+    /// The issuer's configuration, cached for an hour.
     async fn configuration(&self, http: &Http) -> Result<Arc<Configuration>, Failure> {
-        if let Some(configuration) = self.configuration.younger_than(KEPT_FOR, self.clock.now()) {
+        if let Some(configuration) = self.configuration.younger_than(CACHED_FOR, self.clock.now()) {
             return Ok(configuration);
         }
         let address = format!("{}/.well-known/openid-configuration", without_slash(&self.issuer));
         let address = Url::parse(&address).map_err(|error| Failure::at(DISCOVERY, error))?;
         let document: Document = fetch(DISCOVERY, http.get(address)).await?;
         let configuration = document.checked(&self.issuer).map_err(|cause| Failure::at(DISCOVERY, cause))?;
-        Ok(self.configuration.keep(configuration, self.clock.now()))
+        Ok(self.configuration.set(configuration, self.clock.now()))
     }
 
     /// The issuer's keys, read anew when they are older than `age`.
@@ -166,26 +166,26 @@ impl Google {
             return Ok(keys);
         }
         let document: KeyDocument = fetch(KEYS, http.get(configuration.jwks_uri.clone())).await?;
-        // RFC 7517, section 5: a key that is not understood is passed over, not an error.
+        // RFC 7517, section 5: a key of an unknown kind is ignored.
         let understood = document.keys.into_iter().filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
-        Ok(self.keys.keep(JwkSet { keys: understood.collect() }, self.clock.now()))
+        Ok(self.keys.set(JwkSet { keys: understood.collect() }, self.clock.now()))
     }
 }
 
 impl Document {
     fn checked(self, issuer: &Url) -> Result<Configuration, &'static str> {
-        // A path of `/` alone means nothing, and an operator's address always has one.
+        // A path of `/` alone means nothing, and a parsed URL always has one.
         if self.issuer.trim_end_matches('/') != without_slash(issuer) {
             return Err("it is another issuer's");
         }
-        // No issuer reached over TLS may send secrets, or the person's browser, to where there is none.
+        // An issuer reached over TLS must not send our secret or the member's browser to a URL without it.
         let endpoint = |text: &str| match Url::parse(text) {
             Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && issuer.scheme() == "http") => {
                 Ok(url)
             }
             _ => Err("one of its addresses is not an address as safe as the issuer's own"),
         };
-        // Basic is what an issuer takes that lists nothing (OpenID Connect Discovery, section 3).
+        // An issuer that lists no method accepts Basic (OpenID Connect Discovery, section 3).
         let methods = self.token_endpoint_auth_methods_supported;
         let lists =
             |method: &str| methods.as_ref().is_some_and(|methods| methods.iter().any(|m| m == method));
@@ -200,7 +200,7 @@ impl Document {
     }
 }
 
-/// What the issuer says beside the signed token, which names the same person or is not believed.
+/// The profile at the userinfo endpoint, which must have the subject of the signed token.
 async fn userinfo(
     http: &Http,
     configuration: &Configuration,
@@ -220,20 +220,20 @@ fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The last value read and when that was. Racers who find it old each read it: none waits for another's slow answer.
-struct Kept<T>(Mutex<Option<(Timestamp, Arc<T>)>>);
+/// The last value read, and when. Concurrent callers that find it expired each read it: none waits for another's request.
+struct Cached<T>(Mutex<Option<(Timestamp, Arc<T>)>>);
 
-impl<T> Kept<T> {
+impl<T> Cached<T> {
     fn new() -> Self {
         Self(Mutex::new(None))
     }
 
     fn younger_than(&self, age: Duration, now: Timestamp) -> Option<Arc<T>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().filter(|(since, _)| now.since(*since) < age).map(|(_, value)| Arc::clone(value))
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.as_ref().filter(|(since, _)| now.since(*since) < age).map(|(_, value)| Arc::clone(value))
     }
 
-    fn keep(&self, value: T, now: Timestamp) -> Arc<T> {
+    fn set(&self, value: T, now: Timestamp) -> Arc<T> {
         let value = Arc::new(value);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Arc::clone(&value)));
         value

@@ -1,4 +1,4 @@
-//! How a provider is called: bounded in time and in size, never redirected. And how such a call fails.
+//! HTTP requests to a provider: bounded in time and size, without redirects. And how a sign-in fails.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use url::Url;
 use crate::runtime::Result;
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// From the first byte sent to the last one received. A person is waiting.
+/// From the first byte sent to the last one received. A member is waiting.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The largest answer in use, a set of keys, is some kilobytes.
+/// The largest response in practice, a set of keys, has a few kilobytes.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// GitHub refuses callers that do not say who they are.
 const USER_AGENT: &str = concat!("auspex/", env!("CARGO_PKG_VERSION"));
 
-/// Why a sign-in did not come about.
+/// Why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The code or its verifier is not good, or not of one sign-in: whoever brought them is at fault.
+    /// The code or its verifier is invalid, or they belong to different sign-ins: the caller's mistake.
     #[error("the code or its verifier is refused")]
     GrantRefused,
     /// The provider gives no identity before it has verified the address.
     #[error("the provider has not verified the address")]
     EmailUnverified,
-    /// The provider does not answer as it should. Holds nothing that the provider sent but its error code.
+    /// The provider failed. Of what it sent, this holds only an error code.
     #[error("{step}")]
     Broken {
         step: &'static str,
@@ -47,7 +47,7 @@ pub(super) struct Http {
     pub(super) deadline: Duration,
 }
 
-/// A whole answer.
+/// A complete response.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
@@ -76,7 +76,7 @@ impl Http {
     }
 }
 
-/// Sends the request and reads the answer, whatever its status.
+/// Sends the request and reads the response, whatever its status.
 pub(super) async fn answer(step: &'static str, request: RequestBuilder) -> Result<Answer, Failure> {
     let mut response = request.send().await.map_err(|error| Failure::at(step, error))?;
     let mut body = Vec::new();
@@ -89,7 +89,7 @@ pub(super) async fn answer(step: &'static str, request: RequestBuilder) -> Resul
     Ok(Answer { status: response.status(), body })
 }
 
-/// Sends the request and reads a successful answer.
+/// Sends the request and parses a successful response.
 pub(super) async fn fetch<T: DeserializeOwned>(
     step: &'static str,
     request: RequestBuilder,
@@ -98,12 +98,12 @@ pub(super) async fn fetch<T: DeserializeOwned>(
 }
 
 impl Answer {
-    /// Reads a successful answer.
+    /// Parses a successful response.
     pub(super) fn read<T: DeserializeOwned>(&self, step: &'static str) -> Result<T, Failure> {
         if !self.status.is_success() {
             return Err(Failure::at(step, format!("the answer is {}", self.status)));
         }
-        // serde's own words quote what it read, which may be a token or a person's data.
+        // serde's own messages quote the input, which may be a token or personal data.
         serde_json::from_slice(&self.body).map_err(|error| {
             let place = format!("line {}, column {}", error.line(), error.column());
             Failure::at(step, format!("the answer is not the JSON expected, at {place}"))

@@ -1,4 +1,4 @@
-//! The signed token that says who signed in (OpenID Connect Core, section 3.1.3.7), and when it is believed.
+//! The signed token that says who signed in, and when it is accepted (OpenID Connect Core, section 3.1.3.7).
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct Expected<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Who somebody is, in a token or at the userinfo endpoint.
+/// A member's profile, from a token or from the userinfo endpoint.
 #[derive(Deserialize)]
 pub(super) struct Profile {
     pub(super) sub: String,
@@ -75,11 +75,11 @@ impl Profile {
     }
 }
 
-/// Which key the token says it is signed with. Nothing in it is proven yet.
+/// The token's header, which says what key it is signed with. Nothing in it is verified yet.
 pub(super) fn header(token: &str) -> Result<Header, Failure> {
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| Failure::at(STEP, "its header is malformed or its algorithm unknown"))?;
-    // A secret could be the client's, or the issuer's public key taken for one.
+    // With HS256, the issuer's public key could be passed off as a shared secret.
     if !matches!(header.alg, Algorithm::RS256 | Algorithm::ES256) {
         return Err(Failure::at(STEP, "its algorithm is neither RS256 nor ES256"));
     }
@@ -89,12 +89,12 @@ pub(super) fn header(token: &str) -> Result<Header, Failure> {
     Ok(header)
 }
 
-/// The one key of the issuer's that fits the header.
+/// The issuer's key that fits the header.
 pub(super) fn key_for(header: &Header, keys: &JwkSet) -> Option<Jwk> {
     let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
     let mut fitting = keys.keys.iter().filter(named).filter(|key| can_verify(key, header.alg));
     let key = fitting.next()?;
-    // A token that names no key is the issuer's right only while there is no choice.
+    // A token may leave out the key's id only if a single key fits.
     (header.kid.is_some() || fitting.next().is_none()).then(|| key.clone())
 }
 
@@ -118,7 +118,7 @@ pub(super) fn verify(
     expected: &Expected<'_>,
 ) -> Result<Profile, Failure> {
     let mut signature_only = Validation::new(header.alg);
-    // Its own checks of time go by the machine's clock; all claims are checked below.
+    // The library checks times by the system clock; all claims are checked below.
     signature_only.required_spec_claims.clear();
     signature_only.validate_exp = false;
     signature_only.validate_aud = false;
@@ -126,14 +126,14 @@ pub(super) fn verify(
     let decoded = jsonwebtoken::decode::<Claims>(token, &key, &signature_only);
     let claims = decoded.map_err(|error| match error.kind() {
         ErrorKind::InvalidSignature => Failure::at(STEP, "its signature is not the issuer's"),
-        // The library's own words may quote the claims.
+        // The library's own messages may quote the claims.
         _ => Failure::at(STEP, "it is malformed"),
     })?;
     let claims = claims.claims;
     claims.check(expected).map_err(|cause| Failure::at(STEP, cause))?;
     match claims.nonce.as_deref() {
         Some(nonce) if nonce == expected.nonce => Ok(claims.profile),
-        // The issuer does vouch for it: the code and the verifier that were brought are not of the same sign-in.
+        // The token is the issuer's, so the caller combined the code and the verifier of two sign-ins.
         Some(_) => Err(Failure::GrantRefused),
         None => Err(Failure::at(STEP, "it does not say for which sign-in")),
     }
@@ -147,7 +147,7 @@ impl Claims {
         let is_ours = |text: &String| text == expected.client_id;
         let is_for_us = match &self.aud {
             Audience::One(audience) => is_ours(audience),
-            // Where others are meant too, it must say that we asked for it.
+            // With several audiences, `azp` must say that we asked for the token.
             Audience::Many(audiences) => {
                 audiences.iter().any(is_ours) && (audiences.len() == 1 || self.azp.is_some())
             }
