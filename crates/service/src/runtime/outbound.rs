@@ -20,6 +20,7 @@ use url::{Host, Url};
 
 use crate::runtime::{Result, internal};
 
+mod dns;
 mod lookups;
 
 /// How much of a response is stored.

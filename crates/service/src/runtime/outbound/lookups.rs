@@ -1,194 +1,155 @@
-//! Bounded DNS lookups: a maximum number at a time, each with a deadline.
+//! Lookups of names, bounded in number and in time.
 //!
-//! The system's resolver blocks a thread and cannot be interrupted. A caller therefore gets an error at the deadline, while
-//! the thread counts as busy until the resolver returns. Names that were slow the last time may use only some of the
-//! threads, so that a domain whose servers never answer does not block the others.
+//! A lookup that takes over a second moves to a slow slot, or is given up where none is free. So names that never answer
+//! keep each of the other slots for at most a second, and other names are still resolved.
 
-use std::collections::HashSet;
-use std::net::{IpAddr, ToSocketAddrs as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::io::{Error, ErrorKind};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-/// Concurrent lookups, including those whose caller has timed out.
-pub(super) const THREADS: usize = 64;
-/// How many of them may be for names that were slow.
-pub(super) const SLOW_THREADS: usize = THREADS / 4;
-/// How long a caller waits. It leaves time to connect and send the request.
+use super::dns::SystemDns;
+
+/// Lookups in flight that have not taken [`SLOW`] yet. Each has up to six sockets open: three tries in two families.
+pub(super) const SLOTS: usize = 64;
+/// Lookups in flight that have.
+pub(super) const SLOW_SLOTS: usize = 16;
+/// How long a caller waits for an answer. A connection has to be made and used after it.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// A lookup that takes longer than this is slow.
 const SLOW: Duration = Duration::from_secs(1);
-/// The maximum number of slow names tracked.
-const MAX_SLOW_NAMES: usize = 10_000;
 
 pub(super) type Resolved = std::io::Result<Vec<IpAddr>>;
-/// Resolves a name, blocking the thread.
-pub(super) type Resolver = Arc<dyn Fn(&str) -> Resolved + Send + Sync>;
+/// Looks a name up; dropping the future ends the lookup.
+pub(super) type Resolver = Arc<dyn Fn(String) -> BoxFuture<'static, Resolved> + Send + Sync>;
 
-/// Resolves names. Cheap to clone; clones share the threads.
+/// Looks names up. Cheap to clone; clones share the slots.
 #[derive(Clone)]
 pub(super) struct Lookups {
     resolver: Resolver,
-    threads: Arc<Semaphore>,
-    slow_threads: Arc<Semaphore>,
-    slow: Arc<Mutex<HashSet<String>>>,
-    deadline: Duration,
+    slots: Arc<Semaphore>,
+    slow_slots: Arc<Semaphore>,
 }
 
 impl Lookups {
-    /// Uses the system's resolver.
+    /// Lookups by the system's DNS configuration.
     pub(super) fn system() -> Self {
-        Self::by(
-            Arc::new(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())),
-            DEADLINE,
-        )
+        let dns = Arc::new(SystemDns::default());
+        Self::by(Arc::new(move |name| {
+            let dns = Arc::clone(&dns);
+            Box::pin(async move { dns.resolve(&name).await })
+        }))
     }
 
-    pub(super) fn by(resolver: Resolver, deadline: Duration) -> Self {
-        Self {
-            resolver,
-            threads: Arc::new(Semaphore::new(THREADS)),
-            slow_threads: Arc::new(Semaphore::new(SLOW_THREADS)),
-            slow: Arc::default(),
-            deadline,
-        }
+    pub(super) fn by(resolver: Resolver) -> Self {
+        let slots = Arc::new(Semaphore::new(SLOTS));
+        Self { resolver, slots, slow_slots: Arc::new(Semaphore::new(SLOW_SLOTS)) }
     }
 
-    /// Resolves a name to its addresses.
+    /// The addresses of a name, or an error at the deadline.
     pub(super) async fn resolve(&self, name: String) -> Resolved {
-        tokio::time::timeout(self.deadline, self.wait_for(name)).await.unwrap_or_else(|_| Err(timed_out()))
+        timeout(DEADLINE, self.resolve_in_slot(name)).await.unwrap_or_else(|_| Err(too_slow()))
     }
 
-    async fn wait_for(&self, name: String) -> Resolved {
-        let permits = self.permits(&name).await?;
-        let (lookups, host) = (self.clone(), name.clone());
-        let mut lookup = tokio::task::spawn_blocking(move || {
-            let started = Instant::now();
-            let addresses = (lookups.resolver)(&host);
-            if started.elapsed() < SLOW {
-                lookups.slow_names().remove(&host);
-            }
-            drop(permits);
-            addresses
-        });
-        let found = if let Ok(found) = tokio::time::timeout(SLOW, &mut lookup).await {
-            found
-        } else {
-            self.mark_slow(&name);
-            lookup.await
-        };
-        found.map_err(std::io::Error::other)?
-    }
-
-    /// Acquires a thread; for a name that was slow, one of [`SLOW_THREADS`].
-    async fn permits(&self, name: &str) -> std::io::Result<[Option<OwnedSemaphorePermit>; 2]> {
-        let permit = async |threads: &Arc<Semaphore>| {
-            Arc::clone(threads).acquire_owned().await.map_err(std::io::Error::other)
-        };
-        let is_slow = self.slow_names().contains(name);
-        let slow = if is_slow { Some(permit(&self.slow_threads).await?) } else { None };
-        Ok([slow, Some(permit(&self.threads).await?)])
-    }
-
-    fn mark_slow(&self, name: &str) {
-        let mut names = self.slow_names();
-        if names.len() >= MAX_SLOW_NAMES {
-            names.clear();
+    async fn resolve_in_slot(&self, name: String) -> Resolved {
+        let slot = self.slots.acquire().await.map_err(Error::other)?;
+        let mut lookup = pin!((self.resolver)(name));
+        if let Ok(found) = timeout(SLOW, &mut lookup).await {
+            return found;
         }
-        names.insert(name.to_owned());
-    }
-
-    fn slow_names(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+        let _slow_slot = self.slow_slots.try_acquire().map_err(|_| too_slow())?;
+        drop(slot);
+        lookup.await
     }
 }
 
-fn timed_out() -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::TimedOut, "the name was not resolved in time")
+fn too_slow() -> Error {
+    Error::new(ErrorKind::TimedOut, "the name was not resolved in time")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Condvar;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+    use tokio::time::Instant;
 
     use super::*;
 
-    /// Blocks threads until it is opened.
-    #[derive(Default)]
-    struct Gate {
-        is_open: Mutex<bool>,
-        opened: Condvar,
-        waiting: AtomicUsize,
-    }
+    /// Names that start with `dead` are never answered, others at once; how many lookups are in flight.
+    fn lookups() -> (Lookups, Arc<AtomicUsize>) {
+        /// Counts a lookup while it is in flight.
+        struct InFlight(Arc<AtomicUsize>);
 
-    impl Gate {
-        fn wait(&self) {
-            self.waiting.fetch_add(1, Ordering::SeqCst);
-            let mut is_open = self.is_open.lock().unwrap();
-            while !*is_open {
-                is_open = self.opened.wait(is_open).unwrap();
+        impl Drop for InFlight {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
             }
         }
 
-        fn open(&self) {
-            *self.is_open.lock().unwrap() = true;
-            self.opened.notify_all();
-        }
-    }
-
-    /// Names that start with `dead` are answered when the gate opens, others at once.
-    fn lookups(gate: &Arc<Gate>, deadline: Duration) -> Lookups {
-        let gate = Arc::clone(gate);
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
         let resolver: Resolver = Arc::new(move |name| {
-            if name.starts_with("dead") {
-                gate.wait();
-            }
-            Ok(vec![[192, 0, 2, 1].into()])
+            counter.fetch_add(1, Ordering::SeqCst);
+            let in_flight = InFlight(Arc::clone(&counter));
+            Box::pin(async move {
+                let _in_flight = in_flight;
+                if name.starts_with("dead") {
+                    std::future::pending::<()>().await;
+                }
+                Ok(vec![[192, 0, 2, 1].into()])
+            })
         });
-        Lookups::by(resolver, deadline)
+        (Lookups::by(resolver), count)
     }
 
-    async fn all(lookups: &Lookups, names: usize) -> usize {
-        let resolved = (0..names).map(|number| lookups.resolve(format!("dead{number}.example.com")));
-        futures_util::future::join_all(resolved).await.into_iter().flatten().count()
+    fn all_dead(lookups: &Lookups, names: usize) -> impl Future<Output = Vec<Resolved>> {
+        join_all((0..names).map(|number| lookups.resolve(format!("dead{number}.example.com"))))
     }
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn names_that_never_resolve_use_a_bounded_number_of_threads() {
-        let gate = Arc::new(Gate::default());
-        let lookups = lookups(&gate, Duration::from_millis(300));
-        // More names than threads: every caller times out, and the threads stay busy.
-        assert_eq!(all(&lookups, THREADS + 20).await, 0);
-        assert_eq!(gate.waiting.load(Ordering::SeqCst), THREADS);
-        assert_eq!(lookups.threads.available_permits(), 0);
-        let refused = lookups.resolve("well.example.com".to_owned()).await.unwrap_err();
-        assert_eq!(refused.kind(), std::io::ErrorKind::TimedOut);
-        gate.open();
-        while lookups.threads.available_permits() < THREADS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+    #[tokio::test(start_paused = true)]
+    async fn names_that_never_answer_take_a_bounded_number_of_slots() {
+        let (lookups, in_flight) = lookups();
+        let mut dead = pin!(all_dead(&lookups, SLOTS + SLOW_SLOTS + 20));
+        for (waited, expected) in [(0, SLOTS), (1_500, SLOW_SLOTS + SLOW_SLOTS + 20), (2_500, SLOW_SLOTS)] {
+            let _ = tokio::time::timeout_at(Instant::now() + Duration::from_millis(waited), &mut dead).await;
+            assert_eq!(in_flight.load(Ordering::SeqCst), expected, "after {waited} ms more");
         }
-        assert_eq!(lookups.resolve("well.example.com".to_owned()).await.unwrap().len(), 1);
+        let found = dead.await;
+        assert!(found.iter().all(|found| found.as_ref().unwrap_err().kind() == ErrorKind::TimedOut));
+        // Given up, they are no longer in flight.
+        assert_eq!(in_flight.load(Ordering::SeqCst), 0);
+        assert_eq!(lookups.slots.available_permits(), SLOTS);
+        assert_eq!(lookups.slow_slots.available_permits(), SLOW_SLOTS);
     }
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn slow_names_leave_threads_to_others() {
-        let gate = Arc::new(Gate::default());
-        let lookups = lookups(&gate, Duration::from_millis(300));
-        for number in 0..THREADS {
-            lookups.mark_slow(&format!("dead{number}.example.com"));
-        }
-        assert_eq!(all(&lookups, THREADS).await, 0);
-        assert_eq!(gate.waiting.load(Ordering::SeqCst), SLOW_THREADS);
-        assert_eq!(lookups.resolve("well.example.com".to_owned()).await.unwrap().len(), 1);
-        assert!(!lookups.slow_names().contains("well.example.com"));
-        gate.open();
-        while lookups.threads.available_permits() < THREADS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        // A quick lookup removes the name from the slow ones.
-        assert_eq!(lookups.resolve("dead1.example.com".to_owned()).await.unwrap().len(), 1);
-        assert!(!lookups.slow_names().contains("dead1.example.com"));
+    #[tokio::test(start_paused = true)]
+    async fn names_that_never_answer_do_not_keep_others_from_being_resolved() {
+        let (lookups, _) = lookups();
+        let mut dead = pin!(all_dead(&lookups, 3 * SLOTS));
+        let _ = timeout(Duration::ZERO, &mut dead).await;
+        // Behind three times as many dead names as there are slots, and more of them keep coming.
+        let started = Instant::now();
+        let well = async {
+            lookups.resolve("well.example.com".to_owned()).await.map(|found| (found, started.elapsed()))
+        };
+        let (found, dead) = tokio::join!(well, dead);
+        let (found, waited) = found.unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(waited <= 3 * SLOW, "{waited:?}");
+        assert!(dead.iter().all(Result::is_err));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_lookup_ends_at_the_deadline() {
+        let (lookups, _) = lookups();
+        let started = Instant::now();
+        let late = lookups.resolve("dead.example.com".to_owned()).await.unwrap_err();
+        assert_eq!((late.kind(), started.elapsed()), (ErrorKind::TimedOut, DEADLINE));
     }
 }

@@ -17,9 +17,11 @@ fn rebinding(answers: &[&[&str]]) -> Lookups {
     let resolver: Resolver = Arc::new(move |_| {
         let index = lookups.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
         let answer = answers[index].clone();
-        if answer.is_empty() { Err(std::io::Error::other("no such name")) } else { Ok(answer) }
+        Box::pin(async move {
+            if answer.is_empty() { Err(std::io::Error::other("no such name")) } else { Ok(answer) }
+        })
     });
-    Lookups::by(resolver, DEADLINE)
+    Lookups::by(resolver)
 }
 
 fn outbound(allow_private: bool, answers: &[&[&str]]) -> Outbound {
