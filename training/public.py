@@ -95,7 +95,7 @@ def labelled(random, name, row, names):
         return noul(random, asks, told, untold, 0.97 if label in yes else 0.03)
     if kind == "choice":
         asks, meaning = CHOICE[name]
-        return choice(random, asks, names, meaning, [label], 10 if len(names) > 10 else len(names))
+        return choice(random, asks, names, meaning, [label], random.choice([6, 10, 20]) if len(names) > 20 else len(names))
     asks, order, levels = SCORE[name]
     at = order.index(label)
     shares = [0.76 if level == at else 0.12 if abs(level - at) == 1 else 0.0 for level in range(len(order))]

@@ -66,6 +66,18 @@ COUNTED = {
     False: ["Are there {how} {plural}?", "{How} {plural}?", "Does this have {how} {plural}?", "Do the events name {how} {plural}?", "Were {how} {plural} counted?"],
     True: ["Can we see {how} {plural}?", "Did we get {how} {plural}?", "Did it come to {how} {plural}?"],
 }
+# The same asked with a verb, by field.
+VERBED = {
+    "reports": ["Was this user reported {how} times?", "Has anybody reported the user {how} times?"], "attempts": ["Did it take {how} attempts?", "Did somebody try {how} times?"], "items": ["Were {how} items ordered?", "Did the customer order {how} things?"],
+    "reopened": ["Was the ticket reopened {how} times?"], "warnings": ["Was the account warned {how} times?"], "employees": ["Does the company employ {how} people?", "Do {how} people work there?"], "total": ["Did the order cost {how}?", "Did the customer spend {how}?"],
+    "amount": ["Was it {how} that was paid or asked for?", "Is it about {how} in money?"], "age": ["Is the user {how} years old?", "Would you say {how} years of age?"], "price": ["Does it cost {how}?", "Does the seller ask {how}?"], "latency_ms": ["Do requests take {how} milliseconds?"],
+    "celsius": ["Does it have {how} degrees?"], "battery": ["Does the battery hold {how} percent?"], "income": ["Does the applicant earn {how}?"], "days_late": ["Is it {how} days late?", "Did it come {how} days too late?"], "followers": ["Do {how} people follow this user?"],
+    "guests": ["Are {how} guests coming?"], "stock": ["Are {how} pieces left?"], "refund": ["Was {how} refunded?", "Did the customer get {how} back?"], "distance_km": ["Was the ride {how} km long?"], "points": ["Did the student get {how} points?"], "score": ["Did the customer give {how}?"],
+    "recipients": ["Did the message go to {how} people?"], "seats": ["Are {how} seats paid for?"], "weight_kg": ["Does it weigh {how} kg?"], "cpu_percent": ["Is the CPU busy to {how} percent?"], "spent_percent": ["Is {how} percent of the budget gone?"],
+    "pulse": ["Does the heart beat {how} times a minute?"], "visits": ["Did the member come {how} times?"], "rent": ["Did the tenant pay {how}?"], "chargebacks": ["Were {how} payments charged back?"], "years_of_experience": ["Has the applicant worked {how} years?"], "visitors": ["Did {how} people visit?"],
+    "waiting_hours": ["Did the customer wait {how} hours?"], "coins": ["Were {how} coins bought?"], "lessons": ["Has the pupil finished {how} lessons?"], "damage": ["Does the damage come to {how}?"], "age_years": ["Is this person {how} years old?"], "term_months": ["Does the contract run for {how} months?"], "mileage": ["Has the car run {how} miles?"],
+}
+MONEY = {"total", "amount", "refund", "price", "income", "rent", "damage"}
 OTHER_KEYS = ["version", "retries", "page", "batch", "shard", "rank", "slot", "build", "position", "row"]
 OTHER_KEYS_HELD = ["attempt", "index", "port", "lane", "zone", "series"]
 # An event that repeats, and what one of them is called.
@@ -103,16 +115,19 @@ def near(draw, value, low, high, decimals):
         bound = value * draw.choice([0.3, 0.5, 0.7, 0.8, 0.9, 1.1, 1.2, 1.5, 2, 3])
     else:
         bound = amount(draw, low, high, decimals)
-    bound = round(bound)
+    bound = round(bound) if bound >= 1 or low < 0 else 1
     if bound > 50 and draw.random() < 0.6:
         bound = round(bound, -1 if bound < 1000 else -2)
     return bound
 
 
-def compared(draw, held, value, bound):
+def compared(draw, held, value, bound, key=""):
     """Words for a comparison with the bound, and whether it holds."""
+    told = shown(draw, bound)
+    if key in MONEY and told[0].isdigit() and draw.random() < 0.4:
+        told = draw.choice(["${}", "€{}", "{} euros", "{} dollars", "EUR {}"]).format(told)
     words, holds = draw.choice([(MORE, value > bound), (LESS, value < bound), (LEAST, value >= bound), (MOST, value <= bound)])
-    return spin(draw, draw.choice(words[held]), b=shown(draw, bound)), holds
+    return spin(draw, draw.choice(words[held]), b=told), holds
 
 
 def threshold(draw, held):
@@ -127,9 +142,10 @@ def threshold(draw, held):
     asked = []
     for _ in range(3):
         bound = near(draw, value, low, high, decimals)
-        how, holds = compared(draw, held, value, bound)
-        frames = COUNTED if plural and draw.random() < 0.5 else FRAMES
-        frame = draw.choice(frames[held])
+        how, holds = compared(draw, held, value, bound, key)
+        frame = draw.choice((COUNTED if plural and draw.random() < 0.5 else FRAMES)[held])
+        if key in VERBED and draw.random() < 0.35:
+            frame = draw.choice(VERBED[key])
         if frame == "{How}?":
             frame = "{np} {how}?"
         asked.append(noul(upper(spin(draw, frame, np=phrase, how=how, How=how.capitalize(), plural=plural)), holds))
@@ -175,7 +191,7 @@ def counted(draw, held):
     events = shuffled(draw, [done(name)] * number + [done(other)] * rest + [done(draw.choice(BYSTANDERS[held])) for _ in range(draw.randint(1, 4))])
     asked = []
     for about, count in ((plural, number), (plural, number), (others, rest)):
-        bound = max(0, count + draw.choice([-3, -2, -1, -1, 0, 0, 1, 1, 2, 4]))
+        bound = max(1, count + draw.choice([-3, -2, -1, -1, 0, 0, 1, 1, 2, 4]))
         how, holds = compared(draw, held, count, bound)
         asked.append(noul(upper(spin(draw, draw.choice(COUNTED[held]), how=how, How=how, plural=about)), holds))
     turn = draw.random()
@@ -216,7 +232,7 @@ def sums(draw, held):
     total, highest = sum(values), max(values)
     asked = []
     for told, value in ((f"Do the {what} add up to {{how}}?" if not held else f"Taken together, are the {what} {{how}}?", total), (f"Is the largest of the {what} {{how}}?" if not held else f"Is the biggest single one of the {what} {{how}}?", highest)):
-        bound = max(1, round(value * draw.choice([0.4, 0.6, 0.8, 1.25, 1.6, 2.2]), -1))
+        bound = max(1, int(round(value * draw.choice([0.4, 0.6, 0.8, 1.25, 1.6, 2.2]), -1)))
         how, holds = compared(draw, held, value, bound)
         asked.append(noul(told.format(how=how), holds))
     return Case(draw.choice(["customer", "user", "account"]), timed(draw, [done(name, {key: value}) for value in values]), asked)

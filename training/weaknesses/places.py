@@ -85,4 +85,9 @@ def make(draw, held, count=None, place=None, matter=None):
     alone = Case(kind, spread([event], start(draw), datetime.timedelta(minutes=1)), asked, part="alone")
     long = Case(kind, among(draw, held, event, count, place), asked, twin=0, part=f"{place} of {count}")
     without = Case(kind, spread(quiet(draw, held, count), start(draw), datetime.timedelta(minutes=9)), [noul(ask, not true, sure=0.95) for ask, true in matter[1]], part=f"none of {count}")
-    return [alone, long] + ([without] if draw.random() < 0.5 else [])
+    rest = [long] + ([without] if draw.random() < 0.5 else [])
+    if not held and draw.random() < 0.7:
+        # Beside a long one a short one costs as much, so it is seldom there.
+        long.twin = None
+        return rest
+    return [alone, *rest]
