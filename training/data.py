@@ -167,7 +167,7 @@ class Batches(torch.utils.data.IterableDataset):
                     asked, pairs = (case.asked, case.pairs) if case.pairs or case.twin is not None or self.random.random() < 0.7 else combine.paired(self.random, case.asked)
                     asked = [(combine.paraphrased(self.random, question), shares) if self.random.random() < 0.3 else (question, shares) for question, shares in asked]
                     examples.append(self.example(render(case.object_type, case.events), asked, pairs=pairs, back=at - case.twin if case.twin is not None else 0))
-                pool.append(examples)
+                pool += [examples] if examples else []
             pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
             yield from self.packed(pool, self.generated_tokens)
 
