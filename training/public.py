@@ -11,6 +11,9 @@ import re
 # Whole sets that are never trained on.
 HELD_OUT = ("fraud_call", "olid", "nli_rte", "nli_scitail", "subj", "custrev", "trec", "snips", "tweet_emotion")
 
+# Sets whose licence is not known or forbids commercial use: trained on until round 9, left out from then on (docs/model-card.md).
+LEFT_OUT = ("tweet_hate", "sst5", "nli_sick", "nli_joci", "nli_mpe")
+
 # For a yes/no question: its wordings, the labels that mean yes, what yes and no mean.
 NOUL = {
     "sms_spam": [(["Is this message spam?", "Is somebody advertising or luring the reader here?", "Would a filter for unwanted mail be right to stop this?"],

@@ -140,7 +140,8 @@ def main():
 
     folders, _ = data.folders(options.histories, options.held_out.split(","))
     groups = data.read_histories(folders)
-    sets = data.read_public(options.data, [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz")) if path.name[: -len(".jsonl.xz")] not in public.HELD_OUT]) if options.data else {}
+    names = [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz"))] if options.data else []
+    sets = data.read_public(options.data, [name for name in names if name not in (*public.HELD_OUT, *public.LEFT_OUT)])
     batches = data.Batches(groups, sets, options.seed, options.tokens, options.share, options.public_tokens, options.generated_tokens)
     batches.tokenizer = data.Tokenizer()
     examples = held_out(options, batches)
