@@ -28,7 +28,7 @@ def arguments():
     parser.add_argument("--out", required=True)
     parser.add_argument("--held-out", default="birch,ferry")
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--steps", type=int, default=100000)
+    parser.add_argument("--steps", type=int, default=100000, help="0 only judges the base")
     parser.add_argument("--rate", type=float, default=4e-5)
     parser.add_argument("--tokens", type=int, default=16384, help="of a batch, padding counted")
     parser.add_argument("--public-tokens", type=int, help="of a batch of public rows, where it differs")
@@ -156,7 +156,7 @@ def main():
     started, sums, seen, waited = time.time(), {name: [0.0, 0.0, 0] for name in turns}, 0, 0.0
     step = 0
     while True:
-        progress = max(step / options.steps, (time.time() - started) / options.seconds)
+        progress = max(step / options.steps if options.steps else 1.0, (time.time() - started) / options.seconds)
         if progress >= 1:
             break
         for group in optimizer.param_groups:
