@@ -51,3 +51,10 @@ eval: ## Evaluate the embedded model on held-out histories (and public data sets
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
 	python3 training/evaluate.py judge target/eval/answers.jsonl
 	cargo run --release --quiet --package auspex-decider --example eval
+
+.PHONY: eval-weaknesses
+eval-weaknesses: ## Judge the embedded model on held-out generated cases: numbers, scales, long histories, senders and others
+	mkdir -p target/eval
+	python3 training/generate.py questions target/eval/weaknesses.jsonl
+	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/weaknesses.jsonl > target/eval/weaknesses-answers.jsonl
+	python3 training/generate.py judge target/eval/weaknesses-answers.jsonl

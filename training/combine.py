@@ -1,7 +1,10 @@
 """Combinators: each makes another question, or another history, whose answer follows from the one that was written."""
 
 import copy
+import datetime
 import json
+
+from weaknesses import forms, instructions, opposites, places
 
 PREFIXES = ["", "", "", "", "From the history: ", "Judge by the events. ", "Based on what happened, ", "Read the events and decide. ", "Given everything above: "]
 NOISE = [
@@ -141,3 +144,55 @@ def varied(random, question, shares):
     elif turn > 0.88:
         question = barer(random, question)
     return paraphrased(random, question), shares
+
+
+def turned(question, shares):
+    """A yes/no question with «not» in it, or None."""
+    ask = opposites.not_asked(question["ask"])
+    criteria = question.get("criteria") or {}
+    other = {side: criteria[from_] for side, from_ in (("true", "false"), ("false", "true")) if from_ in criteria}
+    return ({"type": "noul", "ask": ask, "criteria": other or None}, shares[::-1]) if ask else None
+
+
+def paired(random, asked):
+    """Some questions once more in another form that must be answered alike: the opposite, a choice, a scale turned round."""
+    asked, pairs = list(asked), []
+    for at, (question, shares) in enumerate(list(asked)):
+        turn, other, order = random.random(), None, None
+        if question["type"] == "noul":
+            if turn < 0.10:
+                other, order = turned(question, shares), [1, 0]
+            elif turn < 0.14:
+                other, order = negated(random, question, shares), [1, 0]
+            elif turn < 0.22:
+                *other, order = forms.other_forms(random, question, shares, count=1)[0]
+        elif question["type"] == "score" and turn < 0.3:
+            other, order = (question | {"criteria": question["criteria"][::-1]}, shares[::-1]), list(range(len(shares)))[::-1]
+        elif question["type"] == "choice" and turn < 0.12:
+            names = list(question["criteria"].items())
+            other, order = (coded(random, question), shares), list(range(len(names)))
+            if other[0] is question:
+                other = (question | {"criteria": {name: what if what is not None else random.choice([name, f"it is {name}"]) for name, what in names}}, shares)
+        if other:
+            asked.append(tuple(other))
+            if order:
+                pairs.append((at, len(asked) - 1, order))
+    return asked, pairs
+
+
+def with_order(random, events, asked):
+    """The same history with an order to whoever reads it: no answer changes."""
+    return instructions.with_order(random, events, instructions.ordered(random, random.choice(asked)[0]))
+
+
+def lengthened(random, events):
+    """The same history among many events that mean nothing. Nothing is said in them: «the last message» must stay the last."""
+    first = datetime.datetime.fromisoformat(events[0]["at"].removesuffix("Z"))
+    quiet = places.quiet(random, False, random.choice([10, 20, 40, 60, 90, 120, 160, 190]))
+    quiet = [event for event in quiet if event["type"] == "event"]
+    step = datetime.timedelta(minutes=random.choice([3, 20, 300]))
+    before = places.spread(quiet, first - (len(quiet) + 1) * step, step)
+    if random.random() < 0.7:
+        return before + events
+    at = random.randrange(len(events))
+    return before[: len(before) // 2] + events[: at + 1] + [event | {"at": events[at]["at"]} for event in before[len(before) // 2 :]] + events[at + 1 :]

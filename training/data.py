@@ -10,15 +10,18 @@ import histories
 import numpy as np
 import public
 import torch
+import weaknesses
 from text import SEP, UNK, Tokenizer, option_texts, plain, render, tree
+from weaknesses import insults
 
+DISGUISED = ("davidson", "tweet_hate")
 OBJECTS = ["user", "message", "post", "account", "conversation", "review", "ticket", "comment", "customer"]
 
 
 def softened(question, shares):
     """Writers round: a certain choice is nearly certain, and a level's neighbours are nearly as right."""
     count = len(shares)
-    if question["type"] == "score":
+    if question["type"] == "score" and count > 2:
         spread = [0.86 * share for share in shares]
         for level, share in enumerate(shares):
             near = [other for other in (level - 1, level + 1) if 0 <= other < count]
@@ -53,24 +56,33 @@ def read_public(folder, names):
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """Endless batches: histories and public rows in turns. Variants of one line stay in one batch."""
+    """Endless batches: histories, public rows and generated cases in turns. What belongs together stays in one batch.
 
-    def __init__(self, groups, sets, seed, tokens=16384, share=1, public_tokens=None):
+    An example is its token tree, its targets, its pairs of questions that must agree (one, other, the other's candidates in
+    the order of the first's), and how many examples back the one stands whose answers it must repeat (0: none).
+    """
+
+    # The shares of histories that are also read with an order in them, and among many other events.
+    ORDERED, LONG = 0.025, 0.05
+
+    def __init__(self, groups, sets, seed, tokens=16384, share=1, public_tokens=None, generated_tokens=0):
         self.groups, self.sets, self.seed, self.tokens = groups, sets, seed, tokens
-        self.public_tokens = public_tokens or tokens
-        self.pool, self.share = facts.pooled(groups), share
+        self.public_tokens, self.generated_tokens = public_tokens or tokens, generated_tokens
+        self.pool, self.share, self.long = facts.pooled(groups), share, []
 
     def __iter__(self):
         worker = torch.utils.data.get_worker_info()
         self.random = random.Random(self.seed * 1000 + (worker.id if worker else 0))
         self.tokenizer = Tokenizer()
-        written, taken = self.written(), self.taken()
+        written, taken, generated = self.written(), self.taken(), self.generated()
         while True:
             yield next(written)
             for _ in range(self.share if self.sets else 0):
                 yield next(taken)
+            if self.generated_tokens:
+                yield next(generated)
 
-    def example(self, state, asked, size=480):
+    def example(self, state, asked, size=480, pairs=(), back=0):
         chunks = self.tokenizer.chunks(state, size)
         texts = [[plain(question["ask"]), *option_texts(question)] for question, _ in asked]
         ids = self.tokenizer.many([text for question in texts for text in question])
@@ -79,7 +91,7 @@ class Batches(torch.utils.data.IterableDataset):
             questions.append((ids[at], ids[at + 1 : at + len(question)]))
             at += len(question)
         targets = [(softened(question, shares), question["type"] == "score") for question, shares in asked]
-        return tree(chunks, questions), targets
+        return tree(chunks, questions), targets, list(pairs), back
 
     def group(self, group):
         """A line with its variants: a few of its questions, the same for all of them, so that pairs stay pairs."""
@@ -87,31 +99,39 @@ class Batches(torch.utils.data.IterableDataset):
         every = list(dict.fromkeys(name for _, _, asked in named for name, _ in asked))
         some = set(self.random.sample(every, min(len(every), self.random.randint(4, 6))))
         chosen = [(kind, events, [one for name, one in asked if name in some]) for kind, events, asked in named]
-        return [self.history(*one) for one in chosen if one[2]]
+        return [example for one in chosen if one[2] for example in self.history(*one)]
 
     def history(self, object_type, events, asked):
+        """A history with its questions, and sometimes the same with an order in it. Among many other events it goes to `long`."""
         draw = self.random
         if draw.random() < 0.3:
             events = combine.noisy(draw, events)
         called = draw.choice(combine.CALLED) if draw.random() < 0.2 else None
         asked = [combine.varied(draw, question, shares) for question, shares in asked]
+        own = len(asked)
+        asked, pairs = combine.paired(draw, asked)
         if draw.random() < 0.3:
-            asked += filter(None, [facts.asked(draw, events, self.pool)])
+            asked = asked + list(filter(None, [facts.asked(draw, events, self.pool)]))
         size = draw.randint(96, 300) if draw.random() < 0.15 else 480
-        arrays, targets = self.example(render(object_type, events, called), asked, size)
+        arrays, *rest = self.example(render(object_type, events, called), asked, size, pairs)
         if draw.random() < 0.5:
             # Some words of the state go unread: what is asked is seldom in one word alone.
             ids, state = arrays[0], arrays[3] < 0
             unread = np.random.default_rng(draw.getrandbits(32)).random(len(ids)) < draw.uniform(0.02, 0.1)
             ids[state & unread & (ids > SEP)] = UNK
-        return arrays, targets
+        examples = [(arrays, *rest)]
+        if draw.random() < self.ORDERED:
+            examples.append(self.example(render(object_type, combine.with_order(draw, events, asked), called), asked[:own], back=1))
+        if draw.random() < self.LONG:
+            self.long.append([self.example(render(object_type, combine.lengthened(draw, events), called), asked[:own])])
+        return examples
 
     def written(self):
         """Histories, in pools that are sorted by length: little padding, and yet no two epochs alike."""
         while True:
             order = self.random.sample(self.groups, len(self.groups))
             for start in range(0, len(order), 96):
-                pool = [self.group(group) for group in order[start : start + 96]]
+                pool, self.long = [self.group(group) for group in order[start : start + 96]] + self.long, []
                 pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
                 yield from self.packed(pool, self.tokens)
 
@@ -126,12 +146,30 @@ class Batches(torch.utils.data.IterableDataset):
                 one = public.question(self.random, name, self.random.choice(rows), labels)
                 if one:
                     text, question, shares = one
+                    if name in DISGUISED and self.random.random() < 0.2:
+                        text = insults.disguised(self.random, text, 0.3)
                     asked = [(question, [min(max(share, 0.01), 0.99) for share in shares] if question["type"] == "noul" else shares)]
                     if question["type"] == "choice" and self.random.random() < 0.1:
                         asked.append(combine.as_noul(self.random, question, shares))
-                    pool.append([self.example(self.wrapped(text), asked)])
+                    asked, pairs = combine.paired(self.random, asked)
+                    pool.append([self.example(self.wrapped(text), asked, pairs=pairs)])
             pool.sort(key=lambda group: len(group[0][0][0]))
             yield from self.packed(pool, self.public_tokens)
+
+    def generated(self):
+        """Cases from the templates that are for training. Those of one call stay together, and some must agree with the first."""
+        while True:
+            pool = []
+            while len(pool) < 160:
+                _, cases = weaknesses.drawn(self.random)
+                examples = []
+                for at, case in enumerate(cases):
+                    asked, pairs = (case.asked, case.pairs) if case.pairs or case.twin is not None or self.random.random() < 0.7 else combine.paired(self.random, case.asked)
+                    asked = [(combine.paraphrased(self.random, question), shares) if self.random.random() < 0.3 else (question, shares) for question, shares in asked]
+                    examples.append(self.example(render(case.object_type, case.events), asked, pairs=pairs, back=at - case.twin if case.twin is not None else 0))
+                pool += [examples] if examples else []
+            pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
+            yield from self.packed(pool, self.generated_tokens)
 
     def wrapped(self, text):
         """A lone text as a history: the one message of an object, sometimes among events that mean nothing."""
@@ -161,13 +199,20 @@ def collated(examples):
     """Padded arrays. A pad is a node of its own that sees itself."""
     longest = -(-max(len(example[0][0]) for example in examples) // 16) * 16
     nodes = max(example[0][4].shape[0] for example in examples) + 1
-    asked = [(row, first, target) for row, (arrays, targets) in enumerate(examples) for first, target in zip(arrays[5], targets)]
+    asked, starts, pairs = [], [], []
+    for row, (arrays, targets, own, back) in enumerate(examples):
+        starts.append(len(asked))
+        pairs += [(starts[row] + one, starts[row] + other, order) for one, other, order in own]
+        if back:
+            count = min(len(targets), len(examples[row - back][1]))
+            pairs += [(starts[row - back] + at, starts[row] + at, list(range(len(targets[at][0])))) for at in range(count)]
+        asked += [(row, first, target) for first, target in zip(arrays[5], targets)]
     widest = max(len(first) for _, first, _ in asked)
     size = len(examples)
     fields = [np.zeros((size, longest), np.int32), np.zeros((size, longest), np.int16), np.full((size, longest), nodes - 1, np.int16), np.full((size, longest), 999, np.int16)]
     sees = np.zeros((size, nodes, nodes), bool)
     sees[:, -1, -1] = True
-    for row, (arrays, _) in enumerate(examples):
+    for row, (arrays, *_) in enumerate(examples):
         for field, array in zip(fields, arrays[:4]):
             field[row, : len(array)] = array
         count = arrays[4].shape[0]
@@ -179,7 +224,11 @@ def collated(examples):
     for number, (_, first, (target, _)) in enumerate(asked):
         places[number, : len(first)] = first
         goals[number, : len(target)] = target
-    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals, ordered)]
+    # Two questions a row, and for each candidate of the first where it stands in the second. What is beyond stays where it is.
+    agree, order = np.array([pair[:2] for pair in pairs], np.int64).reshape(-1, 2), np.tile(np.arange(widest), (len(pairs), 1))
+    for row, (_, _, own) in enumerate(pairs):
+        order[row, : len(own)] = own
+    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals, ordered, agree, order)]
 
 
 def folders(root, held_out):

@@ -162,7 +162,7 @@ def held_out():
         for line, _, events, asked in histories.read(HERE / "histories" / writer):
             for question, shares in asked:
                 ours = any(question["ask"] == default["ask"] for default in histories.DEFAULTS.values())
-                rows.append({"task": f"{'default signals' if ours else 'histories'} {writer}", "state": render(line["object_type"], events)} | asked_as(question, shares))
+                rows.append({"task": f"{'default signals' if ours else 'histories'} {writer}", "lang": line.get("lang", "en"), "state": render(line["object_type"], events)} | asked_as(question, shares))
     return rows
 
 

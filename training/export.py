@@ -19,7 +19,8 @@ def main():
     blob = weights.read_bytes()
     size = struct.unpack("<I", blob[8:12])[0]
     header = json.loads(blob[12 : 12 + size])
-    found = evaluate.read(answers)
+    # Calibrated on histories that people wrote; generated cases are judged, and fit nothing.
+    found = [answer for answer in evaluate.read(answers) if not answer["task"].startswith("weak")]
     header["config"]["calibration"] = evaluate.fitted([answer for answer in found if not answer["task"].startswith("public")])
     text = json.dumps(header).encode()
     text += b" " * (-(12 + len(text)) % 64)

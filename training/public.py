@@ -11,6 +11,9 @@ import re
 # Whole sets that are never trained on.
 HELD_OUT = ("fraud_call", "olid", "nli_rte", "nli_scitail", "subj", "custrev", "trec", "snips", "tweet_emotion")
 
+# Sets whose licence is not known or forbids commercial use: trained on until round 9, left out from then on (docs/model-card.md).
+LEFT_OUT = ("tweet_hate", "sst5", "nli_sick", "nli_joci", "nli_mpe")
+
 # For a yes/no question: its wordings, the labels that mean yes, what yes and no mean.
 NOUL = {
     "sms_spam": [(["Is this message spam?", "Is somebody advertising or luring the reader here?", "Would a filter for unwanted mail be right to stop this?"],
@@ -95,7 +98,7 @@ def labelled(random, name, row, names):
         return noul(random, asks, told, untold, 0.97 if label in yes else 0.03)
     if kind == "choice":
         asks, meaning = CHOICE[name]
-        return choice(random, asks, names, meaning, [label], 10 if len(names) > 10 else len(names))
+        return choice(random, asks, names, meaning, [label], random.choice([6, 10, 20]) if len(names) > 20 else len(names))
     asks, order, levels = SCORE[name]
     at = order.index(label)
     shares = [0.76 if level == at else 0.12 if abs(level - at) == 1 else 0.0 for level in range(len(order))]

@@ -12,6 +12,7 @@ import time
 
 import data
 import evaluate
+import generate
 import public
 import torch
 import torch.nn.functional as F
@@ -27,13 +28,15 @@ def arguments():
     parser.add_argument("--out", required=True)
     parser.add_argument("--held-out", default="birch,ferry")
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--steps", type=int, default=100000)
+    parser.add_argument("--steps", type=int, default=100000, help="0 only judges the base")
     parser.add_argument("--rate", type=float, default=4e-5)
     parser.add_argument("--tokens", type=int, default=16384, help="of a batch, padding counted")
     parser.add_argument("--public-tokens", type=int, help="of a batch of public rows, where it differs")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--decay", type=float, default=0.05)
     parser.add_argument("--agree", type=float, default=0.0, help="what it costs that two readings of a batch differ; 0 reads once")
+    parser.add_argument("--generated-tokens", type=int, default=0, help="of a batch of generated cases; 0 for none")
+    parser.add_argument("--pairs", type=float, default=0.5, help="what it costs that questions that must agree differ")
     parser.add_argument("--share", type=int, default=1, help="public batches for each batch of histories")
     parser.add_argument("--floor", type=float, default=0.0, help="the share of the rate that is left at the end")
     parser.add_argument("--compile", action="store_true", help="compile the layers")
@@ -57,15 +60,20 @@ def apart(one, other):
     return ((one.exp() - other.exp()) * (one - other)).sum(-1) / 2
 
 
+def disagreement(logits, agree, order):
+    """How far questions that must agree are from each other: a question and its opposite, a scale and the same turned round."""
+    return apart(logits[agree[:, 0]], logits[agree[:, 1]].gather(1, order)).mean()
+
+
 def held_out(options, batches):
-    """Every held-out question as (task, kind, example, shares)."""
+    """Every held-out question, by state: what is told of each answer, the state, the questions with their shares."""
     _, judges = data.folders(options.histories, options.held_out.split(","))
     found = []
     for folder in judges:
         writer = pathlib.Path(folder).name
         for group in data.read_histories([folder]):
             for object_type, events, asked in group:
-                found.append(([(f"histories {writer}" if not q["signal"] else f"default signals {writer}", q["type"]) for q, _ in asked], render(object_type, events), asked))
+                found.append(([{"task": f"histories {writer}" if not q["signal"] else f"default signals {writer}", "kind": q["type"]} for q, _ in asked], render(object_type, events), asked))
     draw = random.Random(5)
     batches.random = draw
     for name in public.HELD_OUT if options.data else ():
@@ -78,7 +86,14 @@ def held_out(options, batches):
                 text, question, shares = public.question(draw, name, row, names)
                 while question["type"] != kind:
                     text, question, shares = public.question(draw, name, row, names)
-                found.append(([(f"public {name}", kind)], batches.wrapped(text), [(question, shares)]))
+                found.append(([{"task": f"public {name}", "kind": kind}], batches.wrapped(text), [(question, shares)]))
+    for row in generate.rows():
+        told = {key: row[key] for key in ("task", "kind", "part", "id", "like") if key in row}
+        if found and found[-1][1] == row["state"]:
+            found[-1][0].append(told)
+            found[-1][2].append(({"type": row["kind"]} | row, row["shares"]))
+        else:
+            found.append(([told], row["state"], [({"type": row["kind"]} | row, row["shares"])]))
     return found
 
 
@@ -99,8 +114,8 @@ def answers(model, examples, batches, device):
         row = 0
         for at in taken:
             labels, _, asked = found[at]
-            for (task, kind), (_, shares) in zip(labels, asked):
-                result.append({"at": at, "task": task, "kind": kind, "logits": [round(value, 5) for value in logits[row, : len(shares)].tolist()], "shares": shares})
+            for told, (_, shares) in zip(labels, asked):
+                result.append({"at": at} | told | {"logits": [round(value, 5) for value in logits[row, : len(shares)].tolist()], "shares": shares})
                 row += 1
     result.sort(key=lambda answer: answer["at"])
     model.train()
@@ -125,8 +140,9 @@ def main():
 
     folders, _ = data.folders(options.histories, options.held_out.split(","))
     groups = data.read_histories(folders)
-    sets = data.read_public(options.data, [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz")) if path.name[: -len(".jsonl.xz")] not in public.HELD_OUT]) if options.data else {}
-    batches = data.Batches(groups, sets, options.seed, options.tokens, options.share, options.public_tokens)
+    names = [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz"))] if options.data else []
+    sets = data.read_public(options.data, [name for name in names if name not in (*public.HELD_OUT, *public.LEFT_OUT)])
+    batches = data.Batches(groups, sets, options.seed, options.tokens, options.share, options.public_tokens, options.generated_tokens)
     batches.tokenizer = data.Tokenizer()
     examples = held_out(options, batches)
     print(f"{len(groups)} lines, {sum(map(len, groups))} histories of {[pathlib.Path(f).name for f in folders]}, {len(sets)} sets, {len(examples)} held out", flush=True)
@@ -135,38 +151,43 @@ def main():
     others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim != 2]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": options.decay}, {"params": others, "weight_decay": 0.0}], lr=options.rate, betas=(0.9, 0.98), fused=device == "cuda")
     loader = iter(torch.utils.data.DataLoader(batches, batch_size=None, num_workers=options.workers, prefetch_factor=8 if options.workers else None, pin_memory=device == "cuda"))
-    started, sums, seen, waited = time.time(), [0.0, 0, 0.0, 0], 0, 0.0
+    # In a step: histories, public rows, generated cases. Histories are read twice where readings have to agree.
+    turns = ["histories"] + ["public"] * (options.share if sets else 0) + ["generated"] * bool(options.generated_tokens)
+    started, sums, seen, waited = time.time(), {name: [0.0, 0.0, 0] for name in turns}, 0, 0.0
     step = 0
     while True:
-        progress = max(step / options.steps, (time.time() - started) / options.seconds)
+        progress = max(step / options.steps if options.steps else 1.0, (time.time() - started) / options.seconds)
         if progress >= 1:
             break
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
-        for turn in range(1 + options.share if sets else 1):
+        for turn in turns:
             asking = time.time()
             batch = next(loader)
             waited += time.time() - asking
             batch = [tensor.to(device, non_blocking=True) for tensor in batch]
             fields = [tensor.long() for tensor in batch[:4]]
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                readings = [model(*fields, *batch[4:7]) for _ in range(2 if options.agree else 1)]
+                readings = [model(*fields, *batch[4:7]) for _ in range(2 if options.agree and turn == "histories" else 1)]
             loss = sum(loss_of(logits, *batch[7:9]) for logits in readings) / len(readings)
-            if options.agree:
+            if len(readings) > 1:
                 loss = loss + options.agree * apart(*readings)
             # The scale of a batch is its number of questions, so that long histories do not count more.
-            loss.mean().backward()
+            loss = loss.mean()
+            differ = disagreement(readings[0], *batch[9:11]) if len(batch[9]) else torch.zeros((), device=device)
+            (loss + options.pairs * differ).backward()
             seen += len(batch[5])
             if step % 10 == 0:
-                sums[2 * min(turn, 1)] += loss.mean().item()
-                sums[2 * min(turn, 1) + 1] += 1
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                for place, value in enumerate((loss.item(), differ.item(), 1)):
+                    sums[turn][place] += value
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         step += 1
-        if step % 200 == 0 or step in (5, 25, 100):
-            print(f"step {step} {progress:.2f} {time.time() - started:.0f}s waited {waited:.0f}s questions {seen} loss histories {sums[0] / max(sums[1], 1):.4f} public {sums[2] / max(sums[3], 1):.4f}", flush=True)
-            sums = [0.0, 0, 0.0, 0]
+        if step % 200 == 0 or step in (1, 2, 5, 25, 100):
+            told = ", ".join(f"{turn} {loss / max(count, 1):.4f} pairs {differ / max(count, 1):.4f}" for turn, (loss, differ, count) in sums.items())
+            print(f"step {step} {progress:.2f} {time.time() - started:.0f}s waited {waited:.0f}s questions {seen} gradient {norm.item():.2f} loss {told}", flush=True)
+            sums = {name: [0.0, 0.0, 0] for name in turns}
     print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
 
     written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.jsonl")))
@@ -179,7 +200,9 @@ def main():
     found = answers(model, examples, batches, device)
     with open(out / "answers.jsonl", "w") as file:
         file.writelines(json.dumps(answer) + "\n" for answer in found)
-    text = evaluate.table(found) + "\n" + "\n".join(evaluate.table(evaluate.pooled(found)).splitlines()[2:])
+    usual, weak = [one for one in found if not one["task"].startswith("weak")], [one for one in found if one["task"].startswith("weak")]
+    settings = evaluate.fitted([answer for answer in usual if not answer["task"].startswith("public")])
+    text = evaluate.table(usual) + "\n" + "\n".join(evaluate.table(evaluate.pooled(usual)).splitlines()[2:]) + "\n\n" + generate.judged(weak, settings) + f"\n\n{json.dumps(settings)}"
     print(text, flush=True)
     (out / "log.txt").write_text(text)
 
