@@ -30,7 +30,7 @@ fn quoted(folder: &Path, found: &mut BTreeSet<String>) {
         let path = entry.path();
         if path.is_dir() {
             quoted(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("wakeups.rs")
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("notify.rs")
         {
             let source = std::fs::read_to_string(&path).unwrap();
             found.extend(source.split('"').filter(|text| names(text).contains(*text)).map(str::to_owned));

@@ -7,7 +7,6 @@
 )]
 
 mod admin;
-mod ahead;
 mod app;
 mod billing;
 mod body;
@@ -35,6 +34,7 @@ mod passwords;
 mod payments;
 mod process;
 mod provider_peers;
+mod rate_limited_analyzer;
 mod rate_limits;
 mod receiver;
 mod refusals;

@@ -46,6 +46,7 @@ mod hot_paths;
 mod jobs;
 mod migrations;
 mod recording;
+mod rooms;
 mod search;
 mod transactions;
 mod values;

@@ -1,4 +1,4 @@
-//! Analyses that are claimed ahead of a quick analyzer, which begins to rate-limit in the middle of them.
+//! A backlog of jobs, and an analyzer that begins to rate-limit in the middle of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

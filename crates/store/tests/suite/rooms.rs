@@ -1,0 +1,16 @@
+//! The rooms of the store: dependencies run one way, and there is no cycle between files.
+
+use std::path::Path;
+
+use testkit::ModuleGraph;
+
+/// From the room that may import every other one to the room that may import none.
+const ORDER: [&str; 9] =
+    ["upkeep", "accounts", "objects", "billing", "analysis", "actions", "outbox", "runtime", "db"];
+
+#[test]
+fn dependencies_between_rooms_run_one_way() {
+    let graph = ModuleGraph::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert_eq!(graph.against(&ORDER), Vec::<String>::new());
+    assert_eq!(graph.circle(), None);
+}
