@@ -94,7 +94,7 @@ async fn a_verdict_that_panics_is_an_internal_error_and_the_next_one_works(stage
     let app = &stage.app;
     let token = app.register("ann@example.com").await;
     let key = app.api_key(&token).await;
-    ingest_and_wait(app, &key, "user_1", "panics").await.refused(500, "internal");
+    ingest_and_wait(app, &key, "user_1", "panics").await.refused(500, "internal_error");
     assert_eq!(get(app, &key, "/v1/objects/user_1").await.json()["event_count"], 1, "its event is recorded");
     let verdict = ingest_and_wait(app, &key, "user_1", "fine").await;
     assert_eq!(verdict.status, 200, "{}", verdict.text);
