@@ -11,14 +11,14 @@ use crate::{Answer, Timestamp};
 
 /// The state of a rule for one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct RuleState {
     /// Whether the condition was true when it was last evaluated.
     pub matched: bool,
     /// When the rule last fired for the object.
     pub fired_at: Option<Timestamp>,
 }
 
-impl Standing {
+impl RuleState {
     /// The state after an analysis, and whether the rule fires.
     ///
     /// Without a cooldown it fires when the condition becomes true. With one it fires while the condition is true, at most
@@ -192,8 +192,8 @@ mod tests {
     const MINUTE: Duration = Duration::from_mins(1);
     const NOW: Timestamp = Timestamp::from_seconds(1_767_225_600);
 
-    fn standing(matched: bool, fired_ago: Option<u64>) -> Standing {
-        Standing { matched, fired_at: fired_ago.map(|seconds| NOW - Duration::from_secs(seconds)) }
+    fn rule_state(matched: bool, fired_ago: Option<u64>) -> RuleState {
+        RuleState { matched, fired_at: fired_ago.map(|seconds| NOW - Duration::from_secs(seconds)) }
     }
 
     fn noul(signal: &str, value: f64) -> Answer {
@@ -230,7 +230,7 @@ mod tests {
             for (before, matches, fires) in
                 [(false, false, false), (false, true, true), (true, true, false), (true, false, false)]
             {
-                let (after, fired) = standing(before, fired_ago).after(matches, Duration::ZERO, NOW);
+                let (after, fired) = rule_state(before, fired_ago).after(matches, Duration::ZERO, NOW);
                 assert_eq!((after.matched, fired), (matches, fires), "{before} -> {matches}");
             }
         }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn with_a_cooldown_it_fires_once_in_that_time() {
         for before in [false, true] {
-            let fires = |fired_ago, matches| standing(before, fired_ago).after(matches, MINUTE, NOW).1;
+            let fires = |fired_ago, matches| rule_state(before, fired_ago).after(matches, MINUTE, NOW).1;
             assert!(fires(None, true), "the first time");
             assert!(!fires(Some(0), true) && !fires(Some(59), true), "during the cooldown");
             assert!(fires(Some(60), true) && fires(Some(61), true), "after the cooldown");
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_does_not_fire_the_rule_again() {
-        let future = Standing { matched: true, fired_at: Some(NOW + MINUTE) };
+        let future = RuleState { matched: true, fired_at: Some(NOW + MINUTE) };
         assert!(!future.after(true, Duration::from_secs(1), NOW).1);
     }
 
@@ -261,18 +261,18 @@ mod tests {
             cooldown in prop_oneof![Just(0_u64), 1_u64..300],
         ) {
             let cooldown = Duration::from_secs(cooldown);
-            let (mut standing, mut now, mut last, mut before) = (Standing::default(), NOW, None, false);
+            let (mut rule_state, mut now, mut last, mut before) = (RuleState::default(), NOW, None, false);
             for (matches, wait) in steps {
                 now = now + Duration::from_secs(wait);
-                let (after, fires) = standing.after(matches, cooldown, now);
+                let (after, fires) = rule_state.after(matches, cooldown, now);
                 let rested = last.is_none_or(|last| now.since(last) >= cooldown);
                 let expected = matches && if cooldown.is_zero() { !before } else { rested };
                 prop_assert_eq!(fires, expected);
                 if fires {
                     last = Some(now);
                 }
-                prop_assert_eq!(after, Standing { matched: matches, fired_at: last });
-                (standing, before) = (after, matches);
+                prop_assert_eq!(after, RuleState { matched: matches, fired_at: last });
+                (rule_state, before) = (after, matches);
             }
         }
 

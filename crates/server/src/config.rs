@@ -1,6 +1,6 @@
 //! The configuration: every setting with its type and default, read once at start. An invalid value prevents the start.
 
-mod settings;
+mod sources;
 mod values;
 
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use url::Url;
 
-use self::settings::Settings;
-pub use self::settings::{Origin, PREFIX, Secret, Setting};
+use self::sources::Settings;
+pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
     AnalyzerKind, Enforcement, Environment, Flag, LogFormat, Millis, NetworkList, Price, PriceTable, Role,
 };

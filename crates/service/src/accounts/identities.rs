@@ -13,7 +13,7 @@ use crate::accounts::authentication::{Authentication, Caller};
 use crate::accounts::providers::{ProvenIdentity, Providers};
 use crate::accounts::sessions::Sessions;
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
-use crate::accounts::users::signed_in;
+use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Result};
 
@@ -90,7 +90,7 @@ impl Identities {
     ) -> Result<()> {
         // Locked before it is read again, so that of two concurrent sign-ins the second does not revoke what the first created.
         users::lock(conn, user.tenant_id, user.user_id).await?;
-        let user = signed_in(conn, user.tenant_id, user.user_id).await?;
+        let user = existing_user(conn, user.tenant_id, user.user_id).await?;
         if user.email_verified_at.is_none() {
             users::set_password(conn, user.tenant_id, user.user_id, None).await?;
             users::disable_totp(conn, user.tenant_id, user.user_id).await?;
@@ -138,7 +138,7 @@ impl Identities {
     pub async fn list(&self, tenant: TenantId, user: UserId) -> Result<IdentityList> {
         self.store
             .read("identities", async |conn: &mut Conn| {
-                let user = signed_in(conn, tenant, user).await?;
+                let user = existing_user(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
                 Ok(IdentityList {
                     has_password: user.password_hash.is_some(),
@@ -163,7 +163,7 @@ impl Identities {
             .store
             .write("link_identity", async |conn: &mut Conn| {
                 self.authentication.require_valid(conn, caller).await?;
-                let user = signed_in(conn, tenant, user).await?;
+                let user = existing_user(conn, tenant, user).await?;
                 // If the provider's verified email is the user's own, that is verified too.
                 if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {
                     users::verify_email(conn, tenant, user.user_id, self.clock.now()).await?;
@@ -204,7 +204,7 @@ impl Identities {
             .write("unlink_identity", async |conn: &mut Conn| {
                 // Locked, so that two concurrent requests cannot unlink the last two methods.
                 users::lock(conn, tenant, user).await?;
-                let user = signed_in(conn, tenant, user).await?;
+                let user = existing_user(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
                 if !linked.iter().any(|identity| identity.provider == provider) {
                     return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));

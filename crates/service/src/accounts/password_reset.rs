@@ -14,7 +14,7 @@ use crate::accounts::passwords::Passwords;
 use crate::accounts::reauthentication::reauthenticating;
 use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
-use crate::accounts::users::{signed_in, with_same_password};
+use crate::accounts::users::{existing_user, with_same_password};
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, client_network};
 
@@ -44,7 +44,7 @@ impl PasswordReset {
         request: &ChangePasswordRequest,
     ) -> Result<Token> {
         let token = reauthenticating(&self.throttle, user, async || {
-            let user = self.store.read("user", async |conn| signed_in(conn, tenant, user).await).await?;
+            let user = self.store.read("user", async |conn| existing_user(conn, tenant, user).await).await?;
             if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
                 return Err(invalid_password());
             }

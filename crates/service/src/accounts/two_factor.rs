@@ -9,7 +9,7 @@ use crate::accounts::authentication::{Authentication, Caller};
 use crate::accounts::passwords::Passwords;
 use crate::accounts::reauthentication::reauthenticating;
 use crate::accounts::tokens;
-use crate::accounts::users::signed_in;
+use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, Throttle, internal};
 
@@ -45,7 +45,7 @@ impl TwoFactor {
     pub async fn status(&self, tenant: TenantId, user: UserId) -> Result<MfaStatus> {
         self.store
             .read("mfa_status", async |conn: &mut Conn| {
-                let user = signed_in(conn, tenant, user).await?;
+                let user = existing_user(conn, tenant, user).await?;
                 let enabled = user.totp_enabled_at.is_some();
                 let recovery_codes_remaining =
                     if enabled { users::count_recovery_codes(conn, tenant, user.user_id).await? } else { 0 };
@@ -60,7 +60,7 @@ impl TwoFactor {
         let sealed = self.sealer.seal(&self.random, "users.totp_secret", user.0, &secret);
         self.store
             .write("mfa_setup", async |conn: &mut Conn| {
-                let user = signed_in(conn, tenant, user).await?;
+                let user = existing_user(conn, tenant, user).await?;
                 if !users::set_totp_secret(conn, tenant, user.user_id, &sealed).await? {
                     return Err(already_on());
                 }
@@ -88,7 +88,7 @@ impl TwoFactor {
                 .write("mfa_enable", async |conn: &mut Conn| {
                     self.authentication.require_valid(conn, caller).await?;
                     let now = self.clock.now();
-                    let user = signed_in(conn, tenant, user).await?;
+                    let user = existing_user(conn, tenant, user).await?;
                     if user.totp_enabled_at.is_some() {
                         return Err(already_on());
                     }
@@ -120,7 +120,7 @@ impl TwoFactor {
     /// Turns two-factor off, with the password, if there is one, and a code.
     pub async fn disable(&self, tenant: TenantId, user: UserId, request: &MfaDisableRequest) -> Result<()> {
         reauthenticating(&self.throttle, user, async || {
-            let user = self.store.read("user", async |conn| signed_in(conn, tenant, user).await).await?;
+            let user = self.store.read("user", async |conn| existing_user(conn, tenant, user).await).await?;
             if user.totp_enabled_at.is_none() {
                 return Err(Error::new(Kind::Conflict, "two-factor is off"));
             }

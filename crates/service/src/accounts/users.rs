@@ -21,7 +21,7 @@ impl Users {
             .read("me", async |conn: &mut Conn| {
                 let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(Error::unauthorized)?;
                 let user = match caller.credential {
-                    Credential::Console { user, .. } => Some(signed_in(conn, caller.tenant, user).await?),
+                    Credential::Console { user, .. } => Some(existing_user(conn, caller.tenant, user).await?),
                     Credential::Key(_) => None,
                 };
                 Ok(Me {
@@ -48,7 +48,7 @@ impl Users {
 }
 
 /// The user of a session, or an error if the user has been removed since it was opened.
-pub(crate) async fn signed_in(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<User> {
+pub(crate) async fn existing_user(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<User> {
     users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)
 }
 

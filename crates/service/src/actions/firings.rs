@@ -325,7 +325,7 @@ async fn evaluate<'a>(
     let known: HashMap<(String, Uuid), _> = rules::states_of(conn, tenant, &ids)
         .await?
         .into_iter()
-        .map(|state| ((state.object_id, state.condition_id), state.standing))
+        .map(|state| ((state.object_id, state.condition_id), state.rule_state))
         .collect();
     let mut fired = Vec::new();
     for (object_id, concluded) in objects {
@@ -344,7 +344,7 @@ async fn evaluate<'a>(
                     tenant,
                     object_id,
                     condition_id: rule.condition_id,
-                    standing: after,
+                    rule_state: after,
                 });
             }
             if fires {

@@ -34,14 +34,14 @@ impl Unpaid {
     /// not be claimed one by one.
     pub(crate) async fn park(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
         self.store
-            .write("set_aside", async |conn: &mut Conn| {
+            .write("park_jobs", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 // Under the lock of the balance: a concurrent top-up resumes what is parked here.
                 if balance::lock_balance(conn, job.tenant_id).await? > 0 {
                     jobs::retry(conn, job, lease.token, now, false).await?;
                 } else {
-                    unpaid::set_aside(conn, job, lease.token).await?;
-                    unpaid::set_aside_due(conn, job.tenant_id, now, STEP).await?;
+                    unpaid::park(conn, job, lease.token).await?;
+                    unpaid::park_due(conn, job.tenant_id, now, STEP).await?;
                 }
                 Ok::<_, Error>(())
             })
@@ -59,11 +59,11 @@ impl Unpaid {
         if self.blocks && balance_micros <= 0 {
             return Ok(false);
         }
-        Ok(unpaid::wake(conn, tenant, STEP).await? == STEP.unsigned_abs())
+        Ok(unpaid::resume(conn, tenant, STEP).await? == STEP.unsigned_abs())
     }
 
     /// Wakes the scheduler of this process.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake_scheduler(&self) {
         self.scheduler.wake();
     }
 

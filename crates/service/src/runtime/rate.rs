@@ -152,7 +152,7 @@ impl RateBudget {
         let (window, limit) = (share.window, self.limit);
         let granted = self
             .store
-            .write("lease rate budget", async |conn: &mut Conn| {
+            .write("lease_rate_budget", async |conn: &mut Conn| {
                 rate::lease(conn, tenant, window, WINDOW, block, limit).await
             })
             .await?;

@@ -104,7 +104,7 @@ impl Throttle {
         };
         let blocked_until = self
             .store
-            .write("count attempt", async |conn: &mut Conn| throttle::attempt(conn, attempt).await)
+            .write("count_attempt", async |conn: &mut Conn| throttle::attempt(conn, attempt).await)
             .await?;
         let Some(blocked_until) = blocked_until else { return Ok(()) };
         metrics::counter!("auspex_rate_limited_total", "scope" => limit.scope).increment(1);
@@ -116,7 +116,7 @@ impl Throttle {
     pub async fn forgive(&self, limit: &Limit, subject: &str) -> Result<()> {
         let subject = fingerprint(subject);
         self.store
-            .write("forgive attempt", async |conn: &mut Conn| {
+            .write("forgive_attempt", async |conn: &mut Conn| {
                 throttle::forgive(conn, limit.scope, &subject).await
             })
             .await?;
@@ -127,7 +127,7 @@ impl Throttle {
     pub async fn clear(&self, limit: &Limit, subject: &str) -> Result<()> {
         let subject = fingerprint(subject);
         self.store
-            .write("clear attempts", async |conn: &mut Conn| {
+            .write("clear_attempts", async |conn: &mut Conn| {
                 throttle::clear(conn, limit.scope, &subject).await
             })
             .await?;
@@ -143,7 +143,7 @@ impl Throttle {
         loop {
             let batch = self
                 .store
-                .write("sweep attempts", async |conn: &mut Conn| {
+                .write("sweep_attempts", async |conn: &mut Conn| {
                     throttle::sweep(conn, stale, SWEEP_BATCH).await
                 })
                 .await?;

@@ -71,17 +71,21 @@ impl Sweeper {
         self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
         self.throttle.sweep().await?;
         self.store
-            .write("sweep_places", async |conn: &mut Conn| verdict_slots::sweep(conn, now).await)
+            .write("sweep_verdict_slots", async |conn: &mut Conn| verdict_slots::sweep(conn, now).await)
             .await?;
         while self
             .store
-            .write("sweep_keys", async |conn: &mut Conn| sweeper::drop_keys(conn, now, STEP).await)
+            .write("sweep_idempotency_keys", async |conn: &mut Conn| {
+                sweeper::drop_idempotency_keys(conn, now, STEP).await
+            })
             .await?
             > 0
         {}
         for (tenant, days) in self
             .store
-            .read("limited_tenants", async |conn| sweeper::tenants_with_retention_days(conn).await)
+            .read("tenants_with_retention_days", async |conn| {
+                sweeper::tenants_with_retention_days(conn).await
+            })
             .await?
         {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
@@ -166,7 +170,9 @@ impl Sweeper {
     async fn sweep_samples(&self) -> Result<()> {
         let tenants = self
             .store
-            .read("quoteless_tenants", async |conn| sweeper::tenants_with_limited_retention(conn).await)
+            .read("tenants_with_limited_retention", async |conn| {
+                sweeper::tenants_with_limited_retention(conn).await
+            })
             .await?;
         for tenant in tenants {
             let step = async |conn: &mut Conn| sweeper::drop_samples(conn, tenant, STEP).await;

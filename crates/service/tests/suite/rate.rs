@@ -311,7 +311,7 @@ impl Recorder for Meters {
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        let is_lease = key.labels().any(|label| label.value() == "lease rate budget");
+        let is_lease = key.labels().any(|label| label.value() == "lease_rate_budget");
         if is_lease { Histogram::from_arc(Arc::clone(&self.leases)) } else { Histogram::noop() }
     }
 }

@@ -1,7 +1,7 @@
 //! Rules, and the state of their conditions for each object.
 
 use model::api::ActionType;
-use model::rule::Standing;
+use model::rule::RuleState;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ pub struct ConditionState {
     /// The condition.
     pub condition_id: Uuid,
     /// Whether it held, and when the rule fired.
-    pub standing: Standing,
+    pub rule_state: RuleState,
 }
 
 macro_rules! select {
@@ -198,7 +198,7 @@ pub async fn states_of(
         tenant,
         object_id,
         condition_id,
-        standing: Standing { matched, fired_at },
+        rule_state: RuleState { matched, fired_at },
     };
     Ok(rows.into_iter().map(state).collect())
 }
@@ -209,8 +209,8 @@ pub async fn put_states(conn: &mut Conn, states: &[ConditionState]) -> Result<()
         .column("tenant_id", |state| state.tenant)
         .column("object_id", |state| state.object_id.as_str())
         .column("condition_id", |state| state.condition_id)
-        .column("matched", |state| state.standing.matched)
-        .column("fired_at", |state| state.standing.fired_at)
+        .column("matched", |state| state.rule_state.matched)
+        .column("fired_at", |state| state.rule_state.fired_at)
         .insert(
             "rule_states",
             "ON CONFLICT (tenant_id, object_id, condition_id) DO UPDATE SET matched = excluded.matched,

@@ -186,8 +186,8 @@ struct ChargeSum {
     entries: i64,
 }
 
-/// Runs a batch, and with it takes charges out of the balances and writes their ledger entries. Returns the balances that
-/// changed.
+/// Takes charges from the balances and writes their ledger entries, in the same round trip as `batch`. Returns the balances
+/// that changed.
 pub async fn charge(
     conn: &mut Conn,
     batch: Batch,

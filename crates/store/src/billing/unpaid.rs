@@ -12,8 +12,8 @@ use crate::db::notify;
 use crate::db::{Conn, Result, execute, fetch_all};
 
 /// Sets a leased job aside; false when the lease was lost.
-pub async fn set_aside(conn: &mut Conn, job: &LeasedJob, token: Uuid) -> Result<bool> {
-    let set_aside = execute!(
+pub async fn park(conn: &mut Conn, job: &LeasedJob, token: Uuid) -> Result<bool> {
+    let parked = execute!(
         conn,
         "UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL, attempts = attempts - 1
          WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
@@ -21,11 +21,11 @@ pub async fn set_aside(conn: &mut Conn, job: &LeasedJob, token: Uuid) -> Result<
         &job.object_id,
         token
     )?;
-    Ok(set_aside == 1)
+    Ok(parked == 1)
 }
 
 /// Sets up to `limit` due jobs of a tenant aside: without money none of them can run.
-pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: i64) -> Result<u64> {
+pub async fn park_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: i64) -> Result<u64> {
     // Materialized: run again for each row, the inner query would lock and change more than its limit.
     let statement = format!(
         "WITH due AS MATERIALIZED (
@@ -40,7 +40,7 @@ pub async fn set_aside_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, li
 }
 
 /// Makes up to `limit` unpaid jobs of a tenant due again; returns how many.
-pub async fn wake(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> {
+pub async fn resume(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64> {
     let statement = format!(
         "WITH waiting AS MATERIALIZED (
              SELECT tenant_id AS waiting_tenant, object_id AS waiting_object FROM jobs

@@ -76,9 +76,9 @@ impl ConditionSearch<'_> {
         let steps = [
             Step::Follow(FEW_ANSWERS[0]),
             Step::Follow(FEW_ANSWERS[1]),
-            Step::Scan(self.steps(SHORT_SCAN)),
+            Step::Scan(self.scan_limit(SHORT_SCAN)),
             Step::Follow(MANY_ANSWERS),
-            Step::Scan(self.steps(LONGER_SCAN)),
+            Step::Scan(self.scan_limit(LONGER_SCAN)),
             Step::Follow(MOST_ANSWERS),
             Step::Scan(LONGEST_SCAN),
         ];
@@ -101,7 +101,7 @@ impl ConditionSearch<'_> {
     }
 
     /// How many objects to scan for this page.
-    fn steps(&self, (least, per_result): (i64, i64)) -> i64 {
+    fn scan_limit(&self, (least, per_result): (i64, i64)) -> i64 {
         self.offset.saturating_add(self.limit).saturating_mul(per_result).clamp(least, LONGEST_SCAN)
     }
 

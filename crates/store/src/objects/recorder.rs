@@ -242,6 +242,7 @@ fn touched_objects<'a>(fresh: &[&'a IngestRequest]) -> TouchedObjects<'a> {
 fn index_texts(batch: &mut Batch, touched: &TouchedObjects<'_>, written: &[WrittenObject]) {
     let texts: Vec<SearchText<'_>> = written
         .iter()
+        // The column is true by default, so this includes new objects.
         .filter(|object| object.renamed)
         .map(|object| SearchText {
             tenant: object.tenant_id,

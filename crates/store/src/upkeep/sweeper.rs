@@ -6,7 +6,7 @@ use sqlx::AssertSqlSafe;
 use crate::db::{Backend, Conn, Result, execute, fetch_all};
 
 /// Removes up to `limit` expired idempotency keys.
-pub async fn drop_keys(conn: &mut Conn, now: Timestamp, limit: i64) -> Result<u64> {
+pub async fn drop_idempotency_keys(conn: &mut Conn, now: Timestamp, limit: i64) -> Result<u64> {
     execute!(
         conn,
         "DELETE FROM idempotency_keys WHERE (tenant_id, idempotency_key) IN (

@@ -389,7 +389,7 @@ async fn states_of_a_condition_that_is_gone_are_swept(stage: &Scripted) {
                 tenant,
                 object_id: format!("object_{number}"),
                 condition_id: known.condition_id,
-                standing: model::rule::Standing { matched: true, fired_at: None },
+                rule_state: model::rule::RuleState { matched: true, fired_at: None },
             };
             rules::put_states(conn, &(0..1_200).map(state).collect::<Vec<_>>()).await
         })

@@ -2,7 +2,7 @@
 
 use model::api::{ActionType, DeliveryStatus, EventType, FiringStatus};
 use model::compaction::Folded;
-use model::rule::Standing;
+use model::rule::RuleState;
 use model::{CompactedState, Provider, Timestamp};
 use store::accounts::{identities, keys, sessions, users};
 use store::actions::firings::{Firing, MessageCounts};
@@ -182,10 +182,10 @@ async fn concluding(capture: &mut Capture) {
             let job = jobs::claim(conn, TENANT, Priority::Live, NOW, LEASE, 1).await?.remove(0);
             assert!(jobs::retry(conn, &job, TOKEN, NOW, true).await?);
             let job = jobs::claim(conn, TENANT, Priority::Live, NOW, LEASE, 1).await?.remove(0);
-            assert!(unpaid::set_aside(conn, &job, TOKEN).await?);
-            unpaid::set_aside_due(conn, TENANT, NOW, 10).await?;
+            assert!(unpaid::park(conn, &job, TOKEN).await?);
+            unpaid::park_due(conn, TENANT, NOW, 10).await?;
             assert!(!unpaid::tenants(conn).await?.is_empty());
-            unpaid::wake(conn, TENANT, 10).await
+            unpaid::resume(conn, TENANT, 10).await
         })
         .await;
 }
@@ -265,7 +265,7 @@ async fn rules_and_firings(capture: &mut Capture) {
                     tenant: TENANT,
                     object_id: object_id.clone(),
                     condition_id: CONDITION,
-                    standing: Standing { matched: true, fired_at: Some(NOW) },
+                    rule_state: RuleState { matched: true, fired_at: Some(NOW) },
                 };
                 rules::put_states(conn, &ids.iter().map(state).collect::<Vec<_>>()).await?;
                 let firing = |(object_id, number): (&String, u128)| Firing {
@@ -485,7 +485,7 @@ async fn money(capture: &mut Capture) {
 async fn sweeping(capture: &mut Capture) {
     capture
         .write("sweep", async |conn: &mut Conn| {
-            sweeper::drop_keys(conn, NOW, 10).await?;
+            sweeper::drop_idempotency_keys(conn, NOW, 10).await?;
             sweeper::drop_samples(conn, TENANT, 10).await?;
             sweeper::outdated(conn, TENANT, NOW, 10).await?;
             sweeper::drop_event_tallies(conn, TENANT, NOW).await?;
