@@ -1,16 +1,18 @@
 //! Verdict slots limit the verdicts that a tenant may have in flight, over all nodes. A slot is a row that
 //! expires by itself, so that a crash frees it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use model::TenantId;
 use store::analysis::verdict_slots::{self, VerdictSlot};
 use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::analysis::running::Running;
-use crate::runtime::{Clock, Error, Kind, Random, Result};
+use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
 /// How much longer than the analyzer's deadline a slot lasts; after that the slots of a crashed node are free.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -78,10 +80,12 @@ impl VerdictSlots {
         Slot::granted(&request, granted)
     }
 
-    /// Runs a synchronous analysis in its slot, and releases the slot unless that was done with the answers.
+    /// Runs a synchronous analysis in its slot, and releases the slot unless that was done with the answers, even if the
+    /// analysis panics.
     pub(crate) async fn run<T>(&self, slot: Slot, work: impl AsyncFnOnce(&Slot) -> Result<T>) -> Result<T> {
         let running = self.running.begin(slot.tenant);
-        let outcome = work(&slot).await;
+        let outcome = AssertUnwindSafe(work(&slot)).catch_unwind().await;
+        let outcome = outcome.unwrap_or_else(|_| Err(internal("a synchronous analysis panicked")));
         drop(running);
         count(outcome.as_ref().map_or_else(outcome_of, |_| "ok"));
         let Slot { tenant, id, is_released } = slot;
