@@ -359,7 +359,8 @@ impl<C: OutboxChannel> LeasedQueue for OutboxQueue<C> {
             let sending =
                 Sending { traffic: Arc::clone(&self.traffic), lane, wakeup: self.outbox.wakeup.clone() };
             let outbox = self.outbox.clone();
-            tasks.spawn_within(limit, async move {
+            // The channel bounds the send. Its outcome must be written even if the lease has ended.
+            tasks.spawn(async move {
                 let is_success = outbox.handle(message, lease.token).await;
                 sending.record(is_success);
             });
