@@ -199,8 +199,10 @@ impl LeasedQueue for DeliveryQueue {
         self.failing.extend(claims.failing);
         self.blocked_polls =
             if claims.is_full && claims.deliveries.is_empty() { self.blocked_polls + 1 } else { 0 };
-        self.has_more =
-            claims.is_full && self.blocked_polls < MAX_BLOCKED_POLLS || !claims.abandoned.is_empty();
+        self.has_more = claims.is_full && self.blocked_polls < MAX_BLOCKED_POLLS
+            || !claims.abandoned.is_empty()
+            // More outcomes were reported than one poll settles.
+            || !self.reported.lock().is_empty();
         for delivery in claims.abandoned {
             warn!(delivery = %delivery.delivery_id, "a webhook delivery is given up: every sender crashed during it");
             self.unsettled.push(Outcome { delivery, attempt: Some(Attempt::abandoned(now)) });
