@@ -192,10 +192,9 @@ impl<'a> Account<'a> {
             let lines = std::slice::from_ref(line);
             let mut batch = conn.batch();
             balance::count_usage(&mut batch, lines, metered, now.date(), 0);
+            batch.run(conn).await?;
             if metered {
-                balance::charge(conn, batch, lines, now).await?;
-            } else {
-                batch.run(conn).await?;
+                balance::charge(conn, lines, now).await?;
             }
             if commit { Ok(()) } else { Err(store::Error::Address("the process dies here".to_owned())) }
         });

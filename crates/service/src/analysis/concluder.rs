@@ -196,23 +196,18 @@ impl ConclusionWriter {
         write_results(conn, &mut batch, locked, &written, now, shard).await?;
         verdict_slots::release_all(&mut batch, &slots(group));
         balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
-        if !with_rules.is_empty() {
-            // Rules are evaluated on what is written.
-            batch.run(conn).await?;
-            batch = conn.batch();
-        }
+        // Rules are evaluated on what is written.
+        batch.run(conn).await?;
         let mut effects = Effects::default();
         self.announcements.announce(conn, &concluded, &with_rules, &mut effects).await?;
         if self.prices.metering && !charges.is_empty() {
             // Balances come last, so that other transactions that charge this tenant wait only for the commit.
-            for account in balance::charge(conn, batch, &charges, now).await? {
+            for account in balance::charge(conn, &charges, now).await? {
                 if !account.low_mailed {
                     effects.mails |=
                         self.balances.warn_if_low(conn, account.tenant, account.after_micros).await?;
                 }
             }
-        } else {
-            batch.run(conn).await?;
         }
         Ok((decided.iter().map(|decided| decided.outcome).collect(), effects))
     }

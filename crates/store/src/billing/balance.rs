@@ -186,11 +186,11 @@ struct ChargeSum {
     entries: i64,
 }
 
-/// Takes charges from the balances and writes their ledger entries, in the same round trip as `batch`. Returns the balances
-/// that changed.
+/// Takes charges from the balances and writes their ledger entries. Returns the balances that changed.
+///
+/// Every transaction locks balances after everything else, so this is the last thing that it writes.
 pub async fn charge(
     conn: &mut Conn,
-    batch: Batch,
     charges: &[AnalysisCharge<'_>],
     now: Timestamp,
 ) -> Result<Vec<ChargedBalance>> {
@@ -204,7 +204,7 @@ pub async fn charge(
     entries.reverse();
     let sums: Vec<(TenantId, ChargeSum)> = sums.into_iter().collect();
     lock_balances(conn, &sums).await?;
-    let charged = write_entries(conn, batch, &sums, &entries, now).await?;
+    let charged = write_entries(conn, &sums, &entries, now).await?;
     if charged.len() < sums.len() {
         return Err(sqlx::Error::RowNotFound.into());
     }
@@ -233,7 +233,6 @@ async fn lock_balances(conn: &mut Conn, sums: &[(TenantId, ChargeSum)]) -> Resul
 /// Takes charges out of the balances and writes the ledger entries, at the positions that the balances' rows give.
 async fn write_entries(
     conn: &mut Conn,
-    mut batch: Batch,
     sums: &[(TenantId, ChargeSum)],
     entries: &[NewEntry<'_>],
     now: Timestamp,
@@ -247,6 +246,7 @@ async fn write_entries(
              FROM given WHERE balances.tenant_id = given.tenant_id
              RETURNING balances.tenant_id, balance_micros, low_mailed, ledger_seq",
         );
+    let mut batch = conn.batch();
     let balances = batch.add_returning("balances", update);
     let insert = format!(
         "INSERT INTO ledger_entries

@@ -219,8 +219,7 @@ async fn conclude(conn: &mut Conn, ids: &[String], first: u128) -> Result<(), Er
     verdict_slots::release_all(&mut batch, &slots);
     balance::count_usage(&mut batch, &charges, true, NOW.date(), 0);
     batch.run(conn).await?;
-    let batch = conn.batch();
-    balance::charge(conn, batch, &charges, NOW).await?;
+    balance::charge(conn, &charges, NOW).await?;
     Ok(())
 }
 
