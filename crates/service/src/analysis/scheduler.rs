@@ -33,6 +33,8 @@ const POLL: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(50);
 /// How much longer than the analyzer's deadline a job is leased.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// How much longer than its deadline an analyzer may take; the rest of the lease is for writing.
+const GRACE: Duration = Duration::from_secs(1);
 /// The number of attempts for a job whose analysis fails.
 const MAX_ATTEMPTS: i64 = 5;
 /// The delays after failures.
@@ -329,7 +331,10 @@ impl Scheduler {
                 return Ok("unpaid");
             }
         };
-        let response = match self.asker.ask(&input, false).await {
+        // Analyzers have deadlines of their own. One that misses its deadline must still be rescheduled within the lease.
+        let asked = tokio::time::timeout(self.analyzer_timeout + GRACE, self.asker.ask(&input, false)).await;
+        let asked = asked.unwrap_or_else(|_| Err(Failure::Failed("the analyzer missed its deadline".into())));
+        let response = match asked {
             Ok(response) => response,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };
