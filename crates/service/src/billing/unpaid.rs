@@ -93,9 +93,9 @@ impl Unpaid {
                 self.resume(conn, tenant, balance).await
             };
             while self.store.write("resume_unpaid", resume).await? {
-                self.wake();
+                self.wake_scheduler();
             }
-            self.wake();
+            self.wake_scheduler();
         }
         Ok(())
     }

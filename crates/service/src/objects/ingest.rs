@@ -110,12 +110,12 @@ impl Ingest {
 pub(crate) fn refusal(recorded: &Recorded) -> Error {
     match recorded {
         Recorded::KeyReused => {
-            Error::new(Kind::IdempotencyKeyReused, "this IdempotencyKey-Key was used for another object")
+            Error::new(Kind::IdempotencyKeyReused, "this Idempotency-Key was used for another object")
         }
         Recorded::PaymentRequired => Error::payment_required(),
         Recorded::Conflict | Recorded::Replayed { .. } | Recorded::New { .. } => Error::new(
             Kind::Conflict,
-            "a request with this IdempotencyKey-Key that waits for a verdict was made before",
+            "a request with this Idempotency-Key that waits for a verdict was made before",
         ),
     }
 }
@@ -124,6 +124,6 @@ fn idempotency(key: &str, kind: IngestKind, expires_at: model::Timestamp) -> Res
     if (1..=MAX_KEY).contains(&key.chars().count()) {
         Ok(IdempotencyKey { key: key.to_owned(), kind, expires_at })
     } else {
-        Err(Error::bad_request(format!("IdempotencyKey-Key: it must have 1 to {MAX_KEY} characters")))
+        Err(Error::bad_request(format!("Idempotency-Key: it must have 1 to {MAX_KEY} characters")))
     }
 }
