@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use model::Timestamp;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
@@ -49,18 +49,26 @@ pub(crate) enum NextPoll {
     WhenWoken,
 }
 
-/// The tasks of one queue.
+/// The tasks of one queue. They are cancelled if the worker's loop is dropped before they have ended.
 pub(crate) struct Tasks {
     worker: &'static str,
     tracker: TaskTracker,
+    dropped: CancellationToken,
+    _cancels: DropGuard,
 }
 
 impl Tasks {
+    fn new(worker: &'static str) -> Self {
+        let dropped = CancellationToken::new();
+        Self { worker, tracker: TaskTracker::new(), _cancels: dropped.clone().drop_guard(), dropped }
+    }
+
     /// Runs a job without a time limit: it must bound its own waits.
     pub(crate) fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
-        let worker = self.worker;
+        let (worker, dropped) = (self.worker, self.dropped.clone());
         self.tracker.spawn(async move {
-            if AssertUnwindSafe(job).catch_unwind().await.is_err() {
+            let ended = dropped.run_until_cancelled(AssertUnwindSafe(job).catch_unwind()).await;
+            if let Some(Err(_)) = ended {
                 count_panic(worker);
             }
         });
@@ -87,7 +95,7 @@ pub(crate) async fn drive<Q: LeasedQueue>(
     if let Err(error) = queue.prepare().await {
         error!(worker = Q::NAME, cause = error.cause(), "cannot prepare the queue: {error}");
     }
-    let tasks = Tasks { worker: Q::NAME, tracker: TaskTracker::new() };
+    let tasks = Tasks::new(Q::NAME);
     #[cfg(feature = "test-util")]
     wakeup.runs_jobs_on(&tasks.tracker);
     while !stop.is_cancelled() {
