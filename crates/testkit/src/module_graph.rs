@@ -106,6 +106,10 @@ fn reexports(sources: &BTreeMap<String, String>) -> Reexports {
                 let (path, alias) = path.split_once(" as ").unwrap_or((&path, ""));
                 let path = absolute(module, path);
                 let Some((defined_in, name)) = path.rsplit_once("::") else { continue };
+                // A macro is exported by the module that defines it.
+                if defined_in == module {
+                    continue;
+                }
                 let name = if alias.is_empty() { name } else { alias };
                 found.insert((module.clone(), name.to_owned()), defined_in.to_owned());
             }
@@ -248,7 +252,7 @@ mod tests {
             ("a/mod.rs", "pub mod x; pub mod y;"),
             ("a/x.rs", "use super::y::Y; use crate::b::B;"),
             ("a/y.rs", "use crate::b::B as C;"),
-            ("b.rs", "struct B;"),
+            ("b.rs", "macro_rules! m {} pub(crate) use m; fn b() { crate::b::m!() }"),
         ];
         let graph = graph(&files);
         assert_eq!(graph.circle(), None);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use model::{TenantId, Timestamp};
 use service::{
     Allowance, Clock, ClockHands, Error, Kind, Limit, Nodes, Random, RateBudget, Result, Throttle, Workers,
@@ -275,23 +275,14 @@ async fn take_on_three(budgets: &[RateBudget], tenant: TenantId, times: [u32; 3]
 /// Counts leases and refused requests on the current thread.
 #[derive(Default)]
 struct Meters {
-    leases: Arc<Tally>,
+    leases: Arc<AtomicU64>,
     refusals: Arc<AtomicU64>,
-}
-
-#[derive(Default)]
-struct Tally(AtomicU64);
-
-impl HistogramFn for Tally {
-    fn record(&self, _seconds: f64) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Meters {
     /// Leases and refusals since the last call.
     fn read(&self) -> (u64, u64) {
-        (self.leases.0.swap(0, Ordering::Relaxed), self.refusals.swap(0, Ordering::Relaxed))
+        (self.leases.swap(0, Ordering::Relaxed), self.refusals.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -301,18 +292,25 @@ impl Recorder for Meters {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        assert_eq!(key.name(), "auspex_rate_limited_total");
-        assert!(key.labels().any(|label| (label.key(), label.value()) == ("scope", "tenant")));
-        Counter::from_arc(Arc::clone(&self.refusals))
+        let has = |name, value| key.labels().any(|label| (label.key(), label.value()) == (name, value));
+        match key.name() {
+            "auspex_rate_limited_total" => {
+                assert!(has("scope", "tenant"));
+                Counter::from_arc(Arc::clone(&self.refusals))
+            }
+            "auspex_store_transactions_total" if has("name", "lease_rate_budget") => {
+                Counter::from_arc(Arc::clone(&self.leases))
+            }
+            _ => Counter::noop(),
+        }
     }
 
     fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
         Gauge::noop()
     }
 
-    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        let is_lease = key.labels().any(|label| label.value() == "lease_rate_budget");
-        if is_lease { Histogram::from_arc(Arc::clone(&self.leases)) } else { Histogram::noop() }
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
     }
 }
 
