@@ -1,4 +1,4 @@
-//! Batches of statements: what nobody waits for goes to the database in one round trip.
+//! Batches: statements whose results are not needed go to the database in one round trip.
 //!
 //! PostgreSQL gets the statements of a batch as parts of one statement (data-modifying `WITH` queries), SQLite as one text
 //! of several statements. PostgreSQL runs the parts on one snapshot, so a statement of a batch must not depend on what
