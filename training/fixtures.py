@@ -1,6 +1,6 @@
 """What the Rust side is held to: python3 training/fixtures.py WEIGHTS HISTORIES WRITER[,WRITER] [COUNT]
 
-`dossiers.jsonl` has histories with their rendered text, `tokens.jsonl` texts with their tokens, and `parity.jsonl` states
+`histories.jsonl` has histories with their rendered text, `tokens.jsonl` texts with their tokens, and `parity.jsonl` states
 with questions and what the training framework answers before calibration, with weights as bytes.
 """
 
@@ -45,7 +45,7 @@ def main():
     groups = data.read_histories([f"{folder}/{writer}" for writer in writers.split(",")])
     draw = random.Random(4)
     lone = [(object_type, events) for group in draw.sample(groups, min(len(groups), 30)) for object_type, events, _ in group[:1]]
-    writes("dossiers.jsonl", [{"object_type": o, "called": "Ann\n" if n % 3 == 0 else None, "events": e, "text": render(o, e, "Ann\n" if n % 3 == 0 else None)} for n, (o, e) in enumerate(lone)])
+    writes("histories.jsonl", [{"object_type": o, "called": "Ann\n" if n % 3 == 0 else None, "events": e, "text": render(o, e, "Ann\n" if n % 3 == 0 else None)} for n, (o, e) in enumerate(lone)])
     tokenizer = Tokenizer()
     texts = ODD + [event.get("content") or event.get("name") for group in groups for _, events, _ in group for event in events]
     texts = list(dict.fromkeys(texts))[:3000]

@@ -1,4 +1,4 @@
-"""Dossiers as the service renders them (`crates/model/src/dossier.rs`); needs nothing beyond Python."""
+"""Histories as the service renders them (`crates/model/src/history.rs`); needs nothing beyond Python."""
 
 import json
 import unicodedata
@@ -13,7 +13,7 @@ def compact(value):
 
 
 def render(object_type, events, called=None):
-    """The dossier of an object, as `Dossier::render` writes it where nothing has to be cut."""
+    """The history of an object, as `History::render` writes it where nothing has to be cut."""
     heading = f"Object of type {one_line(object_type)}" + (f", called {one_line(called)}" if called else "") + ".\n"
     lines = []
     for event in events:

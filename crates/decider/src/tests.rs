@@ -5,7 +5,7 @@ mod fixtures;
 
 use std::sync::OnceLock;
 
-use model::{Dossier, DossierEvent};
+use model::{History, HistoryEvent};
 use serde_json::{Value, json};
 
 use super::*;
@@ -41,7 +41,7 @@ fn answers_are_those_of_the_training_framework() {
 #[test]
 fn histories_are_rendered_as_in_training() {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let event = |event: &Value| DossierEvent {
+    let event = |event: &Value| HistoryEvent {
         seq: 0,
         kind: serde_json::from_value(event["type"].clone()).unwrap(),
         name: text(&event["name"]),
@@ -50,16 +50,16 @@ fn histories_are_rendered_as_in_training() {
         occurred_at: event["at"].as_str().unwrap().parse().unwrap(),
         received_at: event["at"].as_str().unwrap().parse().unwrap(),
     };
-    let rows = lines("dossiers.jsonl");
+    let rows = lines("histories.jsonl");
     assert!(rows.len() >= 20);
     for row in rows {
-        let dossier = Dossier {
+        let history = History {
             object_type: text(&row["object_type"]).unwrap(),
             display_name: text(&row["called"]),
             summary: None,
             recent: row["events"].as_array().unwrap().iter().map(event).collect(),
         };
-        assert_eq!(dossier.render(), row["text"].as_str().unwrap());
+        assert_eq!(history.render(), row["text"].as_str().unwrap());
     }
 }
 

@@ -1,6 +1,4 @@
-//! The pure parts of webhooks: event types, signatures, retry delays.
-
-use std::time::Duration;
+//! The pure parts of webhooks: event types and signatures.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +7,6 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use crate::Timestamp;
-use crate::backoff::{Backoff, Jitter};
 
 /// The event type of a finished analysis.
 pub const ANALYSIS_COMPLETED: &str = "analysis.completed";
@@ -75,22 +72,10 @@ fn hmac_of(mut mac: Hmac<Sha256>, parts: &[&str]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// The delay after the given attempt, counted from 1: the base, doubled with each attempt, plus or minus a tenth.
-/// `fraction` is random, from 0 to 1.
-pub fn wait_after(base: Duration, attempt: i64, fraction: f64) -> Duration {
-    Backoff { first: base, longest: Duration::MAX, jitter: Jitter::TENTH }.wait(attempt, fraction)
-}
-
-/// How long an endpoint rests that has already rested this many times in a row.
-pub fn rest_after(base: Duration, rests: i64) -> Duration {
-    /// 15 minutes at the default base, so that a receiver that is back does not wait much longer.
-    const MAX_FACTOR: u32 = 30;
-    let longest = base.saturating_mul(MAX_FACTOR);
-    Backoff { first: base, longest, jitter: Jitter::NONE }.wait(rests.saturating_add(1), 0.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -120,24 +105,5 @@ mod tests {
         }
         let other_id = sign(SECRET, Uuid::from_u128(2), at, "{}");
         assert!(other_id.hex == signed.hex && other_id.standard != signed.standard);
-    }
-
-    #[test]
-    fn delays_double_with_ten_percent_jitter() {
-        let base = Duration::from_secs(30);
-        let waits: Vec<u64> = (1..=6).map(|attempt| wait_after(base, attempt, 0.5).as_secs()).collect();
-        assert_eq!(waits, [30, 60, 120, 240, 480, 960]);
-        assert_eq!(wait_after(base, 1, 0.0), Duration::from_secs(27));
-        assert!(wait_after(base, 1, 0.999_999) < Duration::from_secs(33));
-        // No configuration overflows.
-        assert!(wait_after(Duration::MAX, i64::MAX, 1.0) < Duration::from_hours(24 * 500));
-        assert_eq!(wait_after(Duration::ZERO, 3, 0.5), Duration::ZERO);
-    }
-
-    #[test]
-    fn rests_double_up_to_15_minutes() {
-        let rests: Vec<u64> =
-            (0..7).map(|rests| rest_after(Duration::from_secs(30), rests).as_secs()).collect();
-        assert_eq!(rests, [30, 60, 120, 240, 480, 900, 900]);
     }
 }

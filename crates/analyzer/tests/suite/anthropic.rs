@@ -13,7 +13,7 @@ fn used(input: Value) -> Value {
         "role": "assistant",
         "model": "a-model-20260101",
         "content": [
-            {"type": "text", "text": "I have read the dossier."},
+            {"type": "text", "text": "I have read the history."},
             {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": input},
         ],
         "stop_reason": "tool_use",

@@ -144,7 +144,7 @@ async fn key(command: Key, service: &Service) -> CommandResult {
             print_line(&format!("secret {}", created.secret));
         }
         Key::ImportLegacy { tenant, name } => {
-            let tenant = service.accounts.operators.demand_tenant(TenantId(tenant)).await?;
+            let tenant = service.accounts.operators.require_tenant(TenantId(tenant)).await?;
             let key = service
                 .accounts
                 .keys

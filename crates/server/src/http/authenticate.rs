@@ -127,6 +127,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Member {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
-        Ok(Self { caller, tenant: caller.tenant, user: caller.person()? })
+        Ok(Self { caller, tenant: caller.tenant, user: caller.user()? })
     }
 }

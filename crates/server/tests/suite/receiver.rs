@@ -21,8 +21,8 @@ pub(crate) enum Answer {
     Status(u16),
     /// Answers with a status, a header and a body.
     Say(u16, (&'static str, String), String),
-    /// Answers 200 once it is let go.
-    Held(Arc<Semaphore>),
+    /// Answers 200 once the gate is opened.
+    StatusWhenOpened(Arc<Semaphore>),
     /// Takes the request and never answers.
     Silence,
     /// Answers 200, and then its body byte by byte for ever.
@@ -102,7 +102,7 @@ impl Receiver {
     /// Holds all further requests back until the gate has a permit for each.
     pub(crate) fn hold(&self) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
-        self.always(Answer::Held(Arc::clone(&gate)));
+        self.always(Answer::StatusWhenOpened(Arc::clone(&gate)));
         gate
     }
 
@@ -173,7 +173,7 @@ async fn reply(stream: &mut BufReader<TcpStream>, answer: Answer) -> std::io::Re
     let (status, header, body) = match answer {
         Answer::Status(status) => (status, ("x-none", String::new()), String::new()),
         Answer::Say(status, header, body) => (status, header, body),
-        Answer::Held(gate) => {
+        Answer::StatusWhenOpened(gate) => {
             gate.acquire().await.expect("the gate stays").forget();
             (200, ("x-none", String::new()), String::new())
         }

@@ -51,8 +51,8 @@ async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
     stage.advance(SECOND);
     stage.analyzer.asked(1).await;
     stage.settle().await;
-    let dossier = stage.analyzer.seen().remove(0);
-    assert!(dossier.contains("first") && dossier.contains("second"), "{dossier}");
+    let history = stage.analyzer.seen().remove(0);
+    assert!(history.contains("first") && history.contains("second"), "{history}");
 
     // An event every two seconds never leaves three quiet ones.
     for number in 0..15 {
@@ -63,8 +63,8 @@ async fn a_burst_is_one_request_and_never_waits_for_ever(stage: &Scripted) {
     }
     stage.analyzer.asked(2).await;
     stage.settle().await;
-    let dossier = stage.analyzer.seen().remove(1);
-    assert!(dossier.contains("click_0") && dossier.contains("click_14"), "{dossier}");
+    let history = stage.analyzer.seen().remove(1);
+    assert!(history.contains("click_0") && history.contains("click_14"), "{history}");
     assert_eq!(stage.charges().await, 2);
 }
 
@@ -85,8 +85,8 @@ async fn an_object_is_analyzed_once_at_a_time_and_again_when_more_came(stage: &S
     gate.open();
     stage.analyzer.asked(2).await;
     stage.settle().await;
-    let dossiers = stage.analyzer.seen();
-    assert!(!dossiers[0].contains("late") && dossiers[1].contains("later"), "{dossiers:?}");
+    let histories = stage.analyzer.seen();
+    assert!(!histories[0].contains("late") && histories[1].contains("later"), "{histories:?}");
     assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
     assert_eq!(stage.charges().await, 2);
 }
@@ -137,8 +137,8 @@ async fn a_failing_analysis_is_tried_five_times_and_ever_more_rarely(stage: &Scr
     stage.advance(QUIET);
     stage.analyzer.asked(6).await;
     stage.settle().await;
-    let dossier = stage.analyzer.seen().remove(5);
-    assert!(dossier.contains("early") && dossier.contains("late"), "its events stayed: {dossier}");
+    let history = stage.analyzer.seen().remove(5);
+    assert!(history.contains("early") && history.contains("late"), "its events stayed: {history}");
     assert_eq!(stage.charges().await, 1);
 }
 
@@ -266,10 +266,10 @@ async fn tenants_are_served_in_turn(stage: &Scripted<OneWorker>) {
     stage.advance(QUIET);
     gate.open();
     stage.settle().await;
-    let dossiers = stage.analyzer.seen();
-    let place = dossiers.iter().position(|dossier| dossier.contains("of_the_small_one")).unwrap();
-    assert!(place <= 2, "it came as number {place} of {}", dossiers.len());
-    assert_eq!(dossiers.len(), 61);
+    let histories = stage.analyzer.seen();
+    let place = histories.iter().position(|history| history.contains("of_the_small_one")).unwrap();
+    assert!(place <= 2, "it came as number {place} of {}", histories.len());
+    assert_eq!(histories.len(), 61);
 }
 
 async fn a_tenant_whose_turn_has_not_come_holds_up_nobody(stage: &Scripted<OneWorker>) {
@@ -280,8 +280,8 @@ async fn a_tenant_whose_turn_has_not_come_holds_up_nobody(stage: &Scripted<OneWo
         send_event(stage, &accounts[second], "user_1", "not_due").await;
         stage.advance(SECOND);
         stage.analyzer.asked(2 * times + 1).await;
-        let dossiers = stage.analyzer.seen();
-        assert!(dossiers.last().unwrap().contains(&format!("due_{times}")), "{dossiers:?}");
+        let histories = stage.analyzer.seen();
+        assert!(histories.last().unwrap().contains(&format!("due_{times}")), "{histories:?}");
         stage.advance(2 * SECOND);
         stage.settle().await;
         stage.analyzer.asked(2 * times + 2).await;

@@ -39,8 +39,8 @@ pub(crate) const PRICE_MICROS: i64 = 104;
 pub(crate) enum Turn {
     /// Answers every question: this is the probability of yes, of the first option and of the first level.
     Answer(f64),
-    /// The same, once it is let go.
-    Held(f64, Gate),
+    /// The same, once the gate is opened.
+    AnswerWhenOpened(f64, Gate),
     /// Answers only the questions of one type.
     Only(&'static str),
     /// Refuses with a status, and says how long to wait.
@@ -77,8 +77,8 @@ struct Script {
     usual: Mutex<Turn>,
     /// The states that were asked about, in order of arrival.
     seen: watch::Sender<Vec<String>>,
-    /// Requests that are held back or never answered.
-    held: AtomicUsize,
+    /// Requests that wait for a gate or are never answered.
+    waiting: AtomicUsize,
 }
 
 impl ScriptedAnalyzer {
@@ -88,7 +88,7 @@ impl ScriptedAnalyzer {
             next: Mutex::new(VecDeque::new()),
             usual: Mutex::new(Turn::Answer(0.5)),
             seen: watch::channel(Vec::new()).0,
-            held: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let analyzer = Self {
@@ -135,7 +135,7 @@ impl ScriptedAnalyzer {
     /// Holds one more request back: it is answered with this probability once the gate opens.
     pub(crate) fn hold(&self, probability: f64) -> Gate {
         let gate = Gate(Arc::new(Semaphore::new(0)));
-        self.then(Turn::Held(probability, gate.clone()));
+        self.then(Turn::AnswerWhenOpened(probability, gate.clone()));
         gate
     }
 
@@ -150,8 +150,8 @@ impl ScriptedAnalyzer {
     }
 
     /// Requests that it holds back or never answers.
-    fn held(&self) -> usize {
-        self.script.held.load(Ordering::SeqCst)
+    fn waiting(&self) -> usize {
+        self.script.waiting.load(Ordering::SeqCst)
     }
 
     /// How often it was asked.
@@ -177,14 +177,15 @@ async fn answer(State(script): State<Arc<Script>>, Json(request): Json<Value>) -
     let turn = script.next.lock().unwrap().pop_front();
     let turn = turn.unwrap_or_else(|| script.usual.lock().unwrap().clone());
     let state = request["state"].as_str().expect("the state is a text").to_owned();
-    // Counted before the request is: whoever has seen it arrive finds it held.
-    let held = matches!(turn, Turn::Held(..) | Turn::Silence).then(|| Held::count(&script));
+    // Counted first: whoever has seen the request arrive also finds it waiting.
+    let waiting =
+        matches!(turn, Turn::AnswerWhenOpened(..) | Turn::Silence).then(|| WaitingRequest::count(&script));
     script.seen.send_modify(|seen| seen.push(state));
     let reply = match turn {
         Turn::Answer(probability) => findings(&request, probability, None),
-        Turn::Held(probability, gate) => {
+        Turn::AnswerWhenOpened(probability, gate) => {
             gate.0.acquire().await.unwrap().forget();
-            drop(held);
+            drop(waiting);
             findings(&request, probability, None)
         }
         Turn::Only(kind) => findings(&request, 0.5, Some(kind)),
@@ -200,19 +201,19 @@ async fn answer(State(script): State<Arc<Script>>, Json(request): Json<Value>) -
     ([(HeaderName::from_static("connection"), "close")], reply).into_response()
 }
 
-/// Counts a request that is held back, until it is let go or its caller goes away.
-struct Held(Arc<Script>);
+/// Counts a request that waits for its gate, until it is answered or its caller goes away.
+struct WaitingRequest(Arc<Script>);
 
-impl Held {
+impl WaitingRequest {
     fn count(script: &Arc<Script>) -> Self {
-        script.held.fetch_add(1, Ordering::SeqCst);
+        script.waiting.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(script))
     }
 }
 
-impl Drop for Held {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        self.0.held.fetch_sub(1, Ordering::SeqCst);
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -325,7 +326,7 @@ impl<S> Scripted<S> {
     /// Waits until the workers have polled their queues, and have ended all that they started except for the analyses
     /// that the analyzer holds back: what they should not do at this time, they would have done.
     pub(crate) async fn workers_have_polled(&self) {
-        self.app.workers_have_polled_with(|| self.analyzer.held()).await;
+        self.app.workers_have_polled_with(|| self.analyzer.waiting()).await;
     }
 }
 

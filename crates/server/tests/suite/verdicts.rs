@@ -187,9 +187,9 @@ async fn a_verdict_reads_the_history_unless_it_is_told_not_to(stage: &Scripted) 
         let verdict = ingest(stage, &key, "user_1", &body).await.json();
         assert_eq!(verdict["history_included"], included);
         assert_eq!((&verdict["analyzed"], &verdict["model"]), (&json!(true), &json!("scripted")));
-        let dossier = stage.analyzer.seen().pop().unwrap();
-        assert_eq!(dossier.contains("early"), included, "{dossier}");
-        assert!(dossier.contains("late"), "{dossier}");
+        let history = stage.analyzer.seen().pop().unwrap();
+        assert_eq!(history.contains("early"), included, "{history}");
+        assert!(history.contains("late"), "{history}");
     }
 }
 
@@ -423,8 +423,8 @@ async fn the_playground_records_nothing(stage: &Scripted) {
     assert_eq!((&played["cost_micros"], &played["events_count"]), (&json!(PRICE_MICROS), &json!(50)));
     assert_eq!(played["answers"].as_array().unwrap().len(), 3);
     assert!(played["latency_ms"].is_u64() && played.get("reason").is_none());
-    let dossier = stage.analyzer.seen().remove(0);
-    assert!(dossier.contains("order") && dossier.contains("step_49"), "{dossier}");
+    let history = stage.analyzer.seen().remove(0);
+    assert!(history.contains("order") && history.contains("step_49"), "{history}");
 
     let too_many: Vec<Value> = (0..51).map(|_| event("x")).collect();
     for body in [json!({"events": too_many}), json!({"events": []}), json!({}), json!({"events": [{}]})] {

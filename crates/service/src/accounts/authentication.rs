@@ -47,8 +47,8 @@ pub enum Credential {
 pub struct SessionId([u8; 32]);
 
 impl Caller {
-    /// The signed-in member; API keys are refused.
-    pub fn person(&self) -> Result<UserId> {
+    /// The signed-in user; API keys are refused.
+    pub fn user(&self) -> Result<UserId> {
         match self.credential {
             Credential::Console { user, .. } => Ok(user),
             Credential::Key(_) => Err(Error::new(Kind::Forbidden, "only a signed-in user may do this")),

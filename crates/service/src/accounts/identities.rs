@@ -156,7 +156,7 @@ impl Identities {
         provider: Provider,
         request: &OAuthCodeRequest,
     ) -> Result<Identity> {
-        let (tenant, user) = (caller.tenant, caller.person()?);
+        let (tenant, user) = (caller.tenant, caller.user()?);
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
         let identity = self

@@ -70,14 +70,14 @@ impl Operators {
     }
 
     /// Returns a tenant, or an error if it does not exist.
-    pub async fn demand_tenant(&self, tenant: TenantId) -> Result<Tenant> {
+    pub async fn require_tenant(&self, tenant: TenantId) -> Result<Tenant> {
         let found = self.store.read("tenant", async |conn| tenants::find(conn, tenant).await).await?;
         found.ok_or_else(no_such_tenant)
     }
 
     /// Creates an API key for a tenant.
     pub async fn create_key_for(&self, tenant: TenantId, name: Option<String>) -> Result<APIKeySecret> {
-        self.demand_tenant(tenant).await?;
+        self.require_tenant(tenant).await?;
         self.keys.create_for(tenant, &model::api::APIKeyCreate { name }, None).await
     }
 }

@@ -80,7 +80,7 @@ impl TwoFactor {
 
     /// Turns two-factor on, if the code proves that the app has the secret.
     pub async fn enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
-        let (tenant, user) = (caller.tenant, caller.person()?);
+        let (tenant, user) = (caller.tenant, caller.user()?);
         let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
         let hashes: Vec<_> = codes.iter().map(|code| recovery_hash(code)).collect();
         reauthenticating(&self.throttle, user, async || {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::api::EventRetention;
 use model::compaction::Folded;
-use model::{CompactedState, Dossier, DossierEvent, NewEvent, TenantId, Timestamp, dossier};
+use model::{CompactedState, History, HistoryEvent, NewEvent, TenantId, Timestamp};
 use store::Conn;
 use store::analysis::history::{self, EventRange, HistoryRequest, ObjectHistory, Summary};
 
@@ -83,11 +83,11 @@ impl AnalysisInput {
     fn of(
         stored: ObjectHistory,
         mut summary: Option<Summary>,
-        recent: Vec<DossierEvent>,
+        recent: Vec<HistoryEvent>,
         questions: Arc<QuestionSet>,
     ) -> Self {
         let drop_events = stored.retention == EventRetention::AfterAnalysis;
-        let history = Dossier {
+        let history = History {
             object_type: stored.object_type,
             display_name: stored.display_name,
             summary: summary.as_ref().map(|summary| summary.state.clone()),
@@ -114,12 +114,12 @@ impl AnalysisInput {
     /// The input for an object of which only these events are read.
     pub(crate) fn of_events(
         object_type: &str,
-        events: Vec<DossierEvent>,
+        events: Vec<HistoryEvent>,
         first_seen: Timestamp,
         read_seq: i64,
         questions: Arc<QuestionSet>,
     ) -> Self {
-        let history = Dossier {
+        let history = History {
             object_type: object_type.to_owned(),
             display_name: None,
             summary: None,
@@ -137,7 +137,7 @@ impl AnalysisInput {
     }
 
     /// Folds the events that were read, so that they can be deleted; only if all earlier events are already folded.
-    pub(crate) fn fold_read_events(&mut self, mut summary: Option<Summary>, mut events: Vec<DossierEvent>) {
+    pub(crate) fn fold_read_events(&mut self, mut summary: Option<Summary>, mut events: Vec<HistoryEvent>) {
         let before = self.read_seq - i64::try_from(events.len()).unwrap_or(i64::MAX);
         if summary.as_ref().map_or(0, |summary| summary.through_seq) != before {
             return;
@@ -155,8 +155,8 @@ impl AnalysisInput {
 }
 
 /// The events of a request, as a history contains them.
-pub(crate) fn history_events(events: &[NewEvent], now: Timestamp) -> Vec<DossierEvent> {
-    events.iter().zip(1..).map(|(event, seq)| DossierEvent::of(event, seq, now)).collect()
+pub(crate) fn history_events(events: &[NewEvent], now: Timestamp) -> Vec<HistoryEvent> {
+    events.iter().zip(1..).map(|(event, seq)| HistoryEvent::of(event, seq, now)).collect()
 }
 
 /// Reads the histories of objects, and folds older events. The history of each object is consistent; for all of them to
@@ -191,7 +191,7 @@ pub(crate) async fn read_long_history(
     let stored = history::read(conn, &[request.history()], 0).await?;
     let Some(stored) = stored.into_values().next() else { return Ok(Prepared::Gone) };
     let mut summary = stored.summary.clone();
-    let mut recent: Vec<DossierEvent> = Vec::new();
+    let mut recent: Vec<HistoryEvent> = Vec::new();
     let mut range = EventRange {
         tenant: request.tenant,
         object_id: request.object_id,
@@ -211,13 +211,13 @@ pub(crate) async fn read_long_history(
 }
 
 /// Folds the older events that do not fit into the history.
-fn fold_excess(summary: &mut Option<Summary>, recent: &mut Vec<DossierEvent>) {
-    let older = recent.len() - dossier::fitting(recent);
+fn fold_excess(summary: &mut Option<Summary>, recent: &mut Vec<HistoryEvent>) {
+    let older = recent.len() - model::history::fitting(recent);
     fold(summary, recent.drain(..older));
 }
 
 /// Folds events into a summary.
-pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = DossierEvent>) {
+pub(crate) fn fold(summary: &mut Option<Summary>, events: impl Iterator<Item = HistoryEvent>) {
     for event in events {
         let folded = Folded {
             kind: event.kind,

@@ -9,16 +9,12 @@ use model::event::{self, MAX_EVENTS};
 use opentelemetry::trace::SpanKind;
 use store::analysis::jobs::Schedule;
 use store::analysis::verdict_slots::VerdictSlot;
-use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest as NewRequest, Recorded};
+use store::objects::request::{IngestKind, IngestRequest as NewRequest, Recorded};
 
+use crate::objects::idempotency;
 use crate::objects::recorder::Recorder;
 use crate::runtime::group_writer::GroupWriter;
 use crate::runtime::{Clock, Error, Kind, Result, Traces, traces};
-
-/// How long an idempotency key is stored.
-const KEY_LIFETIME: Duration = Duration::from_hours(24);
-/// The longest idempotency key, in characters.
-const MAX_KEY: usize = 255;
 
 /// The outcome of ingest without a verdict.
 #[derive(Debug)]
@@ -81,7 +77,7 @@ impl Ingest {
             object_type: request.object_type,
             display_name: event::display_name(&events),
             events,
-            idempotency: idempotency_key.map(|key| idempotency(key, kind, now + KEY_LIFETIME)).transpose()?,
+            idempotency: idempotency_key.map(|key| idempotency::check(key, kind, now)).transpose()?,
             schedule: slot
                 .is_none()
                 .then(|| Schedule { run_at: now + self.debounce, deadline_at: now + self.debounce_max }),
@@ -117,13 +113,5 @@ pub(crate) fn refusal(recorded: &Recorded) -> Error {
             Kind::Conflict,
             "a request with this Idempotency-Key that waits for a verdict was made before",
         ),
-    }
-}
-
-fn idempotency(key: &str, kind: IngestKind, expires_at: model::Timestamp) -> Result<IdempotencyKey> {
-    if (1..=MAX_KEY).contains(&key.chars().count()) {
-        Ok(IdempotencyKey { key: key.to_owned(), kind, expires_at })
-    } else {
-        Err(Error::bad_request(format!("Idempotency-Key: it must have 1 to {MAX_KEY} characters")))
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod cache;
+mod idempotency;
 pub(crate) mod ingest;
 mod overview;
 mod reads;

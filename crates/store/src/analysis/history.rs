@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::api::{EventRetention, EventType};
-use model::{CompactedState, DossierEvent, TenantId, Timestamp};
+use model::{CompactedState, HistoryEvent, TenantId, Timestamp};
 use sqlx::types::Json;
 
 use crate::db::{Conn, Result, Rows, fetch_all, fetch_optional};
@@ -40,7 +40,7 @@ pub struct ObjectHistory {
     /// The newest event that was to be read.
     pub through: i64,
     /// The events after those in the summary, in order of arrival; none if they are too many.
-    pub events: Option<Vec<DossierEvent>>,
+    pub events: Option<Vec<HistoryEvent>>,
 }
 
 /// The rolling summary of an object.
@@ -167,8 +167,8 @@ impl HistoryRow {
         }
     }
 
-    fn into_event(self) -> Option<DossierEvent> {
-        Some(DossierEvent {
+    fn into_event(self) -> Option<HistoryEvent> {
+        Some(HistoryEvent {
             seq: self.seq,
             kind: self.event_type?,
             name: self.name,
@@ -192,7 +192,7 @@ struct EventRow {
     received_at: Timestamp,
 }
 
-impl From<EventRow> for DossierEvent {
+impl From<EventRow> for HistoryEvent {
     fn from(row: EventRow) -> Self {
         let EventRow { seq, kind, name, content, metadata, occurred_at, received_at } = row;
         Self { seq, kind, name, content, metadata, occurred_at, received_at }
@@ -200,7 +200,7 @@ impl From<EventRow> for DossierEvent {
 }
 
 /// Reads events of an object in order of arrival, at most `limit` of them.
-pub async fn events_between(conn: &mut Conn, range: EventRange<'_>, limit: i64) -> Result<Vec<DossierEvent>> {
+pub async fn events_between(conn: &mut Conn, range: EventRange<'_>, limit: i64) -> Result<Vec<HistoryEvent>> {
     let rows: Vec<EventRow> = fetch_all!(
         conn,
         "SELECT seq, type, name, content, metadata, occurred_at, received_at FROM events
@@ -211,7 +211,7 @@ pub async fn events_between(conn: &mut Conn, range: EventRange<'_>, limit: i64) 
         range.through,
         limit
     )?;
-    Ok(rows.into_iter().map(DossierEvent::from).collect())
+    Ok(rows.into_iter().map(HistoryEvent::from).collect())
 }
 
 /// The summary of an object, once it has one.

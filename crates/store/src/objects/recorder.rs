@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::api::EventRetention;
-use model::{DossierEvent, NewEvent, TenantId, Timestamp};
+use model::{HistoryEvent, NewEvent, TenantId, Timestamp};
 
 use crate::analysis::history::ObjectHistory;
 use crate::analysis::jobs;
@@ -131,7 +131,7 @@ impl WrittenObject {
     fn history_of_new(&self, request: &IngestRequest) -> Option<ObjectHistory> {
         let through = bigint(request.events.len());
         let retention = self.retention.filter(|_| self.event_count == through)?;
-        let event = |(event, seq)| DossierEvent::of(event, seq, request.received_at);
+        let event = |(event, seq)| HistoryEvent::of(event, seq, request.received_at);
         Some(ObjectHistory {
             object_type: self.object_type.clone(),
             display_name: request.display_name.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::webhook::{SigningKey, wait_after};
+use model::webhook::SigningKey;
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -12,6 +12,7 @@ use store::{Conn, Lease, Store};
 use url::Url;
 use uuid::Uuid;
 
+use crate::actions::webhooks::retries::wait_after;
 use crate::runtime::outbound::{OutboundError, Reply};
 use crate::runtime::{Clock, Outbound, Random, Result, Traces};
 

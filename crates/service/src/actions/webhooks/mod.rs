@@ -6,6 +6,7 @@ mod courier;
 mod deliveries;
 mod endpoints;
 mod handle;
+mod retries;
 mod settlement;
 
 pub use self::deliveries::{Deliveries, DeliveryQuery};

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use model::webhook::rest_after;
 use model::{TenantId, Timestamp};
 use store::actions::webhooks::endpoints::{self, Circuit};
 use store::actions::webhooks::queue::{self, DeliveryLease};
@@ -11,7 +10,8 @@ use store::{Conn, Store};
 use tracing::{debug, info};
 use uuid::Uuid;
 
-use super::attempt::{Attempt, AttemptOutcome, ClaimedDelivery, Outcome};
+use crate::actions::webhooks::attempt::{Attempt, AttemptOutcome, ClaimedDelivery, Outcome};
+use crate::actions::webhooks::retries::rest_after;
 use crate::outbox::{EmailEvent, Notifications};
 use crate::runtime::Result;
 

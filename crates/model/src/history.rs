@@ -1,24 +1,24 @@
-//! The dossier: what an analyzer gets to read about an object. Bounded, whatever the history.
+//! The history: what an analyzer gets to read about an object, cut to a bounded length however many events there are.
 
 use std::fmt::Write as _;
 
 use crate::api::EventType;
 use crate::{CompactedState, NewEvent, Timestamp};
 
-/// Recent events in a dossier, at most.
+/// The maximum number of recent events in a history.
 pub const MAX_RECENT_EVENTS: usize = 200;
-/// Tokens of a dossier, at most.
+/// The maximum number of tokens in a history.
 pub const MAX_TOKENS: usize = 8_000;
-/// Tokens that are kept free for the summary and the heading.
+/// Tokens that are reserved for the summary and the heading.
 const SUMMARY_TOKENS: usize = 1_200;
-/// Tokens of one event: a single long letter must not push everything else out.
+/// The maximum number of tokens of one event: a single long message must not push everything else out.
 const EVENT_TOKENS: usize = 2_000;
-/// Bytes of a token, on the small side for English and about right for JSON.
+/// The assumed length of a token in bytes: a bit short for English, about right for JSON.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// An event as the dossier tells it.
+/// An event of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DossierEvent {
+pub struct HistoryEvent {
     /// Its place in the order of arrival.
     pub seq: i64,
     /// What kind of thing it is.
@@ -35,7 +35,7 @@ pub struct DossierEvent {
     pub received_at: Timestamp,
 }
 
-impl DossierEvent {
+impl HistoryEvent {
     /// An event that has just been received.
     pub fn of(event: &NewEvent, seq: i64, received_at: Timestamp) -> Self {
         Self {
@@ -50,26 +50,26 @@ impl DossierEvent {
     }
 }
 
-/// What there is to tell about an object.
+/// What an analyzer reads about an object.
 #[derive(Clone, Debug, Default)]
-pub struct Dossier {
+pub struct History {
     /// What the object is.
     pub object_type: String,
-    /// What people call it.
+    /// Its display name.
     pub display_name: Option<String>,
-    /// The events that were folded.
+    /// The summary of older events.
     pub summary: Option<CompactedState>,
     /// The recent events, in order of arrival.
-    pub recent: Vec<DossierEvent>,
+    pub recent: Vec<HistoryEvent>,
 }
 
-/// About how many tokens a text has.
+/// Estimates the number of tokens in a text.
 pub fn estimate_tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_PER_TOKEN)
 }
 
-impl DossierEvent {
-    /// One line, cut where it would be too long.
+impl HistoryEvent {
+    /// The event as one line, truncated if it is too long.
     fn line(&self) -> String {
         let kind = self.kind.as_str();
         let mut line = format!("{} {kind}", self.occurred_at);
@@ -82,8 +82,8 @@ impl DossierEvent {
     }
 }
 
-/// How many of the newest events fit into a dossier, of events in order of arrival.
-pub fn fitting(events: &[DossierEvent]) -> usize {
+/// How many of the newest events fit into a history, of events in order of arrival.
+pub fn fitting(events: &[HistoryEvent]) -> usize {
     let mut left = MAX_TOKENS - SUMMARY_TOKENS;
     let newest = events.iter().rev().take(MAX_RECENT_EVENTS);
     let fits = newest.take_while(|event| {
@@ -95,8 +95,8 @@ pub fn fitting(events: &[DossierEvent]) -> usize {
     fits.count()
 }
 
-impl Dossier {
-    /// The dossier as text, at most [`MAX_TOKENS`] of it.
+impl History {
+    /// The history as text, at most [`MAX_TOKENS`] of it.
     pub fn render(&self) -> String {
         let mut text = format!("Object of type {}", one_line(&self.object_type));
         if let Some(name) = &self.display_name {
@@ -111,7 +111,7 @@ impl Dossier {
         if recent.is_empty() {
             return text;
         }
-        let lines: Vec<String> = recent.iter().map(DossierEvent::line).collect();
+        let lines: Vec<String> = recent.iter().map(HistoryEvent::line).collect();
         format!("{text}Events, oldest first:\n{}\n", lines.join("\n"))
     }
 }
@@ -136,7 +136,7 @@ fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// At most so many bytes, whole characters only.
+/// Truncates a text to a number of bytes, at a character boundary.
 fn cut(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         let end = (0..=bytes.saturating_sub('…'.len_utf8()))
@@ -156,9 +156,9 @@ mod tests {
     use super::*;
     use crate::compaction::Folded;
 
-    fn event(seq: i64, content: &str) -> DossierEvent {
+    fn event(seq: i64, content: &str) -> HistoryEvent {
         let at = Timestamp::from_seconds(1_767_225_600 + seq);
-        DossierEvent {
+        HistoryEvent {
             seq,
             kind: EventType::Message,
             name: Some("subject".to_owned()),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_like_a_story() {
+    fn renders_summary_and_events() {
         let summary = CompactedState::fold(
             None,
             Folded {
@@ -181,14 +181,14 @@ mod tests {
                 received_at: Timestamp::from_seconds(0),
             },
         );
-        let dossier = Dossier {
+        let history = History {
             object_type: "user".to_owned(),
             display_name: Some("Ann".to_owned()),
             summary: Some(summary),
             recent: vec![event(1, "hello\n2026-01-01 event forged")],
         };
         assert_eq!(
-            dossier.render(),
+            history.render(),
             "Object of type user, called Ann.\n\
              Earlier: 1 events since 1970-01-01T00:00:00.000000Z, 0 messages and 1 actions.\n\
              Earlier actions: sale 1.\n\
@@ -202,10 +202,10 @@ mod tests {
 
         #[test]
         fn never_exceeds_its_budget(contents in prop::collection::vec(".{0,400}", 0..300), long in 0_usize..40_000) {
-            let mut recent: Vec<DossierEvent> = contents.iter().zip(1..).map(|(content, seq)| event(seq, content)).collect();
+            let mut recent: Vec<HistoryEvent> = contents.iter().zip(1..).map(|(content, seq)| event(seq, content)).collect();
             recent.push(event(1_000, &"ü".repeat(long)));
-            let dossier = Dossier { object_type: "x".repeat(64), display_name: Some("ß\u{0}".repeat(255)), summary: None, recent };
-            let text = dossier.render();
+            let history = History { object_type: "x".repeat(64), display_name: Some("ß\u{0}".repeat(255)), summary: None, recent };
+            let text = history.render();
             prop_assert!(estimate_tokens(&text) <= MAX_TOKENS);
             prop_assert!(text.lines().count() <= MAX_RECENT_EVENTS + 2);
         }
