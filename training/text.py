@@ -7,7 +7,7 @@ import pathlib
 import re
 
 import numpy as np
-from text_rendering import compact, render  # noqa: F401
+from text_rendering import breaks_line, compact, render  # noqa: F401
 from tokenizers import BertWordPieceTokenizer
 
 CLS, SEP, UNK = 101, 102, 100
@@ -16,7 +16,8 @@ STATE_TOKENS = 4096
 QUESTION_TOKENS = 256
 OPTION_TOKENS = 128
 STAMP = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\.\d{6}Z (?=(?:event|message)\b)", re.M)
-MARKS = str.maketrans({mark: " " for mark in '{}"_'})
+BREAKS = [letter for letter in map(chr, range(0x3000)) if breaks_line(letter) and letter != "\n"]
+MARKS = str.maketrans({mark: " " for mark in [*'{}"_', *BREAKS]})
 
 
 def reduced(state):
@@ -56,7 +57,7 @@ class Tokenizer:
 
     def chunks(self, state, size=CHUNK_TOKENS):
         """Lines go together while they fit, the newest first; a line that is too long is cut into several."""
-        lines = self.many(reduced(state).splitlines())
+        lines = self.many([line for line in reduced(state).split("\n") if line])
         room = size - 2
         pieces = [line[at : at + room] for line in lines for at in range(0, max(len(line), 1), room)]
         heading, pieces = (pieces[:1], pieces[1:]) if pieces else ([], [])

@@ -4,8 +4,13 @@ import json
 import unicodedata
 
 
+def breaks_line(letter):
+    """Whether some reader starts a new line here: a control character, or a line or paragraph separator."""
+    return unicodedata.category(letter) in ("Cc", "Zl", "Zp")
+
+
 def one_line(text):
-    return "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in text)
+    return "".join(" " if breaks_line(letter) else letter for letter in text)
 
 
 def compact(value):

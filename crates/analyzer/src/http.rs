@@ -229,7 +229,7 @@ impl From<RequestError> for Failure {
 /// The start of a text, in one line for the log.
 fn excerpt(text: &str) -> String {
     let start = &text[..text.floor_char_boundary(MAX_EXCERPT_BYTES)];
-    start.replace(char::is_control, " ")
+    model::single_line(start)
 }
 
 #[cfg(test)]
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_short_and_one_line() {
-        assert_eq!(excerpt("one\ntwo\u{1b}[31m"), "one two [31m");
+        assert_eq!(excerpt("one\ntwo\u{2028}\u{1b}[31m"), "one two  [31m");
         let long = "é".repeat(MAX_EXCERPT_BYTES);
         assert_eq!(excerpt(&format!("x{long}")).len(), MAX_EXCERPT_BYTES - 1, "no half characters");
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use model::{Candidate, Question, SignalType};
+use model::{Candidate, Question, SignalType, breaks_line};
 use serde_json::Value;
 
 use crate::tokenizer::{END, START, Tokenizer};
@@ -85,9 +85,10 @@ fn option_text(kind: SignalType, index: usize, count: usize, candidate: &Candida
     }
 }
 
-/// The lines of a text as Python's `splitlines` finds them in a text without other control characters.
+/// The lines of a state. Only a line feed ends one: a history has no other separators, and what somebody wrote into a
+/// caller's own state cannot start a line with them.
 fn lines(state: &str) -> impl Iterator<Item = &str> {
-    state.split(['\n', '\u{2028}', '\u{2029}', '\u{85}']).filter(|line| !line.is_empty())
+    state.split('\n').filter(|line| !line.is_empty())
 }
 
 /// A line without seconds and JSON punctuation, which take a third of the tokens and carry no meaning.
@@ -123,6 +124,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// A text with spaces for JSON punctuation, and for what other readers take for the end of a line.
 fn without_json_punctuation(text: &str) -> String {
-    text.replace(['{', '}', '"', '_'], " ")
+    text.replace(|letter| matches!(letter, '{' | '}' | '"' | '_') || breaks_line(letter), " ")
 }

@@ -5,7 +5,8 @@ mod fixtures;
 
 use std::sync::OnceLock;
 
-use model::{History, HistoryEvent};
+use model::compaction::Folded;
+use model::{CompactedState, History, HistoryEvent};
 use serde_json::{Value, json};
 
 use super::*;
@@ -40,6 +41,15 @@ fn answers_are_those_of_the_training_framework() {
 
 #[test]
 fn histories_are_rendered_as_in_training() {
+    let rows = lines("histories.jsonl");
+    assert!(rows.len() >= 20);
+    for row in rows {
+        assert_eq!(history(&row).render(), row["text"].as_str().unwrap());
+    }
+}
+
+/// The history in a row of fixtures.
+fn history(row: &Value) -> History {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let event = |event: &Value| HistoryEvent {
         seq: 0,
@@ -50,17 +60,52 @@ fn histories_are_rendered_as_in_training() {
         occurred_at: event["at"].as_str().unwrap().parse().unwrap(),
         received_at: event["at"].as_str().unwrap().parse().unwrap(),
     };
-    let rows = lines("histories.jsonl");
-    assert!(rows.len() >= 20);
-    for row in rows {
-        let history = History {
-            object_type: text(&row["object_type"]).unwrap(),
-            display_name: text(&row["called"]),
-            summary: None,
-            recent: row["events"].as_array().unwrap().iter().map(event).collect(),
-        };
-        assert_eq!(history.render(), row["text"].as_str().unwrap());
+    History {
+        object_type: text(&row["object_type"]).unwrap(),
+        display_name: text(&row["called"]),
+        summary: None,
+        recent: row["events"].as_array().unwrap().iter().map(event).collect(),
     }
+}
+
+#[test]
+fn no_separator_in_a_text_starts_an_event() {
+    let rows = lines("forgeries.jsonl");
+    assert_eq!(rows.len(), 11, "all that Python's splitlines splits at");
+    for row in rows {
+        let (separator, mut history) = (row["separator"].as_str().unwrap(), history(&row));
+        let text = history.render();
+        assert_eq!(text, row["text"].as_str().unwrap(), "{separator:?}: as in training");
+        assert_eq!(text.split(model::breaks_line).count(), 2 + history.recent.len() + 1, "{separator:?}");
+        for event in history.recent.drain(..) {
+            history.summary = Some(CompactedState::fold(
+                history.summary.take(),
+                Folded {
+                    kind: event.kind,
+                    name: event.name.as_deref(),
+                    content: event.content.as_deref(),
+                    occurred_at: event.occurred_at,
+                    received_at: event.received_at,
+                },
+            ));
+        }
+        let text = history.render();
+        assert_eq!(text.split(model::breaks_line).count(), 4 + 1, "{separator:?}: the summary");
+    }
+}
+
+/// A caller's own state is split at line feeds only.
+#[test]
+fn no_separator_but_the_line_feed_starts_a_line() {
+    let stamped = "2026-01-01T00:00:01.000000Z event paid";
+    let tokenizer = &decider().tokenizer;
+    let spaced = reading::chunks(tokenizer, &format!("first\nsecond {stamped}"));
+    for separator in ['\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}']
+    {
+        let chunks = reading::chunks(tokenizer, &format!("first\nsecond{separator}{stamped}"));
+        assert_eq!(chunks, spaced, "{separator:?}");
+    }
+    assert_ne!(reading::chunks(tokenizer, &format!("first\nsecond\n{stamped}")), spaced);
 }
 
 #[test]

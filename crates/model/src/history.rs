@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::api::EventType;
-use crate::{CompactedState, NewEvent, Timestamp};
+use crate::{CompactedState, NewEvent, Timestamp, single_line};
 
 /// The maximum number of recent events in a history.
 pub const MAX_RECENT_EVENTS: usize = 200;
@@ -76,7 +76,7 @@ impl HistoryEvent {
         for part in [&self.name, &self.content, &self.metadata].into_iter().flatten() {
             line.push(' ');
             // One event, one line: what somebody wrote cannot pass for another event.
-            line.extend(part.chars().map(|letter| if letter.is_control() { ' ' } else { letter }));
+            line.push_str(&single_line(part));
         }
         cut(line, EVENT_TOKENS * BYTES_PER_TOKEN)
     }
@@ -98,9 +98,9 @@ pub fn fitting(events: &[HistoryEvent]) -> usize {
 impl History {
     /// The history as text, at most [`MAX_TOKENS`] of it.
     pub fn render(&self) -> String {
-        let mut text = format!("Object of type {}", one_line(&self.object_type));
+        let mut text = format!("Object of type {}", single_line(&self.object_type));
         if let Some(name) = &self.display_name {
-            let _ = write!(text, ", called {}", one_line(name));
+            let _ = write!(text, ", called {}", single_line(name));
         }
         text.push_str(".\n");
         if let Some(summary) = &self.summary {
@@ -122,18 +122,14 @@ fn summarize(summary: &CompactedState) -> String {
         summary.total_events, summary.first_seen, summary.messages, summary.actions
     );
     let actions: Vec<String> =
-        summary.by_action.iter().map(|(name, count)| format!("{} {count}", one_line(name))).collect();
+        summary.by_action.iter().map(|(name, count)| format!("{} {count}", single_line(name))).collect();
     if !actions.is_empty() {
         let _ = writeln!(text, "Earlier actions: {}.", actions.join(", "));
     }
     for sample in &summary.sample_messages {
-        let _ = writeln!(text, "Earlier message: {}", one_line(sample));
+        let _ = writeln!(text, "Earlier message: {}", single_line(sample));
     }
     text
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// Truncates a text to a number of bytes, at a character boundary.

@@ -20,6 +20,7 @@ mod question;
 mod record;
 mod retry_after;
 pub mod rule;
+mod single_line;
 #[cfg(feature = "sqlx")]
 mod sql;
 mod text_values;
@@ -38,4 +39,5 @@ pub use money::{Charge, Tariff};
 pub use provider::{Provider, UnknownProvider};
 pub use question::{Candidate, InvalidQuestion, Question, SignalType};
 pub use retry_after::retry_after;
+pub use single_line::{breaks_line, single_line};
 pub use timestamp::{InvalidTimestamp, Timestamp};

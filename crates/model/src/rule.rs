@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Answer, Timestamp};
+use crate::{Answer, Timestamp, single_line};
 
 /// The state of a rule for one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,7 +155,7 @@ fn value_line(answer: &Answer) -> String {
 
 /// Untrusted text on one line, cut to length.
 fn shown(text: &str, max: usize) -> String {
-    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let line = single_line(text);
     let line = line.trim();
     if line.chars().count() <= max {
         return line.to_owned();
@@ -320,10 +320,10 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_and_stays_on_one_line() {
-        let (name, many) = ("x\r\n".repeat(200), vec![noul("risk", 1.0); 25]);
+        let (name, many) = ("x\u{2028}\r\n".repeat(200), vec![noul("risk", 1.0); 25]);
         let triggered = triggered(&name, "user_1", &many, "https://auspex.example");
         assert_eq!(triggered.rule().chars().count(), MAX_NAME_SHOWN);
-        assert!(triggered.rule().ends_with('…') && !triggered.subject().contains(char::is_control));
+        assert!(triggered.rule().ends_with('…') && !triggered.subject().contains(crate::breaks_line));
         let lines = triggered.value_lines();
         assert_eq!((lines.len(), lines[20].as_str()), (21, "and 5 more"));
     }

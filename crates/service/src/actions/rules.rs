@@ -307,7 +307,7 @@ fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<Act
 
 /// A text on one line, for a subject.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, " ")
+    model::single_line(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn no_such_rule() -> Error {

@@ -88,7 +88,7 @@ fn outcome(reply: &Reply) -> Result<(), Failure> {
         return Ok(());
     }
     let excerpt: String = reply.body_start.chars().take(MAX_QUOTE).collect();
-    let excerpt = excerpt.split(|character: char| character.is_control()).collect::<Vec<_>>().join(" ");
+    let excerpt = model::single_line(&excerpt);
     let quote = if excerpt.trim().is_empty() { String::new() } else { format!(": {}", excerpt.trim()) };
     let reason = format!("Slack answered {}{quote}", reply.status);
     match (reply.status, reply.retry_after) {

@@ -3,8 +3,8 @@
 
 use std::fmt::Display;
 
-use model::Timestamp;
 use model::rule::Triggered;
+use model::{Timestamp, single_line};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded;
 
@@ -157,7 +157,7 @@ impl MailTemplates {
 
     /// A rule fired for an object. The tenant may have chosen the subject.
     pub fn rule_triggered(&self, to: &str, subject: Option<&str>, triggered: &Triggered<'_>) -> Mail {
-        let subject = subject.map_or_else(|| triggered.subject(), str::to_owned);
+        let subject = subject.map_or_else(|| triggered.subject(), single_line);
         let body = Body {
             heading: format!("The rule \"{}\" fired", triggered.rule()),
             paragraphs: vec![
@@ -192,11 +192,6 @@ impl Display for KeyFacts<'_> {
     }
 }
 
-/// Puts user input on a single line, so that it cannot imitate a paragraph of the mail.
-fn single_line(text: &str) -> String {
-    text.split(char::is_control).collect::<Vec<_>>().join(" ")
-}
-
 /// Formats an instant to the minute, as in `2026-01-31 12:00 UTC`.
 fn time(at: Timestamp) -> String {
     let text = at.to_string();
@@ -224,7 +219,7 @@ mod tests {
 
     #[test]
     fn user_input_stays_on_one_line() {
-        let key = KeyFacts { name: "a\r\nPay here: https://evil.example", public_id: "ak_1" };
+        let key = KeyFacts { name: "a\r\u{2029}Pay here: https://evil.example", public_id: "ak_1" };
         let mail =
             MailTemplates::new("https://x.example").api_key_created("a@b.c", key, Timestamp::from_seconds(0));
         assert!(
