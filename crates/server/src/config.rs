@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::Url;
+use url::{Host, Url};
 
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
@@ -229,6 +229,13 @@ impl Config {
         };
         (config.effective, config.warnings) = settings.finish()?;
         config.check()?;
+        if config.env == Environment::Production && config.smtp_url.is_none() {
+            let mails = config.data_dir.join("mail");
+            config.warnings.push(format!(
+                "{PREFIX}SMTP_URL is not set: nobody receives a mail (password resets, alerts); they are written to {}",
+                mails.display()
+            ));
+        }
         Ok(config)
     }
 
@@ -254,6 +261,9 @@ impl Config {
             && !(matches!(url.scheme(), "http" | "https") && url.has_host())
         {
             return invalid("public_url", "it must be an http or https address");
+        }
+        if self.env == Environment::Production {
+            self.check_public_url_of_production()?;
         }
         if self.workers == 0 {
             return invalid("workers", "it must be at least 1");
@@ -281,6 +291,23 @@ impl Config {
             return invalid("log", &reason.to_string());
         }
         Ok(())
+    }
+
+    /// Links in mails carry credentials and sign-ins return to the public URL, so nobody may be able to listen.
+    fn check_public_url_of_production(&self) -> Result<(), ConfigError> {
+        let url = self.public_url_at(self.listen)?;
+        let is_loopback = match url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            None => false,
+        };
+        if url.scheme() == "https" || is_loopback {
+            return Ok(());
+        }
+        let reason =
+            format!("{url} is not encrypted; in production it must be https, unless it is on loopback");
+        Err(self.invalid("public_url", &reason))
     }
 
     /// An error about a setting, named as in the environment or the file, wherever it was set.

@@ -113,6 +113,57 @@ fn production_and_postgres_require_a_master_key() {
 }
 
 #[test]
+fn production_refuses_a_public_url_that_is_not_encrypted() {
+    let production = |variables: &[(&str, &str)]| {
+        with(&[&[("AUSPEX_ENV", "production"), ("AUSPEX_MASTER_KEY", "x")], variables].concat())
+    };
+    for url in
+        ["http://signals.example.com", "http://10.0.0.1:8080", "http://localhost.example.com", "http://[::]"]
+    {
+        let refused = refusal(production(&[("AUSPEX_PUBLIC_URL", url)]));
+        assert!(refused.contains("AUSPEX_PUBLIC_URL") && refused.contains("https"), "{url}: {refused}");
+        assert!(with(&[("AUSPEX_PUBLIC_URL", url)]).is_ok(), "{url} in development");
+    }
+    let refused = refusal(production(&[("AUSPEX_LISTEN", "0.0.0.0:8080")]));
+    assert!(
+        refused.contains("AUSPEX_PUBLIC_URL"),
+        "the default follows from the address it listens on: {refused}"
+    );
+    for url in
+        ["https://signals.example.com", "http://127.0.0.1:8080", "http://[::1]", "http://localhost:8080"]
+    {
+        production(&[("AUSPEX_PUBLIC_URL", url)]).unwrap();
+    }
+    assert!(production(&[]).is_ok(), "it listens on loopback");
+}
+
+#[test]
+fn production_warns_without_a_mail_server() {
+    let production = [("AUSPEX_ENV", "production"), ("AUSPEX_MASTER_KEY", "x")];
+    let warnings = with(&production).unwrap().warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("AUSPEX_SMTP_URL"), "{warnings:?}");
+    let sends = with(&[&production[..], &[("AUSPEX_SMTP_URL", "smtp://mail.example.com")]].concat()).unwrap();
+    assert!(sends.warnings.is_empty() && with(&[]).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn the_image_is_production() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/Dockerfile");
+    let text = std::fs::read_to_string(file).unwrap();
+    let image = text.rsplit("\nFROM ").next().unwrap().replace("\\\n", "");
+    let set: Vec<_> = image
+        .lines()
+        .filter_map(|line| line.strip_prefix("ENV "))
+        .flat_map(str::split_whitespace)
+        .filter_map(|pair| pair.split_once('='))
+        .collect();
+    let required = [("AUSPEX_MASTER_KEY", "x"), ("AUSPEX_PUBLIC_URL", "https://signals.example.com")];
+    let config = with(&[&set[..], &required].concat()).unwrap();
+    assert_eq!(config.env, Environment::Production);
+    assert!(refusal(with(&[&set[..], &required[..1]].concat())).contains("AUSPEX_PUBLIC_URL"));
+}
+
+#[test]
 fn an_unknown_name_is_an_error_in_the_file_and_a_warning_in_the_environment() {
     assert!(refusal(with_file("lisen = \"127.0.0.1:1\"", &[])).contains("lisen"));
     let config = with(&[("AUSPEX_LISEN", "127.0.0.1:1")]).unwrap();
