@@ -17,6 +17,9 @@ use url::Url;
 
 use crate::config::{AnalyzerKind, Config, ConfigError, Enforcement, Price, Secret};
 
+/// The file in the data directory with a generated master key.
+pub(crate) const MASTER_KEY_FILE: &str = "master.key";
+
 /// Why the service could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -190,9 +193,28 @@ fn sealer(config: &Config, random: &Random) -> Result<Sealer, StartError> {
     let current = match read("master_key", &config.master_key)? {
         Some(key) => key,
         // The configuration allows this only in development on SQLite.
-        None => generated_master_key(&config.data_dir.join("master.key"), random)?,
+        None => generated_master_key(&config.data_dir.join(MASTER_KEY_FILE), random)?,
     };
     Ok(Sealer::new(current, read("master_key_previous", &config.master_key_previous)?))
+}
+
+/// The fingerprint of the configured master key, or of the generated one. None if there is no key yet: none is made.
+pub(crate) fn known_fingerprint(config: &Config) -> Result<Option<String>, StartError> {
+    if let Some(secret) = &config.master_key {
+        let key = MasterKey::from_base64(secret.expose());
+        return Ok(Some(key.map_err(|reason| config.invalid("master_key", &reason))?.fingerprint()));
+    }
+    let path = config.data_dir.join(MASTER_KEY_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(parse_key_file(&path, &text)?.fingerprint())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(data_directory(&path, cause)),
+    }
+}
+
+fn parse_key_file(path: &Path, text: &str) -> Result<MasterKey, StartError> {
+    MasterKey::from_base64(text)
+        .map_err(|reason| data_directory(path, std::io::Error::new(ErrorKind::InvalidData, reason)))
 }
 
 /// The master key in the data directory, generated if there is none.
@@ -206,8 +228,7 @@ fn generated_master_key(path: &Path, random: &Random) -> Result<MasterKey, Start
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let text = std::fs::read_to_string(path).map_err(|cause| data_directory(path, cause))?;
-            let key = MasterKey::from_base64(&text);
-            key.map_err(|reason| data_directory(path, std::io::Error::new(ErrorKind::InvalidData, reason)))
+            parse_key_file(path, &text)
         }
         Err(cause) => Err(data_directory(path, cause)),
     }

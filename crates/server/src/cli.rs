@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "commands print to standard error")]
 
 mod admin;
+mod backup;
 mod demo;
 mod import;
 
@@ -35,6 +36,10 @@ enum Command {
     Import(import::Arguments),
     /// Migrate the database to the newest schema and exit.
     Migrate,
+    /// Write a checked copy of the database to a file, while the service runs; the master key is not in it.
+    Backup(backup::Arguments),
+    /// Fill an empty database from a backup; the master key is not in it.
+    Restore(backup::Arguments),
     /// Print the effective settings and where each comes from; secrets are masked.
     Config,
     /// Print the OpenAPI document.
@@ -83,6 +88,8 @@ fn run(command: Command) -> CommandResult {
         match command {
             Command::Serve => serve(config).await,
             Command::Migrate => migrate(&config).await,
+            Command::Backup(arguments) => backup::back_up(&arguments, &config).await,
+            Command::Restore(arguments) => backup::restore(&arguments, &config).await,
             Command::Admin(command) => admin::run(command, &config).await,
             Command::Config | Command::Openapi | Command::Demo(_) | Command::Import(_) => Ok(()),
         }

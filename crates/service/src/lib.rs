@@ -28,7 +28,7 @@ pub use self::accounts::{
 pub use self::actions::{Actions, DeliveryQuery};
 pub use self::analysis::Analysis;
 pub use self::billing::{
-    Audit, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
+    Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
 };
 pub use self::objects::{Ingested, ObjectQuery, Objects, Sort};
 pub use self::options::Options;

@@ -75,7 +75,7 @@ impl Wiring {
                 clock: self.clock.clone(),
                 metering: options.metering,
             },
-            audit: Auditor { store: self.store.clone() },
+            audit: Auditor::new(self.store.clone()),
             balances,
         }
     }

@@ -17,7 +17,8 @@ pub mod runtime;
 pub mod upkeep;
 
 pub use db::{
-    Backend, Batch, Conn, Database, Error, Lease, Listener, Notification, Result, Store, StoreError,
+    Backend, Batch, Conn, Database, Error, Lease, Listener, Notification, Result, Schema, Store, StoreError,
+    sqlite_path,
 };
 #[cfg(feature = "test-util")]
 pub use upkeep::pending::Pending;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
 use model::TenantId;
-use service::{Clock, Random, Service};
+use service::{Audit, Clock, Random, Service};
 use uuid::Uuid;
 
 use super::{CommandResult, print_line};
@@ -157,7 +157,11 @@ async fn key(command: Key, service: &Service) -> CommandResult {
 }
 
 async fn audit(service: &Service) -> CommandResult {
-    let audit = service.billing.audit.run().await?;
+    print_audit(&service.billing.audit.run().await?)
+}
+
+/// Prints the result of an audit; one that found something is a failure.
+pub(super) fn print_audit(audit: &Audit) -> CommandResult {
     let (tenants, lines) = (audit.tenants, audit.lines);
     if audit.drifts.is_empty() {
         print_line(&format!("The ledgers of {tenants} accounts with {lines} entries are consistent."));

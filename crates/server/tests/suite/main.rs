@@ -8,6 +8,7 @@
 
 mod admin;
 mod app;
+mod backup;
 mod billing;
 mod body;
 mod books;

@@ -7,6 +7,7 @@ use model::TenantId;
 use model::money::MICROS_PER_CENT;
 use store::accounts::tenants;
 use store::billing::audit::{self, BatchTotals, DayTotals};
+use store::upkeep::backup;
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -41,20 +42,48 @@ pub struct Drift {
 
 /// Audits all tenants of a deployment.
 pub struct Auditor {
-    pub(crate) store: Store,
+    store: Store,
+}
+
+async fn adopt(conn: &mut Conn, snapshot: Option<&str>) -> store::Result<()> {
+    match snapshot {
+        Some(snapshot) => backup::adopt(conn, snapshot).await,
+        None => Ok(()),
+    }
 }
 
 impl Auditor {
+    /// Audits the deployment of this database.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
     /// Compares the stored values with the ledger, for every tenant. Reads every ledger entry; the service may be running
     /// meanwhile.
     pub async fn run(&self) -> Result<Audit> {
+        self.run_in(None).await
+    }
+
+    /// The same, over the state that an exported snapshot of the database shows.
+    pub async fn run_in(&self, snapshot: Option<&str>) -> Result<Audit> {
         let mut report = Audit::default();
-        let tenants = self.store.read("tenants", async |conn| tenants::all(conn).await).await?;
+        let tenants = self
+            .store
+            .snapshot("tenants", async |conn: &mut Conn| {
+                adopt(conn, snapshot).await?;
+                tenants::all(conn).await
+            })
+            .await?;
         for tenant in tenants {
             report.tenants += 1;
             let mut audit = TenantAudit { tenant: tenant.tenant_id, drifts: Vec::new(), lines: 0 };
             // One tenant at a time, each in one snapshot of the database.
-            self.store.snapshot("audit", async |conn: &mut Conn| audit.check(conn).await).await?;
+            self.store
+                .snapshot("audit", async |conn: &mut Conn| {
+                    adopt(conn, snapshot).await?;
+                    audit.check(conn).await
+                })
+                .await?;
             report.lines += audit.lines;
             report.drifts.append(&mut audit.drifts);
         }

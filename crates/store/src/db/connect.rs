@@ -61,8 +61,8 @@ const POSTGRES_TIMEOUT: Duration = Duration::from_secs(5);
 impl Database {
     /// Connects to the database at `url`; a SQLite file that does not exist is created.
     pub async fn connect(url: &str) -> Result<Self> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            Self::connect_sqlite(Path::new(path.strip_prefix("//").unwrap_or(path))).await
+        if let Some(path) = sqlite_path(url) {
+            Self::connect_sqlite(path).await
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Self::connect_postgres(url).await
         } else {
@@ -138,6 +138,11 @@ impl Database {
             Self::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// The file of a database URL, if the database is SQLite.
+pub fn sqlite_path(url: &str) -> Option<&Path> {
+    url.strip_prefix("sqlite:").map(|path| Path::new(path.strip_prefix("//").unwrap_or(path)))
 }
 
 /// Connects to a SQLite file that another process may just be creating: while that one switches the file to WAL mode it is

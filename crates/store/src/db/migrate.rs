@@ -6,7 +6,7 @@ use tracing::info;
 
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
-use crate::db::statement::{execute, fetch_all, on_either};
+use crate::db::statement::{execute, fetch_all, fetch_one, on_either};
 use crate::db::transaction::{Conn, Store};
 
 struct Migration {
@@ -66,6 +66,50 @@ pub(crate) async fn run(store: &Store, through: usize) -> Result<()> {
                 info!(migration = migration.name, "schema migrated");
             }
             Ok(())
+        })
+        .await
+}
+
+/// Where a database stands among this binary's migrations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// The newest migration that it has; 0: none.
+    pub version: i64,
+    /// The newest migration of this binary.
+    pub newest: i64,
+}
+
+impl Schema {
+    /// Reads a journal of migrations, `(version, checksum)` in order; fails if they are not those of this binary.
+    pub fn of_journal(applied: &[(i64, Vec<u8>)]) -> Result<Self> {
+        check_journal(applied)?;
+        let newest = MIGRATIONS.last().map_or(0, |migration| migration.version);
+        Ok(Self { version: applied.last().map_or(0, |(version, _)| *version), newest })
+    }
+
+    /// Whether no migration is missing.
+    pub fn is_newest(self) -> bool {
+        self.version == self.newest
+    }
+}
+
+/// The schema of a database, which may have none.
+pub(crate) async fn schema(store: &Store) -> Result<Schema> {
+    store
+        .read("schema", async |conn: &mut Conn| {
+            let text = match conn {
+                Conn::Sqlite(_) => "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'",
+                Conn::Postgres(_) => {
+                    "SELECT count(*) FROM pg_class WHERE oid = to_regclass('migrations') AND relkind = 'r'"
+                }
+            };
+            let (journals,): (i64,) = fetch_one!(conn, text)?;
+            if journals == 0 {
+                return Schema::of_journal(&[]);
+            }
+            let applied: Vec<(i64, Vec<u8>)> =
+                fetch_all!(conn, "SELECT version, checksum FROM migrations ORDER BY version")?;
+            Schema::of_journal(&applied)
         })
         .await
 }

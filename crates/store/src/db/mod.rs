@@ -63,10 +63,11 @@ pub(crate) mod statement;
 pub(crate) mod transaction;
 
 pub use batch::Batch;
-pub use connect::Database;
+pub use connect::{Database, sqlite_path};
 pub use dialect::Backend;
 pub use error::{Error, Result};
 pub use lease::Lease;
+pub use migrate::Schema;
 pub use notify::{Listener, Notification};
 pub use transaction::{Conn, Lent, Store, StoreError};
 

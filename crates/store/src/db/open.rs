@@ -1,9 +1,9 @@
 //! Opening the store, and what callers may know about the database behind it.
 
-use crate::db::connect::Database;
+use crate::db::connect::{Database, sqlite_path};
 use crate::db::dialect::Backend;
-use crate::db::error::Result;
-use crate::db::migrate;
+use crate::db::error::{Error, Result};
+use crate::db::migrate::{self, Schema};
 use crate::db::statement::fetch_one;
 use crate::db::transaction::Store;
 
@@ -19,6 +19,21 @@ impl Store {
         let store = Self { database: Database::connect(url).await? };
         migrate::run(&store, migrate::NEWEST).await?;
         Ok(store)
+    }
+
+    /// Opens a database as it is: creates no file and migrates nothing. Only for what works on any schema.
+    pub async fn attach(url: &str) -> Result<Self> {
+        if let Some(path) = sqlite_path(url)
+            && !path.exists()
+        {
+            return Err(Error::Address(format!("there is no file {}", path.display())));
+        }
+        Ok(Self { database: Database::connect(url).await? })
+    }
+
+    /// Where the database stands among the migrations of this binary; fails if it knows others.
+    pub async fn schema(&self) -> Result<Schema> {
+        migrate::schema(self).await
     }
 
     /// Opens a database as an older version of Auspex did, which knew only the first so many migrations.

@@ -1,5 +1,6 @@
-//! Keeping a deployment healthy: sweeping, gauges, rekeying, and facts about the deployment.
+//! Keeping a deployment healthy: sweeping, gauges, backups, rekeying, and facts about the deployment.
 
+pub mod backup;
 pub mod deployment;
 pub mod gauges;
 #[cfg(feature = "test-util")]
