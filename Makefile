@@ -30,9 +30,11 @@ contract: ## Test the service against its OpenAPI document with Schemathesis
 	scripts/contract
 
 .PHONY: lint
-lint: ## Check formatting and lints
+lint: ## Check formatting, lints, and the licences and sources of dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
+	python3 -B tests/scripts/check_dependencies_test.py --quiet
+	scripts/check-dependencies
 
 .PHONY: bench
 bench: ## Measure the figures in the documentation, as ratios within one run
