@@ -278,16 +278,14 @@ async fn newer_backup(old: &Deployment, file: &Path) -> PathBuf {
     let version = "(SELECT max(version) + 1 FROM migrations)";
     let bytes = if old.database.backend() == Backend::Sqlite { "x'00'" } else { "'\\x00'" };
     old.execute(&format!("INSERT INTO migrations (version, checksum) SELECT {version}, {bytes}")).await;
-    match store::sqlite_path(old.database.url()) {
-        Some(path) => store::upkeep::backup::copy_sqlite(path, file).await.unwrap(),
-        None => {
-            let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-            let beside =
-                installed.map(|version| version.path().join("bin/pg_dump")).find(|path| path.exists());
-            let mut dump = Command::new(beside.unwrap_or_else(|| PathBuf::from("pg_dump")));
-            dump.arg("--format=custom").arg("--dbname").arg(old.database.url()).arg("--file").arg(file);
-            assert!(dump.status().unwrap().success());
-        }
+    if let Some(path) = store::sqlite_path(old.database.url()) {
+        store::upkeep::backup::copy_sqlite(path, file).await.unwrap();
+    } else {
+        let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let beside = installed.map(|version| version.path().join("bin/pg_dump")).find(|path| path.exists());
+        let mut dump = Command::new(beside.unwrap_or_else(|| PathBuf::from("pg_dump")));
+        dump.arg("--format=custom").arg("--dbname").arg(old.database.url()).arg("--file").arg(file);
+        assert!(dump.status().unwrap().success());
     }
     // And the backup command of this binary refuses such a database.
     let line = refused(&old.run(&["backup", &format!("{}-again", file.display())], &[]));
