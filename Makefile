@@ -60,3 +60,11 @@ eval-weaknesses: ## Judge the embedded model on held-out generated cases: number
 	python3 training/generate.py questions target/eval/weaknesses.jsonl
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/weaknesses.jsonl > target/eval/weaknesses-answers.jsonl
 	python3 training/generate.py judge target/eval/weaknesses-answers.jsonl
+
+# A development build, like the tests. `SEED=…` repeats a schedule, `SECONDS=7200` goes on for longer; other options:
+# `make faults OPTIONS="--only postgres --without clock"`.
+.PHONY: faults
+faults: ## Run three processes on PostgreSQL and one on SQLite under faults for four minutes, and check that nothing is lost
+	cargo build --quiet --bin auspex --bin auspex-faults
+	scripts/with-postgres --durable $(BUILT)/debug/auspex-faults $(BUILT)/debug/auspex \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
