@@ -85,6 +85,8 @@ impl Database {
             // Every statement is written for the indexes of the schema. Given the choice, SQLite would rather index the rows
             // handed to a statement and read a whole table beside them than look each row up by its key.
             .pragma("automatic_index", "OFF")
+            // What is deleted is overwritten: whoever finds an old file or a backup must not find it in there.
+            .pragma("secure_delete", "ON")
             .statement_cache_capacity(SQLITE_STATEMENTS)
             .row_buffer_size(SQLITE_ROWS);
         // A connection to a file is never lost: it needs no ping.
