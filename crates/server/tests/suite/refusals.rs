@@ -78,21 +78,21 @@ testkit::on_both!(
 
 /// An operation of the description, with a path that can be asked for.
 #[derive(Debug)]
-struct Operation {
-    method: Method,
-    template: String,
-    path: String,
+pub(crate) struct Operation {
+    pub(crate) method: Method,
+    pub(crate) template: String,
+    pub(crate) path: String,
     security: BTreeSet<String>,
 }
 
 impl Operation {
-    fn console_only(&self) -> bool {
+    pub(crate) fn console_only(&self) -> bool {
         self.security.iter().all(|scheme| scheme == "console_token")
     }
 }
 
 /// Every operation under `/v1`; the description is made from the router, so none is left out.
-fn operations() -> Vec<Operation> {
+pub(crate) fn operations() -> Vec<Operation> {
     let document = serde_json::to_value(auspex_server::openapi_document()).unwrap();
     let mut operations = Vec::new();
     for (template, item) in document["paths"].as_object().unwrap() {
