@@ -34,6 +34,13 @@ pub struct NewEvent {
     pub occurred_at: Timestamp,
 }
 
+impl NewEvent {
+    /// The bytes of its content and metadata: what counts as storage while the event is kept.
+    pub fn bytes(&self) -> usize {
+        self.content.as_ref().map_or(0, String::len) + self.metadata.as_ref().map_or(0, String::len)
+    }
+}
+
 /// Validates the events of a request; the error names the index and the field of the first invalid one.
 pub fn check_events(inputs: Vec<EventInput>, max: usize, now: Timestamp) -> Result<Vec<NewEvent>, String> {
     if inputs.is_empty() || inputs.len() > max {

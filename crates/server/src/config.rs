@@ -53,6 +53,8 @@ pub struct Config {
     pub rate_limit_per_minute: u32,
     /// The number of verdicts in flight for a tenant, over all nodes.
     pub sync_limit: u32,
+    /// The number of connections of one client address in this process.
+    pub connections_per_address: u32,
     /// Balance and top-ups.
     pub billing: Billing,
     /// Card payments.
@@ -209,6 +211,7 @@ impl Config {
             debounce_max: set.value::<Millis>("debounce_max_ms", "30000")?.0,
             rate_limit_per_minute: set.value("rate_limit_per_minute", "3000")?,
             sync_limit: set.value("sync_limit", "8")?,
+            connections_per_address: set.value("connections_per_address", "1000")?,
             billing: Billing::read(set)?,
             stripe: Stripe::read(set)?,
             smtp_url: set.secret("smtp_url")?,
@@ -270,6 +273,9 @@ impl Config {
         }
         if self.rate_limit_per_minute == 0 {
             return invalid("rate_limit_per_minute", "it must be at least 1");
+        }
+        if self.connections_per_address == 0 {
+            return invalid("connections_per_address", "it must be at least 1");
         }
         if self.debounce_max < self.debounce {
             return invalid("debounce_max_ms", "it must not be less than debounce_ms");

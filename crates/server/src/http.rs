@@ -3,6 +3,7 @@
 mod account;
 mod authenticate;
 mod billing;
+mod body_budget;
 mod client_address;
 mod connections;
 mod docs;
@@ -34,7 +35,8 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use self::connections::Connections;
+pub(crate) use self::body_budget::BodyBudget;
+pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
 use crate::config::NetworkList;
 use crate::meters::Meters;
@@ -47,6 +49,7 @@ pub(crate) struct App {
     pub(crate) trusted_proxies: NetworkList,
     /// `None` if metrics are disabled.
     pub(crate) meters: Option<Meters>,
+    pub(crate) bodies: BodyBudget,
 }
 
 /// The whole HTTP API.

@@ -116,6 +116,8 @@ fn describe() {
     let counters = [
         ("auspex_http_requests_total", "Responses, by method, route template and status."),
         ("auspex_rate_limited_total", "Requests refused by a rate limit, by scope of the limit."),
+        ("auspex_bodies_refused_total", "Requests refused because too many bytes of bodies are in flight."),
+        ("auspex_connections_refused_total", "Connections closed because their address has too many."),
         ("auspex_analyses_total", "Analyses, by source (async, sync) and outcome."),
         ("auspex_analyzer_answers_total", "Questions sent to the analyzer, by outcome."),
         ("auspex_analyzer_throttled_total", "Calls that the analyzer refused because it is rate-limiting."),

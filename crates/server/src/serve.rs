@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::assembly::{StartError, analyzer, assemble_for};
 use crate::config::{Config, Role};
-use crate::http::{self, App, Connections};
+use crate::http::{self, App, BodyBudget, ConnectionLimits, Connections};
 use crate::meters::Meters;
 use crate::traces::Collector;
 
@@ -59,14 +59,16 @@ impl Server {
         if config.role != Role::Api {
             service.start_queues();
         }
+        let limits = ConnectionLimits::new(config.connections_per_address, config.trusted_proxies.clone());
         let app = App {
             service: Arc::clone(&service),
             public_url: public_url.clone(),
             trusted_proxies: config.trusted_proxies,
             meters,
+            bodies: BodyBudget::default(),
         };
         let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
-        let connections = Connections::accept(listener, routes);
+        let connections = Connections::accept(listener, routes, limits);
         info!(%address, "listening");
         Ok(Self { address, public_url, service, connections, workers, collector })
     }

@@ -9,6 +9,7 @@ use service::Ingested;
 
 use super::App;
 use super::authenticate::Authenticated;
+use super::body_budget::Leased;
 use super::envelope::Refusal;
 use super::extract;
 
@@ -37,15 +38,25 @@ pub(super) async fn ingest(
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
     headers: HeaderMap,
+    lease: Leased,
     extract::Json(request): extract::Json<IngestRequest>,
 ) -> Result<Response, Refusal> {
-    let (tenant, key) = (caller.tenant, idempotency_key(&headers)?);
+    let (tenant, key) = (caller.tenant, idempotency_key(&headers)?.map(str::to_owned));
     if request.wait {
-        let (verdicts, key) = (app.service.analysis.verdicts.clone(), key.map(str::to_owned));
-        let verdict = async move { verdicts.ingest(tenant, &object_id, request, key.as_deref()).await };
+        let verdicts = app.service.analysis.verdicts.clone();
+        let verdict = async move {
+            let _lease = lease;
+            verdicts.ingest(tenant, &object_id, request, key.as_deref()).await
+        };
         return Ok(Json(app.service.run_to_end(verdict).await?).into_response());
     }
-    Ok(match app.service.objects.ingest.accept(tenant, &object_id, request, key).await? {
+    let ingest = app.service.objects.ingest.clone();
+    // The events are in memory until they are recorded, even if the caller leaves: so long their bytes are counted.
+    let recorded = async move {
+        let _lease = lease;
+        ingest.accept(tenant, &object_id, request, key.as_deref()).await
+    };
+    Ok(match app.service.run_to_end(recorded).await? {
         Ingested::Accepted(accepted) => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
         Ingested::Replayed(accepted) => {
             let replayed = [("idempotent-replayed", HeaderValue::from_static("true"))];
@@ -77,9 +88,10 @@ pub(super) async fn ingest_alias(
     caller: Authenticated,
     object_id: extract::Path<String>,
     headers: HeaderMap,
+    lease: Leased,
     request: extract::Json<IngestRequest>,
 ) -> Result<Response, Refusal> {
-    ingest(app, caller, object_id, headers, request).await
+    ingest(app, caller, object_id, headers, lease, request).await
 }
 
 /// List an object's most recent events.

@@ -1,16 +1,19 @@
 //! Extractors: the parts of a request, size-limited and parsed, with errors in the format of the API.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use service::{Error, Kind};
+use service::{Caller, Error, Kind};
 use url::form_urlencoded;
 
+use super::body_budget::BodyLease;
 use super::envelope::Refusal;
 use crate::parse_errors;
 
@@ -105,15 +108,47 @@ async fn read(request: Request) -> Result<Bytes, Error> {
 
 /// Reads the whole body, at most `limit` bytes and within [`BODY_TIMEOUT`].
 async fn read_up_to(limit: usize, request: Request) -> Result<Bytes, Error> {
-    let limited = Limited::new(request.into_body(), limit);
-    match tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Error::new(Kind::PayloadTooLarge, format!("the body is larger than {limit} bytes")))
-        }
-        Ok(Err(_)) => Err(Error::bad_request("the body did not arrive whole")),
-        Err(_) => Err(Error::new(Kind::RequestTimeout, "the body did not arrive in time")),
+    let (parts, body) = request.into_parts();
+    let lease = parts.extensions.get::<Arc<BodyLease>>().cloned();
+    let tenant = parts.extensions.get::<Caller>().map(|caller| caller.tenant);
+    let declared = body.size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    if declared > limit {
+        return Err(too_large(limit));
     }
+    let grow = |bytes| lease.as_ref().map_or(Ok(()), |lease| lease.grow(tenant, bytes));
+    grow(declared)?;
+    let reading = collect(limit, declared, body, grow);
+    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    read.unwrap_or_else(|_| Err(Error::new(Kind::RequestTimeout, "the body did not arrive in time")))
+}
+
+/// Collects a body. What it has beyond its `declared` length, where it declares one, is counted with `grow` as it arrives.
+async fn collect(
+    limit: usize,
+    declared: usize,
+    mut body: Body,
+    grow: impl Fn(usize) -> Result<(), Error>,
+) -> Result<Bytes, Error> {
+    let mut bytes = Vec::with_capacity(declared);
+    let mut counted = declared;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Error::bad_request("the body did not arrive whole"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(too_large(limit));
+        }
+        if length > counted {
+            grow(length - counted)?;
+            counted = length;
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.into())
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::new(Kind::PayloadTooLarge, format!("the body is larger than {limit} bytes"))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {

@@ -39,7 +39,10 @@ pub(super) fn wrap(routes: Router<App>, app: &App) -> Router<App> {
 }
 
 /// Assigns the request id, which is in every log line about the request and in the response; traces and meters the request.
-async fn assign_request_id(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn assign_request_id(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    // Counts the request's body for as long as the request is handled.
+    let lease = app.bodies.lease();
+    request.extensions_mut().insert(Arc::clone(&lease));
     let sent = request.headers().get(REQUEST_ID).filter(|id| is_valid_id(id.as_bytes())).cloned();
     let id = sent.unwrap_or_else(|| {
         let id = app.service.random().id(app.service.clock().now()).to_string();
@@ -66,6 +69,7 @@ async fn assign_request_id(State(app): State<App>, request: Request, next: Next)
         response
     };
     let mut response = step.around(handled.instrument(span)).await;
+    drop(lease);
     let status = response.status();
     step.note("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {

@@ -10,6 +10,7 @@ use model::api::{
 
 use super::App;
 use super::authenticate::Authenticated;
+use super::body_budget::Leased;
 use super::envelope::Refusal;
 use super::extract;
 
@@ -109,10 +110,14 @@ pub(super) async fn start_backfill(
 pub(super) async fn playground(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
+    lease: Leased,
     extract::Json(request): extract::Json<PlaygroundRequest>,
 ) -> Result<Json<PlaygroundVerdict>, Refusal> {
     let playground = app.service.analysis.playground.clone();
-    let analysis = async move { playground.play(caller.tenant, request).await };
+    let analysis = async move {
+        let _lease = lease;
+        playground.play(caller.tenant, request).await
+    };
     Ok(Json(app.service.run_to_end(analysis).await?))
 }
 
@@ -131,9 +136,13 @@ pub(super) async fn playground(
 pub(super) async fn system_one(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
+    lease: Leased,
     extract::Json(request): extract::Json<SystemOneRequest>,
 ) -> Result<Json<SystemOneResponse>, Refusal> {
     let playground = app.service.analysis.playground.clone();
-    let analysis = async move { playground.system_one(caller.tenant, &request).await };
+    let analysis = async move {
+        let _lease = lease;
+        playground.system_one(caller.tenant, &request).await
+    };
     Ok(Json(app.service.run_to_end(analysis).await?))
 }

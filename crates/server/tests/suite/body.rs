@@ -1,5 +1,8 @@
 //! Bodies that are malformed, too large, or never arrive.
 
+use std::time::Duration;
+
+use futures_util::future::select_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -11,7 +14,8 @@ testkit::on_both!(
     malformed_bodies_name_what_is_wrong,
     a_body_over_the_limit_is_refused,
     a_body_that_nobody_reads_is_taken_to_its_end,
-    long_answers_are_compressed
+    long_answers_are_compressed,
+    bodies_in_flight_are_bounded,
 );
 
 async fn malformed_bodies_name_what_is_wrong(app: &App) {
@@ -84,4 +88,54 @@ async fn long_answers_are_compressed(app: &App) {
     let plain = app.get("/openapi.json").await;
     assert_eq!(plain.header("content-encoding"), "");
     assert!(packed.len() < plain.text.len() / 2);
+}
+
+/// The bytes that one account may have in flight, in the largest bodies.
+const BODIES: usize = 32;
+
+async fn bodies_in_flight_are_bounded(app: &App) {
+    let (ann, bob) = (app.register("ann@example.com").await, app.register("bob@example.com").await);
+    let address = app.url("/").replace("http://", "");
+    let address = address.trim_end_matches('/');
+    // Everybody announces as much as is allowed and sends next to nothing of it: what is announced counts.
+    let mut clients = Vec::new();
+    for number in 0..BODIES + 8 {
+        let mut client = BufReader::new(TcpStream::connect(address).await.unwrap());
+        let head = format!(
+            "POST /v1/objects/user_{number}/events HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {ann}\r\n\
+             content-length: {}\r\n\r\n{{",
+            4 << 20
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    for _ in 0..8 {
+        let answers = clients.iter_mut().map(|client| Box::pin(client.fill_buf()));
+        let (_, answered, _) = select_all(answers).await;
+        let mut head = String::new();
+        let mut client = clients.swap_remove(answered);
+        while !head.ends_with("\r\n\r\n") {
+            assert!(client.read_line(&mut head).await.unwrap() > 0, "{head}");
+        }
+        let head = head.to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 503 ") && head.contains("retry-after: 1\r\n"), "{head}");
+        assert!(!head.contains("events-recorded"), "{head}");
+    }
+    let event = json!({"events": [{"type": "event", "name": "signup"}]});
+    let send = async |token: &str| app.call(token, Method::POST, "/v1/objects/user_1/events", &event).await;
+    send(&ann).await.refused(503, "not_ready");
+    assert_eq!(send(&bob).await.status, 202, "another account has room");
+    drop(clients);
+    let mut again = send(&ann).await;
+    for _ in 0..1_000 {
+        if again.status == 202 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        again = send(&ann).await;
+    }
+    assert_eq!(again.status, 202, "what nobody sends any more counts no more");
+    let objects = app.call(&ann, Method::GET, "/v1/objects", &Value::Null).await.json();
+    assert_eq!(objects["objects"].as_array().unwrap().len(), 1, "nothing else was recorded: {objects}");
+    app.advance(Duration::from_mins(1));
 }

@@ -26,6 +26,7 @@ mod legacy_keys;
 mod limits;
 mod log_watch;
 mod login;
+mod memory;
 mod metrics;
 mod nodes;
 mod nonsense;

@@ -74,7 +74,12 @@ impl Passwords {
         let internal = |cause: Box<dyn std::error::Error + Send + Sync>| {
             Error::new(Kind::Internal, "internal error").because(cause)
         };
-        let _slot = self.slots.acquire().await.map_err(|error| internal(error.into()))?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|error| internal(error.into()))?;
+        // The slot ends with the work, not with the caller, who may leave at any time: work that has started cannot be stopped.
+        let work = move || {
+            let _slot = slot;
+            work()
+        };
         tokio::task::spawn_blocking(work).await.map_err(|error| internal(error.into()))
     }
 }
@@ -103,6 +108,29 @@ mod tests {
             "the dummy password is never accepted"
         );
         assert_ne!(hash, passwords.hash("correct horse battery staple").await.unwrap(), "salted");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_hash_keeps_its_slot_when_its_caller_leaves() {
+        let passwords = Passwords::new(Random::seeded(1)).unwrap();
+        let slots = passwords.slots.available_permits();
+        let (started, is_started) = tokio::sync::oneshot::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let work = passwords.run(move || {
+            let _ = started.send(());
+            let _ = ended.recv();
+        });
+        tokio::select! {
+            _ = work => unreachable!("it has not ended"),
+            begun = is_started => begun.unwrap(),
+        }
+        // The caller is gone, the work is not.
+        assert_eq!(passwords.slots.available_permits(), slots - 1);
+        drop(end);
+        let all = u32::try_from(slots).unwrap();
+        let freed =
+            tokio::time::timeout(std::time::Duration::from_mins(1), passwords.slots.acquire_many(all));
+        assert!(freed.await.is_ok(), "the slot is free once the work has ended");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::NewEvent;
 use store::objects::recorder::{self, Enforcement};
 use store::objects::request::{IngestRequest as NewRequest, Recorded};
 use store::{Conn, Store};
@@ -14,6 +15,8 @@ use crate::runtime::{Random, Result, Wakeup, Workers};
 const QUEUE: usize = 4_096;
 /// The maximum number of events in one commit, so that a few large requests do not slow down the others.
 const MAX_EVENTS: usize = 5_000;
+/// The maximum number of bytes of events in one commit, which are copied for the database.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Records requests.
 pub(crate) struct Recorder {
@@ -42,10 +45,11 @@ impl Group for Recorder {
     const MAX: usize = 1_024;
 
     fn fitting(entries: &[NewRequest]) -> usize {
-        let mut events = 0;
+        let (mut events, mut bytes) = (0, 0);
         let fits = entries.iter().take_while(|entry| {
             events += entry.events.len();
-            events <= MAX_EVENTS
+            bytes += entry.events.iter().map(NewEvent::bytes).sum::<usize>();
+            events <= MAX_EVENTS && bytes <= MAX_BYTES
         });
         fits.count()
     }
