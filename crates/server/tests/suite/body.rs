@@ -119,7 +119,7 @@ async fn bodies_in_flight_are_bounded(app: &App) {
         }
         let head = head.to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 503 ") && head.contains("retry-after: 1\r\n"), "{head}");
-        assert!(!head.contains("events-recorded"), "{head}");
+        assert!(!head.contains("\nevents-recorded:"), "{head}");
     }
     let event = json!({"events": [{"type": "event", "name": "signup"}]});
     let send = async |token: &str| app.call(token, Method::POST, "/v1/objects/user_1/events", &event).await;
