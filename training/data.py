@@ -19,8 +19,10 @@ OBJECTS = ["user", "message", "post", "account", "conversation", "review", "tick
 
 
 def softened(question, shares):
-    """Writers round: a certain choice is nearly certain, and a level's neighbours are nearly as right."""
+    """Writers round: a certain choice is nearly certain, and a level's neighbours are nearly as right. A teacher does not."""
     count = len(shares)
+    if question.get("taught"):
+        return shares
     if question["type"] == "score" and count > 2:
         spread = [0.86 * share for share in shares]
         for level, share in enumerate(shares):
@@ -37,14 +39,19 @@ def default_key(question):
     return next((key for key, default in histories.DEFAULTS.items() if default["ask"] == question["ask"]), None)
 
 
-def read_histories(folders):
-    """Groups: a line with its variants, as [(object type, events, [(question, shares)])]."""
+def read_described(folders):
+    """Groups with their writer and language: a line with its variants, as [(object type, events, [(question, shares)])]."""
     groups = {}
     for folder in folders:
         for line, _, events, asked in histories.read(folder):
             asked = [(question | {"signal": default_key(question)}, shares) for question, shares in asked]
-            groups.setdefault((folder, line["id"]), []).append((line["object_type"], events, asked))
+            _, _, group = groups.setdefault((folder, line["id"]), (pathlib.Path(folder).name, line.get("lang", "en"), []))
+            group.append((line["object_type"], events, asked))
     return list(groups.values())
+
+
+def read_histories(folders):
+    return [group for _, _, group in read_described(folders)]
 
 
 def read_public(folder, names):
@@ -56,31 +63,29 @@ def read_public(folder, names):
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """Endless batches: histories, public rows and generated cases in turns. What belongs together stays in one batch.
+    """Endless steps, each a few batches: of histories, of what a teacher answered, of public rows, of generated cases.
 
-    An example is its token tree, its targets, its pairs of questions that must agree (one, other, the other's candidates in
+    What belongs together stays in one batch. `plan` has the turns of a step, or of several steps that follow each other; every
+    worker goes through it by itself, so a step never has to be put together from several workers. An example is its token tree, its targets, its pairs of questions that must agree (one, other, the other's candidates in
     the order of the first's), and how many examples back the one stands whose answers it must repeat (0: none).
     """
 
     # The shares of histories that are also read with an order in them, and among many other events.
     ORDERED, LONG = 0.025, 0.05
 
-    def __init__(self, groups, sets, seed, tokens=16384, share=1, public_tokens=None, generated_tokens=0):
-        self.groups, self.sets, self.seed, self.tokens = groups, sets, seed, tokens
-        self.public_tokens, self.generated_tokens = public_tokens or tokens, generated_tokens
-        self.pool, self.share, self.long = facts.pooled(groups), share, []
+    def __init__(self, groups, sets, seed, tokens=None, plan=(), taught=None):
+        self.groups, self.sets, self.seed, self.tokens, self.plan, self.taught = groups, sets, seed, tokens or {}, plan, taught
+        self.pool, self.long = facts.pooled(groups), []
 
     def __iter__(self):
         worker = torch.utils.data.get_worker_info()
-        self.random = random.Random(self.seed * 1000 + (worker.id if worker else 0))
+        self.number, self.workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        self.random = random.Random(self.seed * 1000 + self.number)
         self.tokenizer = Tokenizer()
-        written, taken, generated = self.written(), self.taken(), self.generated()
+        sources = {"histories": self.written(), "taught": self.answered(), "public": self.taken(), "generated": self.generated()}
         while True:
-            yield next(written)
-            for _ in range(self.share if self.sets else 0):
-                yield next(taken)
-            if self.generated_tokens:
-                yield next(generated)
+            for turns in self.plan:
+                yield [(turn, next(sources[turn])) for turn in turns]
 
     def example(self, state, asked, size=480, pairs=(), back=0):
         chunks = self.tokenizer.chunks(state, size)
@@ -133,7 +138,17 @@ class Batches(torch.utils.data.IterableDataset):
             for start in range(0, len(order), 96):
                 pool, self.long = [self.group(group) for group in order[start : start + 96]] + self.long, []
                 pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
-                yield from self.packed(pool, self.tokens)
+                yield from self.packed(pool, self.tokens["histories"])
+
+    def answered(self):
+        """Questions with the answers of a teacher, asked in as many ways as written ones. Each worker has shards of its own."""
+        shards = self.taught.shards()
+        own = sorted(shards)[self.number :: self.workers] or sorted(shards)
+        while True:
+            for number in self.random.sample(own, len(own)):
+                pool = [self.history(*row) for row in self.taught.shard(shards[number])]
+                pool.sort(key=lambda examples: len(examples[0][0][0]))
+                yield from self.packed(pool, self.tokens["taught"])
 
     def taken(self):
         names = list(self.sets)
@@ -154,7 +169,7 @@ class Batches(torch.utils.data.IterableDataset):
                     asked, pairs = combine.paired(self.random, asked)
                     pool.append([self.example(self.wrapped(text), asked, pairs=pairs)])
             pool.sort(key=lambda group: len(group[0][0][0]))
-            yield from self.packed(pool, self.public_tokens)
+            yield from self.packed(pool, self.tokens["public"])
 
     def generated(self):
         """Cases from the templates that are for training. Those of one call stay together, and some must agree with the first."""
@@ -169,7 +184,7 @@ class Batches(torch.utils.data.IterableDataset):
                     examples.append(self.example(render(case.object_type, case.events), asked, pairs=pairs, back=at - case.twin if case.twin is not None else 0))
                 pool += [examples] if examples else []
             pool.sort(key=lambda group: max(len(example[0][0]) for example in group))
-            yield from self.packed(pool, self.generated_tokens)
+            yield from self.packed(pool, self.tokens["generated"])
 
     def wrapped(self, text):
         """A lone text as a history: the one message of an object, sometimes among events that mean nothing."""

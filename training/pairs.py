@@ -1,6 +1,6 @@
-"""Questions that nobody answered, for the teacher: python3 training/pairs.py HISTORIES PUBLIC COUNT prints some.
+"""Questions that nobody answered, for the teacher: python3 training/pairs.py HISTORIES PUBLIC SHARDS prints some.
 
-The same seed gives the same pairs in the same order, so labels are kept without them.
+They come in shards. The same seed and number give the same shard, so labels are kept without them (`labels.py`).
 """
 
 import json
@@ -10,12 +10,14 @@ import sys
 
 import combine
 import data
+import histories
 import public
 from text_rendering import render
 
 NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 DIGITS = re.compile(r"\d+")
-EVENTS, MOST = 240, 8  # Of a history, and questions about it.
+STATES, EVENTS, MOST = 256, 240, 8  # Histories of a shard, events of a history, questions about it.
+FOREIGN = 0.3  # The share of histories in languages other than English, of which there are too few.
 
 
 def renamed(draw, events):
@@ -43,68 +45,95 @@ def renamed(draw, events):
 
 
 def cut_short(draw, events):
+    """The beginning, the end, or all but one event."""
     at = draw.randint(1, max(1, len(events) - 1))
-    return events[:at] if draw.random() < 0.6 else events[-at:]
+    turn = draw.random()
+    if turn < 0.4 and len(events) > 2:
+        return events[: at - 1] + events[at:]
+    return events[:at] if turn < 0.8 else events[-at:]
 
 
-def joined(draw, events, others):
+def joined(events, others):
     """Two histories of a kind, one after the other, in the first one's time."""
     last = events[-1]["at"]
     return events + [event | {"at": last} for event in others]
 
 
-def pairs(groups, sets, seed, count):
-    """(object type, events, question): histories with questions of others of their kind, changed histories with their own, public texts."""
-    draw = random.Random(seed)
-    kinds = {}
-    for group in groups:
-        kinds.setdefault(group[0][0], []).append(group)
-    names, made = list(sets), 0
-    while made < count:
-        group = draw.choice(groups)
+def crossed(draw, group):
+    """What the variants of a line change, put together anew: of each time one of the events that stand there."""
+    told = {}
+    for _, events, _ in draw.sample(group, min(len(group), 3)):
+        for event in events:
+            told.setdefault(event["at"], []).append(event)
+    return [draw.choice(told[at]) for at in sorted(told)]
+
+
+class Pairs:
+    """Histories with questions of others of their kind, changed histories with their own, public texts."""
+
+    def __init__(self, described, sets, seed):
+        self.sets, self.names, self.seed = sets, list(sets), seed
+        self.groups = [group for _, _, group in described]
+        self.foreign = [group for _, language, group in described if language != "en"] or self.groups
+        self.kinds, self.writers = {}, {}
+        for writer, language, group in described:
+            self.kinds.setdefault((group[0][0], language == "en"), []).append(group)
+            self.writers.setdefault(id(group), (writer, language == "en"))
+
+    def strange(self, draw, group, object_type):
+        """Questions that somebody asked about another object of this type."""
+        kin = self.kinds[object_type, self.writers[id(group)][1]]
+        other = draw.choice(kin)
+        return [(question, None) for question, _ in draw.choice(other)[2]] if other is not group else []
+
+    def row(self, draw):
+        """(object type, events, [(question, what was written or None)])"""
+        group = draw.choice(self.foreign if draw.random() < FOREIGN else self.groups)
         object_type, events, asked = draw.choice(group)
-        other = draw.choice(kinds[object_type])
-        strange = [question for question, _ in draw.choice(other)[2]] if other is not group else []
-        own, turn = [question for question, _ in asked], draw.random()
-        if turn < 0.45:
-            questions = strange
-        elif turn < 0.6:
-            events, questions = cut_short(draw, events), own + strange[:2]
-        elif turn < 0.7:
-            events, questions = renamed(draw, events), own + strange[:2]
-        elif turn < 0.8:
-            events, questions = joined(draw, events, draw.choice(other)[1]), own + strange
-        elif turn < 0.85:
-            events, questions = combine.lengthened(draw, events), strange
-        else:
-            name = draw.choice(names) if names else None
-            row = draw.choice(sets[name][0]) if name else None
-            text = (row.get("text") or row.get("premise") or row.get("prompt", "")) if row else ""
-            if not 0 < len(text) < 1500:
-                continue
-            asks = public.question(draw, name, row, sets[name][1])
-            events, questions = [{"at": "2026-01-05T10:00:00Z", "type": "message", "content": text}], strange[:3] + ([asks[1]] if asks else [])
-        questions, events = draw.sample(questions, min(len(questions), MOST)), events[-EVENTS:]
-        for question in questions[: count - made]:
-            yield object_type, events, question
-        made += len(questions)
+        turn, strange = draw.random(), self.strange(draw, group, object_type)
+        own = [(question, None) for question, _ in asked]
+        if turn < 0.20:
+            own = asked + strange[:2]
+        elif turn < 0.45:
+            events = crossed(draw, group)
+        elif turn < 0.60:
+            events, own = cut_short(draw, events), own + strange[:1]
+        elif turn < 0.70:
+            events = renamed(draw, events)
+        elif turn < 0.84:
+            own = strange
+        elif turn < 0.87:
+            events, own = joined(events, draw.choice(draw.choice(self.kinds[object_type, self.writers[id(group)][1]]))[1]), own + strange
+        elif turn < 0.90:
+            events, own = combine.lengthened(draw, events), own + strange[:2]
+        elif self.names:
+            name = draw.choice(self.names)
+            row = draw.choice(self.sets[name][0])
+            text, asks = row.get("text") or row.get("premise") or row.get("prompt", ""), public.question(draw, name, row, self.sets[name][1])
+            if not 0 < len(text) < 1500 or not asks:
+                return None
+            events, own = [{"at": "2026-01-05T10:00:00Z", "type": "message", "content": asks[0]}], strange[:2] + [(asks[1], None)]
+        if draw.random() < 0.2:
+            key = draw.choice(list(histories.DEFAULTS))
+            own = own + [(histories.DEFAULTS[key] | {"signal": key}, None)] * all(question.get("signal") != key for question, _ in own)
+        return (object_type, events[-EVENTS:], draw.sample(own, min(len(own), MOST))) if own and events else None
+
+    def shard(self, number):
+        draw, rows = random.Random(f"{self.seed} {number}"), []
+        while len(rows) < STATES:
+            row = self.row(draw)
+            rows += [row] if row else []
+        return rows
 
 
-def by_state(found):
-    """Pairs that follow each other and share their events, as (state, questions)."""
-    state, questions, last = None, [], None
-    for object_type, events, question in found:
-        if events is not last:
-            if questions:
-                yield state, questions
-            state, questions, last = render(object_type, events), [], events
-        questions.append(question)
-    if questions:
-        yield state, questions
+def main():
+    folders, _ = data.folders(sys.argv[1], ["birch", "ferry"])
+    sets = data.read_public(sys.argv[2], ["davidson", "clinc150", "goemotions", "nli_mnli", "nli_snli", "sms_spam"])
+    pairs = Pairs(data.read_described(folders[:8]), sets, 1)
+    for number in range(int(sys.argv[3])):
+        for object_type, events, asked in pairs.shard(number):
+            print(render(object_type, events), *[json.dumps(question, ensure_ascii=False) for question, _ in asked], sep="\n")
 
 
 if __name__ == "__main__":
-    folders, _ = data.folders(sys.argv[1], ["birch", "ferry"])
-    sets = data.read_public(sys.argv[2], [name for name in ("davidson", "clinc150", "goemotions", "nli_mnli", "nli_snli", "sms_spam")])
-    for state, questions in by_state(pairs(data.read_histories(folders[:4]), sets, 1, int(sys.argv[3]))):
-        print(state, *[json.dumps(question, ensure_ascii=False) for question in questions], sep="\n")
+    main()

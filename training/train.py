@@ -13,6 +13,8 @@ import time
 import data
 import evaluate
 import generate
+import labels
+import pairs
 import public
 import torch
 import torch.nn.functional as F
@@ -37,9 +39,15 @@ def arguments():
     parser.add_argument("--agree", type=float, default=0.0, help="what it costs that two readings of a batch differ; 0 reads once")
     parser.add_argument("--generated-tokens", type=int, default=0, help="of a batch of generated cases; 0 for none")
     parser.add_argument("--pairs", type=float, default=0.5, help="what it costs that questions that must agree differ")
+    parser.add_argument("--labels", default="", help="a teacher's answers (`teacher.py`); waits for the file where it is still being written")
+    parser.add_argument("--labels-seed", type=int, default=10, help="of the questions that were labelled")
+    parser.add_argument("--taught-tokens", type=int, default=32768, help="of a batch of a teacher's answers")
     parser.add_argument("--share", type=int, default=1, help="public batches for each batch of histories")
     parser.add_argument("--floor", type=float, default=0.0, help="the share of the rate that is left at the end")
     parser.add_argument("--compile", action="store_true", help="compile the layers")
+    parser.add_argument("--warm", type=int, default=0, help="steps that only compile, while a teacher is at work")
+    parser.add_argument("--clock", default="", help="a file of JSON with `student`: when to stop, in seconds since 1970; read when the labels are there")
+    parser.add_argument("--mixes", default="", help="shares of the result that are also judged mixed with the base: 0.5,0.7")
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=1500, help="rows of a held-out public set")
@@ -97,13 +105,17 @@ def held_out(options, batches):
     return found
 
 
+def prepared(examples, batches):
+    """What is held out as trees, the longest last."""
+    found = [(told, batches.example(state, asked), asked) for told, state, asked in examples]
+    return found, sorted(range(len(found)), key=lambda at: len(found[at][1][0][0]))
+
+
 @torch.no_grad()
-def answers(model, examples, batches, device):
+def answers(model, found, order, device):
     """What the model says to each held-out question."""
     model.eval()
-    found = [(labels, batches.example(state, asked), asked) for labels, state, asked in examples]
-    order = sorted(range(len(found)), key=lambda at: len(found[at][1][0][0]))
-    result = []
+    order, result = list(order), []
     while order:
         taken = [order.pop()]
         while order and len(taken) * len(found[taken[0]][1][0][0]) < 24000:
@@ -113,13 +125,44 @@ def answers(model, examples, batches, device):
         logits = model(*fields, *batch[4:7]).cpu()
         row = 0
         for at in taken:
-            labels, _, asked = found[at]
-            for told, (_, shares) in zip(labels, asked):
+            every, _, asked = found[at]
+            for told, (_, shares) in zip(every, asked):
                 result.append({"at": at} | told | {"logits": [round(value, 5) for value in logits[row, : len(shares)].tolist()], "shares": shares})
                 row += 1
     result.sort(key=lambda answer: answer["at"])
     model.train()
     return result
+
+
+def judged(model, path, found, order, out, device):
+    """The figures of a file of weights: as it is shipped, with the weights as bytes."""
+    model.load_state_dict(load(path)[1])
+    said = answers(model, found, order, device)
+    with open(out, "w") as file:
+        file.writelines(json.dumps(answer) + "\n" for answer in said)
+    usual, weak = [one for one in said if not one["task"].startswith("weak")], [one for one in said if one["task"].startswith("weak")]
+    settings = evaluate.fitted([answer for answer in usual if not answer["task"].startswith("public")])
+    return evaluate.table(usual) + "\n" + "\n".join(evaluate.table(evaluate.pooled(usual)).splitlines()[2:]) + "\n\n" + generate.judged(weak, settings) + f"\n\n{json.dumps(settings)}"
+
+
+def step_of(model, parts, options, device):
+    """Reads the batches of a step, histories twice where readings have to agree; leaves gradients, returns the losses by turn."""
+    losses, seen = {}, 0
+    for turn, batch in parts:
+        batch = [tensor.to(device, non_blocking=True) for tensor in batch]
+        fields = [tensor.long() for tensor in batch[:4]]
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            readings = [model(*fields, *batch[4:7]) for _ in range(2 if options.agree and turn == "histories" else 1)]
+        loss = sum(loss_of(logits, *batch[7:9]) for logits in readings) / len(readings)
+        if len(readings) > 1:
+            loss = loss + options.agree * apart(*readings)
+        # The scale of a batch is its number of questions, so that long histories do not count more.
+        loss = loss.mean()
+        differ = disagreement(readings[0], *batch[9:11]) if len(batch[9]) else torch.zeros((), device=device)
+        (loss + options.pairs * differ).backward()
+        seen += len(batch[5])
+        losses[turn] = (loss.detach(), differ.detach())
+    return losses, seen
 
 
 def main():
@@ -139,72 +182,84 @@ def main():
             layer.compile(dynamic=True)
 
     folders, _ = data.folders(options.histories, options.held_out.split(","))
-    groups = data.read_histories(folders)
+    described = data.read_described(folders)
+    groups = [group for *_, group in described]
     names = [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz"))] if options.data else []
     sets = data.read_public(options.data, [name for name in names if name not in (*public.HELD_OUT, *public.LEFT_OUT)])
-    batches = data.Batches(groups, sets, options.seed, options.tokens, options.share, options.public_tokens, options.generated_tokens)
+    tokens = {"histories": options.tokens, "public": options.public_tokens or options.tokens, "generated": options.generated_tokens, "taught": options.taught_tokens}
+    turns = ["histories"] + ["public"] * (options.share if sets else 0) + ["generated"] * bool(options.generated_tokens)
+    batches = data.Batches(groups, sets, options.seed, tokens, [turns])
     batches.tokenizer = data.Tokenizer()
-    examples = held_out(options, batches)
-    print(f"{len(groups)} lines, {sum(map(len, groups))} histories of {[pathlib.Path(f).name for f in folders]}, {len(sets)} sets, {len(examples)} held out", flush=True)
+    found, order = prepared(held_out(options, batches), batches)
+    print(f"{len(groups)} lines, {sum(map(len, groups))} histories of {[pathlib.Path(f).name for f in folders]}, {len(sets)} sets, {len(found)} held out", flush=True)
 
+    def loader(workers):
+        return iter(torch.utils.data.DataLoader(batches, batch_size=None, num_workers=workers, prefetch_factor=4 if workers else None, pin_memory=device == "cuda"))
+
+    warming, started = loader(min(options.workers, 4)) if options.warm else None, time.time()
+    for _ in range(options.warm):
+        parts = next(warming)
+        step_of(model, parts, options, device)
+        # A batch of one example is compiled apart.
+        batch = [tensor.to(device) for tensor in parts[0][1][:7]]
+        own = batch[5] == 0
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            model(*[tensor[:1].long() for tensor in batch[:4]], batch[4][:1], batch[5][own], batch[6][own]).logsumexp(-1).sum().backward()
+        model.zero_grad(set_to_none=True)
+    print(f"warm after {time.time() - started:.0f}s", flush=True)
+    del warming
+    if options.warm and device == "cuda":
+        # Whoever teaches needs the memory.
+        torch.cuda.empty_cache()
+    if options.labels:
+        turns.insert(1, "taught")
+        batches.taught = labels.Taught(options.labels, pairs.Pairs(described, sets, options.labels_seed))
+    steps = loader(options.workers)
     matrices = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim == 2]
     others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim != 2]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": options.decay}, {"params": others, "weight_decay": 0.0}], lr=options.rate, betas=(0.9, 0.98), fused=device == "cuda")
-    loader = iter(torch.utils.data.DataLoader(batches, batch_size=None, num_workers=options.workers, prefetch_factor=8 if options.workers else None, pin_memory=device == "cuda"))
-    # In a step: histories, public rows, generated cases. Histories are read twice where readings have to agree.
-    turns = ["histories"] + ["public"] * (options.share if sets else 0) + ["generated"] * bool(options.generated_tokens)
-    started, sums, seen, waited = time.time(), {name: [0.0, 0.0, 0] for name in turns}, 0, 0.0
-    step = 0
+    first = next(steps) if options.steps else None
+    started, sums, seen, waited, step = time.time(), {name: [0.0, 0.0, 0] for name in turns}, 0, 0.0, 0
+    until = json.loads(pathlib.Path(options.clock).read_text())["student"] if options.clock else started + options.seconds
     while True:
-        progress = max(step / options.steps if options.steps else 1.0, (time.time() - started) / options.seconds)
+        progress = max(step / options.steps if options.steps else 1.0, (time.time() - started) / (until - started))
         if progress >= 1:
             break
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
-        for turn in turns:
-            asking = time.time()
-            batch = next(loader)
-            waited += time.time() - asking
-            batch = [tensor.to(device, non_blocking=True) for tensor in batch]
-            fields = [tensor.long() for tensor in batch[:4]]
-            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                readings = [model(*fields, *batch[4:7]) for _ in range(2 if options.agree and turn == "histories" else 1)]
-            loss = sum(loss_of(logits, *batch[7:9]) for logits in readings) / len(readings)
-            if len(readings) > 1:
-                loss = loss + options.agree * apart(*readings)
-            # The scale of a batch is its number of questions, so that long histories do not count more.
-            loss = loss.mean()
-            differ = disagreement(readings[0], *batch[9:11]) if len(batch[9]) else torch.zeros((), device=device)
-            (loss + options.pairs * differ).backward()
-            seen += len(batch[5])
-            if step % 10 == 0:
-                for place, value in enumerate((loss.item(), differ.item(), 1)):
-                    sums[turn][place] += value
+        asking = time.time()
+        parts, first = first or next(steps), None
+        waited += time.time() - asking
+        losses, count = step_of(model, parts, options, device)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        step += 1
+        step, seen = step + 1, seen + count
+        if step % 10 == 0 or step < 6:
+            for turn, own in losses.items():
+                sums[turn] = [total + value for total, value in zip(sums[turn], (own[0].item(), own[1].item(), 1))]
         if step % 200 == 0 or step in (1, 2, 5, 25, 100):
             told = ", ".join(f"{turn} {loss / max(count, 1):.4f} pairs {differ / max(count, 1):.4f}" for turn, (loss, differ, count) in sums.items())
             print(f"step {step} {progress:.2f} {time.time() - started:.0f}s waited {waited:.0f}s questions {seen} gradient {norm.item():.2f} loss {told}", flush=True)
             sums = {name: [0.0, 0.0, 0] for name in turns}
+    del steps
     print(f"{step} steps, {seen} questions, {time.time() - started:.0f}s", flush=True)
 
     written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.jsonl")))
     config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
-    save(out / "weights.bin", config, {name: tensor for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8")
-    # Judged as it is shipped: with the weights as bytes.
-    model = Decider(config)
-    model.load_state_dict(load(out / "weights.bin")[1])
-    model.to(device)
-    found = answers(model, examples, batches, device)
-    with open(out / "answers.jsonl", "w") as file:
-        file.writelines(json.dumps(answer) + "\n" for answer in found)
-    usual, weak = [one for one in found if not one["task"].startswith("weak")], [one for one in found if one["task"].startswith("weak")]
-    settings = evaluate.fitted([answer for answer in usual if not answer["task"].startswith("public")])
-    text = evaluate.table(usual) + "\n" + "\n".join(evaluate.table(evaluate.pooled(usual)).splitlines()[2:]) + "\n\n" + generate.judged(weak, settings) + f"\n\n{json.dumps(settings)}"
+    trained, words = {name: tensor.detach().float().cpu() for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8"
+    save(out / "weights.bin", config, trained, words)
+    model = Decider(config).to(device)
+    text = judged(model, out / "weights.bin", found, order, out / "answers.jsonl", device)
     print(text, flush=True)
     (out / "log.txt").write_text(text)
+    for share in filter(None, options.mixes.split(",")):
+        # Of the weights before they are rounded: rounded ones that are mixed fall back to one side or the other.
+        part = float(share)
+        save(out / f"mixed-{share}.bin", config | {"mixed": part}, {name: tensors[name] * (1 - part) + trained[name] * part for name in trained}, words)
+        text = judged(model, out / f"mixed-{share}.bin", found, order, out / f"answers-{share}.jsonl", device)
+        print(f"mixed {share}\n{text}", flush=True)
+        (out / f"log-{share}.txt").write_text(text)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from . import actions, forms, insults, instructions, irony, languages, numbers, 
 # Each module and how often training draws from it.
 MODULES = {
     "numbers": (numbers, 5), "scales": (scales, 3), "actions": (actions, 2), "places": (places, 2), "roles": (roles, 3),
-    "languages": (languages, 3), "insults": (insults, 2), "irony": (irony, 1), "options": (options, 3), "opposites": (opposites, 2),
+    "languages": (languages, 3), "insults": (insults, 2), "irony": (irony, 1), "options": (options, 3), "opposites": (opposites, 3),
     "forms": (forms, 1), "instructions": (instructions, 1),
 }
 
