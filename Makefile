@@ -36,6 +36,10 @@ lint: ## Check formatting, lints, and the licences and sources of dependencies
 	python3 -B tests/scripts/check_dependencies_test.py --quiet
 	scripts/check-dependencies
 
+.PHONY: fuzz
+fuzz: ## Fuzz what parses foreign bytes: a million cases each, at most five minutes; needs a nightly compiler
+	scripts/fuzz
+
 .PHONY: bench
 bench: ## Measure the figures in the documentation, as ratios within one run
 	cargo build --release --quiet --package auspex-server --package auspex-bench

@@ -1,15 +1,13 @@
 //! The ledger, as a tenant reads it.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::TenantId;
 use model::api::{LedgerBatch, LedgerEntry, LedgerPage};
 use model::money::cents;
-use serde::{Deserialize, Serialize};
 use store::billing::ledger::{self, LedgerBatch as StoredBatch, LedgerEntry as StoredEntry, LedgerKind};
 use store::{Conn, Store};
 use uuid::Uuid;
 
+use crate::billing::ledger_cursor::LedgerCursor;
 use crate::runtime::{Error, Result};
 
 /// The allowed page sizes.
@@ -28,15 +26,6 @@ pub struct LedgerQuery<'a> {
     pub limit: i64,
     /// Where the previous page ended.
     pub cursor: Option<&'a str>,
-}
-
-/// The content of a cursor: where the page ended, and which list it belongs to.
-#[derive(Serialize, Deserialize, PartialEq, Eq)]
-struct Cursor {
-    kind: Option<bool>,
-    grouped: bool,
-    batch_id: Option<Uuid>,
-    before: i64,
 }
 
 /// The ledgers of all tenants.
@@ -63,7 +52,7 @@ impl Ledger {
         records.truncate(page_size);
         let last = records.last().filter(|_| has_more).map(|(seq, _)| *seq);
         Ok(LedgerPage {
-            next_cursor: last.map_or_else(String::new, |seq| write_cursor(seq, query)),
+            next_cursor: last.map_or_else(String::new, |seq| cursor_of(query, seq).encode()),
             entries: records.into_iter().map(|(_, entry)| entry).collect(),
         })
     }
@@ -169,25 +158,18 @@ fn batch_record(batch: StoredBatch) -> (i64, LedgerEntry) {
     (batch.last_seq, record)
 }
 
-impl Cursor {
-    fn of(query: &LedgerQuery<'_>, before: i64) -> Self {
-        Self {
-            kind: query.kind.map(|kind| kind == LedgerKind::Credit),
-            grouped: query.grouped,
-            batch_id: query.batch_id,
-            before,
-        }
+fn cursor_of(query: &LedgerQuery<'_>, before: i64) -> LedgerCursor {
+    LedgerCursor {
+        kind: query.kind.map(|kind| kind == LedgerKind::Credit),
+        grouped: query.grouped,
+        batch_id: query.batch_id,
+        before,
     }
 }
 
-fn write_cursor(before: i64, query: &LedgerQuery<'_>) -> String {
-    // Serializing numbers and flags to JSON cannot fail.
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&Cursor::of(query, before)).unwrap_or_default())
-}
-
 fn read_cursor(cursor: &str, query: &LedgerQuery<'_>) -> Result<i64> {
-    let refused = || Error::bad_request("cursor: does not belong to this list");
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
-    let cursor: Cursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
-    if cursor == Cursor::of(query, cursor.before) { Ok(cursor.before) } else { Err(refused()) }
+    LedgerCursor::decode(cursor)
+        .filter(|cursor| *cursor == cursor_of(query, cursor.before))
+        .map(|cursor| cursor.before)
+        .ok_or_else(|| Error::bad_request("cursor: does not belong to this list"))
 }

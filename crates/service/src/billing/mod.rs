@@ -4,6 +4,7 @@ mod audit;
 mod balance;
 mod checkouts;
 mod ledger;
+mod ledger_cursor;
 mod prices;
 mod stripe;
 mod unpaid;

@@ -5,6 +5,7 @@ mod cache;
 mod idempotency;
 pub(crate) mod ingest;
 mod overview;
+mod page_cursor;
 mod reads;
 mod recorder;
 

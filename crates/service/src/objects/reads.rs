@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::api::{Event, EventList, ObjectAnalysis, ObjectList, ObjectState, ObjectSummary};
 use model::condition::{BoundCondition, Query};
 use model::{TenantId, event};
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::analysis::history;
 use store::analysis::signals::Signal;
@@ -19,6 +16,7 @@ use store::{Conn, Store};
 
 use crate::objects::answers::{enabled_signals, results, shape};
 use crate::objects::cache::ObjectCache;
+use crate::objects::page_cursor::PageCursor;
 use crate::runtime::{Error, Kind, Random, Result, internal};
 
 /// The maximum number of events in a list.
@@ -27,8 +25,6 @@ const MAX_LISTED_EVENTS: i64 = 200;
 const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// The longest query, in bytes.
 const MAX_QUERY: usize = 1_000;
-/// The timestamps allowed in a cursor, in microseconds: up to the year 9999, which both databases can compare.
-const CURSOR_TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
 
 /// A query of the list of objects.
 #[derive(Clone, Debug)]
@@ -43,16 +39,6 @@ pub struct ObjectQuery {
     pub offset: i64,
     /// Where the previous page ended.
     pub cursor: Option<String>,
-}
-
-/// The content of a cursor: where the page ended, and which list it belongs to.
-#[derive(Serialize, Deserialize)]
-struct PageCursor {
-    q: Option<String>,
-    sort: u8,
-    value: f64,
-    seen: i64,
-    id: String,
 }
 
 /// Reads and deletes objects.
@@ -248,22 +234,13 @@ fn write_cursor(place: Cursor, query: &ObjectQuery) -> String {
         seen: place.last_seen.micros(),
         id: place.object_id,
     };
-    // Serializing strings and finite numbers to JSON cannot fail.
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).unwrap_or_default())
+    cursor.encode()
 }
 
 fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Cursor> {
-    let refused = || Error::bad_request("cursor: does not belong to this list");
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| refused())?;
-    let cursor: PageCursor = serde_json::from_slice(&bytes).map_err(|_| refused())?;
-    if cursor.q != query.q
-        || cursor.sort != query.sort as u8
-        || !cursor.value.is_finite()
-        || !CURSOR_TIMES.contains(&cursor.seen)
-        || cursor.id.contains('\0')
-    {
-        return Err(refused());
-    }
+    let cursor = PageCursor::decode(cursor)
+        .filter(|cursor| cursor.q == query.q && cursor.sort == query.sort as u8)
+        .ok_or_else(|| Error::bad_request("cursor: does not belong to this list"))?;
     Ok(Cursor {
         value: cursor.value,
         last_seen: model::Timestamp::from_micros(cursor.seen),

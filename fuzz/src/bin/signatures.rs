@@ -1,0 +1,37 @@
+//! Signature headers: those of payments that come in, and those of webhooks as a receiver checks them.
+#![no_main]
+
+use http::{HeaderMap, HeaderValue};
+use libfuzzer_sys::fuzz_target;
+use model::Timestamp;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+fuzz_target!(|data: &[u8]| {
+    let now = Timestamp::from_seconds(1_614_265_330);
+    let (header, body) = auspex_fuzz::halves(data);
+    if let Ok(text) = std::str::from_utf8(header) {
+        assert!(!auspex_fuzz::stripe_accepts("whsec_other", text, body, now), "nobody signed {text}");
+    }
+    let Ok(value) = HeaderValue::from_bytes(header) else { return };
+    for names in [
+        &["x-webhook-timestamp", "x-webhook-signature"][..],
+        &["webhook-id", "webhook-timestamp", "webhook-signature"],
+    ] {
+        // Each header in turn is the fuzzer's, with the others as they should be.
+        for chosen in names {
+            let mut headers = HeaderMap::new();
+            for name in names {
+                headers.insert(
+                    *name,
+                    HeaderValue::from_static(if name.ends_with("id") { "msg_1" } else { "1614265330" }),
+                );
+            }
+            headers.insert(*chosen, value.clone());
+            let verified =
+                auspex_fuzz::webhook::verify(SECRET, &headers, body, now, auspex_fuzz::webhook::TOLERANCE);
+            assert!(verified.is_err(), "nobody signed {headers:?}");
+        }
+    }
+    let _ = auspex_fuzz::webhook::parse(body);
+});
