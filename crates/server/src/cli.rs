@@ -6,6 +6,7 @@ mod admin;
 mod backup;
 mod demo;
 mod import;
+mod table;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -57,9 +58,17 @@ pub fn main() -> ExitCode {
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("auspex: {error}");
+            eprintln!("auspex: {}", reason(error.as_ref()));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why a command failed. An operator gets to see the cause that a client of the service does not.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<service::Error>().and_then(service::Error::cause) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 
@@ -113,6 +122,12 @@ async fn serve(config: Config) -> CommandResult {
 /// Prints a line. A stream that was closed early, such as by `head`, is not an error.
 fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Prints a value as JSON, for programs.
+fn print_json(value: &impl serde::Serialize) -> CommandResult {
+    print_line(&serde_json::to_string_pretty(value)?);
+    Ok(())
 }
 
 /// Prints the URL and what to do next.

@@ -40,4 +40,6 @@ pub use self::runtime::{
     Nodes, Random, RateBudget, Result, Sealer, Throttle, Traces, Workers, client_network, traces,
 };
 pub use self::service::{Dependencies, Service};
-pub use self::upkeep::{Gauges, MASTER_KEY_FACT, QueueGauges, RekeyError, is_rekeying, rekey};
+pub use self::upkeep::{
+    Gauges, MASTER_KEY_FACT, QueueGauges, QueueReport, Queues, RekeyError, WorkKind, is_rekeying, rekey,
+};

@@ -1,10 +1,13 @@
 //! `auspex admin`: commands for operators, which work on the database whether or not the service is running.
 
+mod doctor;
+mod queues;
+
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
 use model::TenantId;
-use service::{Audit, Clock, Random, Service};
+use service::{Audit, Clock, Queues, Random, Service};
 use uuid::Uuid;
 
 use super::{CommandResult, print_line};
@@ -33,6 +36,14 @@ pub(super) enum Command {
         #[arg(long)]
         note: Option<String>,
     },
+    /// Show what waits in every queue, and move on what is stuck or dead.
+    Queues(queues::Arguments),
+    /// Check what the deployment stands on, and say what to do; fails if something is wrong.
+    Doctor {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Recompute the balances and usage of all accounts from their ledgers, and fail if any differ.
     Audit,
     /// Move every secret in the database from the previous master key to the new one; stop the service first.
@@ -46,8 +57,26 @@ pub(super) enum Tenant {
         /// The account's name.
         name: String,
     },
-    /// List every account: id, time of creation, name.
+    /// List every account: id, time of creation, state if it is suspended, name.
     List,
+    /// Suspend an account: its keys and sessions are refused, and its jobs and deliveries wait.
+    Suspend {
+        /// The account's id.
+        tenant: Uuid,
+    },
+    /// End a suspension.
+    Resume {
+        /// The account's id.
+        tenant: Uuid,
+    },
+    /// Delete an account and everything that belongs to it, except for the sums of its ledger. There is no way back.
+    Delete {
+        /// The account's id.
+        tenant: Uuid,
+        /// Confirms that the account is to be deleted.
+        #[arg(long, required = true)]
+        yes: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -57,6 +86,11 @@ pub(super) enum User {
         /// The account's id.
         #[arg(long)]
         tenant: Uuid,
+        /// The user's email address.
+        email: String,
+    },
+    /// Turn two-factor off for a user who has lost it; their sessions end, and they are mailed.
+    ResetMfa {
         /// The user's email address.
         email: String,
     },
@@ -85,8 +119,10 @@ pub(super) enum Key {
 }
 
 pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
-    if let Command::Rekey = command {
-        return rekey(config).await;
+    match command {
+        Command::Rekey => return rekey(config).await,
+        Command::Doctor { json } => return doctor::run(json, config).await,
+        _ => {}
     }
     let service = assemble(config, Clock::system(), Random::system()?).await?;
     let outcome = match command {
@@ -99,7 +135,10 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
             balance.map(|balance| print_line(&balance.to_string())).map_err(Into::into)
         }
         Command::Audit => audit(&service).await,
-        Command::Rekey => Ok(()),
+        Command::Queues(arguments) => {
+            queues::run(arguments, &Queues::new(service.store().clone(), Clock::system())).await
+        }
+        Command::Rekey | Command::Doctor { .. } => Ok(()),
     };
     service.store().close().await;
     outcome
@@ -119,15 +158,39 @@ async fn tenant(command: Tenant, service: &Service) -> CommandResult {
         }
         Tenant::List => {
             for tenant in service.accounts.operators.tenants().await? {
-                print_line(&format!("{}  {}  {}", tenant.tenant_id, tenant.created_at, tenant.name));
+                let state = match (tenant.suspended_at, tenant.deleting_at) {
+                    (_, Some(_)) => "  (being deleted)",
+                    (Some(_), None) => "  (suspended)",
+                    (None, None) => "",
+                };
+                print_line(&format!("{}  {}{state}  {}", tenant.tenant_id, tenant.created_at, tenant.name));
             }
+        }
+        Tenant::Suspend { tenant } => {
+            service.accounts.closure.suspend(TenantId(tenant)).await?;
+            print_line("The account is suspended; every node refuses it within a second.");
+        }
+        Tenant::Resume { tenant } => {
+            service.accounts.closure.resume(TenantId(tenant)).await?;
+            print_line("The account is no longer suspended; what waited goes on within seconds.");
+        }
+        Tenant::Delete { tenant, .. } => {
+            let rows = service.accounts.closure.delete(TenantId(tenant)).await?;
+            print_line(&format!("The account is deleted with {rows} rows; the sums of its ledger are kept."));
         }
     }
     Ok(())
 }
 
 async fn user(command: User, service: &Service) -> CommandResult {
-    let User::Create { tenant, email } = command;
+    let (tenant, email) = match command {
+        User::Create { tenant, email } => (tenant, email),
+        User::ResetMfa { email } => {
+            service.accounts.operators.reset_mfa(&email).await?;
+            print_line("For this user, two-factor is off and all sessions have ended.");
+            return Ok(());
+        }
+    };
     let password = read_secret("password")?;
     print_line(&format!(
         "{}",

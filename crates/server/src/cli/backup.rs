@@ -3,7 +3,7 @@
 //! Neither leaves half of anything: a backup has its name only once it is checked, and a database is there whole or not at all.
 //! The schema stays as it is; the service migrates it at its next start.
 
-mod postgres;
+pub(super) mod postgres;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

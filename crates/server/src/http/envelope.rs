@@ -70,6 +70,7 @@ fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
         Kind::MfaRequired => (StatusCode::UNAUTHORIZED, "mfa_required"),
         Kind::PaymentRequired => (StatusCode::PAYMENT_REQUIRED, "payment_required"),
         Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
+        Kind::Suspended => (StatusCode::FORBIDDEN, "suspended"),
         Kind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
         Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
         Kind::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::api::APIKeyStatus;
 use model::{KeyId, TenantId, Timestamp, UserId};
+use store::accounts::closure;
 use store::accounts::keys::{self, Key};
 use store::accounts::sessions::{self, Session};
 use store::accounts::users;
@@ -75,6 +76,8 @@ pub struct Presented<'a> {
 struct CredentialCache {
     signing: ShortCache<String, SigningKey>,
     sessions: ShortCache<[u8; 32], Session>,
+    /// Whether a tenant is suspended.
+    suspended: ShortCache<TenantId, bool>,
     /// Verifies against a dummy secret if there is no such key, so that an unknown key takes as long as a bad signature.
     dummy: Verifier,
 }
@@ -91,6 +94,7 @@ impl CredentialCache {
         Self {
             signing: ShortCache::new(),
             sessions: ShortCache::new(),
+            suspended: ShortCache::new(),
             dummy: Verifier::new(b"a dummy secret, as long as the secret of a real key"),
         }
     }
@@ -126,10 +130,27 @@ impl Authentication {
     pub(crate) fn clear_cache(&self) {
         self.cache.signing.clear();
         self.cache.sessions.clear();
+        self.cache.suspended.clear();
     }
 
-    /// Authenticates a request, or refuses it without a reason.
+    /// Authenticates a request, or refuses it without a reason. The holder of a valid credential is told that the account is
+    /// suspended.
     pub async fn authenticate(&self, presented: Presented<'_>) -> Result<Caller> {
+        let caller = self.identify(presented).await?;
+        if self.is_suspended(caller.tenant).await? { Err(Error::suspended()) } else { Ok(caller) }
+    }
+
+    async fn is_suspended(&self, tenant: TenantId) -> Result<bool> {
+        if let Some(known) = self.cache.suspended.get(&tenant) {
+            return Ok(*known);
+        }
+        let read = self.cache.suspended.start_read();
+        let is_suspended =
+            self.store.read("is_suspended", async |conn| closure::is_suspended(conn, tenant).await).await?;
+        Ok(*self.cache.suspended.insert(tenant, read, is_suspended))
+    }
+
+    async fn identify(&self, presented: Presented<'_>) -> Result<Caller> {
         if presented.token_in_query {
             return Err(Error::unauthorized());
         }

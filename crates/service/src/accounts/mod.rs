@@ -1,6 +1,7 @@
 //! Accounts: tenants and their members, signing in, API keys, and authentication of requests.
 
 mod authentication;
+mod closure;
 mod identities;
 mod keys;
 mod operators;
@@ -17,6 +18,7 @@ mod two_factor;
 mod users;
 
 pub use self::authentication::{Authentication, Caller, Credential, Presented, SessionId};
+pub use self::closure::Closure;
 pub use self::identities::Identities;
 pub use self::keys::Keys;
 pub use self::operators::Operators;
@@ -55,6 +57,8 @@ pub struct Accounts {
     pub keys: Keys,
     /// Administration by the operator.
     pub operators: Operators,
+    /// Suspension and deletion by the operator.
+    pub closure: Closure,
     /// Mail preferences of members.
     pub notifications: Notifications,
 }
@@ -144,6 +148,7 @@ impl Accounts {
                 authentication: authentication.clone(),
                 notifications: notifications.clone(),
             },
+            closure: Closure { store: store.clone(), clock: clock.clone() },
             operators: Operators {
                 store,
                 clock,
@@ -151,6 +156,7 @@ impl Accounts {
                 passwords,
                 tenants: tenants.clone(),
                 keys: keys.clone(),
+                notifications: notifications.clone(),
             },
             authentication,
             tenants,

@@ -2,6 +2,7 @@
 
 use model::api::APIKeySecret;
 use model::{EmailAddress, TenantId, UserId};
+use store::accounts::sessions;
 use store::accounts::tenants::{self, Tenant};
 use store::accounts::users::{self, NewUser};
 use store::{Conn, Store};
@@ -9,6 +10,7 @@ use store::{Conn, Store};
 use crate::accounts::keys::Keys;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::tenants::{ADMIN, Tenants, tenant_name};
+use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Random, Result};
 
 /// Administration by the operator.
@@ -19,6 +21,7 @@ pub struct Operators {
     pub(crate) passwords: Passwords,
     pub(crate) tenants: Tenants,
     pub(crate) keys: Keys,
+    pub(crate) notifications: Notifications,
 }
 
 impl Operators {
@@ -65,6 +68,27 @@ impl Operators {
                 } else {
                     Err(Error::new(Kind::Conflict, "the email address has an account already"))
                 }
+            })
+            .await
+    }
+
+    /// Turns two-factor off for somebody who has lost both the app and the recovery codes. Their sessions end, and they are
+    /// mailed.
+    pub async fn reset_mfa(&self, email: &str) -> Result<()> {
+        let email: EmailAddress =
+            email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
+        self.store
+            .write("reset_mfa", async |conn: &mut Conn| {
+                let user = users::by_email(conn, email.key()).await?;
+                let user =
+                    user.ok_or_else(|| Error::new(Kind::NotFound, "there is no user with this email"))?;
+                if user.totp_enabled_at.is_none() {
+                    return Err(Error::new(Kind::Conflict, "two-factor is off for this user"));
+                }
+                users::disable_totp(conn, user.tenant_id, user.user_id).await?;
+                sessions::delete_of_user(conn, user.user_id).await?;
+                let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());
+                self.notifications.mail_user(conn, &user, &mail).await
             })
             .await
     }

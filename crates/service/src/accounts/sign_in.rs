@@ -11,7 +11,7 @@ use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::passwords::Passwords;
-use crate::accounts::sessions::Sessions;
+use crate::accounts::sessions::{Sessions, refuse_suspended};
 use crate::accounts::tokens;
 use crate::accounts::two_factor::TwoFactorCodes;
 use crate::accounts::users::with_same_password;
@@ -98,8 +98,11 @@ impl SignIn {
         let (hash, now) = (tokens::hash(&token.token), self.clock.now());
         self.store
             .write("exchange_token", async |conn: &mut Conn| {
+                refuse_suspended(conn, key.tenant_id).await?;
                 let holder = Holder::Key(key.key_id);
-                sessions::insert(conn, key.tenant_id, holder, &hash, now, token.expires_at).await
+                Ok::<_, Error>(
+                    sessions::insert(conn, key.tenant_id, holder, &hash, now, token.expires_at).await?,
+                )
             })
             .await?;
         Ok(token)

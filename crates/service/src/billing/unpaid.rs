@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::TenantId;
+use store::accounts::closure;
 use store::analysis::jobs::{self, LeasedJob};
 use store::billing::{balance, unpaid};
 use store::{Conn, Lease, Store};
@@ -81,8 +82,20 @@ impl Unpaid {
         }
     }
 
+    /// Parks the due jobs of suspended tenants too: they are not claimed, and must not be found again and again.
+    async fn park_suspended(&self) -> Result<Vec<TenantId>> {
+        let suspended = self.store.read("suspended", async |conn| closure::suspended(conn).await).await?;
+        for tenant in &suspended {
+            let park = async |conn: &mut Conn| unpaid::park_due(conn, *tenant, self.clock.now(), STEP).await;
+            while self.store.write("park_suspended", park).await? == STEP.unsigned_abs() {}
+        }
+        Ok(suspended)
+    }
+
     async fn resume_all(&self) -> Result<()> {
-        let waiting = self.store.read("unpaid_tenants", async |conn| unpaid::tenants(conn).await).await?;
+        let suspended = self.park_suspended().await?;
+        let mut waiting = self.store.read("unpaid_tenants", async |conn| unpaid::tenants(conn).await).await?;
+        waiting.retain(|tenant| !suspended.contains(tenant));
         for tenant in waiting {
             let balance = self.store.read("balance", async |conn| balance::balance(conn, tenant).await);
             if self.blocks && balance.await? <= 0 {

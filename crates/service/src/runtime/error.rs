@@ -44,6 +44,8 @@ pub enum Kind {
     PaymentRequired,
     /// The credential is valid, but the action is not allowed.
     Forbidden,
+    /// The credential is valid, but its account is suspended.
+    Suspended,
     /// The resource does not exist, or belongs to another tenant.
     NotFound,
     /// The resource exists, but does not support the method.
@@ -88,6 +90,11 @@ impl Error {
     /// The refusal of a credential: the same for every reason.
     pub(crate) fn unauthorized() -> Self {
         Self::new(Kind::Unauthorized, "unauthorized")
+    }
+
+    /// The refusal of everybody whose account the operator has suspended.
+    pub(crate) fn suspended() -> Self {
+        Self::new(Kind::Suspended, "the account is suspended: ask the operator of this service")
     }
 
     /// The refusal of work that the tenant cannot pay for.

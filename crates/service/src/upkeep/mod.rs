@@ -1,12 +1,14 @@
-//! Upkeep: sweeping expired rows, listening to other processes, gauges, and moving secrets to a
+//! Upkeep: sweeping expired rows, listening to other processes, gauges, the queues for operators, and moving secrets to a
 //! new master key.
 
 mod gauges;
 mod listener;
+mod queues;
 mod rekeying;
 mod sweeper;
 
 pub use self::gauges::{Gauges, QueueGauges};
+pub use self::queues::{NamedQueue, QueueReport, Queues, WorkKind};
 pub use self::rekeying::{MASTER_KEY_FACT, RekeyError, is_rekeying, rekey};
 
 pub(crate) use self::listener::Listener;

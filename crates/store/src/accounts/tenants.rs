@@ -20,12 +20,17 @@ pub struct Tenant {
     pub event_retention_days: Option<i64>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Since when it is suspended.
+    pub suspended_at: Option<Timestamp>,
+    /// Since when it is being deleted.
+    pub deleting_at: Option<Timestamp>,
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, name, auto_backfill_signals, event_retention, event_retention_days, created_at FROM tenants ",
+            "SELECT tenant_id, name, auto_backfill_signals, event_retention, event_retention_days, created_at, \
+             suspended_at, deleting_at FROM tenants ",
             $rest
         )
     };

@@ -195,7 +195,12 @@ pub async fn count_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result
     Ok(queued)
 }
 
-const QUEUE: LeasedQueue = LeasedQueue { table: "jobs", queue_column: "priority", row_column: "object_id" };
+const QUEUE: LeasedQueue = LeasedQueue {
+    table: "jobs",
+    queue_column: "priority",
+    row_column: "object_id",
+    waits_while_suspended: true,
+};
 
 /// The next tenant after another with due jobs of this priority.
 pub async fn next_tenant(

@@ -11,6 +11,8 @@ pub(crate) struct LeasedQueue {
     pub(crate) queue_column: &'static str,
     /// The column that identifies a row within a tenant.
     pub(crate) row_column: &'static str,
+    /// Whether the rows of a suspended tenant wait.
+    pub(crate) waits_while_suspended: bool,
 }
 
 impl LeasedQueue {
@@ -21,6 +23,11 @@ impl LeasedQueue {
     /// the order of tenants, so that one tenant comes first every time.
     pub(crate) fn next_tenant(&self) -> String {
         let Self { table, queue_column, .. } = self;
+        let is_admitted = if self.waits_while_suspended {
+            " AND (SELECT suspended_at FROM tenants WHERE tenants.tenant_id = turns.tenant_id) IS NULL"
+        } else {
+            ""
+        };
         format!(
             "WITH RECURSIVE turns (tenant_id) AS (
                  SELECT tenant_id FROM (SELECT tenant_id FROM {table} WHERE {queue_column} = $1 AND tenant_id > $2
@@ -33,7 +40,7 @@ impl LeasedQueue {
              )
              SELECT tenant_id FROM turns
              WHERE (SELECT 1 FROM {table}
-                    WHERE {queue_column} = $1 AND {table}.tenant_id = turns.tenant_id AND due_at <= $3 LIMIT 1) = 1
+                    WHERE {queue_column} = $1 AND {table}.tenant_id = turns.tenant_id AND due_at <= $3 LIMIT 1) = 1{is_admitted}
              LIMIT 1"
         )
     }
@@ -41,7 +48,7 @@ impl LeasedQueue {
     /// Claims rows of a queue ($1) and tenant ($2) that are due at an instant ($3), up to a limit ($4), with a lease of a
     /// token ($5) and an end ($6). `filter` is a further condition on the rows, `assignments` are set with the lease.
     pub(crate) fn claim(&self, backend: Backend, filter: &str, assignments: &str, returning: &str) -> String {
-        let Self { table, queue_column, row_column } = self;
+        let Self { table, queue_column, row_column, .. } = self;
         let skip_locked = backend.skip_locked();
         // Materialized: run again for each row, the inner query would lock and claim more than its limit. It returns the whole
         // key: joined by the row alone, PostgreSQL may plan to read all rows of the tenant, and keep that plan.

@@ -21,7 +21,7 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 12] = migrations! {
+const MIGRATIONS: [Migration; 13] = migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
@@ -34,6 +34,7 @@ const MIGRATIONS: [Migration; 12] = migrations! {
     10 "0010_unbilled";
     11 "0011_ledger_of_batch";
     12 "0012_places_in_flight";
+    18 "0018_closure";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -77,7 +77,13 @@ pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
     Ok(())
 }
 
-const QUEUE: LeasedQueue = LeasedQueue { table: "outbox", queue_column: "channel", row_column: "message_id" };
+const QUEUE: LeasedQueue = LeasedQueue {
+    table: "outbox",
+    queue_column: "channel",
+    row_column: "message_id",
+    // Mails tell people about their account, also that it is suspended.
+    waits_while_suspended: false,
+};
 
 /// The next tenant after another with a due message.
 pub async fn next_tenant(

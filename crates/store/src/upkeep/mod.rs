@@ -1,9 +1,11 @@
 //! Keeping a deployment healthy: sweeping, gauges, backups, rekeying, and facts about the deployment.
 
 pub mod backup;
+pub mod checkup;
 pub mod deployment;
 pub mod gauges;
 #[cfg(feature = "test-util")]
 pub(crate) mod pending;
+pub mod queues;
 pub mod rekeying;
 pub mod sweeper;

@@ -19,7 +19,7 @@ const PARAMETERS: [&str; 9] =
     ["application_name", "host", "options", "port", "sslcert", "sslkey", "sslmode", "sslrootcert", "user"];
 
 /// `pg_dump` and `pg_restore`, for one database.
-pub(super) struct Tools {
+pub(in crate::cli) struct Tools {
     directory: PathBuf,
     /// The database's URL without its password, which would show up in the list of processes.
     url: String,
@@ -28,7 +28,7 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Finds the tools: in `PATH`, else the newest version that is installed.
-    pub(super) fn find(url: &str) -> Result<Self, Failure> {
+    pub(in crate::cli) fn find(url: &str) -> Result<Self, Failure> {
         let path = environment().find(|(name, _)| name == "PATH").map(|(_, value)| value).unwrap_or_default();
         let on_path = std::env::split_paths(&path).find(|directory| has_tools(directory));
         let directory = on_path.or_else(newest_installed).ok_or(

@@ -95,6 +95,13 @@ impl Server {
         Ok(())
     }
 
+    /// Connects and signs in as for a mail, and sends none.
+    pub(super) async fn probe(&self) -> Result<(), String> {
+        let mut connection = self.connect().await.map_err(|error| reason(&error))?;
+        let _ = timeout(QUIT_TIMEOUT, connection.quit()).await;
+        Ok(())
+    }
+
     async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let address = (self.host.as_str(), self.port);
         let wrapper = match &self.security {

@@ -45,6 +45,14 @@ impl Transport {
         Ok(Self(Arc::new(Destination::Files(directory))))
     }
 
+    /// Whether mails could be sent now, without sending one; the reason why not. The caller sets the deadline.
+    pub async fn probe(&self) -> Result<(), String> {
+        match &*self.0 {
+            Destination::Smtp(server) => server.probe().await,
+            Destination::Files(_) => Ok(()),
+        }
+    }
+
     pub(super) async fn send(&self, mail: EncodedMail) -> Result<(), Failure> {
         match &*self.0 {
             Destination::Smtp(server) => server.send(&mail.envelope, &mail.bytes).await,

@@ -296,7 +296,11 @@ pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid,
 }
 
 /// Removes deliveries with their state; returns how many.
-async fn drop_records(conn: &mut Conn, tenant: TenantId, deliveries: &[DeliveryKey]) -> Result<u64> {
+pub(crate) async fn drop_records(
+    conn: &mut Conn,
+    tenant: TenantId,
+    deliveries: &[DeliveryKey],
+) -> Result<u64> {
     Rows::of(deliveries)
         .column("tenant", |_| tenant)
         .column("delivery", |key| key.0)

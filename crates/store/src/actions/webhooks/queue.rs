@@ -178,7 +178,9 @@ pub async fn due_endpoints(
                     known.resting_until, known.updated_at \
              FROM (SELECT endpoint_id FROM queued \
                    WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \
-                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2)) = 1 \
+                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2) \
+                            AND (SELECT suspended_at FROM tenants \
+                                 WHERE tenants.tenant_id = ready.tenant_id) IS NULL) = 1 \
                      AND (SELECT due.due_at FROM webhook_queue AS due WHERE due.endpoint_id = queued.endpoint_id \
                           ORDER BY due.due_at LIMIT 1) <= $2 \
                    LIMIT $3) AS chosen \
@@ -200,7 +202,8 @@ pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
                         (SELECT min(due.due_at) FROM webhook_queue AS due \
                          WHERE due.endpoint_id = queued.endpoint_id) AS due_at \
                  FROM queued JOIN webhook_endpoints AS known ON known.endpoint_id = queued.endpoint_id \
-                 WHERE known.enabled) AS waiting"
+                 WHERE known.enabled AND (SELECT suspended_at FROM tenants \
+                                          WHERE tenants.tenant_id = known.tenant_id) IS NULL) AS waiting"
         ),
         Uuid::nil()
     )?;

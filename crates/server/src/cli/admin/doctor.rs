@@ -1,0 +1,347 @@
+//! `auspex admin doctor`: checks what a deployment stands on, and says what to do about what is wrong.
+//!
+//! It opens the database as it is and starts nothing, so that it works where the service does not.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use service::mail::Transport;
+use service::{Clock, MASTER_KEY_FACT};
+use store::runtime::nodes;
+use store::upkeep::{checkup, deployment};
+use store::{Conn, Store};
+use tokio::net::TcpStream;
+
+use super::super::backup::postgres::Tools;
+use super::super::table::Table;
+use super::super::{CommandResult, print_json};
+use crate::assembly;
+use crate::config::{AnalyzerKind, Config};
+
+/// How long anything that is asked may take to answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Clocks may differ by this much: beyond it the service refuses to work.
+const MAX_OFFSET: Duration = Duration::from_secs(2);
+/// A difference of clocks that is worth looking at.
+const SUSPICIOUS_OFFSET: Duration = Duration::from_millis(500);
+/// Free space on the disk below which writes fail soon.
+const LITTLE_SPACE: u64 = 256 << 20;
+/// Free space on the disk that is worth looking at.
+const SOME_SPACE: u64 = 2 << 30;
+/// A node whose heartbeat is younger than this is alive.
+const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Good,
+    Worry,
+    Bad,
+}
+
+/// One check.
+#[derive(Debug, Serialize)]
+struct Finding {
+    state: State,
+    check: &'static str,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+/// The findings so far.
+#[derive(Default)]
+struct Report(Vec<Finding>);
+
+impl Report {
+    fn good(&mut self, check: &'static str, found: impl Into<String>) {
+        self.0.push(Finding { state: State::Good, check, found: found.into(), advice: None });
+    }
+
+    fn wrong(
+        &mut self,
+        state: State,
+        check: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.0.push(Finding { state, check, found: found.into(), advice: Some(advice.into()) });
+    }
+}
+
+pub(super) async fn run(json: bool, config: &Config) -> CommandResult {
+    assembly::install_tls();
+    let mut report = Report::default();
+    check_configuration(&mut report, config);
+    check_files(&mut report, config);
+    check_disk(&mut report, &config.data_dir);
+    check_database(&mut report, config).await;
+    check_mail(&mut report, config).await;
+    check_analyzer(&mut report, config).await;
+    if json {
+        print_json(&report.0)?;
+    } else {
+        let mut table = Table::new(&["", "check", "found", "what to do"]);
+        for finding in &report.0 {
+            let state = format!("{:?}", finding.state).to_lowercase();
+            let advice = finding.advice.clone().unwrap_or_default();
+            table.row([state, finding.check.to_owned(), finding.found.clone(), advice]);
+        }
+        table.print();
+    }
+    match report.0.iter().filter(|finding| finding.state == State::Bad).count() {
+        0 => Ok(()),
+        1 => Err("one thing is wrong".into()),
+        number => Err(format!("{number} things are wrong").into()),
+    }
+}
+
+fn check_configuration(report: &mut Report, config: &Config) {
+    if config.warnings.is_empty() {
+        report.good("configuration", format!("{} settings", config.effective.len()));
+    }
+    for warning in &config.warnings {
+        report.wrong(State::Worry, "configuration", warning.clone(), "auspex config shows all settings");
+    }
+}
+
+/// Files with secrets, which nobody but their owner may read.
+fn check_files(report: &mut Report, config: &Config) {
+    let mut files = vec![(config.data_dir.clone(), "700")];
+    if config.master_key.is_none() {
+        files.push((config.data_dir.join(assembly::MASTER_KEY_FILE), "600"));
+    }
+    if let Some(path) = store::sqlite_path(&config.database_address()) {
+        files.extend(
+            ["", "-wal", "-shm"].map(|suffix| (PathBuf::from(format!("{}{suffix}", path.display())), "600")),
+        );
+    }
+    let mut checked = 0;
+    for (path, wanted) in files {
+        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        let mode = metadata.permissions().mode() & 0o777;
+        checked += 1;
+        if mode & 0o077 != 0 {
+            let found = format!("{} is open to others: {mode:o}", path.display());
+            report.wrong(State::Bad, "files", found, format!("chmod {wanted} {}", path.display()));
+        }
+    }
+    if report.0.iter().all(|finding| finding.check != "files") {
+        report.good("files", format!("{checked} of the data directory, closed to others"));
+    }
+}
+
+fn check_disk(report: &mut Report, data_dir: &Path) {
+    let existing = data_dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let space = match rustix::fs::statvfs(existing) {
+        Ok(space) => space,
+        Err(error) => {
+            return report.wrong(State::Bad, "disk", error.to_string(), "make the data directory readable");
+        }
+    };
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let found =
+        format!("{} MiB free of {} MiB", free >> 20, space.f_blocks.saturating_mul(space.f_frsize) >> 20);
+    let advice = "make room: delete old backups, shorten the retention of events, or use a larger disk";
+    match free {
+        _ if space.f_files > 0 && space.f_favail == 0 => {
+            report.wrong(State::Bad, "disk", "no inode is free", "delete small files on this disk");
+        }
+        0..LITTLE_SPACE => report.wrong(State::Bad, "disk", found, advice),
+        LITTLE_SPACE..SOME_SPACE => report.wrong(State::Worry, "disk", found, advice),
+        _ => report.good("disk", found),
+    }
+}
+
+async fn check_database(report: &mut Report, config: &Config) {
+    let url = config.database_address();
+    if store::sqlite_path(&url).is_some_and(|path| !path.exists()) {
+        let advice =
+            "auspex serve makes one; if there should be one, check AUSPEX_DATA_DIR and AUSPEX_DATABASE_URL";
+        return report.wrong(State::Worry, "database", "there is none yet", advice);
+    }
+    let unreachable = "check AUSPEX_DATABASE_URL, and that the database runs and admits this host";
+    let store = match tokio::time::timeout(DEADLINE, Store::attach(&url)).await {
+        Ok(Ok(store)) => store,
+        Ok(Err(error)) => return report.wrong(State::Bad, "database", error.to_string(), unreachable),
+        Err(_) => return report.wrong(State::Bad, "database", no_answer(), unreachable),
+    };
+    match tokio::time::timeout(DEADLINE, examine(report, config, &store)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => report.wrong(State::Bad, "database", error.to_string(), "see the message"),
+        Err(_) => report.wrong(State::Bad, "database", no_answer(), unreachable),
+    }
+    let _ = tokio::time::timeout(DEADLINE, store.close()).await;
+    if store::sqlite_path(&url).is_none() {
+        match Tools::find(&url) {
+            Ok(_) => report.good("backup", "pg_dump and pg_restore are installed"),
+            Err(error) => report.wrong(
+                State::Worry,
+                "backup",
+                error.to_string(),
+                "install PostgreSQL's client programs",
+            ),
+        }
+    }
+}
+
+async fn examine(report: &mut Report, config: &Config, store: &Store) -> store::Result<()> {
+    let clock = Clock::system();
+    let asked = clock.now();
+    let (version, size, connections, time) = store
+        .read("doctor", async |conn: &mut Conn| {
+            let (version, size) = (checkup::version(conn).await?, checkup::size(conn).await?);
+            let connections = checkup::connections(conn).await?;
+            Ok::<_, store::Error>((version, size, connections, checkup::clock(conn).await?))
+        })
+        .await?;
+    let took = clock.now().since(asked);
+    report.good("database", format!("{version}, {} MiB, answers in {} ms", size >> 20, took.as_millis()));
+    if let Some((used, admitted)) = connections {
+        let found = format!("{used} of {admitted} connections");
+        if used * 10 > admitted * 9 {
+            report.wrong(State::Worry, "connections", found, "raise max_connections, or run fewer processes");
+        } else {
+            report.good("connections", found);
+        }
+    }
+    if let Some(theirs) = time {
+        let ours = clock.now();
+        let offset = theirs.since(ours).max(ours.since(theirs)).saturating_sub(took);
+        let found = format!("{} ms off the database's", offset.as_millis());
+        let advice = "synchronize the clocks of this host and the database's (NTP)";
+        match offset {
+            offset if offset > MAX_OFFSET => report.wrong(State::Bad, "clock", found, advice),
+            offset if offset > SUSPICIOUS_OFFSET => report.wrong(State::Worry, "clock", found, advice),
+            _ => report.good("clock", found),
+        }
+    }
+    check_schema(report, config, store).await
+}
+
+async fn check_schema(report: &mut Report, config: &Config, store: &Store) -> store::Result<()> {
+    let schema = match store.schema().await {
+        Ok(schema) => schema,
+        Err(error) => {
+            report.wrong(
+                State::Bad,
+                "schema",
+                error.to_string(),
+                "install the auspex that this database was made with",
+            );
+            return Ok(());
+        }
+    };
+    if schema.version == 0 {
+        report.wrong(
+            State::Worry,
+            "schema",
+            "the database is empty",
+            "auspex serve or auspex migrate fills it",
+        );
+        return Ok(());
+    }
+    if schema.is_newest() {
+        report.good(
+            "schema",
+            format!("{}, the newest of auspex {}", schema.version, env!("CARGO_PKG_VERSION")),
+        );
+    } else {
+        let found =
+            format!("{}, and auspex {} knows {}", schema.version, env!("CARGO_PKG_VERSION"), schema.newest);
+        report.wrong(State::Worry, "schema", found, "back up; the next start migrates it");
+    }
+    let now = Clock::system().now();
+    let (stored, live) = store
+        .read("doctor", async |conn: &mut Conn| {
+            let stored = deployment::find(conn, MASTER_KEY_FACT).await?;
+            Ok::<_, store::Error>((stored, nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await?))
+        })
+        .await?;
+    check_master_key(report, config, store, stored).await?;
+    report.good("nodes", format!("{live} running"));
+    Ok(())
+}
+
+async fn check_master_key(
+    report: &mut Report,
+    config: &Config,
+    store: &Store,
+    stored: Option<String>,
+) -> store::Result<()> {
+    if service::is_rekeying(store).await? {
+        let found = "a move to another key was begun and not finished";
+        report.wrong(State::Bad, "master key", found, "run auspex admin rekey again");
+        return Ok(());
+    }
+    let advice = "set AUSPEX_MASTER_KEY to the key that this database was made with";
+    match (stored, assembly::known_fingerprint(config)) {
+        (_, Err(error)) => report.wrong(State::Bad, "master key", error.to_string(), advice),
+        (Some(stored), Ok(Some(known))) if stored == known => {
+            report.good("master key", format!("fingerprint {known}"))
+        }
+        (Some(stored), Ok(Some(known))) => {
+            let found = format!("it has fingerprint {known}, and the database was made with {stored}");
+            report.wrong(State::Bad, "master key", found, advice);
+        }
+        (Some(stored), Ok(None)) => {
+            let found = format!("there is none, and the database was made with {stored}");
+            report.wrong(State::Bad, "master key", found, advice);
+        }
+        (None, Ok(_)) => report.good("master key", "not used yet"),
+    }
+    Ok(())
+}
+
+async fn check_mail(report: &mut Report, config: &Config) {
+    let Some(url) = &config.smtp_url else {
+        let found = format!("written to {}", config.data_dir.join("mail").display());
+        return report.wrong(State::Worry, "mail", found, "set AUSPEX_SMTP_URL to send it");
+    };
+    let advice = "check AUSPEX_SMTP_URL: host, port, TLS, user and password";
+    let transport = match Transport::smtp(url.expose()) {
+        Ok(transport) => transport,
+        Err(error) => return report.wrong(State::Bad, "mail", error.to_string(), advice),
+    };
+    match tokio::time::timeout(DEADLINE, transport.probe()).await {
+        Ok(Ok(())) => report.good("mail", "the SMTP server lets us in"),
+        Ok(Err(reason)) => report.wrong(State::Bad, "mail", reason, advice),
+        Err(_) => report.wrong(State::Bad, "mail", no_answer(), advice),
+    }
+}
+
+async fn check_analyzer(report: &mut Report, config: &Config) {
+    let url = match (&config.analyzer.kind, &config.analyzer.url) {
+        (AnalyzerKind::Embedded, _) => return check_embedded(report),
+        (AnalyzerKind::Words, _) => {
+            let advice = "set AUSPEX_ANALYZER: the word counter is for benchmarks of the service itself";
+            return report.wrong(State::Worry, "analyzer", "the word counter, which is no model", advice);
+        }
+        (_, Some(url)) => url,
+        (_, None) => return report.wrong(State::Bad, "analyzer", "it has no URL", "set AUSPEX_ANALYZER_URL"),
+    };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let port = url.port_or_known_default().unwrap_or(443);
+    let advice = "check AUSPEX_ANALYZER_URL, and that its server runs and can be reached from here";
+    match tokio::time::timeout(DEADLINE, TcpStream::connect((host.as_str(), port))).await {
+        Ok(Ok(_)) => report.good("analyzer", format!("{host}:{port} accepts connections")),
+        Ok(Err(error)) => report.wrong(State::Bad, "analyzer", format!("{host}:{port}: {error}"), advice),
+        Err(_) => report.wrong(State::Bad, "analyzer", format!("{host}:{port}: {}", no_answer()), advice),
+    }
+}
+
+fn check_embedded(report: &mut Report) {
+    if cfg!(feature = "embedded") {
+        report.good("analyzer", "the embedded model");
+    } else {
+        let advice = "install a build with it, or set AUSPEX_ANALYZER to another one";
+        report.wrong(State::Bad, "analyzer", "this binary was built without the embedded model", advice);
+    }
+}
+
+fn no_answer() -> String {
+    format!("no answer within {} s", DEADLINE.as_secs())
+}

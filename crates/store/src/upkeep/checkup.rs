@@ -1,0 +1,52 @@
+//! What an operator wants to know about the database itself.
+
+use model::Timestamp;
+use sqlx::AssertSqlSafe;
+
+use crate::db::{Backend, Conn, Result, fetch_one};
+
+/// The name and version of the database's software.
+pub async fn version(conn: &mut Conn) -> Result<String> {
+    let text = match conn.backend() {
+        Backend::Sqlite => "SELECT 'SQLite ' || sqlite_version()",
+        Backend::Postgres => "SELECT 'PostgreSQL ' || current_setting('server_version')",
+    };
+    let (version,): (String,) = fetch_one!(conn, text)?;
+    Ok(version)
+}
+
+/// The time on the database's clock; none on SQLite, which has the clock of its process.
+pub async fn clock(conn: &mut Conn) -> Result<Option<Timestamp>> {
+    match conn.backend() {
+        Backend::Sqlite => Ok(None),
+        Backend::Postgres => {
+            let (now,): (Timestamp,) = fetch_one!(conn, "SELECT clock_timestamp()")?;
+            Ok(Some(now))
+        }
+    }
+}
+
+/// The size of the database in bytes.
+pub async fn size(conn: &mut Conn) -> Result<i64> {
+    let text = match conn.backend() {
+        Backend::Sqlite => "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        Backend::Postgres => "SELECT pg_database_size(current_database())",
+    };
+    let (bytes,): (i64,) = fetch_one!(conn, AssertSqlSafe(text.to_owned()))?;
+    Ok(bytes)
+}
+
+/// Connections of PostgreSQL in use, and how many it admits; none on SQLite.
+pub async fn connections(conn: &mut Conn) -> Result<Option<(i64, i64)>> {
+    match conn.backend() {
+        Backend::Sqlite => Ok(None),
+        Backend::Postgres => {
+            let both: (i64, i64) = fetch_one!(
+                conn,
+                "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+                        current_setting('max_connections')::bigint"
+            )?;
+            Ok(Some(both))
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The queues as an operator sees them: what waits, what is stuck, and moving it on in small steps.
+//!
+//! These statements may read much of a queue; they are for operators, not for a hot path.
+
+use model::{TenantId, Timestamp};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::actions::firings;
+use crate::actions::webhooks::deliveries;
+use crate::analysis::jobs::Priority;
+use crate::db::{Conn, Result, execute, fetch_all, fetch_one};
+use crate::outbox::messages::Channel;
+use crate::upkeep::gauges::COUNT_LIMIT;
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+pub struct QueueState {
+    /// How much is in it, counted up to [`COUNT_LIMIT`]; the other numbers are of those.
+    pub waiting: i64,
+    /// How much of that is due and nobody works on it.
+    pub due: i64,
+    /// Since when the oldest of these is due.
+    pub oldest_due: Option<Timestamp>,
+    /// How much somebody works on now.
+    pub leased: i64,
+    /// How much was tried before and failed.
+    pub retried: i64,
+    /// How much was begun by a process that never ended it.
+    pub suspect: i64,
+    /// How much waits until its account has money, or is no longer suspended.
+    pub parked: i64,
+}
+
+/// The sums of a queue, over rows with `due_at`, `lease_until`, `retried`, `suspect` and `parked`.
+macro_rules! sums {
+    ($rows:literal) => {
+        concat!(
+            "SELECT count(*) AS waiting, \
+                    CAST(coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0) AS bigint) AS due, \
+                    min(CASE WHEN due_at <= $1 THEN due_at END) AS oldest_due, \
+                    CAST(coalesce(sum(CASE WHEN lease_until > $1 THEN 1 ELSE 0 END), 0) AS bigint) AS leased, \
+                    CAST(coalesce(sum(CASE WHEN retried THEN 1 ELSE 0 END), 0) AS bigint) AS retried, \
+                    CAST(coalesce(sum(CASE WHEN suspect THEN 1 ELSE 0 END), 0) AS bigint) AS suspect, \
+                    CAST(coalesce(sum(CASE WHEN parked THEN 1 ELSE 0 END), 0) AS bigint) AS parked FROM (",
+            $rows,
+            " LIMIT $2) AS queued"
+        )
+    };
+}
+
+/// The analyses of one priority that wait.
+pub async fn jobs(conn: &mut Conn, priority: Priority, now: Timestamp) -> Result<QueueState> {
+    fetch_one!(
+        conn,
+        sums!(
+            "SELECT due_at, lease_until, attempts > 0 AS retried, \
+                    attempts > 0 AND lease_until IS NOT NULL AND lease_until <= $1 AS suspect, unpaid AS parked \
+             FROM jobs WHERE priority = $3"
+        ),
+        now,
+        COUNT_LIMIT,
+        priority
+    )
+}
+
+/// The webhook deliveries that wait.
+pub async fn pending_deliveries(conn: &mut Conn, now: Timestamp) -> Result<QueueState> {
+    fetch_one!(
+        conn,
+        sums!(
+            "SELECT due_at, lease_until, attempts > 0 AS retried, \
+                    begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, FALSE AS parked \
+             FROM webhook_queue WHERE endpoint_id >= $3"
+        ),
+        now,
+        COUNT_LIMIT,
+        Uuid::nil()
+    )
+}
+
+/// The messages of one channel that wait.
+pub async fn messages(conn: &mut Conn, channel: Channel, now: Timestamp) -> Result<QueueState> {
+    fetch_one!(
+        conn,
+        sums!(
+            "SELECT due_at, lease_until, attempts > 0 AS retried, \
+                    attempts > 0 AND lease_until IS NOT NULL AND lease_until <= $1 AS suspect, FALSE AS parked \
+             FROM outbox WHERE channel = $3"
+        ),
+        now,
+        COUNT_LIMIT,
+        channel
+    )
+}
+
+/// Dead letters of all endpoints, and bulk runs that have not ended.
+pub async fn ended_and_running(conn: &mut Conn) -> Result<(i64, i64)> {
+    fetch_one!(
+        conn,
+        "SELECT CAST(coalesce(sum((SELECT count(*) FROM webhook_outcomes AS ended
+                                   WHERE ended.tenant_id = known.tenant_id AND ended.endpoint_id = known.endpoint_id
+                                     AND ended.status = 'dead')), 0) AS bigint),
+                (SELECT count(*) FROM bulk_runs WHERE status = 'running')
+         FROM webhook_endpoints AS known"
+    )
+}
+
+/// An endpoint whose receiver fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+pub struct FailingEndpoint {
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// The endpoint.
+    pub endpoint_id: Uuid,
+    /// Failures since its last success.
+    pub consecutive_failures: i64,
+    /// Until when it rests.
+    pub resting_until: Option<Timestamp>,
+    /// Deliveries that wait for it.
+    pub waiting: i64,
+    /// Its dead letters.
+    pub dead: i64,
+}
+
+/// The endpoints with the most failures in a row.
+pub async fn failing_endpoints(conn: &mut Conn, limit: i64) -> Result<Vec<FailingEndpoint>> {
+    fetch_all!(
+        conn,
+        "SELECT tenant_id, endpoint_id, consecutive_failures, resting_until,
+                (SELECT count(*) FROM webhook_queue AS queued
+                 WHERE queued.tenant_id = known.tenant_id AND queued.endpoint_id = known.endpoint_id
+                   AND queued.status IN ('pending', 'delivering')) AS waiting,
+                (SELECT count(*) FROM webhook_outcomes AS ended
+                 WHERE ended.tenant_id = known.tenant_id AND ended.endpoint_id = known.endpoint_id
+                   AND ended.status = 'dead') AS dead
+         FROM webhook_endpoints AS known WHERE consecutive_failures > 0
+         ORDER BY consecutive_failures DESC, endpoint_id LIMIT $1",
+        limit
+    )
+}
+
+/// Which rows of a queue are meant: those between two keys, both included.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    tenants: (TenantId, TenantId),
+    ids: (Uuid, Uuid),
+    objects: (String, String),
+}
+
+impl Selection {
+    /// Everything in the queue.
+    pub fn all() -> Self {
+        Self {
+            tenants: (TenantId(Uuid::nil()), TenantId(Uuid::max())),
+            ids: (Uuid::nil(), Uuid::max()),
+            // The greatest code point, oftener than an object id may have characters.
+            objects: (String::new(), "\u{10FFFF}".repeat(512)),
+        }
+    }
+
+    /// What a tenant has in the queue.
+    pub fn of_tenant(tenant: TenantId) -> Self {
+        Self { tenants: (tenant, tenant), ..Self::all() }
+    }
+
+    /// One delivery or message of a tenant.
+    #[must_use]
+    pub fn with_id(self, id: Uuid) -> Self {
+        Self { ids: (id, id), ..self }
+    }
+
+    /// The analysis of one object of a tenant.
+    #[must_use]
+    pub fn with_object(self, object_id: &str) -> Self {
+        Self { objects: (object_id.to_owned(), object_id.to_owned()), ..self }
+    }
+}
+
+/// Makes up to `limit` analyses due now that were tried before; returns how many.
+pub async fn requeue_jobs(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE jobs SET run_at = $5, deadline_at = $5, attempts = 0, lease_token = NULL, lease_until = NULL
+         WHERE (tenant_id, object_id) IN (
+             SELECT tenant_id, object_id FROM jobs
+             WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
+               AND attempts > 0 AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        &chosen.objects.0,
+        &chosen.objects.1,
+        now,
+        limit
+    )
+}
+
+/// Removes up to `limit` analyses that were tried before and that nobody works on; returns how many. Nothing was charged for
+/// them.
+pub async fn drop_jobs(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
+    execute!(
+        conn,
+        "DELETE FROM jobs WHERE (tenant_id, object_id) IN (
+             SELECT tenant_id, object_id FROM jobs
+             WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
+               AND attempts > 0 AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        &chosen.objects.0,
+        &chosen.objects.1,
+        now,
+        limit
+    )
+}
+
+/// Makes up to `limit` deliveries due now that wait for a later attempt; returns how many.
+pub async fn requeue_deliveries(
+    conn: &mut Conn,
+    chosen: &Selection,
+    now: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE webhook_queue SET run_after = $5, begun = 0
+         WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
+             SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
+             WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
+               AND status = 'pending' AND (run_after > $5 OR begun > 0) LIMIT $6)",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        chosen.ids.0,
+        chosen.ids.1,
+        now,
+        limit
+    )
+}
+
+/// Turns up to `limit` deliveries that nobody is sending into dead letters; returns how many.
+pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
+    let dropped: Vec<(TenantId, Uuid, Uuid, i64, Option<i64>, Option<String>)> = fetch_all!(
+        conn,
+        "DELETE FROM webhook_queue WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
+             SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
+             WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
+               AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)
+         RETURNING tenant_id, endpoint_id, delivery_id, attempts, last_status_code, last_response",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        chosen.ids.0,
+        chosen.ids.1,
+        now,
+        limit
+    )?;
+    for (tenant, endpoint, delivery, attempts, status_code, response) in &dropped {
+        execute!(
+            conn,
+            "INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
+                                           last_status_code, last_error, last_response)
+             VALUES ($1, $2, 'dead', $3, $4, $5, $6, $7, $8)",
+            *tenant,
+            *endpoint,
+            *delivery,
+            *attempts,
+            now,
+            *status_code,
+            DROPPED,
+            response.as_deref()
+        )?;
+    }
+    Ok(dropped.len() as u64)
+}
+
+/// What a delivery or a firing says of itself that the operator dropped.
+const DROPPED: &str = "dropped by the operator";
+
+/// Dead letters that ended before an instant, up to `limit`.
+async fn dead_letters(
+    conn: &mut Conn,
+    chosen: &Selection,
+    before: Timestamp,
+    limit: i64,
+) -> Result<Vec<(TenantId, Uuid, Uuid)>> {
+    fetch_all!(
+        conn,
+        "SELECT tenant_id, endpoint_id, delivery_id FROM webhook_outcomes
+         WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
+           AND status = 'dead' AND ended_at <= $5
+         ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $6",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        chosen.ids.0,
+        chosen.ids.1,
+        before,
+        limit
+    )
+}
+
+/// Queues up to `limit` dead letters from before an instant once more, with all of their attempts; returns how many.
+pub async fn requeue_dead_letters(
+    conn: &mut Conn,
+    chosen: &Selection,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    let dead = dead_letters(conn, chosen, before, limit).await?;
+    for (tenant, endpoint, delivery) in &dead {
+        deliveries::replay(conn, *tenant, *delivery, before).await?;
+        // One whose content is gone stays where it is, and must not be found again.
+        execute!(
+            conn,
+            "DELETE FROM webhook_outcomes
+             WHERE tenant_id = $1 AND endpoint_id = $2 AND status = 'dead' AND delivery_id = $3",
+            *tenant,
+            *endpoint,
+            *delivery
+        )?;
+    }
+    Ok(dead.len() as u64)
+}
+
+/// Removes up to `limit` dead letters from before an instant; returns how many.
+pub async fn drop_dead_letters(
+    conn: &mut Conn,
+    chosen: &Selection,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    let dead = dead_letters(conn, chosen, before, limit).await?;
+    for of_one in dead.chunk_by(|one, other| one.0 == other.0) {
+        let keys: Vec<deliveries::DeliveryKey> =
+            of_one.iter().map(|(_, endpoint, delivery)| (*delivery, *endpoint)).collect();
+        deliveries::drop_records(conn, of_one[0].0, &keys).await?;
+    }
+    Ok(dead.len() as u64)
+}
+
+/// Makes up to `limit` messages due now that wait for a later attempt; returns how many.
+pub async fn requeue_messages(
+    conn: &mut Conn,
+    channel: Channel,
+    chosen: &Selection,
+    now: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE outbox SET run_after = $5, attempts = 0, lease_token = NULL, lease_until = NULL
+         WHERE (tenant_id, message_id) IN (
+             SELECT tenant_id, message_id FROM outbox
+             WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
+               AND (run_after > $5 OR attempts > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        chosen.ids.0,
+        chosen.ids.1,
+        now,
+        limit,
+        channel
+    )
+}
+
+/// Removes up to `limit` messages that nobody is sending, and turns the firings that they report into errors; returns how many.
+pub async fn drop_messages(
+    conn: &mut Conn,
+    channel: Channel,
+    chosen: &Selection,
+    now: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    let dropped: Vec<(TenantId, Option<Uuid>)> = fetch_all!(
+        conn,
+        "DELETE FROM outbox WHERE (tenant_id, message_id) IN (
+             SELECT tenant_id, message_id FROM outbox
+             WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
+               AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)
+         RETURNING tenant_id, firing_id",
+        chosen.tenants.0,
+        chosen.tenants.1,
+        chosen.ids.0,
+        chosen.ids.1,
+        now,
+        limit,
+        channel
+    )?;
+    for (tenant, firing) in &dropped {
+        if let Some(firing) = firing {
+            firings::settle(conn, *tenant, *firing, model::api::FiringStatus::Error, DROPPED).await?;
+        }
+    }
+    Ok(dropped.len() as u64)
+}
