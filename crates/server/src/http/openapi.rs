@@ -109,8 +109,12 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         for operation in operations(item) {
             if path.starts_with("/v1/") {
                 add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
+                add_error(operation, "403", "The account is suspended.");
                 add_error(operation, "429", "Too many requests; `Retry-After` says how long to wait.");
                 secure(operation);
+            }
+            if path == "/auth/token" || path == "/auth/console/login" {
+                add_error(operation, "403", "The account is suspended.");
             }
             if path == "/auth/token" || path.ends_with("/ingest") {
                 operation.deprecated = Some(Deprecated::True);
