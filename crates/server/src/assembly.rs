@@ -12,7 +12,7 @@ use service::{
     Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer,
     Service, Stripe, StripeOptions, Traces, Workers,
 };
-use store::Store;
+use store::{FileLock, Store};
 use url::Url;
 
 use crate::config::{AnalyzerKind, Config, ConfigError, Enforcement, Price, Secret};
@@ -129,12 +129,18 @@ async fn check_master_key(store: &Store, sealer: &Sealer) -> Result<(), StartErr
 
 /// Moves every secret in the database from the previous master key to the new one, and returns their number.
 pub(crate) async fn rekey(config: &Config, clock: &Clock, random: &Random) -> Result<u64, StartError> {
-    prepare_data_directory(config)?;
+    let _lock = lock_database(config)?;
     let sealer = sealer(config, random)?;
     let store = Store::open(&config.database_address()).await?;
     let outcome = service::rekey(&store, &sealer, random, clock.now()).await;
     store.close().await;
     Ok(outcome?)
+}
+
+/// Keeps other processes from serving from the same SQLite file, until the lock is dropped or the process ends.
+pub(crate) fn lock_database(config: &Config) -> Result<Option<FileLock>, StartError> {
+    prepare_data_directory(config)?;
+    Ok(FileLock::take(&config.database_address())?)
 }
 
 fn options(config: &Config) -> Options {

@@ -110,6 +110,7 @@ async fn serve(config: Config) -> CommandResult {
         if config.database_url.is_some() { "as configured".to_owned() } else { config.database_address() };
     let mail = config.smtp_url.is_none().then(|| config.data_dir.join("mail"));
     let stopping = serve::stop_signal()?;
+    let _lock = assembly::lock_database(&config)?;
     let server = Server::start(config, Clock::system(), Random::system()?).await?;
     print_welcome(server.public_url(), &database, mail.as_deref());
     stopping.await;

@@ -200,3 +200,28 @@ fn migrate_makes_the_schema_and_may_be_repeated() {
     }
     assert!(directory.path().join("data/auspex.db").exists());
 }
+
+#[test]
+fn a_second_process_on_one_sqlite_file_is_refused_and_commands_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let service = Running::start(&directory, &[]);
+    for command in [&["serve"] as &[&str], &["admin", "rekey"]] {
+        let output = run(&directory, command, &[("AUSPEX_ANALYZER", "words")]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        let expected = format!(
+            "auspex: cannot use the database: another auspex (process {}) is serving from ./data/auspex.db: stop it first, \
+             or use PostgreSQL to run several\n",
+            service.child.id()
+        );
+        assert!(!output.status.success() && said == expected, "{command:?}: {said}");
+    }
+    for command in [&["admin", "tenant", "create", "Acme"] as &[&str], &["admin", "audit"], &["migrate"]] {
+        let output = run(&directory, command, &[]);
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    service.signal("-KILL");
+    assert!(!service.wait().0);
+    let next = Running::start(&directory, &[]);
+    assert!(next.get("/readyz").starts_with("HTTP/1.1 200"), "nothing is left of one that was killed");
+    assert!(next.stop().0);
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use model::TenantId;
 use model::api::ObjectAnalysis;
 use moka::sync::Cache;
+use tokio::time::Instant;
 
 use crate::runtime::Result;
 
@@ -23,9 +24,18 @@ const COUNTERS: usize = 256;
 
 type Key = (TenantId, String);
 
+/// An object, and when its read began. Its age counts from then, however late the result arrives: other nodes may change
+/// the object in between.
+#[derive(Clone)]
+struct Entry {
+    object: Arc<ObjectAnalysis>,
+    asked: Instant,
+}
+
 /// Caches object reads, and counts changes so that a read that began before a change is not cached after it.
 pub(crate) struct ObjectCache {
-    reads: Cache<Key, Arc<ObjectAnalysis>>,
+    reads: Cache<Key, Entry>,
+    lifetime: Duration,
     changes: Vec<AtomicU64>,
     hasher: RandomState,
 }
@@ -36,6 +46,7 @@ impl ObjectCache {
         let lifetime = if is_shared { SHARED_LIFETIME } else { EXCLUSIVE_LIFETIME };
         Self {
             reads: Cache::builder().max_capacity(CAPACITY).time_to_live(lifetime).build(),
+            lifetime,
             changes: std::iter::repeat_with(AtomicU64::default).take(COUNTERS).collect(),
             hasher: RandomState::new(),
         }
@@ -49,16 +60,17 @@ impl ObjectCache {
         load: impl AsyncFnOnce() -> Result<ObjectAnalysis>,
     ) -> Result<(Arc<ObjectAnalysis>, bool)> {
         let key = (tenant, object_id.to_owned());
-        let cached = self.reads.get(&key);
+        let cached = self.reads.get(&key).filter(|entry| entry.asked.elapsed() < self.lifetime);
         let outcome = if cached.is_some() { "hit" } else { "miss" };
         metrics::counter!("auspex_object_cache_total", "outcome" => outcome).increment(1);
         if let Some(cached) = cached {
-            return Ok((cached, true));
+            return Ok((cached.object, true));
         }
         let changes = self.changes_of(&key);
         let before = changes.load(Ordering::SeqCst);
+        let asked = Instant::now();
         let object = Arc::new(load().await?);
-        self.reads.insert(key.clone(), Arc::clone(&object));
+        self.reads.insert(key.clone(), Entry { object: Arc::clone(&object), asked });
         // A change during the read has invalidated the cache before this entry was inserted.
         if changes.load(Ordering::SeqCst) != before {
             self.reads.invalidate(&key);
@@ -134,5 +146,28 @@ mod tests {
                 .event_count,
             9
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_age_of_a_read_counts_from_its_beginning() {
+        let cache = ObjectCache::new(true);
+        let tenant = TenantId(Uuid::from_u128(1));
+        let read = async |events, takes: Duration| {
+            let slow = async || {
+                tokio::time::sleep(takes).await;
+                Ok(object(events))
+            };
+            let (object, hit) = cache.read(tenant, "a", slow).await.unwrap();
+            (object.event_count, hit)
+        };
+        assert_eq!(read(1, SHARED_LIFETIME / 2).await, (1, false));
+        assert_eq!(read(2, Duration::ZERO).await, (1, true));
+        tokio::time::sleep(SHARED_LIFETIME / 2).await;
+        assert_eq!(
+            read(3, SHARED_LIFETIME).await,
+            (3, false),
+            "its time is over, half of it while it was read"
+        );
+        assert_eq!(read(4, Duration::ZERO).await, (4, false), "it was too old when it came");
     }
 }

@@ -22,6 +22,9 @@ pub enum Error {
     /// The URL of the database is invalid.
     #[error("{0}")]
     Address(String),
+    /// Another process serves from the same SQLite file.
+    #[error("{0}")]
+    InUse(String),
     /// The schema in the database is not one this binary can work with.
     #[error("{0}")]
     Schema(String),
