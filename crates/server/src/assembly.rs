@@ -88,6 +88,7 @@ pub(crate) async fn assemble_for(
     let sealer = sealer(config, &random)?;
     let store = Store::open(&config.database_address()).await?;
     check_master_key(&store, &sealer).await?;
+    service::start_clock(&store, &clock).await?;
     let mailer = Mailer::new(
         store.clone(),
         clock.clone(),
@@ -132,6 +133,7 @@ pub(crate) async fn rekey(config: &Config, clock: &Clock, random: &Random) -> Re
     let _lock = lock_database(config)?;
     let sealer = sealer(config, random)?;
     let store = Store::open(&config.database_address()).await?;
+    service::start_clock(&store, clock).await?;
     let outcome = service::rekey(&store, &sealer, random, clock.now()).await;
     store.close().await;
     Ok(outcome?)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use metrics::{Unit, describe_counter, describe_histogram};
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use service::{Clock, Service, Workers};
 use tracing::warn;
@@ -138,6 +138,11 @@ fn describe() {
     for (name, description) in counters {
         describe_counter!(name, description);
     }
+    describe_gauge!(
+        "auspex_clock_offset_seconds",
+        Unit::Seconds,
+        "How far the host's clock is ahead of the database's, or on SQLite of the service's own time."
+    );
     let timed = [
         (
             "auspex_http_request_duration_seconds",

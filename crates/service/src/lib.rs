@@ -37,9 +37,11 @@ pub use self::outbox::mail;
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, CannotUnseal, Clock, Decision, Error, InvalidMasterKey, Kind, Limit, MasterKey,
-    Nodes, Random, RateBudget, Result, Sealer, Throttle, Traces, Workers, client_network, traces,
+    Nodes, Random, RateBudget, Result, Sealer, Throttle, Traces, Workers, client_network, clock_offset_s,
+    start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{
-    Gauges, MASTER_KEY_FACT, QueueGauges, QueueReport, Queues, RekeyError, WorkKind, is_rekeying, rekey,
+    Gauges, MASTER_KEY_FACT, QueueGauges, QueueReport, Queues, Readiness, RekeyError, WorkKind, is_rekeying,
+    rekey,
 };

@@ -19,7 +19,7 @@ use crate::runtime::{
     AddressBudget, Clock, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces, Wakeup,
     Workers, internal,
 };
-use crate::upkeep::{Gauges, Listener, Sweeper};
+use crate::upkeep::{Gauges, Listener, Readiness, Sweeper};
 use crate::wiring::Wiring;
 
 /// The rooms of one process.
@@ -36,6 +36,8 @@ pub struct Service {
     pub billing: Billing,
     /// Queue lengths.
     pub gauges: Gauges,
+    /// Whether this process should get requests.
+    pub readiness: Readiness,
     /// The request rate limit of each tenant.
     pub rate: RateBudget,
     /// The request rate limit of each client address, for requests without a valid credential.
@@ -148,7 +150,7 @@ impl Service {
             signup_credit_cents: wiring.options.signup_credit_cents,
             sweeper: sweeper.clone(),
         })?;
-        let sweeper = Sweeper { store, clock, throttle, wakeup: sweeper };
+        let sweeper = Sweeper { store: store.for_maintenance(), clock, throttle, wakeup: sweeper };
         Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, payments, analyzer)))
     }
 
@@ -166,6 +168,7 @@ impl Service {
         let nodes = Nodes::new(store.clone(), clock.clone(), &wiring.random);
         let limit = wiring.options.rate_limit_per_minute;
         Self {
+            readiness: Readiness { store: store.clone(), recorder: Arc::clone(&objects.ingest.recorder) },
             objects,
             actions,
             accounts,
@@ -255,6 +258,12 @@ impl Service {
         let QueueWorkers { scheduler, mailer, chat, courier, .. } = &self.queues;
         let wakeups = [&scheduler.wakeup, &courier.handle.wakeup, mailer.wakeup(), chat.wakeup()];
         wakeups.iter().map(|wakeup| wakeup.running_jobs()).sum()
+    }
+
+    /// Lets the process have a heartbeat now.
+    #[cfg(feature = "test-util")]
+    pub async fn beat(&self) -> Result<()> {
+        self.nodes.beat().await
     }
 
     /// Returns once the sweeper has finished a sweep that began after this call.

@@ -61,6 +61,19 @@ impl TestDatabase {
         self.directory.path()
     }
 
+    /// Makes a PostgreSQL database refuse writes, or take them again, as after a failover: its sessions end, and new ones
+    /// find it so.
+    pub async fn set_read_only(&self, is_read_only: bool) {
+        let name = &self.name;
+        let value = if is_read_only { "on" } else { "off" };
+        run_in_cluster(&format!("ALTER DATABASE {name} SET default_transaction_read_only = {value}")).await;
+        if is_read_only {
+            let end =
+                format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+            run_in_cluster(&end).await;
+        }
+    }
+
     /// Opens it, at the newest schema.
     pub async fn open(&self) -> Store {
         Store::open(&self.url).await.expect("the test database opens")

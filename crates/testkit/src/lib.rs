@@ -15,7 +15,7 @@ use metrics_util as _;
 pub use database::TestDatabase;
 pub use module_graph::ModuleGraph;
 pub use peers::{GithubPeer, GooglePeer, StripePeer, agree, openapi_complaints, verify_webhooks};
-pub use proxy::Proxy;
+pub use proxy::{Proxy, through_proxy};
 pub use store::Backend;
 
 /// How long a test waits for what must come. Only a failure takes so long; a machine that is shared with others may stand

@@ -69,6 +69,16 @@ impl App {
         Self::start_with(database, url, settings, START).await
     }
 
+    /// Starts the service by a clock that the test does not advance.
+    pub(crate) async fn start_by(backend: Backend, settings: &[(&str, &str)], clock: Clock) -> Self {
+        let database = TestDatabase::create(backend).await;
+        let url = database.url().to_owned();
+        let server = start_server(&database, &url, settings, &clock).await;
+        // Hands of another clock.
+        let (_, hands) = Clock::manual(START);
+        Self::around(server, database, clock, hands)
+    }
+
     /// Starts the service with an analyzer of the test.
     pub(crate) async fn start_with_analyzer(backend: Backend, analyzer: Arc<dyn Analyzer>) -> Self {
         log_watch::start();
@@ -131,6 +141,21 @@ impl App {
         self.hands.advance(by);
     }
 
+    /// Sets the host's clock ahead while no time passes.
+    pub(crate) fn set_clock_ahead(&self, by: Duration) {
+        self.hands.set_ahead(by);
+    }
+
+    /// Sets the host's clock back while no time passes.
+    pub(crate) fn set_clock_back(&self, by: Duration) {
+        self.hands.set_back(by);
+    }
+
+    /// The process has a heartbeat, besides those that come by themselves.
+    pub(crate) async fn heart_has_beaten(&self) {
+        self.service().beat().await.unwrap();
+    }
+
     /// The time on the service's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
@@ -144,6 +169,11 @@ impl App {
     /// The directory that the service keeps its files in.
     pub(crate) fn data_directory(&self) -> std::path::PathBuf {
         self.database.directory().join("data")
+    }
+
+    /// The database.
+    pub(crate) fn database(&self) -> TestDatabase {
+        self.database.share()
     }
 
     /// The database's address, for commands beside the service.

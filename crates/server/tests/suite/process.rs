@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -14,8 +15,15 @@ fn auspex(directory: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(directory: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+pub(crate) fn run(directory: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     auspex(directory, arguments).envs(variables.iter().copied()).output().unwrap()
+}
+
+/// A client of services in other processes, which gives up on one that is frozen.
+pub(crate) fn client() -> reqwest::Client {
+    // Another test of this process may have installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap()
 }
 
 /// A running service and the address that it printed.
@@ -27,7 +35,23 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(directory: &TempDir, variables: &[(&str, &str)]) -> Self {
-        let mut command = auspex(directory, &["serve"]);
+        Self::spawn(auspex(directory, &["serve"]), variables)
+    }
+
+    /// Starts a process that gets an error where others end: when it exceeds a file size limit.
+    pub(crate) fn start_ignoring_file_size(directory: &TempDir, variables: &[(&str, &str)]) -> Self {
+        let plain = auspex(directory, &["serve"]);
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        command.env_clear().current_dir(directory).env("AUSPEX_LISTEN", "127.0.0.1:0");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::spawn(command, variables)
+    }
+
+    fn spawn(mut command: Command, variables: &[(&str, &str)]) -> Self {
         if cfg!(not(feature = "embedded")) {
             command.env("AUSPEX_ANALYZER", "words");
         }
@@ -66,6 +90,11 @@ impl Running {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+    }
+
+    /// The id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, name: &str) {

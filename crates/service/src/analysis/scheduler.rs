@@ -25,7 +25,7 @@ use crate::analysis::running::Running;
 use crate::billing::Unpaid;
 use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, count_panic, drive};
 use crate::runtime::turns::Turns;
-use crate::runtime::{Clock, Random, Result, Traces, Wakeup};
+use crate::runtime::{Clock, Kind, Random, Result, Traces, Wakeup};
 
 /// How often the queue is polled without being woken, to find jobs whose notification was lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -42,6 +42,8 @@ const RETRY: Backoff =
     Backoff { first: Duration::from_secs(5), longest: Duration::from_mins(30), jitter: Jitter::NONE };
 /// The delay when the analyzer is rate-limiting or down and does not say for how long.
 const ANALYZER_WAIT: Duration = Duration::from_secs(5);
+/// The delay of a job that was interrupted by an outage of the database.
+const OUTAGE_WAIT: Duration = Duration::from_secs(1);
 
 /// The dependencies of the scheduler and its tasks. Cheap to clone.
 #[derive(Clone)]
@@ -283,6 +285,10 @@ impl Scheduler {
         let done = AssertUnwindSafe(self.analyze(job, lease, readiness, slot)).catch_unwind().await;
         let done = match done {
             Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(error)) if error.kind() == Kind::NotReady => {
+                warn!(cause = error.cause(), object = job.object_id, "an analysis was interrupted: {error}");
+                self.put_back_after_outage(job, lease).await
+            }
             Ok(Err(error)) => {
                 error!(cause = error.cause(), object = job.object_id, "an analysis failed: {error}");
                 self.postpone(job, lease, Failure::Failed(error.into())).await
@@ -389,6 +395,18 @@ impl Scheduler {
         };
         self.reschedule(job, lease, now + wait, counts_as_attempt).await?;
         Ok(outcome)
+    }
+
+    /// Reschedules a job as soon as the database is back. The outage says nothing about the job: it costs no attempt.
+    async fn put_back_after_outage(&self, job: &LeasedJob, lease: Lease) -> Result<&'static str> {
+        loop {
+            let put_back = self.reschedule(job, lease, self.clock.now() + OUTAGE_WAIT, false).await;
+            match put_back {
+                // In real time, because a test's clock may stand still. The lease limits it.
+                Err(error) if error.kind() == Kind::NotReady => tokio::time::sleep(OUTAGE_WAIT).await,
+                outcome => return outcome.map(|()| "error"),
+            }
+        }
     }
 
     async fn reschedule(

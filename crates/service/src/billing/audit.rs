@@ -55,7 +55,8 @@ async fn adopt(conn: &mut Conn, snapshot: Option<&str>) -> store::Result<()> {
 impl Auditor {
     /// Audits the deployment of this database.
     pub fn new(store: Store) -> Self {
-        Self { store }
+        // It reads every entry of every ledger.
+        Self { store: store.for_maintenance() }
     }
 
     /// Compares the stored values with the ledger, for every tenant. Reads every ledger entry; the service may be running

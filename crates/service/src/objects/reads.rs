@@ -158,6 +158,8 @@ impl ObjectReads {
         let shard = self.random.shard();
         let deleted = self
             .store
+            // However many events there are.
+            .for_maintenance()
             .write("delete_object", async |conn: &mut Conn| {
                 deletion::delete(conn, tenant, object_id, shard).await
             })

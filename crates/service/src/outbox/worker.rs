@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::api::{ActionType, FiringStatus};
 use model::backoff::{Backoff, Jitter};
@@ -34,6 +34,11 @@ const MAX_ATTEMPTS: i64 = 8;
 /// The delays between attempts.
 const RETRY: Backoff =
     Backoff { first: Duration::from_secs(30), longest: Duration::from_hours(1), jitter: Jitter::TENTH };
+
+/// How often the outcome of a message is written again during an outage of the database.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
+/// After an outage of this length the message may be sent again.
+const LONGEST_OUTAGE: Duration = Duration::from_mins(10);
 
 /// Sends the messages of one channel.
 pub trait OutboxChannel: Clone + Send + Sync + 'static {
@@ -282,6 +287,24 @@ impl<C: OutboxChannel> Outbox<C> {
         self.channel.send(message, claimed).await
     }
 
+    /// Writes what became of a message. During an outage of the database it tries again and again: otherwise the message would be
+    /// sent once more when its lease has ended, and its attempts would be used up by the outage.
+    async fn record<T>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T> + Clone,
+    ) -> Result<T> {
+        let started = Instant::now();
+        loop {
+            match self.store.write(name, work.clone()).await {
+                Err(error) if error.is_unavailable() && started.elapsed() < LONGEST_OUTAGE => {
+                    tokio::time::sleep(OUTAGE_PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Deletes a message that was sent or given up, and records the outcome in its firing.
     async fn close(&self, claimed: &LeasedMessage, token: Uuid, sent: Result<(), &str>) {
         let (outcome, status, detail) = match sent {
@@ -289,8 +312,7 @@ impl<C: OutboxChannel> Outbox<C> {
             Err(reason) => ("failed", FiringStatus::Error, reason),
         };
         let closed = self
-            .store
-            .write("close_message", async |conn: &mut Conn| {
+            .record("close_message", async |conn: &mut Conn| {
                 let was_leased = messages::finish(conn, claimed.tenant_id, claimed.message_id, token).await?;
                 if let (true, Some(firing)) = (was_leased, claimed.firing_id) {
                     firings::settle(conn, claimed.tenant_id, firing, status, detail).await?;
@@ -310,8 +332,7 @@ impl<C: OutboxChannel> Outbox<C> {
         let wait = RETRY.wait(claimed.attempts, self.random.fraction()).max(requested.min(RETRY.longest));
         let run_after = self.clock.now() + wait;
         let rescheduled = self
-            .store
-            .write("put_message_back", async |conn: &mut Conn| {
+            .record("put_message_back", async |conn: &mut Conn| {
                 messages::retry(conn, claimed.tenant_id, claimed.message_id, token, run_after).await
             })
             .await;

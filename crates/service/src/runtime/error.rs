@@ -159,7 +159,8 @@ pub(crate) fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Err
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
-        let (kind, message) = if error.is_unavailable() {
+        // A conflict that did not pass before the deadline is no fault of the request.
+        let (kind, message) = if error.is_unavailable() || error.is_transient() {
             (Kind::NotReady, "the database does not answer")
         } else {
             (Kind::Internal, "internal error")

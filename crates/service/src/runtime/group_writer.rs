@@ -2,9 +2,12 @@
 //! transaction, and each caller continues once its write is durable.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Error, Kind, Result, internal};
@@ -32,16 +35,58 @@ pub(crate) trait Group: Send + Sync + 'static {
 type QueuedPiece<G> = (<G as Group>::Piece, oneshot::Sender<Result<<G as Group>::Outcome>>);
 
 /// Submits pieces to a writer.
-pub(crate) struct GroupWriter<G: Group>(mpsc::Sender<QueuedPiece<G>>);
+pub(crate) struct GroupWriter<G: Group> {
+    queue: mpsc::Sender<QueuedPiece<G>>,
+    progress: Progress,
+}
 
 /// The queue of waiting pieces, which [`Queue::run`] writes.
-pub(crate) struct Queue<G: Group>(mpsc::Receiver<QueuedPiece<G>>);
+pub(crate) struct Queue<G: Group> {
+    pieces: mpsc::Receiver<QueuedPiece<G>>,
+    progress: Progress,
+}
+
+/// How many pieces wait, and since when none was written.
+#[derive(Clone, Default)]
+struct Progress(Arc<Mutex<(usize, Option<Instant>)>>);
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, (usize, Option<Instant>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queued(&self) {
+        let (waiting, since) = &mut *self.lock();
+        *waiting += 1;
+        since.get_or_insert_with(Instant::now);
+    }
+
+    fn ended(&self, pieces: usize, is_written: bool) {
+        let (waiting, since) = &mut *self.lock();
+        *waiting = waiting.saturating_sub(pieces);
+        if *waiting == 0 {
+            *since = None;
+        } else if is_written {
+            *since = Some(Instant::now());
+        }
+    }
+
+    fn stalled_for(&self) -> Duration {
+        self.lock().1.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
 
 impl<G: Group> GroupWriter<G> {
     /// A writer with a queue of `length` pieces; when the queue is full, callers wait for room.
     pub(crate) fn new(length: usize) -> (Self, Queue<G>) {
-        let (sender, receiver) = mpsc::channel(length);
-        (Self(sender), Queue(receiver))
+        let (queue, pieces) = mpsc::channel(length);
+        let progress = Progress::default();
+        (Self { queue, progress: progress.clone() }, Queue { pieces, progress })
+    }
+
+    /// For how long pieces have been waiting without one being written.
+    pub(crate) fn stalled_for(&self) -> Duration {
+        self.progress.stalled_for()
     }
 
     /// Writes a piece, and returns its outcome once it is durable.
@@ -56,7 +101,9 @@ impl<G: Group> GroupWriter<G> {
     ) -> Result<impl Future<Output = Result<G::Outcome>> + use<G>> {
         let stopping = || Error::new(Kind::NotReady, "the service is stopping");
         let (caller, answer) = oneshot::channel();
-        self.0.send((piece, caller)).await.map_err(|_| stopping())?;
+        let slot = self.queue.reserve().await.map_err(|_| stopping())?;
+        self.progress.queued();
+        slot.send((piece, caller));
         Ok(async move { answer.await.map_err(|_| stopping())? })
     }
 }
@@ -68,10 +115,10 @@ impl<G: Group> Queue<G> {
         loop {
             let received = tokio::select! {
                 biased;
-                received = self.0.recv_many(&mut waiting, G::MAX) => received,
+                received = self.pieces.recv_many(&mut waiting, G::MAX) => received,
                 // After closing, `recv_many` still returns queued pieces, and 0 only when none are left.
-                () = stop.cancelled(), if !self.0.is_closed() => {
-                    self.0.close();
+                () = stop.cancelled(), if !self.pieces.is_closed() => {
+                    self.pieces.close();
                     continue;
                 }
             };
@@ -83,6 +130,7 @@ impl<G: Group> Queue<G> {
                 let fitting = G::fitting(&pieces).clamp(1, pieces.len());
                 let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
                 let outcomes = write_all(&group, &pieces).await;
+                self.progress.ended(pieces.len(), outcomes.iter().any(Result::is_ok));
                 for (caller, outcome) in callers.into_iter().zip(outcomes) {
                     // The caller may have been dropped.
                     let _ = caller.send(outcome);
@@ -233,5 +281,26 @@ mod tests {
         stop.cancel();
         queue.run(Numbers { groups: Arc::default() }, stop).await;
         assert_eq!(answer.await.unwrap(), 14);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pieces_that_wait_without_one_being_written_are_a_stall() {
+        let progress = Progress::default();
+        let second = Duration::from_secs(1);
+        assert_eq!(progress.stalled_for(), Duration::ZERO);
+        progress.queued();
+        tokio::time::advance(second).await;
+        progress.queued();
+        progress.queued();
+        assert_eq!(progress.stalled_for(), second, "since the first came");
+        progress.ended(1, false);
+        assert_eq!(progress.stalled_for(), second, "a failure is no progress");
+        progress.ended(1, true);
+        assert_eq!(progress.stalled_for(), Duration::ZERO);
+        tokio::time::advance(second).await;
+        assert_eq!(progress.stalled_for(), second);
+        progress.ended(1, false);
+        tokio::time::advance(second).await;
+        assert_eq!(progress.stalled_for(), Duration::ZERO, "nothing waits");
     }
 }

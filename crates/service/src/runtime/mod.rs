@@ -23,7 +23,7 @@ pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;
 pub use self::error::{Error, Kind, Result};
-pub use self::nodes::Nodes;
+pub use self::nodes::{Nodes, clock_offset_s, start_clock};
 pub use self::random::Random;
 pub use self::rate::{Allowance, Decision, RateBudget};
 pub use self::sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};

@@ -1,7 +1,8 @@
-//! Heartbeats: every process renews a row in the database, and counts the rows of all live processes.
+//! Heartbeats: every process renews a row in the database, counts the rows of all live processes, and compares its clock
+//! with the database's.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use store::runtime::nodes;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
+use crate::runtime::clock::DatabaseReading;
 use crate::runtime::{Clock, Random, Result};
 
 /// How often a node renews its heartbeat.
@@ -19,6 +21,9 @@ const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 /// How long the row of a node that crashed is kept, so that an operator can still see it.
 const ROW_RETENTION: Duration = Duration::from_hours(1);
 
+/// A host's clock that is further off than this is worth a warning, though nothing goes by it.
+const TOLERATED_OFFSET_S: f64 = 2.0;
+
 /// The live nodes of a deployment, as live by one of them. Cheap to clone; clones are the same node.
 #[derive(Clone)]
 pub struct Nodes {
@@ -26,13 +31,15 @@ pub struct Nodes {
     clock: Clock,
     id: Uuid,
     live: Arc<AtomicUsize>,
+    /// Whether the host's clock was off at the last heartbeat.
+    is_off: Arc<AtomicBool>,
 }
 
 impl Nodes {
     /// A node that has not sent a heartbeat yet, and counts only itself.
     pub fn new(store: Store, clock: Clock, random: &Random) -> Self {
         let id = random.id(clock.now());
-        Self { store, clock, id, live: Arc::new(AtomicUsize::new(1)) }
+        Self { store, clock, id, live: Arc::new(AtomicUsize::new(1)), is_off: Arc::default() }
     }
 
     /// The number of live nodes at the last heartbeat, including this one.
@@ -40,8 +47,9 @@ impl Nodes {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Renews this node's heartbeat and counts the live nodes.
+    /// Renews this node's heartbeat, counts the live nodes and compares the clocks.
     pub async fn beat(&self) -> Result<()> {
+        let compared = self.compare_clocks().await;
         let now = self.clock.now();
         let live = self
             .store
@@ -52,6 +60,25 @@ impl Nodes {
             })
             .await?;
         self.live.store(usize::try_from(live).unwrap_or(1).max(1), Ordering::Relaxed);
+        compared
+    }
+
+    async fn compare_clocks(&self) -> Result<()> {
+        let reading = read_database_clock(&self.store, &self.clock).await?;
+        let ahead_us = match reading.filter(|_| self.clock.follows_databases()) {
+            Some(reading) => {
+                self.clock.compare_with_database(reading);
+                self.clock.host_ahead_of(reading)
+            }
+            None => self.clock.compare_with_host(),
+        };
+        let ahead_s = seconds(ahead_us);
+        metrics::gauge!("auspex_clock_offset_seconds").set(ahead_s);
+        let is_off = ahead_s.abs() > TOLERATED_OFFSET_S;
+        if is_off && !self.is_off.swap(is_off, Ordering::Relaxed) {
+            warn!(ahead_s, "this host's clock is wrong; the service does not go by it");
+        }
+        self.is_off.store(is_off, Ordering::Relaxed);
         Ok(())
     }
 
@@ -74,4 +101,34 @@ impl Nodes {
             warn!(%error, "cannot remove the heartbeat; it expires within 15 seconds");
         }
     }
+}
+
+/// Sets a clock by that of the database, before anything is done by it. Nothing happens on SQLite.
+pub async fn start_clock(store: &Store, clock: &Clock) -> Result<()> {
+    let reading = read_database_clock(store, clock).await?;
+    if let Some(reading) = reading.filter(|_| clock.follows_databases()) {
+        clock.start_by(reading);
+    }
+    Ok(())
+}
+
+/// How many seconds this host's clock is ahead of the database's. None on SQLite, which has no clock of its own.
+pub async fn clock_offset_s(store: &Store, clock: &Clock) -> Result<Option<f64>> {
+    let reading = read_database_clock(store, clock).await?;
+    Ok(reading.map(|reading| seconds(clock.host_ahead_of(reading))))
+}
+
+async fn read_database_clock(store: &Store, clock: &Clock) -> Result<Option<DatabaseReading>> {
+    store
+        .read("clock", async |conn: &mut Conn| {
+            let asked = clock.moment();
+            let shown = nodes::clock(conn).await?;
+            Ok(shown.map(|shown| DatabaseReading { asked, shown, answered: clock.moment() }))
+        })
+        .await
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a difference of centuries is not told to the microsecond")]
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1e6
 }

@@ -4,11 +4,13 @@
 mod gauges;
 mod listener;
 mod queues;
+mod readiness;
 mod rekeying;
 mod sweeper;
 
 pub use self::gauges::{Gauges, QueueGauges};
 pub use self::queues::{NamedQueue, QueueReport, Queues, WorkKind};
+pub use self::readiness::Readiness;
 pub use self::rekeying::{MASTER_KEY_FACT, RekeyError, is_rekeying, rekey};
 
 pub(crate) use self::listener::Listener;

@@ -73,6 +73,7 @@ pub async fn rekey(
     random: &Random,
     now: Timestamp,
 ) -> Result<u64, RekeyError> {
+    let store = &store.for_maintenance();
     begin(store, sealer, now).await?;
     let mut moved = 0;
     for column in COLUMNS {

@@ -51,22 +51,31 @@ pub(crate) struct Sweeper {
 
 impl Sweeper {
     pub(crate) async fn run(self, stop: CancellationToken) {
-        while stop.run_until_cancelled(self.wait()).await.is_some() {
-            if let Some(Err(error)) = stop.run_until_cancelled(self.sweep()).await {
+        let mut is_overdue = false;
+        while stop.run_until_cancelled(self.wait(is_overdue)).await.is_some() {
+            // Nothing is deleted for its age by a clock that has just jumped, or that nobody has watched yet.
+            is_overdue = !self.clock.is_confirmed();
+            if let Some(Err(error)) = stop.run_until_cancelled(self.sweep(!is_overdue)).await {
                 warn!(cause = error.cause(), "cannot sweep: {error}");
             }
             self.wakeup.poll_finished();
         }
     }
 
-    async fn wait(&self) {
+    async fn wait(&self, is_overdue: bool) {
         tokio::select! {
             () = self.clock.sleep(SWEEP_INTERVAL) => {}
             () = self.wakeup.woken() => {}
+            () = self.clock.confirmed(), if is_overdue => {}
         }
     }
 
-    async fn sweep(&self) -> Result<()> {
+    /// Deletes what nobody may quote any more and, by a confirmed time, what is too old.
+    async fn sweep(&self, is_time_confirmed: bool) -> Result<()> {
+        self.sweep_samples().await?;
+        if !is_time_confirmed {
+            return Ok(());
+        }
         let now = self.clock.now();
         self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
         self.throttle.sweep().await?;
@@ -91,7 +100,6 @@ impl Sweeper {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
             self.sweep_events(tenant, now - DAY * days).await?;
         }
-        self.sweep_samples().await?;
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
             self.store
                 .write("sweep_tenant", async |conn: &mut Conn| {

@@ -15,7 +15,7 @@ use store::actions::firings;
 use store::actions::firings::Firing as Fired;
 use store::outbox::messages;
 use store::outbox::messages::{Channel, NewMessage};
-use store::{Conn, Lease};
+use store::{Backend, Conn, Lease};
 use testkit::{Proxy, on_both};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -131,6 +131,31 @@ async fn a_server_that_is_down_gets_its_mail_when_it_is_back(stage: &MailStage) 
     );
     stage.until_left(0).await;
     workers.drain().await;
+}
+
+/// The database takes no writes when the mail has just been sent.
+#[test]
+fn an_outage_of_the_database_neither_repeats_a_mail_nor_uses_up_its_attempts_on_postgres() {
+    testkit::run_on(Backend::Postgres, async |stage: &MailStage| {
+        let peer = Peer::start(&[]);
+        let proxy = Proxy::to(([127, 0, 0, 1], peer.port()).into()).await;
+        // Whoever connects waits.
+        proxy.cut();
+        let mailer = stage.plain_mailer(&format!("smtp://127.0.0.1:{}?tls=none", proxy.address().port()));
+        let workers = start(&mailer);
+        stage.queue(&mailer, &mail_to("ann@example.com")).await;
+        stage.until_due_in(LEASE).await;
+        stage.database.set_read_only(true).await;
+        proxy.mend();
+        peer.first().await;
+        // Longer than a connection is believed to be alive.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert!(stage.next_due().await.is_some(), "nothing is known of it yet");
+        stage.database.set_read_only(false).await;
+        stage.until_left(0).await;
+        workers.drain().await;
+        assert_eq!(peer.close().len(), 1);
+    });
 }
 
 async fn a_mail_is_given_up_after_eight_attempts(stage: &MailStage) {

@@ -5,15 +5,18 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, Executor as _, PgPool, SqlitePool};
-use tracing::warn;
+use sqlx::{Connection as _, Executor as _, PgConnection, PgPool, SqlitePool};
+use tokio::time::timeout;
+use tracing::{debug, warn};
 
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
+use crate::db::limits::{PING_LIMIT, POSTGRES_CLIENT_CHECK, POSTGRES_SESSION};
 
 /// An open database.
 #[derive(Clone)]
@@ -43,8 +46,9 @@ const SQLITE_CACHE: &str = "-16384";
 const SQLITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a locked file is tried again.
 const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// Connections to PostgreSQL of one process: enough for its workers and requests, few enough for many processes.
-const POSTGRES_CONNECTIONS: u32 = 20;
+/// Connections to PostgreSQL of one process beside that of its listener: enough for its workers and requests, few enough for
+/// many processes.
+const POSTGRES_CONNECTIONS: u32 = 19;
 /// Statements that stay prepared on a connection to PostgreSQL: a batch has a text for each combination of statements over
 /// one row and over several.
 const POSTGRES_STATEMENTS: usize = 256;
@@ -104,20 +108,11 @@ impl Database {
             .map_err(|error| Error::Address(format!("not a PostgreSQL URL: {error}")))?
             .application_name("auspex")
             .statement_cache_capacity(POSTGRES_STATEMENTS);
-        let pool = PgPoolOptions::new()
-            .max_connections(POSTGRES_CONNECTIONS)
-            .acquire_timeout(POSTGRES_TIMEOUT)
-            .test_before_acquire(false)
-            .before_acquire(|connection, metadata| {
-                Box::pin(async move {
-                    if metadata.idle_for >= POSTGRES_PING_AFTER {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .after_connect(|connection, _| {
-                Box::pin(async move { connection.execute(POSTGRES_PLANS).await.map(drop) })
+        let losses = Arc::new(Losses::default());
+        let pool = postgres_pool(POSTGRES_CONNECTIONS)
+            .before_acquire(move |connection, metadata| {
+                let losses = Arc::clone(&losses);
+                Box::pin(async move { Ok(losses.is_alive(connection, metadata.idle_for).await) })
             })
             .connect_with(options)
             .await?;
@@ -139,6 +134,57 @@ impl Database {
             }
             Self::Postgres(pool) => pool.close().await,
         }
+    }
+}
+
+/// A pool whose sessions have our settings.
+fn postgres_pool(connections: u32) -> PgPoolOptions {
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(POSTGRES_TIMEOUT)
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute(POSTGRES_PLANS).await?;
+                connection.execute(POSTGRES_SESSION).await?;
+                if let Err(error) = connection.execute(POSTGRES_CLIENT_CHECK).await {
+                    debug!(%error, "the server cannot check whether a statement's client is still there");
+                }
+                Ok(())
+            })
+        })
+}
+
+/// A pool of one connection to the same database.
+pub(crate) fn connection_beside(pool: &PgPool) -> PgPool {
+    postgres_pool(1).connect_lazy_with((*pool.connect_options()).clone())
+}
+
+/// Finds connections that were lost while nobody used them.
+#[derive(Default)]
+struct Losses {
+    /// When a connection was last found lost. Those that nobody has used since have the same fate, and are not even asked:
+    /// each would take as long to say nothing.
+    last: Mutex<Option<Instant>>,
+}
+
+impl Losses {
+    async fn is_alive(&self, connection: &mut PgConnection, idle_for: Duration) -> bool {
+        if idle_for < POSTGRES_PING_AFTER {
+            return true;
+        }
+        if self.last().is_some_and(|last| last.elapsed() < idle_for) {
+            return false;
+        }
+        let answer = timeout(PING_LIMIT, connection.ping()).await;
+        if answer.is_err() {
+            *self.last() = Some(Instant::now());
+        }
+        matches!(answer, Ok(Ok(())))
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

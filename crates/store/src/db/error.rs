@@ -1,5 +1,7 @@
 //! Errors of the store.
 
+use std::borrow::Cow;
+
 use sqlx::error::ErrorKind;
 
 /// A result of the store.
@@ -11,6 +13,15 @@ pub enum Error {
     /// The database, or the connection to it, failed.
     #[error("{0}")]
     Database(#[from] sqlx::Error),
+    /// A transaction or a read was given up at its deadline. A commit may or may not have succeeded.
+    #[error("the database did not answer within {limit_s} s")]
+    Late {
+        /// How long it may take.
+        limit_s: u64,
+    },
+    /// The last writes failed, and it is not yet time to try again.
+    #[error("the database takes no writes")]
+    Unwritable,
     /// A statement changed another number of rows than expected.
     #[error("expected {expected} row(s) to change, {actual} did")]
     RowsAffected {
@@ -33,28 +44,30 @@ pub enum Error {
 impl Error {
     /// Whether the same transaction may succeed when it is simply run again.
     pub fn is_transient(&self) -> bool {
-        let Self::Database(sqlx::Error::Database(error)) = self else { return false };
-        match error.code().as_deref() {
-            // PostgreSQL: serialization failure, deadlock.
-            Some("40001" | "40P01") => true,
-            // SQLite: busy (primary code 5) and locked (6), with any extended code above the low byte.
-            Some(code) => {
-                code.parse::<u32>().is_ok_and(|code| code < 0x10000 && matches!(code & 0xff, 5 | 6))
-                    && is_sqlite(error.as_ref())
-            }
+        match self.code() {
+            // Busy and locked.
+            Some(Code::Sqlite(code)) => matches!(code & 0xff, 5 | 6),
+            // Serialization failure, deadlock, a lock that was not granted in time, and a session that was ended between
+            // two statements, and so before its commit.
+            Some(Code::Postgres(code)) => matches!(code.as_ref(), "40001" | "40P01" | "55P03" | "25P03"),
             None => false,
         }
     }
 
-    /// Whether the database could not be reached or did not answer in time, as opposed to refusing a statement.
+    /// Whether the database could not be reached, did not answer in time or cannot write, as opposed to refusing a statement.
     pub fn is_unavailable(&self) -> bool {
-        match self {
-            Self::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
-                // PostgreSQL: connection exceptions, out of connections, shutting down or starting up.
-                Some(code) => code.starts_with("08") || matches!(code, "53300" | "57P01" | "57P02" | "57P03"),
-                None => false,
-            },
-            Self::Database(error) => {
+        match (self, self.code()) {
+            (Self::Late { .. } | Self::Unwritable, _) => true,
+            // Out of memory, read-only, I/O error, corrupt, full, cannot open, not a database.
+            (_, Some(Code::Sqlite(code))) => matches!(code & 0xff, 7 | 8 | 10 | 11 | 13 | 14 | 26),
+            (_, Some(Code::Postgres(code))) => {
+                // Connection exceptions; out of disk, memory or connections; errors of the system.
+                ["08", "53", "58"].iter().any(|class| code.starts_with(class))
+                    // Became read-only, a statement canceled at its time limit, shutting down, crashed or starting up, the
+                    // database dropped, an idle session ended.
+                    || matches!(code.as_ref(), "25006" | "57014" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05")
+            }
+            (Self::Database(error), None) => {
                 matches!(
                     error,
                     sqlx::Error::Io(_)
@@ -67,12 +80,24 @@ impl Error {
         }
     }
 
+    fn code(&self) -> Option<Code<'_>> {
+        let Self::Database(sqlx::Error::Database(error)) = self else { return None };
+        let code = error.code()?;
+        if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+            code.parse().ok().map(Code::Sqlite)
+        } else {
+            Some(Code::Postgres(code))
+        }
+    }
+
     /// Whether a row with the same key is already there.
     pub fn is_duplicate(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(error)) if error.kind() == ErrorKind::UniqueViolation)
     }
 }
 
-fn is_sqlite(error: &dyn sqlx::error::DatabaseError) -> bool {
-    error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()
+/// What a database calls an error: SQLite a number, whose low byte is the primary code, PostgreSQL an SQLSTATE.
+enum Code<'a> {
+    Sqlite(u32),
+    Postgres(Cow<'a, str>),
 }

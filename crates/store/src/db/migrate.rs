@@ -6,6 +6,7 @@ use tracing::info;
 
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
+use crate::db::limits::Limits;
 use crate::db::statement::{execute, fetch_all, fetch_one, on_either};
 use crate::db::transaction::{Conn, Store};
 
@@ -47,7 +48,8 @@ pub(crate) const NEWEST: usize = MIGRATIONS.len();
 /// later ones find nothing to do.
 pub(crate) async fn run(store: &Store, through: usize) -> Result<()> {
     let backend = store.database.backend();
-    store
+    let unhurried = Store { limits: Limits::Migration, ..store.clone() };
+    unhurried
         .write("migrate", async |conn| {
             // SQLite's write transaction is the lock already.
             if backend == Backend::Postgres {

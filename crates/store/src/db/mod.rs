@@ -56,12 +56,14 @@ pub(crate) mod error;
 pub(crate) mod file_lock;
 pub(crate) mod lease;
 pub(crate) mod leased_queue;
+pub(crate) mod limits;
 pub(crate) mod migrate;
 pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod rows;
 pub(crate) mod statement;
 pub(crate) mod transaction;
+pub(crate) mod writability;
 
 pub use batch::Batch;
 pub use connect::{Database, sqlite_path};

@@ -1,10 +1,15 @@
 //! Waking the workers of other processes: `NOTIFY` on PostgreSQL, once for each commit that schedules something.
 
-use model::Timestamp;
-use sqlx::postgres::PgListener;
+use std::time::Duration;
 
-use crate::db::connect::Database;
-use crate::db::error::Result;
+use model::Timestamp;
+use sqlx::Executor as _;
+use sqlx::postgres::PgListener;
+use tokio::time::timeout;
+
+use crate::db::connect::{Database, connection_beside};
+use crate::db::error::{Error, Result};
+use crate::db::limits::PING_LIMIT;
 use crate::db::statement::execute;
 use crate::db::transaction::{Conn, Store};
 
@@ -12,6 +17,10 @@ use crate::db::transaction::{Conn, Store};
 pub(crate) const JOBS: &str = "auspex_jobs";
 /// The channel of webhook deliveries.
 const DELIVERIES: &str = "auspex_deliveries";
+
+/// How long the connection may be silent before it is tried: without a word from the server, one that is lost looks like one
+/// on which nothing happens.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Receives what other processes have scheduled.
 pub struct Listener(PgListener);
@@ -33,7 +42,8 @@ impl Store {
         match &self.database {
             Database::Sqlite { .. } => Ok(None),
             Database::Postgres(pool) => {
-                let mut listener = PgListener::connect_with(pool).await?;
+                // If this connection stalls, the driver waits for it where it came from: not in the pool of all others.
+                let mut listener = PgListener::connect_with(&connection_beside(pool)).await?;
                 listener.listen_all([JOBS, DELIVERIES]).await?;
                 Ok(Some(Listener(listener)))
             }
@@ -44,8 +54,15 @@ impl Store {
 impl Listener {
     /// Waits until something was scheduled, or may have been while the connection was lost.
     pub async fn receive(&mut self) -> Result<Notification> {
+        let received = loop {
+            if let Ok(received) = timeout(SILENCE, self.0.try_recv()).await {
+                break received?;
+            }
+            let answered = timeout(PING_LIMIT, self.0.execute("SELECT 1")).await;
+            answered.map_err(|_| Error::Late { limit_s: PING_LIMIT.as_secs() })??;
+        };
         // None: the connection was lost, and the next call connects again; notifications in between were missed.
-        Ok(match self.0.try_recv().await? {
+        Ok(match received {
             None => Notification::Unknown,
             Some(received) if received.channel() == DELIVERIES => Notification::Deliveries,
             Some(received) => Notification::Jobs(received.payload().parse().ok().map(Timestamp::from_micros)),

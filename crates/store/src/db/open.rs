@@ -1,24 +1,36 @@
 //! Opening the store, and what callers may know about the database behind it.
 
+use std::sync::Arc;
+
 use crate::db::connect::{Database, sqlite_path};
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
+use crate::db::limits::Limits;
 use crate::db::migrate::{self, Schema};
-use crate::db::statement::fetch_one;
-use crate::db::transaction::Store;
+use crate::db::statement::{execute, fetch_one};
+use crate::db::transaction::{Conn, Store};
+use crate::db::writability::probe_text;
 
 /// Writers that work beside each other on PostgreSQL: tenants are spread over them, so that waiting for the balance of a
 /// busy tenant delays only its share.
 const POSTGRES_WRITERS: usize = 4;
+
+/// The row that is written to find out whether the database takes writes.
+const PROBE: &str = "write_probe";
 
 impl Store {
     /// Opens the database at `url` (`sqlite:PATH` or `postgres://…`) and brings its schema up to date.
     ///
     /// Several processes may do so at once: one migrates, the others wait for it.
     pub async fn open(url: &str) -> Result<Self> {
-        let store = Self { database: Database::connect(url).await? };
+        let store = Self::connect(url).await?;
         migrate::run(&store, migrate::NEWEST).await?;
         Ok(store)
+    }
+
+    async fn connect(url: &str) -> Result<Self> {
+        let database = Database::connect(url).await?;
+        Ok(Self { database, limits: Limits::Ordinary, writability: Arc::default() })
     }
 
     /// Opens a database as it is: creates no file and migrates nothing. Only for what works on any schema.
@@ -28,7 +40,7 @@ impl Store {
         {
             return Err(Error::Address(format!("there is no file {}", path.display())));
         }
-        Ok(Self { database: Database::connect(url).await? })
+        Self::connect(url).await
     }
 
     /// Where the database stands among the migrations of this binary; fails if it knows others.
@@ -39,7 +51,7 @@ impl Store {
     /// Opens a database as an older version of Auspex did, which knew only the first so many migrations.
     #[cfg(feature = "test-util")]
     pub async fn open_at(url: &str, migrations: usize) -> Result<Self> {
-        let store = Self { database: Database::connect(url).await? };
+        let store = Self::connect(url).await?;
         migrate::run(&store, migrations).await?;
         Ok(store)
     }
@@ -70,6 +82,28 @@ impl Store {
             Ok(())
         })
         .await
+    }
+
+    /// Finds out whether the database answers, and whether it takes writes again if it did not.
+    pub async fn check(&self) -> Result<()> {
+        self.ping().await?;
+        if !self.writability.is_failing() {
+            return Ok(());
+        }
+        let _probing = self.writability.begin_probe()?;
+        for value in [probe_text().as_str(), ""] {
+            self.write("probe", async |conn: &mut Conn| {
+                execute!(
+                    conn,
+                    "INSERT INTO deployment (name, value) VALUES ($1, $2)
+                     ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                    PROBE,
+                    value
+                )
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Closes every connection, once the work under way on it has ended.

@@ -1,20 +1,27 @@
-//! Named transactions: metered, and run again when they lose a conflict with another transaction.
+//! Named transactions: metered, run again when they lose a conflict with another transaction, and given up at a deadline.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Postgres, SqlSafeStr as _, Sqlite};
+use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr as _, SqlStr, Sqlite};
 use sqlx_core::transaction::TransactionManager as _;
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::debug;
 
 use crate::db::connect::Database;
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
+use crate::db::limits::{Limits, RETURN_LIMIT};
+use crate::db::writability::Writability;
 
 /// The service's memory: one database, on either backend, at the newest schema.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) database: Database,
+    pub(crate) limits: Limits,
+    /// Whether the database takes writes, as of the last ones.
+    pub(crate) writability: Arc<Writability>,
 }
 
 /// A connection on loan for one use case, on either database.
@@ -40,6 +47,17 @@ impl Conn {
             Self::Postgres(lent) => lent.commit().await,
         }
     }
+
+    /// Closes the connection instead of lending it again, if the outcome says that it or its database is out of order.
+    fn settle<T, E: StoreError>(mut self, outcome: &Result<T, E>) {
+        let is_broken = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_unavailable);
+        if is_broken {
+            match &mut self {
+                Self::Sqlite(lent) => lent.state = State::Broken,
+                Self::Postgres(lent) => lent.state = State::Broken,
+            }
+        }
+    }
 }
 
 /// A connection out of the pool, inside a transaction or only for single statements.
@@ -56,6 +74,8 @@ enum State {
     Beginning,
     /// Inside a transaction.
     Open,
+    /// Nobody knows what its server does with it.
+    Broken,
 }
 
 impl<DB: sqlx::Database> Lent<DB> {
@@ -68,9 +88,9 @@ impl<DB: sqlx::Database> Lent<DB> {
         Self { connection, state: State::Plain }
     }
 
-    async fn begun(connection: PoolConnection<DB>, statement: &'static str) -> Result<Self> {
+    async fn begun(connection: PoolConnection<DB>, statement: SqlStr) -> Result<Self> {
         let mut lent = Self { connection, state: State::Beginning };
-        DB::TransactionManager::begin(&mut lent.connection, Some(statement.into_sql_str())).await?;
+        DB::TransactionManager::begin(&mut lent.connection, Some(statement)).await?;
         lent.state = State::Open;
         Ok(lent)
     }
@@ -84,12 +104,23 @@ impl<DB: sqlx::Database> Lent<DB> {
 
 impl<DB: sqlx::Database> Drop for Lent<DB> {
     fn drop(&mut self) {
+        if let State::Open = self.state {
+            DB::TransactionManager::start_rollback(&mut self.connection);
+        }
+        // The pool tests the connection, which a caller may have left in the middle of a statement, and takes it back.
+        let returning = self.connection.return_to_pool();
         match self.state {
-            State::Plain => {}
-            // The caller was cancelled before the answer, so nobody knows whether the transaction began. The driver for
-            // PostgreSQL would hand such a connection to the next caller with the transaction still open.
-            State::Beginning => self.connection.close_on_drop(),
-            State::Open => DB::TransactionManager::start_rollback(&mut self.connection),
+            State::Plain | State::Open => {
+                // A connection that no longer answers is thrown away, and another takes its place.
+                let returning = async { drop(timeout(RETURN_LIMIT, returning).await) };
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(returning);
+                }
+            }
+            // The connection is closed at once, without a word to the server: that could take as long as what was given up.
+            // After a beginning that was cut short nobody knows whether there is a transaction; the driver for PostgreSQL
+            // would hand such a connection to the next caller with the transaction still open.
+            State::Beginning | State::Broken => drop(returning),
         }
     }
 }
@@ -115,6 +146,8 @@ const POSTGRES_BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const SQLITE_BEGIN_SNAPSHOT: &str = "BEGIN DEFERRED";
 /// Begins a snapshot on PostgreSQL.
 const POSTGRES_BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Begins a transaction for reads with limits of their own on PostgreSQL.
+const POSTGRES_BEGIN_READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 /// Tries of a transaction that keeps conflicting. Conflicts pass within milliseconds; more tries only hide a hot spot.
 const MAX_TRIES: u32 = 8;
 /// The wait before the second try; it doubles with each.
@@ -123,7 +156,8 @@ const FIRST_RETRY_MS: u64 = 2;
 impl Store {
     /// Runs `work` in a transaction called `name` and commits what it did if it returns `Ok`.
     ///
-    /// On a conflict the whole of `work` runs again, so it must have no effect outside of the transaction.
+    /// On a conflict the whole of `work` runs again, so it must have no effect outside of the transaction. At the deadline
+    /// ([`Limits`]) it is given up, and its connection is closed.
     ///
     /// # Isolation
     ///
@@ -147,12 +181,14 @@ impl Store {
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
         let started = Instant::now();
+        let deadline = started + self.deadline();
         let mut tries = 1;
         loop {
-            let outcome = self.try_write(work.clone()).await;
-            let is_transient =
-                outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_transient);
-            if !is_transient || tries == MAX_TRIES {
+            let outcome = self.try_write(deadline, work.clone()).await;
+            let error = outcome.as_ref().err().and_then(E::store_error);
+            let is_transient = error.is_some_and(Error::is_transient);
+            if !is_transient || tries == MAX_TRIES || Instant::now() >= deadline {
+                self.writability.record(outcome.is_ok(), error);
                 meter(name, started, tries, outcome.is_ok());
                 return outcome;
             }
@@ -164,12 +200,22 @@ impl Store {
 
     async fn try_write<T, E: StoreError>(
         &self,
+        deadline: Instant,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut conn = self.begin_write().await?;
-        let value = work(&mut conn).await?;
-        conn.commit().await?;
-        Ok(value)
+        let begun = timeout_at(deadline, self.begin_write()).await;
+        let mut conn = begun.unwrap_or_else(|_| Err(self.late()))?;
+        // Not in a variable of its own: the future of every use case would be twice as large.
+        let outcome = timeout_at(deadline, async {
+            let value = work(&mut conn).await?;
+            conn.commit().await?;
+            Ok(value)
+        })
+        .await;
+        // At the deadline nobody knows whether the commit has reached the database.
+        let outcome = outcome.unwrap_or_else(|_| Err(self.late().into()));
+        conn.settle(&outcome);
+        outcome
     }
 
     /// Lends `work` a connection outside of any transaction: each statement sees the newest committed state.
@@ -178,13 +224,7 @@ impl Store {
         name: &'static str,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
-        let started = Instant::now();
-        let outcome = match self.lend().await {
-            Ok(mut conn) => work(&mut conn).await,
-            Err(error) => Err(error.into()),
-        };
-        meter(name, started, 1, outcome.is_ok());
-        outcome
+        self.look(name, false, work).await
     }
 
     /// Lends `work` a connection on which every statement sees the same state, whatever is committed meanwhile.
@@ -193,33 +233,67 @@ impl Store {
         name: &'static str,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.look(name, true, work).await
+    }
+
+    async fn look<T, E: StoreError>(
+        &self,
+        name: &'static str,
+        is_snapshot: bool,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+    ) -> Result<T, E> {
         let started = Instant::now();
-        let outcome = match self.begin_snapshot().await {
-            Ok(mut conn) => work(&mut conn).await,
+        let deadline = started + self.deadline();
+        let lent = timeout_at(deadline, async {
+            if is_snapshot { self.begin_snapshot().await } else { self.lend().await }
+        })
+        .await;
+        let outcome = match lent.unwrap_or_else(|_| Err(self.late())) {
+            Ok(mut conn) => {
+                let outcome = timeout_at(deadline, work(&mut conn)).await;
+                let outcome = outcome.unwrap_or_else(|_| Err(self.late().into()));
+                conn.settle(&outcome);
+                outcome
+            }
             Err(error) => Err(error.into()),
         };
         meter(name, started, 1, outcome.is_ok());
         outcome
     }
 
+    /// The same database with limits for work that may take minutes: what a sweep, an audit or a removal of much at once
+    /// does.
+    #[must_use]
+    pub fn for_maintenance(&self) -> Self {
+        Self { limits: Limits::Maintenance, ..self.clone() }
+    }
+
+    fn deadline(&self) -> Duration {
+        self.limits.deadline(self.database.backend())
+    }
+
+    fn late(&self) -> Error {
+        Error::Late { limit_s: self.deadline().as_secs() }
+    }
+
     async fn begin_write(&self) -> Result<Conn> {
         Ok(match &self.database {
             Database::Sqlite { writer, .. } => {
-                Conn::Sqlite(Lent::begun(writer.acquire().await?, SQLITE_BEGIN_WRITE).await?)
+                Conn::Sqlite(Lent::begun(writer.acquire().await?, SQLITE_BEGIN_WRITE.into_sql_str()).await?)
             }
             Database::Postgres(pool) => {
-                Conn::Postgres(Lent::begun(pool.acquire().await?, POSTGRES_BEGIN_WRITE).await?)
+                Conn::Postgres(Lent::begun(pool.acquire().await?, self.begin(POSTGRES_BEGIN_WRITE)).await?)
             }
         })
     }
 
     async fn begin_snapshot(&self) -> Result<Conn> {
         Ok(match &self.database {
-            Database::Sqlite { readers, .. } => {
-                Conn::Sqlite(Lent::begun(readers.acquire().await?, SQLITE_BEGIN_SNAPSHOT).await?)
-            }
+            Database::Sqlite { readers, .. } => Conn::Sqlite(
+                Lent::begun(readers.acquire().await?, SQLITE_BEGIN_SNAPSHOT.into_sql_str()).await?,
+            ),
             Database::Postgres(pool) => {
-                Conn::Postgres(Lent::begun(pool.acquire().await?, POSTGRES_BEGIN_SNAPSHOT).await?)
+                Conn::Postgres(Lent::begun(pool.acquire().await?, self.begin(POSTGRES_BEGIN_SNAPSHOT)).await?)
             }
         })
     }
@@ -227,8 +301,25 @@ impl Store {
     async fn lend(&self) -> Result<Conn> {
         Ok(match &self.database {
             Database::Sqlite { readers, .. } => Conn::Sqlite(Lent::plain(readers.acquire().await?)),
-            Database::Postgres(pool) => Conn::Postgres(Lent::plain(pool.acquire().await?)),
+            Database::Postgres(pool) => {
+                let connection = pool.acquire().await?;
+                Conn::Postgres(match self.limits {
+                    Limits::Ordinary => Lent::plain(connection),
+                    // Other limits hold for a transaction, so that they end with it.
+                    Limits::Maintenance | Limits::Migration => {
+                        Lent::begun(connection, self.begin(POSTGRES_BEGIN_READ)).await?
+                    }
+                })
+            }
         })
+    }
+
+    /// Begins a transaction on PostgreSQL with these limits, in one round trip.
+    fn begin(&self, statement: &'static str) -> SqlStr {
+        match self.limits.postgres_settings() {
+            None => statement.into_sql_str(),
+            Some(settings) => AssertSqlSafe(format!("{statement}; {settings}")).into_sql_str(),
+        }
     }
 }
 

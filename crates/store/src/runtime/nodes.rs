@@ -3,7 +3,7 @@
 use model::Timestamp;
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, execute, expect_one, fetch_one};
+use crate::db::{Backend, Conn, Result, execute, expect_one, fetch_one};
 
 /// Records a heartbeat of a node.
 pub async fn beat(conn: &mut Conn, node: Uuid, now: Timestamp) -> Result<()> {
@@ -30,4 +30,13 @@ pub async fn remove(conn: &mut Conn, node: Uuid) -> Result<u64> {
 /// Removes the nodes whose last heartbeat was at `stale` or earlier.
 pub async fn sweep(conn: &mut Conn, stale: Timestamp) -> Result<u64> {
     execute!(conn, "DELETE FROM nodes WHERE seen_at <= $1", stale)
+}
+
+/// What the database's clock shows. None on SQLite, which has the clock of its only process.
+pub async fn clock(conn: &mut Conn) -> Result<Option<Timestamp>> {
+    if conn.backend() == Backend::Sqlite {
+        return Ok(None);
+    }
+    let (now,): (Timestamp,) = fetch_one!(conn, "SELECT clock_timestamp()")?;
+    Ok(Some(now))
 }

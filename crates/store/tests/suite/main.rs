@@ -44,6 +44,7 @@ mod conditions;
 mod deliveries;
 mod hot_paths;
 mod jobs;
+mod limits;
 mod migrations;
 mod recording;
 mod rooms;
