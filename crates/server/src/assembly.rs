@@ -89,6 +89,7 @@ pub(crate) async fn assemble_for(
     let store = Store::open(&config.database_address()).await?;
     check_master_key(&store, &sealer).await?;
     service::start_clock(&store, &clock).await?;
+    service::seal_plain_urls(&store, &sealer, &random).await?;
     let mailer = Mailer::new(
         store.clone(),
         clock.clone(),

@@ -25,7 +25,7 @@ pub use self::accounts::{
     Accounts, Caller, Credential, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers,
     RequestLine, SessionId,
 };
-pub use self::actions::{Actions, DeliveryQuery};
+pub use self::actions::{Actions, DeliveryQuery, seal_plain_urls};
 pub use self::analysis::Analysis;
 pub use self::billing::{
     Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,

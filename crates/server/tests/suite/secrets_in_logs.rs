@@ -13,6 +13,7 @@ use testkit::{Backend, PATIENCE, Stage as _, TestDatabase};
 
 use crate::admin::{MASTER_KEY, auspex, finish};
 use crate::app::Reply;
+use crate::receiver::Receiver;
 use crate::signer::Signer;
 
 /// Passwords that nobody guesses and nothing else in a log looks like.
@@ -24,6 +25,7 @@ const MISPLACED_PASSWORD: &str = "misplaced-teal-Avocet-85-cellar";
 const OLD_KEY: &str = "live_4be0d9c8a7f6e5d4c3b2a1908f7e6d5c4b3a2918";
 const WRONG_OLD_KEY: &str = "live_77777777777777777777777777777777777777";
 const QUERY_TOKEN: &str = "query-token-2f7c1d9e8b6a5043";
+const URL_TOKEN: &str = "url-token-3b8e6d1f9a7c2054";
 const DATABASE_PASSWORD: &str = "database-sorrel-Curlew-96-lantern";
 const SETTINGS: &[(&str, &str)] = &[
     ("AUSPEX_METRICS_TOKEN", "metrics-token-8a7b6c5d4e3f2a1b"),
@@ -286,6 +288,28 @@ async fn key_story(process: &Process, token: &str, legacy: &str, secrets: &mut S
     assert_eq!(process.send(request).await.status, 400);
 }
 
+/// Deliveries to a receiver that is there, and to one that is not, both with tokens in their addresses.
+async fn webhook_story(process: &Process, token: &str) {
+    let receiver = Receiver::start().await;
+    for base in [receiver.url(), "http://127.0.0.1:1/hook".to_owned()] {
+        let url = format!("{base}/{URL_TOKEN}?key={URL_TOKEN}");
+        process.post(token, "/v1/webhooks", &json!({"url": url}), 201).await;
+    }
+    let events = json!({"events": [{"type": "event", "name": "seen"}], "wait": true});
+    process.post(token, "/v1/objects/user_1/events", &events, 200).await;
+    assert!(receiver.got(1).await.path.contains(URL_TOKEN));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let request = process.request(Method::GET, "/v1/webhook_deliveries").bearer_auth(token);
+        let shown = process.send(request).await.json();
+        if shown["deliveries"].as_array().unwrap().iter().all(|one| one["attempts"] == 1) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "not every delivery was attempted: {shown}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// The database's address with a password in it; the test cluster asks for none and takes any.
 fn with_password(url: &str) -> String {
     match url.strip_prefix("postgres://").and_then(|rest| rest.split_once('@')) {
@@ -306,6 +330,7 @@ async fn nothing_secret_is_logged(database: &TestDatabase, format: &str) {
         ("old key", OLD_KEY),
         ("wrong old key", WRONG_OLD_KEY),
         ("token in a query", QUERY_TOKEN),
+        ("token in a webhook's URL", URL_TOKEN),
         ("master key", MASTER_KEY),
         ("database password", DATABASE_PASSWORD),
     ] {
@@ -314,7 +339,7 @@ async fn nothing_secret_is_logged(database: &TestDatabase, format: &str) {
     for (name, value) in SETTINGS.iter().filter(|(name, _)| !name.ends_with("CLIENT_ID")) {
         secrets.add(name, value);
     }
-    let logging = [("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format)];
+    let logging = [("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format), ("AUSPEX_ANALYZER", "words")];
     let variables: Vec<_> = SETTINGS.iter().chain(&logging).copied().collect();
     let mut process = Process::start(directory, &url, &variables);
     let token = sign_in_story(&process, directory, &mut secrets).await;
@@ -330,6 +355,7 @@ async fn nothing_secret_is_logged(database: &TestDatabase, format: &str) {
     key_story(&process, &token, legacy, &mut secrets).await;
     process.speak_http2();
     key_story(&process, &token, legacy, &mut secrets).await;
+    webhook_story(&process, &token).await;
     let log = process.stop();
     assert!(log.lines().count() > 100, "trace is on: {log}");
     secrets.are_not_in(&log);

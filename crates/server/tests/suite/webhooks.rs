@@ -1,5 +1,6 @@
 //! Webhooks as their owner sees them: registered, read, edited, removed, and refused with the place that is wrong.
 
+mod addresses;
 mod circuit;
 mod delivery;
 mod peers;

@@ -8,7 +8,7 @@ mod webhooks;
 
 pub use self::firings::Firings;
 pub use self::rules::Rules;
-pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints};
+pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
 
 pub(crate) use self::announcements::Announcements;
 pub(crate) use self::effects::{ConcludedAnalysis, Effects};

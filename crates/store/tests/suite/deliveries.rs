@@ -31,7 +31,7 @@ fn endpoint(number: u128, enabled: bool) -> Endpoint {
         // Tenants in another order than their endpoints.
         tenant_id: TenantId(Uuid::from_u128(1_000 - number)),
         endpoint_id: Uuid::from_u128(number),
-        url: "https://example.com/".to_owned(),
+        sealed_url: b"https://example.com/".to_vec(),
         description: String::new(),
         enabled,
         signal_keys: Json(Vec::new()),

@@ -20,7 +20,7 @@ use crate::actions::webhooks::attempt::{
     Attempt, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
 };
 use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
-use crate::actions::webhooks::endpoints::SECRET_COLUMN;
+use crate::actions::webhooks::endpoints::{SECRET_COLUMN, open_url};
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
 use crate::outbox::Notifications;
@@ -510,7 +510,7 @@ fn destination(sealer: &Sealer, turn: &DueEndpoint) -> Result<Destination> {
     Ok(Destination {
         tenant: turn.tenant_id,
         endpoint_id: turn.endpoint_id,
-        url: turn.url.parse().map_err(internal)?,
+        url: open_url(sealer, turn.endpoint_id, &turn.sealed_url)?.parse().map_err(internal)?,
         key: SigningKey::new(&secret),
         updated_at: turn.updated_at,
     })

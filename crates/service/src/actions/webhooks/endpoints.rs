@@ -15,10 +15,14 @@ use uuid::Uuid;
 
 use crate::actions::webhooks::deliveries::drop_deliveries;
 use crate::actions::webhooks::handle::CourierHandle;
-use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers};
+use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, internal};
 
 /// The column that secrets of endpoints are sealed for.
 pub(crate) const SECRET_COLUMN: &str = "webhook_endpoints.secret";
+/// The column that URLs of endpoints are sealed for: many receivers expect a token in theirs.
+pub(crate) const URL_COLUMN: &str = "webhook_endpoints.sealed_url";
+/// URLs that are sealed in one transaction when the service starts.
+const SEALED_AT_ONCE: i64 = 200;
 const SECRET_BYTES: usize = 32;
 const MAX_ENDPOINTS: i64 = 50;
 const MAX_DESCRIPTION: usize = 1_000;
@@ -41,7 +45,8 @@ impl Endpoints {
     pub async fn list(&self, tenant: TenantId) -> Result<WebhookEndpointList> {
         let endpoints =
             self.store.read("webhooks", async |conn| endpoints::of_tenant(conn, tenant).await).await?;
-        Ok(WebhookEndpointList { webhooks: endpoints.into_iter().map(record).collect() })
+        let webhooks = endpoints.into_iter().map(|endpoint| self.record(endpoint)).collect::<Result<_>>()?;
+        Ok(WebhookEndpointList { webhooks })
     }
 
     /// Registers an endpoint.
@@ -55,7 +60,7 @@ impl Endpoints {
         let endpoint = Endpoint {
             tenant_id: tenant,
             endpoint_id,
-            url: self.webhook_url(&request.url).await?,
+            sealed_url: self.sealed_url(endpoint_id, &request.url).await?,
             description: description(request.description.as_deref().unwrap_or_default())?,
             enabled: request.enabled.unwrap_or(true),
             signal_keys: signal_keys(request.signal_keys.as_deref().unwrap_or_default())?.into(),
@@ -76,14 +81,14 @@ impl Endpoints {
                 Ok(endpoints::insert(conn, &endpoint, &sealed).await?)
             })
             .await?;
-        Ok(WebhookEndpointSecret { endpoint: record(endpoint), secret, note: NOTE.to_owned() })
+        Ok(WebhookEndpointSecret { endpoint: self.record(endpoint)?, secret, note: NOTE.to_owned() })
     }
 
     /// An endpoint.
     pub async fn get(&self, tenant: TenantId, endpoint: Uuid) -> Result<WebhookEndpoint> {
         let found =
             self.store.read("webhook", async |conn| endpoints::find(conn, tenant, endpoint).await).await?;
-        found.map(record).ok_or_else(no_such_endpoint)
+        self.record(found.ok_or_else(no_such_endpoint)?)
     }
 
     /// Edits an endpoint. If it is resting, its receiver is probed at once.
@@ -93,8 +98,8 @@ impl Endpoints {
         endpoint: Uuid,
         update: &WebhookEndpointUpdate,
     ) -> Result<WebhookEndpoint> {
-        let url = match &update.url {
-            Some(url) => Some(self.webhook_url(url).await?),
+        let sealed_url = match &update.url {
+            Some(url) => Some(self.sealed_url(endpoint, url).await?),
             None => None,
         };
         let description = update.description.as_deref().map(description).transpose()?;
@@ -108,7 +113,7 @@ impl Endpoints {
                 let now = self.clock.now();
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
                 let edited = Endpoint {
-                    url: url.unwrap_or(known.url),
+                    sealed_url: sealed_url.unwrap_or(known.sealed_url),
                     description: description.unwrap_or(known.description),
                     enabled: update.enabled.unwrap_or(known.enabled),
                     signal_keys: signal_keys.map_or(known.signal_keys, Into::into),
@@ -123,7 +128,7 @@ impl Endpoints {
             .await?;
         // Claimed deliveries are released, so that they are sent as the endpoint is now, or not at all.
         self.courier.recall(endpoint, edited.updated_at);
-        Ok(record(edited))
+        self.record(edited)
     }
 
     /// Deletes an endpoint and its deliveries.
@@ -152,11 +157,52 @@ impl Endpoints {
         Ok(())
     }
 
-    async fn webhook_url(&self, text: &str) -> Result<String> {
+    async fn sealed_url(&self, endpoint: Uuid, text: &str) -> Result<Vec<u8>> {
         match self.outbound.check(text).await {
-            Ok(_) => Ok(text.to_owned()),
+            Ok(_) => Ok(self.sealer.seal(&self.random, URL_COLUMN, endpoint, text.as_bytes())),
             Err(reason) => Err(Error::bad_request(format!("url: {reason}"))),
         }
+    }
+
+    fn record(&self, endpoint: Endpoint) -> Result<WebhookEndpoint> {
+        Ok(WebhookEndpoint {
+            id: endpoint.endpoint_id,
+            url: open_url(&self.sealer, endpoint.endpoint_id, &endpoint.sealed_url)?,
+            description: endpoint.description,
+            enabled: endpoint.enabled,
+            signal_keys: endpoint.signal_keys.0,
+            events: endpoint.events.0,
+            created_at: endpoint.created_at,
+            updated_at: endpoint.updated_at,
+        })
+    }
+}
+
+/// Opens the sealed URL of an endpoint.
+pub(crate) fn open_url(sealer: &Sealer, endpoint: Uuid, sealed: &[u8]) -> Result<String> {
+    let url = sealer.open(URL_COLUMN, endpoint, sealed).map_err(internal)?;
+    String::from_utf8(url).map_err(internal)
+}
+
+/// Seals the URLs that a version before sealing has stored. Nothing else runs on the database meanwhile but processes that do
+/// the same.
+pub async fn seal_plain_urls(store: &Store, sealer: &Sealer, random: &Random) -> Result<u64> {
+    let mut sealed = 0;
+    loop {
+        let step = store
+            .write("seal_endpoint_urls", async |conn: &mut Conn| {
+                let plain = endpoints::with_plain_url(conn, SEALED_AT_ONCE).await?;
+                for (tenant, endpoint, url) in &plain {
+                    let url = sealer.seal(random, URL_COLUMN, *endpoint, url.as_bytes());
+                    endpoints::seal_url(conn, *tenant, *endpoint, &url).await?;
+                }
+                Ok::<_, Error>(plain.len() as u64)
+            })
+            .await?;
+        if step == 0 {
+            return Ok(sealed);
+        }
+        sealed += step;
     }
 }
 
@@ -204,17 +250,4 @@ fn events(requested: &[String]) -> Result<Vec<String>> {
 
 fn no_such_endpoint() -> Error {
     Error::new(Kind::NotFound, "there is no such webhook endpoint")
-}
-
-fn record(endpoint: Endpoint) -> WebhookEndpoint {
-    WebhookEndpoint {
-        id: endpoint.endpoint_id,
-        url: endpoint.url,
-        description: endpoint.description,
-        enabled: endpoint.enabled,
-        signal_keys: endpoint.signal_keys.0,
-        events: endpoint.events.0,
-        created_at: endpoint.created_at,
-        updated_at: endpoint.updated_at,
-    }
 }

@@ -10,7 +10,7 @@ mod retries;
 mod settlement;
 
 pub use self::deliveries::{Deliveries, DeliveryQuery};
-pub use self::endpoints::Endpoints;
+pub use self::endpoints::{Endpoints, seal_plain_urls};
 
 pub(crate) use self::attempt::CourierOptions;
 pub(crate) use self::courier::Courier;

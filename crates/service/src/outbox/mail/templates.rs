@@ -6,7 +6,7 @@ use std::fmt::Display;
 use model::rule::Triggered;
 use model::{Timestamp, single_line};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 use super::body::{Body, Link};
 use super::message::Mail;
@@ -145,7 +145,7 @@ impl MailTemplates {
     pub fn webhook_dead(&self, to: &str, endpoint_url: &str, reason: &str, at: Timestamp) -> Mail {
         let news = format!(
             "A delivery to your webhook {} was given up on {}: {}.",
-            single_line(endpoint_url),
+            masked_url(endpoint_url),
             time(at),
             single_line(reason).trim_end_matches('.')
         );
@@ -190,6 +190,13 @@ impl Display for KeyFacts<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "\"{}\" ({})", single_line(self.name), single_line(self.public_id))
     }
+}
+
+/// A URL without its path and query, where tokens are.
+fn masked_url(text: &str) -> String {
+    let Ok(url) = Url::parse(text) else { return "…".to_owned() };
+    let rest = if url.path() == "/" && url.query().is_none() { "" } else { "/…" };
+    format!("{}{rest}", url.origin().ascii_serialization())
 }
 
 /// Formats an instant to the minute, as in `2026-01-31 12:00 UTC`.

@@ -4,7 +4,7 @@ use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::db::{Backend, Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// An endpoint, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -13,8 +13,8 @@ pub struct Endpoint {
     pub tenant_id: TenantId,
     /// Its id.
     pub endpoint_id: Uuid,
-    /// Where deliveries go.
-    pub url: String,
+    /// Where deliveries go, sealed.
+    pub sealed_url: Vec<u8>,
     /// What people call it; may be empty.
     pub description: String,
     /// Whether it gets deliveries.
@@ -50,7 +50,7 @@ impl Endpoint {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, endpoint_id, url, description, enabled, signal_keys, events, created_at, updated_at \
+            "SELECT tenant_id, endpoint_id, sealed_url, description, enabled, signal_keys, events, created_at, updated_at \
              FROM webhook_endpoints ",
             $rest
         )
@@ -62,11 +62,12 @@ pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8]) -> Resu
     expect_one(execute!(
         conn,
         "INSERT INTO webhook_endpoints
-             (tenant_id, endpoint_id, url, description, enabled, signal_keys, events, secret, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+             (tenant_id, endpoint_id, url, sealed_url, description, enabled, signal_keys, events, secret, created_at,
+              updated_at)
+         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10)",
         endpoint.tenant_id,
         endpoint.endpoint_id,
-        &endpoint.url,
+        &endpoint.sealed_url,
         &endpoint.description,
         endpoint.enabled,
         &endpoint.signal_keys,
@@ -98,18 +99,45 @@ pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
 pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<()> {
     expect_one(execute!(
         conn,
-        "UPDATE webhook_endpoints SET url = $3, description = $4, enabled = $5, signal_keys = $6, events = $7,
+        "UPDATE webhook_endpoints SET sealed_url = $3, description = $4, enabled = $5, signal_keys = $6, events = $7,
              updated_at = $8
          WHERE tenant_id = $1 AND endpoint_id = $2",
         endpoint.tenant_id,
         endpoint.endpoint_id,
-        &endpoint.url,
+        &endpoint.sealed_url,
         &endpoint.description,
         endpoint.enabled,
         &endpoint.signal_keys,
         &endpoint.events,
         endpoint.updated_at
     )?)
+}
+
+/// Endpoints whose address a version before sealing left in the clear, at most `limit` of them.
+pub async fn with_plain_url(conn: &mut Conn, limit: i64) -> Result<Vec<(TenantId, Uuid, String)>> {
+    fetch_all!(
+        conn,
+        "SELECT tenant_id, endpoint_id, url FROM webhook_endpoints WHERE sealed_url IS NULL
+         ORDER BY tenant_id, endpoint_id LIMIT $1",
+        limit
+    )
+}
+
+/// Replaces an address in the clear by its sealed form, unless another process has done so.
+pub async fn seal_url(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, sealed: &[u8]) -> Result<()> {
+    if conn.backend() == Backend::Sqlite {
+        // The file keeps no copy in the free part of a page. PostgreSQL's vacuum removes the old row.
+        execute!(conn, "PRAGMA secure_delete = ON")?;
+    }
+    execute!(
+        conn,
+        "UPDATE webhook_endpoints SET url = '', sealed_url = $3
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND sealed_url IS NULL",
+        tenant,
+        endpoint,
+        sealed
+    )?;
+    Ok(())
 }
 
 /// Removes an endpoint; false when there is none. Its deliveries are hidden from then on, and removed in small steps

@@ -25,8 +25,8 @@ pub struct DueEndpoint {
     pub tenant_id: TenantId,
     /// The endpoint.
     pub endpoint_id: Uuid,
-    /// Where deliveries go.
-    pub url: String,
+    /// Where deliveries go, sealed.
+    pub sealed_url: Vec<u8>,
     /// Its sealed secret.
     pub secret: Vec<u8>,
     /// Failures since its last success.
@@ -174,7 +174,7 @@ pub async fn due_endpoints(
     fetch_all!(
         conn,
         queued_endpoints!(
-            "SELECT known.tenant_id, known.endpoint_id, known.url, known.secret, known.consecutive_failures, \
+            "SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.consecutive_failures, \
                     known.resting_until, known.updated_at \
              FROM (SELECT endpoint_id FROM queued \
                    WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \

@@ -137,7 +137,7 @@ fn endpoint(endpoint_id: Uuid) -> Endpoint {
     Endpoint {
         tenant_id: TENANT,
         endpoint_id,
-        url: "https://example.com/".to_owned(),
+        sealed_url: b"https://example.com/".to_vec(),
         description: String::new(),
         enabled: true,
         signal_keys: Json(Vec::new()),
@@ -276,9 +276,9 @@ const FILL: [&str; 22] = [
     "INSERT INTO rules (tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
                         cooldown_seconds, created_at, updated_at)
      SELECT id(n), id(n), id(n), '', '', 'email', '', TRUE, 0, now(), now() FROM generate_series(1, 2000) AS n",
-    "INSERT INTO webhook_endpoints (tenant_id, endpoint_id, url, description, enabled, signal_keys, events, secret,
-                                    created_at, updated_at)
-     SELECT id(n), id(n), '', '', TRUE, '[]', '[]', '', now(), now() FROM generate_series(1, 2000) AS n",
+    "INSERT INTO webhook_endpoints (tenant_id, endpoint_id, url, sealed_url, description, enabled, signal_keys, events,
+                                    secret, created_at, updated_at)
+     SELECT id(n), id(n), '', '', '', TRUE, '[]', '[]', '', now(), now() FROM generate_series(1, 2000) AS n",
     "INSERT INTO webhook_queue (tenant_id, endpoint_id, status, delivery_id, payload_bytes, run_after)
      SELECT id(n % 50 + 1), id(n % 50 + 1), 'pending', id(n), 1, now() + n * interval '1 second'
      FROM generate_series(1, 20000) AS n",
