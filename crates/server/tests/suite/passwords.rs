@@ -37,7 +37,10 @@ testkit::on_both!(
     a_link_ends_after_an_hour,
     a_made_up_link_is_refused,
     a_weak_password_does_not_use_up_the_link,
-    a_newer_link_ends_the_earlier_one,
+    a_newer_link_leaves_the_earlier_one_and_a_reset_ends_all,
+    a_stranger_neither_ends_a_link_nor_blocks_another,
+    a_member_has_at_most_ten_links,
+    forgetting_takes_the_same_work_with_and_without_an_account,
     of_many_who_follow_one_link_one_sets_the_password,
     a_login_under_way_does_not_outlive_the_reset,
     of_many_who_change_it_at_once_one_does,
@@ -269,14 +272,72 @@ async fn a_weak_password_does_not_use_up_the_link(app: &App) {
     assert_eq!(reset(app, &link, NEW).await.status, 204);
 }
 
-async fn a_newer_link_ends_the_earlier_one(app: &App) {
+async fn a_newer_link_leaves_the_earlier_one_and_a_reset_ends_all(app: &App) {
     app.register("ann@example.com").await;
     let earlier = ask_for_link(app, "ann@example.com").await;
     app.advance(MINUTE);
     let newer = ask_for_link(app, "ann@example.com").await;
     assert_ne!(earlier, newer);
-    reset(app, &earlier, NEW).await.refused(400, "invalid_token");
-    assert_eq!(reset(app, &newer, NEW).await.status, 204);
+    assert_eq!(reset(app, &earlier, NEW).await.status, 204);
+    reset(app, &newer, PASSWORD).await.refused(400, "invalid_token");
+    assert_eq!(login(app, "ann@example.com", NEW).await.status, 200);
+}
+
+async fn a_stranger_neither_ends_a_link_nor_blocks_another(app: &BehindProxy) {
+    app.register("ann@example.com").await;
+    let own = "198.51.100.1";
+    assert_eq!(forgot_from(app, own, "ann@example.com").await.status, 202);
+    let first = token_in(&mails_once(app, 1).await[0], &app.url(""));
+    for _ in 0..5 {
+        assert_eq!(forgot_from(app, "203.0.113.7", "ann@example.com").await.status, 202);
+    }
+    forgot_from(app, "203.0.113.7", "ann@example.com").await.refused(429, "rate_limited");
+    assert_eq!(forgot_from(app, own, "ann@example.com").await.status, 202, "her own network is not counted");
+    mails_once(app, 7).await;
+    assert_eq!(reset(app, &first, NEW).await.status, 204, "the first link still works");
+}
+
+async fn a_member_has_at_most_ten_links(app: &BehindProxy) {
+    app.register("ann@example.com").await;
+    for number in 0..12 {
+        let reply = forgot_from(app, &format!("203.0.113.{number}"), "ann@example.com").await;
+        assert_eq!(reply.status, 202, "{}", reply.text);
+    }
+    background_ended(app, 12).await;
+    let mails = app.mails().await;
+    assert_eq!(mails.len(), 10, "more mails than that help nobody");
+    let link = token_in(&mails[0], &app.url(""));
+    assert_eq!(reset(app, &link, NEW).await.status, 204);
+}
+
+/// Waits until so many requests for a link have been worked off.
+async fn background_ended(app: &App, count: i64) {
+    let ended = async {
+        while rows(app, "SELECT 'x' FROM password_resets").await.len() < usize::try_from(count).unwrap() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("every request is worked off");
+}
+
+/// Nobody works off the queues here, so that what is queued can be counted.
+struct NoWorkers(App);
+
+async fn forgetting_takes_the_same_work_with_and_without_an_account(app: &NoWorkers) {
+    app.register("ann@example.com").await;
+    for (number, email) in (1..).zip(["ann@example.com", "bob@example.com"]) {
+        assert_eq!(forgot(app, email).await.status, 202);
+        background_ended(app, number).await;
+    }
+    let sizes = rows(app, "SELECT CAST(length(message) AS text) FROM outbox").await;
+    assert_eq!(sizes.len(), 2, "a mail is queued either way");
+    let difference = sizes[0].parse::<i64>().unwrap() - sizes[1].parse::<i64>().unwrap();
+    assert!(difference.abs() <= 1, "of the same size but for true and false: {sizes:?}");
+    let workers = app.second_node(&[]).await;
+    let mails = mails_once(&workers, 1).await;
+    assert_eq!(mails.len(), 1);
+    assert_eq!(mails[0].to, "ann@example.com");
+    workers.stop().await;
 }
 
 async fn of_many_who_follow_one_link_one_sets_the_password(app: &App) {
@@ -412,5 +473,6 @@ fn a_change_on_one_node_is_known_on_every_node_within_a_second() {
 struct Named(App);
 
 staged! {
+    NoWorkers: &[("AUSPEX_ROLE", "api")];
     Named: &[("AUSPEX_PUBLIC_URL", "https://signals.example")];
 }

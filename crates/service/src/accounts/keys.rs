@@ -21,7 +21,7 @@ const MAX_KEYS: i64 = 100;
 const DEFAULT_NAME: &str = "API key";
 const NOTE: &str = "Store the secret now: it is not shown again. Sign requests with it, and never send it.";
 /// How many characters of a legacy key are shown.
-const PREVIEW: usize = 8;
+const PREVIEW: usize = 4;
 /// The minimum length of a legacy key; a shorter one could be guessed.
 const MIN_LEGACY: usize = 16;
 

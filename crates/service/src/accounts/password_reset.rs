@@ -20,6 +20,9 @@ use crate::runtime::{Clock, Error, Kind, Limit, Random, Result, Throttle, Worker
 
 /// The lifetime of a reset link.
 const RESET_LIFETIME: Duration = Duration::from_hours(1);
+/// Valid links that a member may have. Whoever asks for more, from however many networks, sends no further mail, and the
+/// member still has these.
+const MAX_LINKS: i64 = 10;
 
 /// Changes and resets passwords.
 #[derive(Clone)]
@@ -69,12 +72,15 @@ impl PasswordReset {
     }
 
     /// Sends a reset link, if the email has an account. Neither the response nor its timing reveals whether it does: looking
-    /// up the user and queueing the mail happen after the response.
+    /// up the user and queueing the mail happen after the response, and take the same work with and without an account.
+    ///
+    /// Requests for an email are counted by client network, so that a stranger cannot keep its owner from getting a link.
     pub async fn request_link(&self, request: &ForgotPasswordRequest, address: IpAddr) -> Result<()> {
         let email: EmailAddress =
             request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
-        self.throttle.attempt(&Limit::FORGOT_ADDRESS, &client_network(address).to_string()).await?;
-        self.throttle.attempt(&Limit::FORGOT_EMAIL, email.key()).await?;
+        let network = client_network(address);
+        self.throttle.attempt(&Limit::FORGOT_ADDRESS, &network.to_string()).await?;
+        self.throttle.attempt(&Limit::FORGOT_EMAIL, &format!("{} from {network}", email.key())).await?;
         let this = self.clone();
         self.workers.start(|_stop| async move {
             if let Err(error) = this.send_reset_link(&email).await {
@@ -84,16 +90,28 @@ impl PasswordReset {
         Ok(())
     }
 
+    /// Queues a reset link. Where none is to be sent, the same statements write a link that has already expired, whose token
+    /// nobody learns, and a mail that the worker drops: otherwise the time of the next request would show that an address has
+    /// an account.
     async fn send_reset_link(&self, email: &EmailAddress) -> Result<()> {
         let token = tokens::secret(&self.random, tokens::RESET_TOKEN);
         let (hash, now) = (tokens::hash(&token), self.clock.now());
         self.store
             .write("send_reset_link", async |conn: &mut Conn| {
-                let Some(user) = users::by_email(conn, email.key()).await? else { return Ok(()) };
-                sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + RESET_LIFETIME)
-                    .await?;
-                let mail = self.notifications.templates.password_reset(&user.email, &token);
-                self.notifications.mail_user(conn, &user, &mail).await
+                let known = users::by_email(conn, email.key()).await?;
+                let first = users::first(conn).await?;
+                // Without any account there is nothing to hide.
+                let Some(user) = known.as_ref().or(first.as_ref()) else { return Ok(()) };
+                // Locked, so that concurrent requests cannot exceed the limit.
+                users::lock(conn, user.tenant_id, user.user_id).await?;
+                let links = sessions::count_resets(conn, user.user_id, now).await?;
+                let is_sent = known.is_some() && links < MAX_LINKS;
+                let lifetime = if is_sent { RESET_LIFETIME } else { Duration::ZERO };
+                sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + lifetime).await?;
+                let to = if is_sent { &user.email } else { email.as_str() };
+                let mut mail = self.notifications.templates.password_reset(to, &token);
+                mail.is_dropped = !is_sent;
+                self.notifications.mail_user(conn, user, &mail).await
             })
             .await?;
         self.notifications.wake();
@@ -124,6 +142,7 @@ impl PasswordReset {
                 users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                 users::verify_email(conn, tenant, user.user_id, now).await?;
                 sessions::delete_of_user(conn, user.user_id).await?;
+                sessions::delete_resets_of_user(conn, user.user_id).await?;
                 let mail = self.notifications.templates.password_changed(&user.email, now);
                 self.notifications.mail_user(conn, &user, &mail).await
             })

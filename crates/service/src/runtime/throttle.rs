@@ -40,7 +40,7 @@ impl Limit {
     pub const LOGIN_ADDRESS: Self =
         Self { scope: "login_address", attempts: 20, window: QUARTER_HOUR, block: QUARTER_HOUR };
 
-    /// Requests for a reset link, for an email: each sends a mail to a user who may not have requested it.
+    /// Requests for a reset link, for an email from one network: each sends a mail to a user who may not have requested it.
     pub const FORGOT_EMAIL: Self = Self { scope: "forgot_email", attempts: 5, window: HOUR, block: HOUR };
 
     /// Requests for a reset link, from an address.

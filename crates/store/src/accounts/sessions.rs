@@ -3,7 +3,7 @@
 use model::api::TokenType;
 use model::{KeyId, TenantId, Timestamp, UserId};
 
-use crate::db::{Conn, Result, execute, expect_one, fetch_optional};
+use crate::db::{Conn, Result, execute, expect_one, fetch_one, fetch_optional};
 
 /// Who a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub async fn delete_of_key(conn: &mut Conn, key: KeyId) -> Result<u64> {
     execute!(conn, "DELETE FROM sessions WHERE key_id = $1", key)
 }
 
-/// Stores a reset link; the person's earlier ones become invalid.
+/// Stores a reset link. Earlier ones stay valid: whoever asks for another must not end the one that was mailed before.
 pub async fn insert_reset(
     conn: &mut Conn,
     tenant: TenantId,
@@ -85,7 +85,6 @@ pub async fn insert_reset(
     token_hash: &[u8; 32],
     expires_at: Timestamp,
 ) -> Result<()> {
-    delete_resets_of_user(conn, user).await?;
     expect_one(execute!(
         conn,
         "INSERT INTO password_resets (token_hash, tenant_id, user_id, expires_at) VALUES ($1, $2, $3, $4)",
@@ -94,6 +93,17 @@ pub async fn insert_reset(
         user,
         expires_at
     )?)
+}
+
+/// How many reset links of a person are valid.
+pub async fn count_resets(conn: &mut Conn, user: UserId, now: Timestamp) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM password_resets WHERE user_id = $1 AND expires_at > $2",
+        user,
+        now
+    )?;
+    Ok(count)
 }
 
 /// Removes the reset links of a person.

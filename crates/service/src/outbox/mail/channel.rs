@@ -65,6 +65,9 @@ impl OutboxChannel for MailChannel {
     async fn send(&self, mail: &Mail, claimed: &LeasedMessage) -> Result<(), Failure> {
         let encoded = message::encode(&self.from, mail, claimed)
             .map_err(|invalid| Failure::Never(invalid.to_string()))?;
+        if mail.is_dropped {
+            return Ok(());
+        }
         self.transport.send(encoded).await
     }
 }

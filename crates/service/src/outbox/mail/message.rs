@@ -30,6 +30,9 @@ pub struct Mail {
     pub text: String,
     /// The body as HTML.
     pub html: String,
+    /// Whether the worker drops it: it stands for one that is not sent, so that nobody sees the difference in time.
+    #[serde(default)]
+    pub is_dropped: bool,
 }
 
 impl Mail {
@@ -41,6 +44,7 @@ impl Mail {
             subject: subject.to_owned(),
             text: body.to_text(),
             html: body.to_html(),
+            is_dropped: false,
         }
     }
 
