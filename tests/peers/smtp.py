@@ -47,7 +47,7 @@ class Mailbox:
             return "451 4.3.0 Come back later"
         mail = email.message_from_bytes(envelope.original_content, policy=email.policy.default)
         parts = {part.get_content_type(): part.get_content() for part in mail.walk() if not part.is_multipart()}
-        headers = {name: mail[name] for name in ("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted")}
+        headers = {name: mail[name] for name in ("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "List-Unsubscribe", "List-Unsubscribe-Post")}
         received = {
             "from": envelope.mail_from,
             "login": session.login_data.decode() if session.login_data else None,

@@ -154,6 +154,7 @@ fn options(config: &Config) -> Options {
     };
     Options {
         allow_registration: config.allow_registration,
+        confirm_recipients: config.confirm_recipients,
         signup_credit_cents: config.billing.signup_credit_cents,
         rate_limit_per_minute: config.rate_limit_per_minute,
         debounce: config.debounce,

@@ -69,6 +69,8 @@ pub struct Config {
     pub github: Github,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
+    /// Whether rules write only to recipients who have agreed. By default, where anyone may open an account in production.
+    pub confirm_recipients: bool,
     /// Whether webhooks may go to private addresses.
     pub allow_private_targets: bool,
     /// The proxies whose `X-Forwarded-For` is trusted.
@@ -219,6 +221,7 @@ impl Config {
             google: Google::read(set)?,
             github: Github::read(set)?,
             allow_registration: set.value::<Flag>("allow_registration", "true")?.0,
+            confirm_recipients: false,
             allow_private_targets: set.value::<Flag>("allow_private_targets", in_development)?.0,
             trusted_proxies: set.value("trusted_proxies", "")?,
             metrics: set.value::<Flag>("metrics", "true")?.0,
@@ -230,6 +233,9 @@ impl Config {
             effective: Vec::new(),
             warnings: Vec::new(),
         };
+        let is_open = env == Environment::Production && config.allow_registration;
+        let by_default = if is_open { "true" } else { "false" };
+        config.confirm_recipients = settings.value::<Flag>("confirm_recipients", by_default)?.0;
         (config.effective, config.warnings) = settings.finish()?;
         config.check()?;
         if config.env == Environment::Production && config.smtp_url.is_none() {

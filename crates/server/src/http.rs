@@ -17,6 +17,7 @@ mod metrics;
 mod middleware;
 mod objects;
 mod openapi;
+mod recipients;
 mod request_body;
 mod rules;
 mod sign_in;
@@ -57,7 +58,7 @@ pub(crate) fn router(app: App) -> Router {
     let console = console().route_layer(from_fn_with_state(app.clone(), authenticate::limit_by_address));
     let v1 = v1().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
     let (routes, _) = documented(console, v1).split_for_parts();
-    finish(routes.merge(docs::routes()), app)
+    finish(routes.merge(docs::routes()).merge(recipients::pages(&app)), app)
 }
 
 /// The routes of a process that only runs workers: health and metrics.
@@ -115,6 +116,8 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(sign_in::exchange_token))
         .routes(routes!(sign_in::forgot_password))
         .routes(routes!(sign_in::reset_password))
+        .routes(routes!(recipients::confirm))
+        .routes(routes!(recipients::withdraw))
         .routes(routes!(identities::providers))
         .routes(routes!(identities::authorize))
         .routes(routes!(identities::sign_in))

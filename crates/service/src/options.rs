@@ -11,6 +11,8 @@ use model::Tariff;
 pub struct Options {
     /// Whether anyone may register an account.
     pub allow_registration: bool,
+    /// Whether a rule writes only to recipients who have agreed, for accounts that have proved an address of their own.
+    pub confirm_recipients: bool,
     /// The credit that a new account starts with.
     pub signup_credit_cents: u32,
     /// Requests per minute for each tenant, over all nodes.

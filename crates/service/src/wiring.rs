@@ -7,7 +7,8 @@ use store::Store;
 use store::objects::recorder::Enforcement;
 
 use crate::actions::{
-    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Firings, Rules,
+    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Firings,
+    Recipients, Rules,
 };
 use crate::analysis::{
     Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
@@ -120,6 +121,14 @@ impl Wiring {
             sealer: self.sealer.clone(),
             outbound: self.outbound.clone(),
         };
+        let recipients = Recipients {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            sealer: self.sealer.clone(),
+            templates: self.notifications.templates.clone(),
+            must_confirm: self.options.confirm_recipients,
+        };
         Actions {
             firings: Firings {
                 store: self.store.clone(),
@@ -130,7 +139,9 @@ impl Wiring {
                 mailer: self.mailer.clone(),
                 chat: self.chat.clone(),
                 deliveries: deliveries.clone(),
+                recipients: recipients.clone(),
             },
+            recipients,
             endpoints: Endpoints {
                 store: self.store.clone(),
                 clock: self.clock.clone(),

@@ -92,6 +92,13 @@ pub struct ResetPasswordRequest {
     pub password: String,
 }
 
+/// Agreeing to the mails of an account's rules, with the token of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConfirmRecipientRequest {
+    /// The token of the link.
+    pub token: String,
+}
+
 /// Changing the user's own password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangePasswordRequest {

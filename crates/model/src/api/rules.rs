@@ -30,6 +30,8 @@ pub enum FiringStatus {
     Dispatched,
     /// It could not be queued, or could not be sent.
     Error,
+    /// Nothing was sent, because the recipient of the email has not agreed to it.
+    Unconfirmed,
 }
 
 /// A string that is not the name of a variant.
@@ -37,7 +39,7 @@ pub enum FiringStatus {
 pub struct UnknownName;
 
 crate::text_values!(ActionType { Email = "email", Slack = "slack", Webhook = "webhook" });
-crate::text_values!(FiringStatus { Dispatched = "dispatched", Error = "error" });
+crate::text_values!(FiringStatus { Dispatched = "dispatched", Error = "error", Unconfirmed = "unconfirmed" });
 
 impl FromStr for ActionType {
     type Err = UnknownName;

@@ -47,6 +47,8 @@ pub(crate) struct SentMail {
     pub(crate) to: String,
     pub(crate) subject: String,
     pub(crate) text: String,
+    /// Where a mail program withdraws from it, if it can be withdrawn from with one click.
+    pub(crate) withdraw_url: Option<String>,
 }
 
 impl App {
@@ -411,9 +413,13 @@ impl SentMail {
         let mail = mailparse::parse_mail(bytes).unwrap();
         let header = |name: &str| mail.get_headers().get_first_value(name).unwrap_or_default();
         let text = mail.parts().find(|part| part.ctype.mimetype == "text/plain").unwrap().get_body().unwrap();
-        if let Some((_, token)) = text.split_once("reset?token=") {
-            log_watch::remember(token.split_whitespace().next().unwrap_or_default());
+        for (_, rest) in text.match_indices("?token=").map(|(at, mark)| text.split_at(at + mark.len())) {
+            log_watch::remember(rest.split_whitespace().next().unwrap_or_default());
         }
-        Self { to: header("To"), subject: header("Subject"), text }
+        let withdraw_url = header("List-Unsubscribe");
+        let one_click = header("List-Unsubscribe-Post") == "List-Unsubscribe=One-Click";
+        let withdraw_url = withdraw_url.trim_start_matches('<').trim_end_matches('>').to_owned();
+        let withdraw_url = (one_click && !withdraw_url.is_empty()).then_some(withdraw_url);
+        Self { to: header("To"), subject: header("Subject"), text, withdraw_url }
     }
 }

@@ -26,7 +26,7 @@ struct Filled {
     signer: Signer,
     phone: Phone,
     endpoint: String,
-    rule: Value,
+    rules: [Value; 2],
 }
 
 async fn fill(app: &App) -> Filled {
@@ -40,8 +40,18 @@ async fn fill(app: &App) -> Filled {
         "action_config": {"webhook_url": "https://hooks.slack.com/services/T0/B0/X"},
     });
     let rule = app.call(&token, Method::POST, "/v1/rules", &rule).await.json();
+    // A mail to somebody makes a recipient.
+    let mailing = json!({"when": "is_scammer >= 0", "action_type": "email", "action_config": {"to": "bob@example.com"}});
+    let mailing = app.call(&token, Method::POST, "/v1/rules", &mailing).await.json();
+    let events = json!({"events": [{"type": "event", "name": "seen"}], "wait": true});
+    assert_eq!(app.call(&token, Method::POST, "/v1/objects/user_1/events", &events).await.status, 200);
     let phone = Phone::switched_on(app, &token).await;
-    Filled { signer, phone, endpoint: endpoint.json()["endpoint"]["id"].as_str().unwrap().to_owned(), rule }
+    Filled {
+        signer,
+        phone,
+        endpoint: endpoint.json()["endpoint"]["id"].as_str().unwrap().to_owned(),
+        rules: [rule, mailing],
+    }
 }
 
 fn keys() -> (MasterKey, MasterKey) {
@@ -98,7 +108,7 @@ async fn everything_sealed_moves_and_the_new_key_is_enough(database: &TestDataba
     let app =
         App::start_on(database.share(), database.url(), &[("AUSPEX_MASTER_KEY", OTHER_MASTER_KEY)]).await;
     let rules = filled.signer.call(&app, Method::GET, "/v1/rules", &Value::Null).await;
-    assert_eq!(rules.json()["rules"], json!([filled.rule]));
+    assert_eq!(rules.json()["rules"], json!(filled.rules));
     let endpoint = format!("/v1/webhooks/{}", filled.endpoint);
     assert_eq!(filled.signer.call(&app, Method::GET, &endpoint, &Value::Null).await.status, 200);
     app.advance(std::time::Duration::from_mins(5));

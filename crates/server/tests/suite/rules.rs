@@ -3,6 +3,7 @@
 mod actions;
 mod chat;
 mod firing;
+mod recipients;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use model::api::{ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringL
 use model::condition::{AnswerValue, BoundCondition, Condition, SignalShape};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
-use model::{Answer, TenantId};
+use model::{Answer, EmailAddress, TenantId};
 use serde_json::{Map, Value};
 use store::actions::firings::{self, Firing, MessageCounts};
 use store::actions::rules::{self, ConditionState, Rule};
@@ -25,13 +25,14 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::actions::effects::{ConcludedAnalysis, Effects};
+use crate::actions::recipients::{Addressees, Consent, Recipients};
 use crate::actions::rules::Rules;
 use crate::actions::webhooks::Deliveries;
 use crate::objects::answers::{enabled_signals, result, shape};
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::worker::Firing as FiringRef;
 use crate::outbox::{ChatMessage, ChatOutbox};
-use crate::runtime::{Clock, Error, Random, Result, internal};
+use crate::runtime::{Clock, Error, Limit, Random, Result, internal};
 
 /// Mails that the rules of a tenant may send per day: a misconfigured rule must not use up the quota of the mail server.
 const MAILS_PER_DAY: i64 = 1_000;
@@ -56,6 +57,8 @@ enum Dispatch {
     QueuedAs(Uuid),
     /// Nothing can be sent, with the reason.
     Refused(String),
+    /// The recipient has not agreed, for this reason.
+    Unconfirmed(&'static str),
 }
 
 fn refused(reason: impl Into<String>) -> Dispatch {
@@ -69,12 +72,15 @@ struct PendingWrites {
     firings: Vec<Firing>,
     messages: Vec<NewMessage>,
     deliveries: Vec<NewDelivery>,
+    /// Questions to strangers whether they want mails, by whom they are asked about.
+    confirmations: Vec<(EmailAddress, NewMessage)>,
 }
 
 /// The data that the actions of a tenant's rules need.
 struct ActionInputs {
     configs: HashMap<Uuid, Option<ActionConfig>>,
     endpoints: Vec<Endpoint>,
+    addressees: Addressees,
     mails_left: i64,
     chats_left: i64,
 }
@@ -90,6 +96,7 @@ pub struct Firings {
     pub(crate) mailer: Mailer,
     pub(crate) chat: ChatOutbox,
     pub(crate) deliveries: Deliveries,
+    pub(crate) recipients: Recipients,
 }
 
 impl Firings {
@@ -144,25 +151,46 @@ impl Firings {
                 for fired in &fired {
                     self.fire(fired, &mut inputs, &mut writes)?;
                 }
+                for (address, mail) in inputs.addressees.confirmations {
+                    writes.confirmations.push((address, self.mailer.seal(*tenant, &mail, None)));
+                }
             }
         }
         rules::put_states(conn, &writes.states).await?;
         firings::insert(conn, &writes.firings).await?;
+        self.ask_recipients(conn, &mut writes).await?;
         messages::enqueue(conn, &writes.messages).await?;
         self.deliveries.queue(conn, &writes.deliveries, effects).await?;
         writes.add_to(effects);
         Ok(())
     }
 
-    /// Reads what the actions need: at most one query per type of action.
+    /// Queues questions to strangers, of which each gets few however many accounts ask.
+    async fn ask_recipients(&self, conn: &mut Conn, writes: &mut PendingWrites) -> Result<()> {
+        // In key order, to avoid deadlocks.
+        writes.confirmations.sort_by(|one, other| one.0.key().cmp(other.0.key()));
+        for (address, message) in writes.confirmations.drain(..) {
+            if Limit::CONFIRMATIONS.attempt(conn, address.key(), self.clock.now()).await?.is_none() {
+                writes.messages.push(message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the actions need: a few queries per type of action.
     async fn read_inputs(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
         fired: &[Fired<'_>],
     ) -> Result<ActionInputs> {
-        let mut inputs =
-            ActionInputs { configs: HashMap::new(), endpoints: Vec::new(), mails_left: 0, chats_left: 0 };
+        let mut inputs = ActionInputs {
+            configs: HashMap::new(),
+            endpoints: Vec::new(),
+            addressees: Addressees::default(),
+            mails_left: 0,
+            chats_left: 0,
+        };
         for fired in fired {
             let opened = inputs.configs.entry(fired.rule.rule_id);
             opened.or_insert_with(|| self.rules.open_config(fired.rule).ok());
@@ -174,7 +202,20 @@ impl Firings {
         if count_of(ActionType::Webhook) > 0 {
             inputs.endpoints = endpoints::of_tenant(conn, tenant).await?;
         }
-        let needed = MessageCounts { mails: count_of(ActionType::Email), chats: count_of(ActionType::Slack) };
+        if count_of(ActionType::Email) > 0 {
+            let addresses = inputs.configs.values().flatten().filter_map(|config| config.to.as_deref());
+            inputs.addressees = self.recipients.look_up(conn, tenant, addresses).await?;
+        }
+        let is_mailed = |fired: &&Fired<'_>| {
+            let config = inputs.configs.get(&fired.rule.rule_id).and_then(Option::as_ref);
+            let addressee = config.and_then(|config| inputs.addressees.of(config.to.as_deref()?));
+            addressee.is_some_and(|addressee| addressee.consent == Consent::Given)
+        };
+        let mails = fired.iter().filter(is_mailed).count() + inputs.addressees.confirmations.len();
+        let needed = MessageCounts {
+            mails: i64::try_from(mails).unwrap_or(i64::MAX),
+            chats: count_of(ActionType::Slack),
+        };
         if needed != MessageCounts::default() {
             let before = firings::count_messages(conn, tenant, self.clock.now().date(), needed).await?;
             inputs.mails_left = MAILS_PER_DAY.saturating_sub(before.mails);
@@ -193,6 +234,7 @@ impl Firings {
                 (FiringStatus::Dispatched, Some(format!("queued as delivery {delivery}")))
             }
             Dispatch::Refused(reason) => (FiringStatus::Error, Some(reason)),
+            Dispatch::Unconfirmed(reason) => (FiringStatus::Unconfirmed, Some(reason.to_owned())),
         };
         writes.firings.push(Firing {
             tenant_id: rule.tenant_id,
@@ -233,13 +275,20 @@ impl Firings {
             link: &link,
         };
         if let Some(to) = &config.to {
+            let Some(addressee) = inputs.addressees.of(to) else {
+                return Ok(refused("the recipient is not an email address"));
+            };
+            if let Some(reason) = addressee.consent.objection() {
+                return Ok(Dispatch::Unconfirmed(reason));
+            }
             if inputs.mails_left <= 0 {
                 return Ok(refused(format!(
                     "the account's limit of {MAILS_PER_DAY} rule mails a day is reached"
                 )));
             }
             inputs.mails_left -= 1;
-            let mail = self.templates.rule_triggered(to, config.subject.as_deref(), &triggered);
+            let (subject, withdraw_url) = (config.subject.as_deref(), &addressee.withdraw_url);
+            let mail = self.templates.rule_triggered(to, subject, &triggered, withdraw_url);
             writes.messages.push(self.mailer.seal(tenant, &mail, Some(firing)));
             return Ok(Dispatch::Queued);
         }

@@ -3,10 +3,12 @@
 mod announcements;
 mod effects;
 mod firings;
+mod recipients;
 mod rules;
 mod webhooks;
 
 pub use self::firings::Firings;
+pub use self::recipients::Recipients;
 pub use self::rules::Rules;
 pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
 
@@ -20,6 +22,8 @@ pub struct Actions {
     pub rules: Rules,
     /// The record of fired rules.
     pub firings: Firings,
+    /// Who rules may write to.
+    pub recipients: Recipients,
     /// Webhook endpoints.
     pub endpoints: Endpoints,
     /// Webhook deliveries.

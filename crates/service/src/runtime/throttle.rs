@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::Timestamp;
 use sha2::{Digest as _, Sha256};
 use store::runtime::throttle::{self, Attempt};
 use store::{Conn, Store};
@@ -29,6 +30,7 @@ pub struct Limit {
 
 const QUARTER_HOUR: Duration = Duration::from_mins(15);
 const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 
 impl Limit {
     /// Sign-ins for an email, whether or not it has an account. A user who mistypes five times rarely gets it right the
@@ -51,14 +53,37 @@ impl Limit {
     pub const REAUTHENTICATE: Self =
         Self { scope: "reauthenticate", attempts: 5, window: QUARTER_HOUR, block: QUARTER_HOUR };
 
+    /// Questions to an address whether it wants mails, by the rules of all accounts together.
+    pub const CONFIRMATIONS: Self = Self { scope: "confirmations", attempts: 3, window: DAY, block: DAY };
+
     /// All limits.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
         Self::FORGOT_ADDRESS,
         Self::REAUTHENTICATE,
+        Self::CONFIRMATIONS,
     ];
+
+    /// Counts an attempt on `subject` in the caller's transaction; returns the end of the block if attempts are blocked.
+    pub(crate) async fn attempt(
+        &self,
+        conn: &mut Conn,
+        subject: &str,
+        now: Timestamp,
+    ) -> store::Result<Option<Timestamp>> {
+        let subject = fingerprint(subject);
+        let attempt = Attempt {
+            scope: self.scope,
+            subject: &subject,
+            now,
+            limit: self.attempts,
+            window_cutoff: now - self.window,
+            block_until: now + self.block,
+        };
+        throttle::attempt(conn, attempt).await
+    }
 }
 
 /// Concurrent attempts in one process, of those that may be forgiven: fewer than any limit allows. Each counts until
@@ -93,18 +118,9 @@ impl Throttle {
     /// email in lower case, an address by [`crate::runtime::client_network`].
     pub async fn attempt(&self, limit: &Limit, subject: &str) -> Result<()> {
         let now = self.clock.now();
-        let subject = fingerprint(subject);
-        let attempt = Attempt {
-            scope: limit.scope,
-            subject: &subject,
-            now,
-            limit: limit.attempts,
-            window_cutoff: now - limit.window,
-            block_until: now + limit.block,
-        };
         let blocked_until = self
             .store
-            .write("count_attempt", async |conn: &mut Conn| throttle::attempt(conn, attempt).await)
+            .write("count_attempt", async |conn: &mut Conn| limit.attempt(conn, subject, now).await)
             .await?;
         let Some(blocked_until) = blocked_until else { return Ok(()) };
         metrics::counter!("auspex_rate_limited_total", "scope" => limit.scope).increment(1);

@@ -26,6 +26,7 @@ use stage::{MailStage, START, TENANT, mail_to, start};
 
 on_both!(
     a_mail_arrives_as_it_was_written,
+    a_mail_program_finds_where_to_withdraw,
     a_busy_server_is_retried_later,
     a_permanently_refused_mail_is_dropped,
     a_server_that_is_down_gets_its_mail_when_it_is_back,
@@ -68,6 +69,8 @@ async fn a_mail_arrives_as_it_was_written(stage: &MailStage) {
         date: "Thu, 01 Jan 2026 00:00:00 +0000".to_owned(),
         message_id: id,
         auto_submitted: "auto-generated".to_owned(),
+        list_unsubscribe: None,
+        list_unsubscribe_post: None,
     };
     assert_eq!(received.headers, headers);
     assert_eq!(received.content_type, "multipart/alternative");
@@ -77,6 +80,22 @@ async fn a_mail_arrives_as_it_was_written(stage: &MailStage) {
     assert!(!received.encrypted);
     stage.until_left(0).await;
     workers.drain().await;
+}
+
+async fn a_mail_program_finds_where_to_withdraw(stage: &MailStage) {
+    let peer = Peer::start(&[]);
+    let mailer = stage.plain_mailer(&peer.plain_url());
+    let workers = start(&mailer);
+    let url = format!("https://auspex.example/auth/console/recipients/withdraw?token={}", "a".repeat(64));
+    stage.queue(&mailer, &Mail { withdraw_url: Some(url.clone()), ..mail_to("ann@example.com") }).await;
+    let dropped = Mail { is_dropped: true, ..mail_to("bob@example.com") };
+    stage.queue(&mailer, &dropped).await;
+    let headers = peer.first().await.headers;
+    assert_eq!(headers.list_unsubscribe, Some(format!("<{url}>")));
+    assert_eq!(headers.list_unsubscribe_post.as_deref(), Some("List-Unsubscribe=One-Click"));
+    stage.until_left(0).await;
+    workers.drain().await;
+    assert_eq!(peer.close().len(), 1, "a mail that is to be dropped reaches nobody");
 }
 
 async fn a_busy_server_is_retried_later(stage: &MailStage) {

@@ -101,6 +101,16 @@ pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<User>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY created_at, user_id"), tenant)
 }
 
+/// The addresses of an account that were proved, as they were written and in the form that is compared, oldest member first.
+pub async fn proved(conn: &mut Conn, tenant: TenantId) -> Result<Vec<(String, String)>> {
+    fetch_all!(
+        conn,
+        "SELECT email, email_key FROM users WHERE tenant_id = $1 AND email_verified_at IS NOT NULL
+         ORDER BY created_at, user_id",
+        tenant
+    )
+}
+
 /// Sets, changes or removes a password.
 pub async fn set_password(conn: &mut Conn, tenant: TenantId, user: UserId, hash: Option<&str>) -> Result<()> {
     expect_one(execute!(

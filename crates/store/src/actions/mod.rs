@@ -1,5 +1,6 @@
 //! What follows from answers: rules, their firings, and webhooks.
 
 pub mod firings;
+pub mod recipients;
 pub mod rules;
 pub mod webhooks;

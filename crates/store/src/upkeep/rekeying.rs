@@ -21,7 +21,7 @@ pub struct Column {
 }
 
 /// All sealed columns. A test compares them with the schema.
-pub const COLUMNS: [Column; 6] = [
+pub const COLUMNS: [Column; 7] = [
     Column {
         qualified_name: "api_keys.secret",
         table: "api_keys",
@@ -55,6 +55,13 @@ pub const COLUMNS: [Column; 6] = [
         table: "webhook_endpoints",
         name: "sealed_url",
         id: "endpoint_id",
+        by_tenant: true,
+    },
+    Column {
+        qualified_name: "mail_recipients.secret",
+        table: "mail_recipients",
+        name: "secret",
+        id: "recipient_id",
         by_tenant: true,
     },
     Column {

@@ -276,7 +276,16 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
     let token = Uuid::from_u128(7);
     let statuses = DeliveryStatus::ALL;
     old.write("fill", async |conn: &mut Conn| {
-        endpoints::insert(conn, &endpoint, b"sealed").await?;
+        execute!(
+            conn,
+            "INSERT INTO webhook_endpoints (tenant_id, endpoint_id, url, description, enabled, signal_keys, events, secret,
+                 created_at, updated_at)
+             VALUES ($1, $2, 'https://example.com/', '', TRUE, '[]', '[]', $3, $4, $4)",
+            endpoint.tenant_id,
+            endpoint.endpoint_id,
+            b"sealed".as_slice(),
+            NOW
+        )?;
         for (number, status) in (0_i64..).zip(statuses) {
             let lease = (status == DeliveryStatus::Delivering).then_some((token, NOW + SECOND));
             execute!(

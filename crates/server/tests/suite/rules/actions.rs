@@ -68,7 +68,9 @@ async fn a_mail_says_what_happened(stage: &Scripted) {
         Values: is_scammer: 0.95, buyer_intent: browsing\n\n\
         See the object in the console:\n";
     assert!(text.starts_with(expected), "{text}");
-    assert!(text.trim_end().ends_with("/console/objects/user%2F1%20%3Cx%3E"), "{text}");
+    let (_, end) =
+        text.split_once("/console/objects/user%2F1%20%3Cx%3E\n\n").unwrap_or_else(|| panic!("{text}"));
+    assert!(end.starts_with("To get no more mails from this account's rules:\nhttp://127.0.0.1:"), "{text}");
     assert_eq!(outcome(stage, &key).await, ("dispatched".to_owned(), json!("the mail was sent")));
 }
 

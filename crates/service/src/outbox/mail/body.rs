@@ -9,6 +9,8 @@ pub struct Body {
     pub paragraphs: Vec<String>,
     /// An optional button below the text.
     pub link: Option<Link>,
+    /// An optional small link at the end.
+    pub footer: Option<Link>,
 }
 
 /// A link, rendered as a button.
@@ -27,6 +29,7 @@ const COLUMN: &str = "max-width:560px;margin:0 auto";
 const HEADING: &str = "font-size:20px;margin:0 0 16px";
 const PARAGRAPH: &str = "margin:0 0 16px";
 const BUTTON: &str = "display:inline-block;padding:10px 18px;background:#1a4fd0;color:#ffffff;text-decoration:none;border-radius:4px";
+const FOOTER: &str = "margin:24px 0 0;font-size:13px;color:#595959;word-break:break-all";
 const SMALL: &str = "margin:0;font-size:13px;color:#595959;word-break:break-all";
 
 impl Body {
@@ -34,7 +37,8 @@ impl Body {
     pub fn to_text(&self) -> String {
         let mut blocks = vec![self.heading.clone()];
         blocks.extend(self.paragraphs.iter().cloned());
-        blocks.extend(self.link.as_ref().map(|link| format!("{}:\n{}", link.label, link.url)));
+        let links = [&self.link, &self.footer].into_iter().flatten();
+        blocks.extend(links.map(|link| format!("{}:\n{}", link.label, link.url)));
         blocks.join("\n\n") + "\n"
     }
 
@@ -58,6 +62,10 @@ impl Body {
             ));
             // For readers who want to copy the URL, or see where the button leads.
             lines.push(format!("<p style=\"{SMALL}\">{url}</p>"));
+        }
+        if let Some(Link { label, url }) = &self.footer {
+            let (label, url) = (escape(label), escape(url));
+            lines.push(format!("<p style=\"{FOOTER}\">{label}: <a href=\"{url}\">{url}</a></p>"));
         }
         lines.extend(["</div>".to_owned(), "</body>".to_owned(), "</html>".to_owned()]);
         lines.join("\n") + "\n"
@@ -88,21 +96,31 @@ mod tests {
     fn no_text_becomes_markup() {
         let nasty = "<script>'\"&".to_owned();
         let link = Link { label: nasty.clone(), url: "https://example.com/?a=1&b=\"><script>".to_owned() };
-        let body = Body { heading: nasty.clone(), paragraphs: vec![nasty.clone()], link: Some(link) };
+        let body = Body {
+            heading: nasty.clone(),
+            paragraphs: vec![nasty.clone()],
+            link: Some(link.clone()),
+            footer: Some(link),
+        };
         let html = body.to_html();
         assert!(!html.contains("<script>"), "{html}");
         assert_eq!(
             html.matches("&lt;script&gt;&#39;&quot;&amp;").count(),
-            4,
-            "title, heading, paragraph, label"
+            5,
+            "title, heading, paragraph, label, footer"
         );
         assert!(html.contains("href=\"https://example.com/?a=1&amp;b=&quot;&gt;&lt;script&gt;\""), "{html}");
-        assert_eq!(body.to_text().matches(&nasty).count(), 3, "plain text stays as it is");
+        assert_eq!(body.to_text().matches(&nasty).count(), 4, "plain text stays as it is");
     }
 
     #[test]
     fn a_link_is_optional() {
-        let body = Body { heading: "Hello".to_owned(), paragraphs: vec!["World".to_owned()], link: None };
+        let body = Body {
+            heading: "Hello".to_owned(),
+            paragraphs: vec!["World".to_owned()],
+            link: None,
+            footer: None,
+        };
         assert_eq!(body.to_text(), "Hello\n\nWorld\n");
         assert!(!body.to_html().contains("<a "));
     }

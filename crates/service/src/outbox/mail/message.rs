@@ -33,6 +33,9 @@ pub struct Mail {
     /// Whether the worker drops it: it stands for one that is not sent, so that nobody sees the difference in time.
     #[serde(default)]
     pub is_dropped: bool,
+    /// Where its recipient withdraws, with one click of a mail program (RFC 8058).
+    #[serde(default)]
+    pub withdraw_url: Option<String>,
 }
 
 impl Mail {
@@ -45,6 +48,7 @@ impl Mail {
             text: body.to_text(),
             html: body.to_html(),
             is_dropped: false,
+            withdraw_url: None,
         }
     }
 
@@ -85,7 +89,7 @@ pub(super) fn encode(
         .boundary(id.simple().to_string())
         .singlepart(SinglePart::plain(encode_text(&mail.text)))
         .singlepart(SinglePart::html(encode_text(&mail.html)));
-    let message = lettre::Message::builder()
+    let mut message = lettre::Message::builder()
         .from(from.clone())
         .to(Mailbox::new(None, recipient(&mail.to)?))
         .subject(one_line(&mail.subject)?)
@@ -96,9 +100,19 @@ pub(super) fn encode(
         .raw_header(HeaderValue::new(
             HeaderName::new_from_ascii_str("Auto-Submitted"),
             "auto-generated".to_owned(),
-        ))
-        .multipart(parts)
-        .map_err(|_| InvalidMail("the mail lacks a sender or a recipient"))?;
+        ));
+    if let Some(url) = &mail.withdraw_url {
+        let one_click = "List-Unsubscribe=One-Click".to_owned();
+        for (name, value) in [
+            (HeaderName::new_from_ascii_str("List-Unsubscribe"), format!("<{}>", one_line(url)?)),
+            (HeaderName::new_from_ascii_str("List-Unsubscribe-Post"), one_click),
+        ] {
+            // A URL is ASCII and has no space to fold at.
+            message = message.raw_header(HeaderValue::dangerous_new_pre_encoded(name, value.clone(), value));
+        }
+    }
+    let message =
+        message.multipart(parts).map_err(|_| InvalidMail("the mail lacks a sender or a recipient"))?;
     Ok(EncodedMail {
         name: format!("{}-{id}", claimed.created_at.to_string().replace(':', "")),
         attempt: claimed.attempts,

@@ -14,6 +14,7 @@ use super::message::Mail;
 /// Renders the mails of one deployment.
 #[derive(Clone, Debug)]
 pub struct MailTemplates {
+    public: String,
     console: String,
 }
 
@@ -35,7 +36,8 @@ const NOT_YOU: &str = "If this was not you, somebody else has access to your acc
 impl MailTemplates {
     /// Templates whose links lead to the console at `public_url`.
     pub fn new(public_url: &str) -> Self {
-        Self { console: format!("{}/console", public_url.trim_end_matches('/')) }
+        let public = public_url.trim_end_matches('/').to_owned();
+        Self { console: format!("{public}/console"), public }
     }
 
     /// A password reset was requested; `token` allows choosing a new password.
@@ -54,6 +56,7 @@ impl MailTemplates {
                 "If it was not you, do nothing: your password stays as it is.".to_owned(),
             ],
             link: Some(link),
+            footer: None,
         };
         Mail::new("password_reset", to, "Reset your password", &body)
     }
@@ -155,8 +158,14 @@ impl MailTemplates {
         self.notice("webhook_dead", to, "A webhook delivery was given up", [news, advice])
     }
 
-    /// A rule fired for an object. The tenant may have chosen the subject.
-    pub fn rule_triggered(&self, to: &str, subject: Option<&str>, triggered: &Triggered<'_>) -> Mail {
+    /// A rule fired for an object. The tenant may have chosen the subject. The recipient withdraws at `withdraw_url`.
+    pub fn rule_triggered(
+        &self,
+        to: &str,
+        subject: Option<&str>,
+        triggered: &Triggered<'_>,
+        withdraw_url: &str,
+    ) -> Mail {
         let subject = subject.map_or_else(|| triggered.subject(), single_line);
         let body = Body {
             heading: format!("The rule \"{}\" fired", triggered.rule()),
@@ -169,8 +178,54 @@ impl MailTemplates {
                 label: "See the object in the console".to_owned(),
                 url: triggered.link.to_owned(),
             }),
+            footer: Some(Link {
+                label: "To get no more mails from this account's rules".to_owned(),
+                url: withdraw_url.to_owned(),
+            }),
         };
-        Mail::new("rule_triggered", to, &subject, &body)
+        let mail = Mail::new("rule_triggered", to, &subject, &body);
+        Mail { withdraw_url: Some(withdraw_url.to_owned()), ..mail }
+    }
+
+    /// A stranger is asked whether they want the mails of an account's rules. `account` is its name and a proved address of
+    /// it. The rest of the mail is ours: whoever opens an account must not be able to write to strangers by it.
+    pub fn confirm_recipient(
+        &self,
+        to: &str,
+        account: (&str, &str),
+        token: &str,
+        withdraw_url: &str,
+    ) -> Mail {
+        let (name, email) = (harmless_name(account.0), single_line(account.1));
+        let body = Body {
+            heading: "Do you want these alerts?".to_owned(),
+            paragraphs: vec![
+                format!(
+                    "{email} has set up alerts by email to this address, in the account \"{name}\" of the Auspex service at {}. \
+                     Such an alert is sent when a rule of that account matches something that it watches.",
+                    self.public
+                ),
+                "If you expect this, agree with the link below. Until then, no alert is sent to you.".to_owned(),
+                "If you do not, you need not do anything. You may be asked again, at most once a day, unless you say no \
+                 with the last link."
+                    .to_owned(),
+            ],
+            link: Some(Link {
+                label: "Yes, send me these alerts".to_owned(),
+                url: format!("{}/confirm?token={token}", self.console),
+            }),
+            footer: Some(Link {
+                label: "No, and do not ask me again".to_owned(),
+                url: withdraw_url.to_owned(),
+            }),
+        };
+        let mail = Mail::new("confirm_recipient", to, "Do you want these alerts?", &body);
+        Mail { withdraw_url: Some(withdraw_url.to_owned()), ..mail }
+    }
+
+    /// Where the recipient of rule mails withdraws, in a browser or by a click in a mail program.
+    pub(crate) fn withdraw_url(&self, token: &str) -> String {
+        format!("{}/auth/console/recipients/withdraw?token={token}", self.public)
     }
 
     /// The URL of an object's page in the console.
@@ -181,7 +236,12 @@ impl MailTemplates {
     /// A mail whose heading is its subject and whose link leads to the console.
     fn notice(&self, event: &str, to: &str, subject: &str, paragraphs: [String; 2]) -> Mail {
         let link = Link { label: "Open the console".to_owned(), url: self.console.clone() };
-        let body = Body { heading: subject.to_owned(), paragraphs: paragraphs.into(), link: Some(link) };
+        let body = Body {
+            heading: subject.to_owned(),
+            paragraphs: paragraphs.into(),
+            link: Some(link),
+            footer: None,
+        };
         Mail::new(event, to, subject, &body)
     }
 }
@@ -192,10 +252,19 @@ impl Display for KeyFacts<'_> {
     }
 }
 
+/// The name of an account as a stranger may see it: short, and nothing in it that a mail program makes a link of.
+fn harmless_name(name: &str) -> String {
+    const MAX_CHARACTERS: usize = 40;
+    let plain =
+        |letter: char| if letter.is_alphanumeric() || "-'&, ".contains(letter) { letter } else { ' ' };
+    let name: String = name.chars().map(plain).take(MAX_CHARACTERS).collect();
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A URL without its path and query, where tokens are.
 fn masked_url(text: &str) -> String {
-    let Ok(url) = Url::parse(text) else { return "…".to_owned() };
-    let rest = if url.path() == "/" && url.query().is_none() { "" } else { "/…" };
+    let Ok(url) = Url::parse(text) else { return "...".to_owned() };
+    let rest = if url.path() == "/" && url.query().is_none() { "" } else { "/..." };
     format!("{}{rest}", url.origin().ascii_serialization())
 }
 

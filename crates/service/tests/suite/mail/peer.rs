@@ -60,6 +60,10 @@ pub(super) struct Headers {
     pub(super) message_id: String,
     #[serde(rename = "Auto-Submitted")]
     pub(super) auto_submitted: String,
+    #[serde(rename = "List-Unsubscribe")]
+    pub(super) list_unsubscribe: Option<String>,
+    #[serde(rename = "List-Unsubscribe-Post")]
+    pub(super) list_unsubscribe_post: Option<String>,
 }
 
 impl Peer {

@@ -130,6 +130,7 @@ pub(super) fn mail_to(to: &str) -> Mail {
             label: "Weiter".to_owned(),
             url: "https://auspex.example/console?a=1&b=2".to_owned(),
         }),
+        footer: None,
     };
     Mail::new(
         "test",

@@ -22,6 +22,12 @@ fn every_mail_matches_its_snapshot() {
         templates.api_key_revoked(TO, KEY, START),
         templates.low_balance(TO, 87, 100),
         templates.topup_credited(TO, 2_500, 2_587, START),
+        templates.confirm_recipient(
+            TO,
+            ("Shop & <sons>: http://evil.example", "bob@shop.example"),
+            "token",
+            "https://auspex.example/auth/console/recipients/withdraw?token=other",
+        ),
         templates.webhook_dead(TO, "https://shop.example/hook?a=1&b=2", "the receiver answered 500", START),
     ];
     for mail in &all {

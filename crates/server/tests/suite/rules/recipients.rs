@@ -1,0 +1,252 @@
+//! Rules write to strangers only with their consent, and to nobody who has withdrawn it.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use serde_json::{Value, json};
+
+use super::{firings, ingest_answered, make};
+use crate::app::{App, PASSWORD, Reply, SentMail};
+use crate::passwords::mails_once;
+use crate::scripted_analyzer::{Scripted, Settings};
+use crate::signer::Signer;
+
+testkit::on_both!(
+    a_stranger_gets_mail_only_after_agreeing,
+    a_recipient_withdraws_and_is_not_asked_again,
+    an_account_that_proved_no_address_asks_nobody,
+    a_proved_member_needs_no_confirmation,
+    many_accounts_cannot_ask_a_stranger_often,
+    a_recipient_can_withdraw_where_nobody_is_asked,
+    the_pages_behind_the_links_change_nothing_when_read,
+    a_link_of_another_kind_is_refused,
+);
+
+const CONFIRM: &str = "/auth/console/recipients/confirm";
+const STRANGER: &str = "stranger@elsewhere.example";
+const QUESTION: &str = "Do you want these alerts?";
+const DAY: Duration = Duration::from_hours(24);
+
+/// As in production where anyone may open an account.
+struct Confirming;
+
+impl Settings for Confirming {
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_CONFIRM_RECIPIENTS", "true")];
+}
+
+/// A new account whose member has proved their address.
+async fn proved_account(app: &App, email: &str) -> Signer {
+    app.register(email).await;
+    let sent = app.mails().await.len();
+    let forgot = json!({"email": email});
+    assert_eq!(app.post("/auth/console/password/forgot", &forgot).await.status, 202);
+    let mails = mails_once(app, sent + 1).await;
+    let link =
+        mails.iter().rfind(|mail| mail.to == email && mail.text.contains("/console/reset?token=")).unwrap();
+    let body = json!({"token": token_after(link, "/console/reset?token="), "password": PASSWORD});
+    assert_eq!(app.post("/auth/console/password/reset", &body).await.status, 204);
+    let login = app.post("/auth/console/login", &json!({"email": email, "password": PASSWORD})).await.json();
+    app.api_key(login["token"].as_str().unwrap()).await
+}
+
+#[track_caller]
+fn token_after(mail: &SentMail, mark: &str) -> String {
+    let (_, rest) = mail.text.split_once(mark).unwrap_or_else(|| panic!("no {mark} in {}", mail.text));
+    rest.split_whitespace().next().unwrap().to_owned()
+}
+
+/// A rule that writes to this address whenever an object is analyzed for the first time.
+async fn writes_to(app: &App, key: &Signer, to: &str) {
+    let rule = json!({
+        "name": "Buy now at http://evil.example",
+        "when": "is_scammer > 0.9",
+        "action_type": "email",
+        "action_config": {"to": to, "subject": "You have won"},
+    });
+    make(app, key, &rule).await;
+}
+
+/// Has the rule fire for an object; the status of the firing.
+async fn fire(stage: &Scripted<impl Settings>, key: &Signer, object: &str) -> String {
+    ingest_answered(stage, key, object, 0.95).await;
+    let firing = firings(stage, key, &format!("?object_id={object}")).await.remove(0);
+    firing["status"].as_str().unwrap().to_owned()
+}
+
+/// The mails to an address, oldest first.
+async fn mails_to(app: &App, address: &str) -> Vec<SentMail> {
+    app.mails().await.into_iter().filter(|mail| mail.to == address).collect()
+}
+
+async fn confirm(app: &App, token: &str) -> Reply {
+    app.post(CONFIRM, &json!({"token": token})).await
+}
+
+/// As a mail program does it, by the header of a mail.
+async fn withdraw(app: &App, mail: &SentMail) -> Reply {
+    let url = mail.withdraw_url.as_deref().expect("it has the headers of RFC 8058");
+    let path = url.strip_prefix(&app.url("")).expect("the link leads to this service");
+    let request = app.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    app.send(request.body("List-Unsubscribe=One-Click")).await
+}
+
+async fn a_stranger_gets_mail_only_after_agreeing(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    assert_eq!(fire(stage, &key, "user_1").await, "unconfirmed");
+    assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed");
+    let detail = firings(stage, &key, "?limit=1").await.remove(0)["detail"].clone();
+    assert!(detail.as_str().unwrap().contains("not confirmed"), "{detail}");
+    let mails = mails_to(stage, STRANGER).await;
+    assert_eq!(mails.len(), 1, "one question for two firings: {mails:?}");
+    let question = &mails[0];
+    assert_eq!(question.subject, QUESTION);
+    for word in ["evil", "user_1", "won", "is_scammer"] {
+        assert!(!question.text.contains(word), "an account cannot write to strangers: {}", question.text);
+    }
+    assert!(
+        question.text.contains("ann@example.com") && question.text.contains("\"Acme\""),
+        "{}",
+        question.text
+    );
+
+    stage.advance(DAY);
+    assert_eq!(fire(stage, &key, "user_3").await, "unconfirmed");
+    let mails = mails_to(stage, STRANGER).await;
+    assert_eq!(mails.len(), 2, "one more a day later");
+    let token = token_after(&mails[0], "/console/confirm?token=");
+    assert_eq!(token, token_after(&mails[1], "/console/confirm?token="), "every question has the same link");
+    let reply = confirm(stage, &token).await;
+    assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
+    confirm(stage, &token).await.refused(400, "invalid_token");
+
+    assert_eq!(fire(stage, &key, "user_4").await, "dispatched");
+    let alert = mails_to(stage, STRANGER).await.remove(2);
+    assert_eq!(alert.subject, "You have won");
+    assert!(alert.text.contains("user_4"), "{}", alert.text);
+    assert!(alert.text.contains(alert.withdraw_url.as_deref().unwrap()), "{}", alert.text);
+    // Another account has to ask for itself.
+    let other = proved_account(stage, "bob@example.com").await;
+    writes_to(stage, &other, &STRANGER.to_uppercase()).await;
+    assert_eq!(fire(stage, &other, "user_1").await, "unconfirmed");
+}
+
+async fn a_recipient_withdraws_and_is_not_asked_again(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    fire(stage, &key, "user_1").await;
+    let question = mails_to(stage, STRANGER).await.remove(0);
+    let token = token_after(&question, "/console/confirm?token=");
+    assert_eq!(confirm(stage, &token).await.status, 204);
+    assert_eq!(fire(stage, &key, "user_2").await, "dispatched");
+    let alert = mails_to(stage, STRANGER).await.remove(1);
+    for _ in 0..2 {
+        let reply = withdraw(stage, &alert).await;
+        assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""), "as often as one likes");
+    }
+    for object in ["user_3", "user_4"] {
+        assert_eq!(fire(stage, &key, object).await, "unconfirmed");
+        stage.advance(DAY * 2);
+    }
+    assert_eq!(mails_to(stage, STRANGER).await.len(), 2, "no alert and no question");
+    assert_eq!(confirm(stage, &token).await.status, 204, "the recipient may change their mind");
+    assert_eq!(fire(stage, &key, "user_5").await, "dispatched");
+}
+
+async fn an_account_that_proved_no_address_asks_nobody(stage: &Scripted<Confirming>) {
+    let key = stage.account("ann@example.com").await;
+    for to in [STRANGER, "ann@example.com"] {
+        writes_to(stage, &key, to).await;
+    }
+    ingest_answered(stage, &key, "user_1", 0.95).await;
+    let made = firings(stage, &key, "").await;
+    assert_eq!(made.len(), 2);
+    for firing in made {
+        assert_eq!(firing["status"], "unconfirmed");
+        assert!(firing["detail"].as_str().unwrap().contains("has proved"), "{firing}");
+    }
+    let mails = stage.mails().await;
+    assert!(mails.iter().all(|mail| mail.to != STRANGER && mail.subject != "You have won"), "{mails:?}");
+}
+
+async fn a_proved_member_needs_no_confirmation(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, "Ann@Example.com").await;
+    assert_eq!(fire(stage, &key, "user_1").await, "dispatched");
+    let alert = stage.mails().await.into_iter().find(|mail| mail.subject == "You have won").unwrap();
+    assert_eq!(withdraw(stage, &alert).await.status, 204);
+    assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed", "a member may withdraw too");
+}
+
+async fn many_accounts_cannot_ask_a_stranger_often(stage: &Scripted<Confirming>) {
+    for number in 0..5 {
+        let key = proved_account(stage, &format!("ann{number}@example.com")).await;
+        writes_to(stage, &key, STRANGER).await;
+        assert_eq!(fire(stage, &key, "user_1").await, "unconfirmed");
+    }
+    assert_eq!(mails_to(stage, STRANGER).await.len(), 3);
+}
+
+async fn a_recipient_can_withdraw_where_nobody_is_asked(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    assert_eq!(fire(stage, &key, "user_1").await, "dispatched");
+    let alert = mails_to(stage, STRANGER).await.remove(0);
+    assert_eq!(withdraw(stage, &alert).await.status, 204);
+    assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed");
+    assert_eq!(mails_to(stage, STRANGER).await.len(), 1);
+}
+
+async fn the_pages_behind_the_links_change_nothing_when_read(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    fire(stage, &key, "user_1").await;
+    let question = mails_to(stage, STRANGER).await.remove(0);
+    let confirming = format!("/console/confirm?token={}", token_after(&question, "/console/confirm?token="));
+    let withdrawing = question.withdraw_url.clone().unwrap().replace(&stage.url(""), "");
+    for path in [&confirming, &withdrawing] {
+        let page = stage.get(path).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
+        assert!(page.text.contains("<form method=\"post\"") && page.text.contains("<h1>"), "{}", page.text);
+        assert!(page.header("content-security-policy").contains("form-action 'self'"));
+    }
+    assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed", "reading a page is not agreeing");
+    let press = async |path: &str| {
+        stage.send(stage.request(Method::POST, path).header(ACCEPT, "text/html,*/*;q=0.8")).await
+    };
+    let done = press(&confirming).await;
+    assert!(done.status == 200 && done.text.contains("Thank you"), "{}", done.text);
+    assert_eq!(press(&confirming).await.status, 400);
+    assert_eq!(fire(stage, &key, "user_3").await, "dispatched");
+    let done = press(&withdrawing).await;
+    assert!(done.status == 200 && done.text.contains("no more"), "{}", done.text);
+    assert_eq!(fire(stage, &key, "user_4").await, "unconfirmed");
+    let nasty = stage.get("/console/confirm?token=%22%3E%3Cscript%3E").await;
+    assert!(nasty.status == 200 && !nasty.text.contains("script"), "{}", nasty.text);
+}
+
+async fn a_link_of_another_kind_is_refused(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    fire(stage, &key, "user_1").await;
+    let question = mails_to(stage, STRANGER).await.remove(0);
+    let token = token_after(&question, "/console/confirm?token=");
+    let other = token_after(&question, "/recipients/withdraw?token=");
+    let path = "/auth/console/recipients/withdraw?token=";
+    for wrong in [other.as_str(), "", "x", &token[..63], &format!("{token}A"), &"A".repeat(64)] {
+        confirm(stage, wrong).await.refused(400, "invalid_token");
+    }
+    for wrong in [token.as_str(), "", "x", &other[..63], &"A".repeat(64)] {
+        let request = stage.request(Method::POST, &format!("{path}{wrong}"));
+        stage.send(request).await.refused(400, "invalid_token");
+    }
+    for body in [json!({}), json!({"token": 7}), Value::Null] {
+        let message = stage.post(CONFIRM, &body).await.refused(400, "bad_request");
+        assert!(!message.is_empty());
+    }
+    let message = stage.send(stage.request(Method::POST, path.trim_end_matches("?token="))).await;
+    assert!(message.refused(400, "bad_request").contains("token"));
+    assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed");
+    assert_eq!(confirm(stage, &token).await.status, 204);
+}

@@ -1,0 +1,115 @@
+//! The recipients of rule mails, and what they have agreed to.
+
+use model::{TenantId, Timestamp};
+use uuid::Uuid;
+
+use crate::db::{Conn, Result, Rows, execute, fetch_optional};
+
+/// A recipient of an account's rule mails. The id is derived from the address, which is not stored.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Recipient {
+    /// The account whose rules write to it.
+    pub tenant_id: TenantId,
+    /// Its id.
+    pub recipient_id: Uuid,
+    /// What its links are derived from, sealed.
+    pub secret: Vec<u8>,
+    /// When a confirmation was last mailed.
+    pub asked_at: Option<Timestamp>,
+    /// When it agreed.
+    pub confirmed_at: Option<Timestamp>,
+    /// When it withdrew, unless it has agreed again since.
+    pub withdrawn_at: Option<Timestamp>,
+    /// When a rule first had a mail for it.
+    pub created_at: Timestamp,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT tenant_id, recipient_id, secret, asked_at, confirmed_at, withdrawn_at, created_at ",
+            $rest
+        )
+    };
+}
+
+/// The known ones of these recipients of an account.
+pub async fn known(conn: &mut Conn, tenant: TenantId, recipients: &[Uuid]) -> Result<Vec<Recipient>> {
+    Rows::of(recipients)
+        .column("tenant", |_| tenant)
+        .column("recipient", |recipient| *recipient)
+        .with_given(select!(
+            "FROM given CROSS JOIN mail_recipients WHERE tenant_id = given.tenant AND recipient_id = given.recipient"
+        ))
+        .fetch(conn)
+        .await
+}
+
+/// Adds recipients, in key order to avoid deadlocks; another transaction may have added them meanwhile.
+pub async fn insert_missing(conn: &mut Conn, recipients: &[Recipient]) -> Result<()> {
+    Rows::of(recipients)
+        .column("tenant_id", |recipient| recipient.tenant_id)
+        .column("recipient_id", |recipient| recipient.recipient_id)
+        .column("secret", |recipient| recipient.secret.as_slice())
+        .column("created_at", |recipient| recipient.created_at)
+        .insert("mail_recipients", "ON CONFLICT (tenant_id, recipient_id) DO NOTHING")
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// A recipient of an account.
+pub async fn find(conn: &mut Conn, tenant: TenantId, recipient: Uuid) -> Result<Option<Recipient>> {
+    fetch_optional!(
+        conn,
+        select!("FROM mail_recipients WHERE tenant_id = $1 AND recipient_id = $2"),
+        tenant,
+        recipient
+    )
+}
+
+/// Claims the right to mail a confirmation: false if there was one after `since`.
+pub async fn claim_confirmation(
+    conn: &mut Conn,
+    tenant: TenantId,
+    recipient: Uuid,
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<bool> {
+    let claimed = execute!(
+        conn,
+        "UPDATE mail_recipients SET asked_at = $3
+         WHERE tenant_id = $1 AND recipient_id = $2 AND (asked_at IS NULL OR asked_at <= $4)",
+        tenant,
+        recipient,
+        now,
+        since
+    )?;
+    Ok(claimed == 1)
+}
+
+/// Records that a recipient agrees; false if it has agreed already.
+pub async fn confirm(conn: &mut Conn, tenant: TenantId, recipient: Uuid, now: Timestamp) -> Result<bool> {
+    let confirmed = execute!(
+        conn,
+        "UPDATE mail_recipients SET confirmed_at = $3, withdrawn_at = NULL
+         WHERE tenant_id = $1 AND recipient_id = $2 AND (confirmed_at IS NULL OR withdrawn_at IS NOT NULL)",
+        tenant,
+        recipient,
+        now
+    )?;
+    Ok(confirmed == 1)
+}
+
+/// Records that a recipient wants no more mails; the first time counts.
+pub async fn withdraw(conn: &mut Conn, tenant: TenantId, recipient: Uuid, now: Timestamp) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE mail_recipients SET withdrawn_at = coalesce(withdrawn_at, $3)
+         WHERE tenant_id = $1 AND recipient_id = $2",
+        tenant,
+        recipient,
+        now
+    )?;
+    Ok(())
+}
