@@ -220,5 +220,7 @@ async fn a_filled_database_of_schema_12_is_migrated_and_works(database: &TestDat
     assert!(sent.iter().any(|one| one["old"] == "pending"), "{sent:?}");
     assert!(sent.iter().any(|one| one["object_id"] == "old-1"), "{sent:?}");
     assert_eq!(app.subjects_to("ann@old.example").await[0], "From before the upgrade");
-    testkit::Stage::tear_down(app).await;
+    app.settle().await;
+    app.audit().await;
+    app.stop().await;
 }
