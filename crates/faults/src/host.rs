@@ -10,6 +10,7 @@ use crate::Result;
 const DISK: &str = "size=192m";
 
 /// A library that, loaded into a process, shifts its wall clock.
+#[derive(Clone)]
 pub(crate) struct ClockShim(PathBuf);
 
 impl ClockShim {

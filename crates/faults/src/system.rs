@@ -116,12 +116,15 @@ impl System {
             Some(postgres) => new_database(&postgres.url).await?,
         };
         let (address, analyzer) = Analyzer::start().await?;
+        let shim = ClockShim::build(&directory)?;
         let mut nodes = Vec::new();
         for number in 0..backend.nodes() {
-            nodes.push(node(number, binary, &directory, disk.path(), &url, address).await?);
+            let clock = ProcessClock::new(directory.join(format!("clock-{number}")))?;
+            let log = directory.join(format!("node-{number}.log"));
+            let (port, variables, proxy) = surroundings(disk.path(), &url, address).await?;
+            nodes.push(Node::new(binary.to_owned(), port, variables, log, (clock, shim.clone()), proxy));
         }
-        let has_clock = ClockShim::build(&directory)?.is_some();
-        let kinds = kinds(&disk, postgres.as_ref(), has_clock, without);
+        let kinds = kinds(&disk, postgres.as_ref(), shim.is_some(), without);
         let (http, tenants) = (Http::new()?, Vec::new());
         // The first command creates the schema.
         let binary = binary.to_owned();
@@ -262,14 +265,12 @@ fn kinds(disk: &Disk, postgres: Option<&Postgres>, has_clock: bool, without: &[K
     kinds
 }
 
-async fn node(
-    number: usize,
-    binary: &Path,
-    directory: &Path,
+/// The port of a node, its settings, and its way to the database.
+async fn surroundings(
     data: &Path,
     url: &str,
     analyzer: SocketAddr,
-) -> Result<Node> {
+) -> Result<(u16, Vec<(&'static str, String)>, Option<Proxy>)> {
     // Free a moment ago; a node that finds its port taken ends at once, and the run with it.
     let port = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
     let (proxy, url) = match url.strip_prefix("postgres://") {
@@ -287,9 +288,7 @@ async fn node(
         ("AUSPEX_LISTEN", format!("127.0.0.1:{port}")),
         ("AUSPEX_ANALYZER_URL", format!("http://{analyzer}/v1")),
     ]);
-    let clock = ProcessClock::new(directory.join(format!("clock-{number}")))?;
-    let log = directory.join(format!("node-{number}.log"));
-    Ok(Node::new(binary.to_owned(), port, variables, log, (clock, ClockShim::build(directory)?), proxy))
+    Ok((port, variables, proxy))
 }
 
 /// Short times, so that what is owed comes within a round.
