@@ -116,7 +116,7 @@ impl System {
             Some(postgres) => new_database(&postgres.url).await?,
         };
         let (address, analyzer) = Analyzer::start().await?;
-        let shim = ClockShim::build(&directory)?;
+        let shim = ClockShim::new(&directory)?;
         let mut nodes = Vec::new();
         for number in 0..backend.nodes() {
             let clock = ProcessClock::new(directory.join(format!("clock-{number}")))?;

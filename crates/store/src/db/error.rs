@@ -71,6 +71,8 @@ impl Error {
                 matches!(
                     error,
                     sqlx::Error::Io(_)
+                        // What a driver makes of a connection that ends in the middle of a message.
+                        | sqlx::Error::Protocol(_)
                         | sqlx::Error::PoolTimedOut
                         | sqlx::Error::PoolClosed
                         | sqlx::Error::WorkerCrashed

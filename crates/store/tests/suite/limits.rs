@@ -239,3 +239,22 @@ fn a_read_only_database_is_unavailable_and_goes_on_by_itself_on_postgres() {
         write(&store, "after ").await.unwrap();
     });
 }
+
+/// Whoever restarts the database, or cuts the way to it, catches some connections in their first words.
+#[tokio::test]
+async fn a_connection_cut_in_its_first_words_is_an_outage_on_postgres() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://auspex@{}/auspex", listener.local_addr().unwrap());
+    let cutting = async {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // The request for TLS; what is left unread would reset the connection, which the driver recognizes.
+            tokio::io::AsyncReadExt::read_exact(&mut stream, &mut [0; 8]).await.unwrap();
+        }
+    };
+    let error = tokio::select! {
+        opened = Store::open(&url) => opened.err().expect("there is no database"),
+        () = cutting => unreachable!("it goes on"),
+    };
+    assert!(error.is_unavailable(), "{error:?}");
+}
