@@ -5,7 +5,10 @@ use std::process::Command;
 
 fn main() -> std::io::Result<()> {
     println!("cargo::rerun-if-changed=src/clock.c");
-    #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts their directory in this way only")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "cargo tells build scripts their directory in this way only"
+    )]
     let directory = std::env::var_os("OUT_DIR").unwrap_or_default();
     let library = Path::new(&directory).join("clock.so");
     let arguments = ["-shared", "-fPIC", "-O2", "src/clock.c", "-o"];
