@@ -112,7 +112,8 @@ async fn read_backup(file: &Path, config: &Config) -> CommandResult {
             return Err(format!("{} is not a backup that `auspex backup` wrote", file.display()).into());
         }
     };
-    assembly::prepare_data_directory(config)?;
+    // A service that is started meanwhile would make a database of its own.
+    let _lock = assembly::lock_database(config)?;
     let fingerprint = assembly::known_fingerprint(config)?;
     let (schema, audit) = if is_dump {
         load_dump(file, &url, fingerprint.as_deref()).await?

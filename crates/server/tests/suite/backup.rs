@@ -85,7 +85,9 @@ impl Deployment {
     async fn is_untouched(&self) -> bool {
         if let Some(path) = store::sqlite_path(self.database.url()) {
             let left = std::fs::read_dir(path.parent().unwrap()).unwrap();
-            return left.map(|entry| entry.unwrap().file_name()).all(|name| name == "data");
+            return left
+                .map(|entry| entry.unwrap().file_name())
+                .all(|name| name == "data" || name == "auspex.db-lock");
         }
         let store = Store::attach(self.database.url()).await.unwrap();
         let is_empty = store.is_empty().await.unwrap();
