@@ -136,7 +136,7 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         }
         Command::Audit => audit(&service).await,
         Command::Queues(arguments) => {
-            queues::run(arguments, &Queues::new(service.store().clone(), Clock::system())).await
+            queues::run(arguments, &Queues::new(service.store().clone(), service.clock().clone())).await
         }
         Command::Rekey | Command::Doctor { .. } => Ok(()),
     };

@@ -10,8 +10,8 @@ use crate::db::error::{Error, Result};
 
 /// How often a database that took no writes is tried again.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// The words of a probe, of 8 bytes each: enough that it does not fit where a request would not.
-const PROBE_WORDS: u32 = 8_192;
+/// The words of a probe, of 4 letters each: enough that it does not fit where a request would not.
+const PROBE_WORDS: u32 = 16_384;
 
 /// What the last writes of this process said about the database.
 #[derive(Default)]
@@ -47,7 +47,12 @@ impl Writability {
     }
 }
 
-/// What a probe writes: some pages, in which no two words are the same, so that they cannot be compressed.
+/// What a probe writes: some pages of words that differ, so that they cannot be compressed away.
 pub(crate) fn probe_text() -> String {
-    (0..PROBE_WORDS).map(|word| format!("{:08x}", word.wrapping_mul(0x9e37_79b1))).collect()
+    (0..PROBE_WORDS).flat_map(|word| word.wrapping_mul(0x9e37_79b1).to_be_bytes()).map(letter).collect()
+}
+
+/// A letter for a byte.
+fn letter(byte: u8) -> char {
+    char::from(b'!' + byte % 64)
 }
