@@ -196,6 +196,7 @@ impl Backlog<'_> {
                     max_attempts: 6,
                     run_after: now,
                     created_at: now,
+                    active_since: now,
                     traceparent: None,
                 })
                 .collect();

@@ -165,6 +165,7 @@ fn options(config: &Config) -> Options {
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
         allow_private_targets: config.allow_private_targets,
+        webhook_max_age: config.webhooks.max_age,
         webhook_max_attempts: config.webhooks.max_attempts,
         webhook_retry_base: config.webhooks.retry_base,
         webhook_timeout: config.webhooks.timeout,

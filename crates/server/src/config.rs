@@ -12,7 +12,8 @@ use url::{Host, Url};
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
-    AnalyzerKind, Enforcement, Environment, Flag, LogFormat, Millis, NetworkList, Price, PriceTable, Role,
+    AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Millis, NetworkList, Price, PriceTable,
+    Role,
 };
 
 /// Why the configuration is invalid. The message names the setting.
@@ -161,6 +162,7 @@ pub struct Webhooks {
     pub retry_base: Duration,
     pub max_attempts: u16,
     pub timeout: Duration,
+    pub max_age: Duration,
 }
 
 /// The process's environment, as text.
@@ -432,6 +434,7 @@ impl Webhooks {
             retry_base: set.value::<Millis>("webhook_retry_base_ms", "30000")?.0,
             max_attempts: set.value("webhook_max_attempts", "6")?,
             timeout: set.value::<Millis>("webhook_timeout_ms", "10000")?.0,
+            max_age: set.value::<Hours>("webhook_max_age_hours", "72")?.0,
         })
     }
 }

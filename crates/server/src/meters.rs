@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use service::{Clock, Service, Workers};
+use service::{Clock, Service, Supervision, Workers};
 use tracing::warn;
 
 use crate::config::Secret;
@@ -39,9 +39,12 @@ impl Meters {
     pub(crate) fn start(token: Option<Secret>, clock: &Clock, workers: &Workers) -> Self {
         let recorded = recorder();
         let compacted = recorded.clone();
-        workers.start(|stop| async move {
-            while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
-                compacted.run_upkeep();
+        workers.supervise("meters", move |Supervision { stop, .. }| {
+            let compacted = compacted.clone();
+            async move {
+                while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
+                    compacted.run_upkeep();
+                }
             }
         });
         Self { recorded, token, started_s: clock.now().seconds() }
@@ -134,6 +137,7 @@ fn describe() {
         ),
         ("auspex_store_transaction_retries_total", "Transactions retried after a conflict, by name."),
         ("auspex_worker_panics_total", "Panics of background workers and their jobs, by worker."),
+        ("auspex_sweep_failures_total", "Steps of sweeps that failed, by step."),
     ];
     for (name, description) in counters {
         describe_counter!(name, description);

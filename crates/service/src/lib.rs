@@ -36,9 +36,9 @@ pub use self::outbox::mail;
 #[cfg(feature = "test-util")]
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
-    AddressBudget, Allowance, CannotUnseal, Clock, Decision, Error, InvalidMasterKey, Kind, Limit, MasterKey,
-    Nodes, Random, RateBudget, Result, Sealer, Throttle, Traces, Workers, client_network, clock_offset_s,
-    start_clock, traces,
+    AddressBudget, Allowance, CannotUnseal, Clock, Decision, Error, Health, InvalidMasterKey, Kind, Limit,
+    MasterKey, Nodes, Random, RateBudget, Result, Sealer, Supervision, Throttle, Traces, Workers,
+    client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

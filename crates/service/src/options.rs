@@ -33,6 +33,8 @@ pub struct Options {
     pub block: bool,
     /// Whether URLs that tenants configure may point to private networks.
     pub allow_private_targets: bool,
+    /// How long a webhook delivery waits before it is given up.
+    pub webhook_max_age: Duration,
     /// The number of attempts for a webhook delivery.
     pub webhook_max_attempts: u16,
     /// The delay after a delivery's first attempt; it doubles with each attempt.

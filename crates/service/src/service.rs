@@ -16,8 +16,8 @@ use crate::options::Options;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::{ChatOutbox, Notifications};
 use crate::runtime::{
-    AddressBudget, Clock, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces, Wakeup,
-    Workers, internal,
+    AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
+    Wakeup, Workers, internal,
 };
 use crate::upkeep::{Gauges, Listener, Readiness, Sweeper};
 use crate::wiring::Wiring;
@@ -150,25 +150,32 @@ impl Service {
             signup_credit_cents: wiring.options.signup_credit_cents,
             sweeper: sweeper.clone(),
         })?;
-        let sweeper = Sweeper { store: store.for_maintenance(), clock, throttle, wakeup: sweeper };
-        Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, payments, analyzer)))
+        let billing = wiring.billing(payments);
+        let (checkouts, expiry) = (billing.checkouts.clone(), wiring.expiry());
+        let store = store.for_maintenance();
+        let sweeper = Sweeper { store, clock, throttle, checkouts, expiry, wakeup: sweeper };
+        Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzer)))
     }
 
     fn assemble(
         wiring: Wiring,
         accounts: Accounts,
         sweeper: Sweeper,
-        payments: Option<Stripe>,
+        billing: Billing,
         analyzer: Arc<dyn Analyzer>,
     ) -> Self {
         let (store, clock) = (wiring.store.clone(), wiring.clock.clone());
-        let (billing, objects, actions) = (wiring.billing(payments), wiring.objects(), wiring.actions());
+        let (objects, actions) = (wiring.objects(), wiring.actions());
         let scheduler = wiring.scheduler(analyzer, wiring.concluder(&actions, &billing));
         let analysis = wiring.analysis(&objects, &billing, &scheduler);
         let nodes = Nodes::new(store.clone(), clock.clone(), &wiring.random);
         let limit = wiring.options.rate_limit_per_minute;
         Self {
-            readiness: Readiness { store: store.clone(), recorder: Arc::clone(&objects.ingest.recorder) },
+            readiness: Readiness {
+                store: store.clone(),
+                recorder: Arc::clone(&objects.ingest.recorder),
+                health: wiring.workers.health().clone(),
+            },
             objects,
             actions,
             accounts,
@@ -201,10 +208,15 @@ impl Service {
         }
     }
 
+    /// The health of the loops of this process.
+    pub fn health(&self) -> &Health {
+        self.workers.health()
+    }
+
     /// Starts the background work of every process: its heartbeat.
     pub fn start_node(&self) {
         let nodes = self.nodes.clone();
-        self.workers.supervise("heartbeat", move |stop| nodes.clone().run(stop));
+        self.workers.supervise("heartbeat", move |supervision| nodes.clone().run(supervision.stop));
     }
 
     /// Starts the queue workers.
@@ -213,18 +225,18 @@ impl Service {
             &self.queues;
         courier.handle.mark_sending_here();
         macro_rules! supervise {
-            ($name:literal, $worker:ident, $run:ident) => {{
+            ($name:literal, $worker:ident, $run:ident $(, $stop:ident)?) => {{
                 let worker = $worker.clone();
-                self.workers.supervise($name, move |stop| worker.clone().$run(stop));
+                self.workers.supervise($name, move |supervision| worker.clone().$run(supervision$(.$stop)?));
             }};
         }
         supervise!("mailer", mailer, run);
         supervise!("chat", chat, run);
-        supervise!("sweeper", sweeper, run);
-        supervise!("listener", listener, run);
+        supervise!("sweeper", sweeper, run, stop);
+        supervise!("listener", listener, run, stop);
         supervise!("scheduler", scheduler, run);
-        supervise!("unpaid", unpaid, run);
-        supervise!("feeder", bulk_runs, run_feeder);
+        supervise!("unpaid", unpaid, run, stop);
+        supervise!("feeder", bulk_runs, run_feeder, stop);
         supervise!("courier", courier, run);
     }
 

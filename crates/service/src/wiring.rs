@@ -7,7 +7,7 @@ use store::Store;
 use store::objects::recorder::Enforcement;
 
 use crate::actions::{
-    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Firings,
+    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Expiry, Firings,
     Recipients, Rules,
 };
 use crate::analysis::{
@@ -191,6 +191,7 @@ impl Wiring {
             feeder: Wakeup::default(),
             workers,
             analyzer_timeout: self.options.analyzer_timeout,
+            unreleased: Arc::default(),
         }
     }
 
@@ -245,6 +246,16 @@ impl Wiring {
                 balances: billing.balances.clone(),
                 prices: self.prices.clone(),
             },
+        }
+    }
+
+    pub(crate) fn expiry(&self) -> Expiry {
+        Expiry {
+            store: self.store.clone(),
+            random: self.random.clone(),
+            sealer: self.sealer.clone(),
+            notifications: self.notifications.clone(),
+            max_age: self.options.webhook_max_age,
         }
     }
 

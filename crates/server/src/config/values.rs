@@ -115,6 +115,21 @@ impl FromStr for Millis {
     }
 }
 
+/// A duration in hours, from one hour to a year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hours(pub Duration);
+
+impl FromStr for Hours {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(hours @ 1..=8_760) => Ok(Self(Duration::from_hours(hours))),
+            _ => Err("it must be a whole number of hours from 1 to 8760"),
+        }
+    }
+}
+
 /// An exact, non-negative decimal in millionths: US dollars become micro-dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price(pub u64);

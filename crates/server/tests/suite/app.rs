@@ -123,6 +123,13 @@ impl App {
         }
     }
 
+    /// Starts another node on the same database, with a clock of its own that shows another time.
+    pub(crate) async fn second_node_at(&self, settings: &[(&str, &str)], start: Timestamp) -> Self {
+        let (clock, hands) = Clock::manual(start);
+        let server = start_server(&self.database, self.database.url(), settings, &clock).await;
+        Self::around(server, self.database.share(), clock, hands)
+    }
+
     /// Stops the service and starts it again on the same database.
     pub(crate) async fn restart(&mut self, settings: &[(&str, &str)]) {
         let server = self.server.lock().unwrap().take().expect("the service runs");

@@ -59,6 +59,8 @@ mod settings;
 mod shell;
 mod signer;
 mod signing;
+mod supervision;
+mod sweeps;
 mod tenancy;
 mod traces;
 mod two_factor;

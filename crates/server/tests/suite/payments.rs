@@ -10,7 +10,7 @@ use service::STRIPE_API_VERSION;
 use sha2::Sha256;
 use testkit::{Backend, Stage, StripePeer};
 
-use crate::app::{App, Reply};
+use crate::app::{App, PASSWORD, Reply};
 use crate::log_watch;
 use crate::registration::rows;
 
@@ -25,6 +25,7 @@ testkit::on_both!(
     a_delayed_payment_is_credited_when_the_money_is_there,
     duplicates_of_a_payment_credit_it_once,
     a_lost_event_loses_no_money,
+    checkouts_that_nobody_pays_end_and_paid_ones_are_found,
     a_crash_before_the_session_was_kept_loses_no_payment,
     a_session_that_is_not_what_was_asked_for_is_not_credited,
     events_that_are_not_stripe_s_are_refused,
@@ -225,6 +226,44 @@ async fn a_lost_event_loses_no_money(stage: &Payments) {
     stage.app.advance(Duration::from_secs(2));
     stage.stripe.stop();
     assert_eq!(stage.status(&ann, &second).await["status"], "pending");
+}
+
+/// The customer leaves; or pays, and nobody hears of it.
+async fn checkouts_that_nobody_pays_end_and_paid_ones_are_found(stage: &Payments) {
+    let ann = stage.app.register("ann@example.com").await;
+    let (left, paid) = (stage.open(&ann, 500).await, stage.open(&ann, 1_000).await);
+    stage.pay(&paid).await;
+    let status = async |session: &str| {
+        // A session of the console does not last that long.
+        let credentials = json!({"email": "ann@example.com", "password": PASSWORD});
+        let token = stage.app.post("/auth/console/login", &credentials).await.json()["token"].clone();
+        let path = format!("/v1/billing/checkout/{session}");
+        stage.app.call(token.as_str().unwrap(), Method::GET, &path, &Value::Null).await
+    };
+    let day = Duration::from_hours(24);
+    stage.app.advance(29 * day);
+    stage.app.sweeper_has_swept().await;
+    assert_eq!(status(&left).await.json()["status"], "pending");
+    stage.app.advance(day + Duration::from_secs(1));
+    // Without the provider nobody can say whether it was paid.
+    stage.stripe.next(&["fail", "fail"]).await;
+    stage.app.sweeper_has_swept().await;
+    assert_eq!(status(&left).await.json()["status"], "pending");
+    crate::scripted_analyzer::until("it is gone", async || {
+        stage.app.sweeper_has_swept().await;
+        status(&left).await.status == 404
+    })
+    .await;
+    stage.app.settle().await;
+    let credited = status(&paid).await.json();
+    assert_eq!((&credited["status"], &credited["balance_after_cents"]), (&json!("credited"), &json!(1_500)));
+    let subjects = stage.app.subjects_to("ann@example.com").await;
+    assert_eq!(subjects.iter().filter(|subject| subject.contains("credited")).count(), 1, "{subjects:?}");
+    // Its event comes after all, and credits nothing.
+    stage.send_payment_event(COMPLETED, &paid, &json!({})).await;
+    stage.app.advance(365 * day);
+    stage.app.sweeper_has_swept().await;
+    assert_eq!(status(&paid).await.json()["status"], "credited", "it is kept like the ledger");
 }
 
 async fn a_crash_before_the_session_was_kept_loses_no_payment(stage: &Payments) {

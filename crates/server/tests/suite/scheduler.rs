@@ -9,13 +9,15 @@ use service::Random;
 use store::analysis::jobs;
 use store::analysis::jobs::Priority;
 use store::{Conn, Lease, Store};
-use testkit::{Backend, Stage as _};
+use testkit::{Backend, Stage as _, TestDatabase};
 
 use crate::app::App;
+use crate::process::Running;
 use crate::scripted_analyzer::{
     OneWorker, Scripted, ScriptedAnalyzer, Turn, get, ingest_and_wait, number, risk, send_event, until,
     with_analyzer,
 };
+use crate::webhooks::processes::Client;
 
 testkit::on_both!(
     a_burst_is_one_request_and_never_waits_for_ever,
@@ -32,6 +34,7 @@ testkit::on_both!(
     an_empty_balance_pauses_analyses_until_there_is_money,
     an_analysis_whose_object_is_deleted_meanwhile_is_paid,
     an_abandoned_lease_expires,
+    a_job_that_ends_its_processes_is_given_up_and_others_are_not,
 );
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -355,6 +358,103 @@ async fn an_abandoned_lease_expires(stage: &Scripted) {
     stage.analyzer.asked(1).await;
     stage.settle().await;
     assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
+}
+
+async fn a_job_that_ends_its_processes_is_given_up_and_others_are_not(stage: &Scripted) {
+    const DEATHS: usize = 5;
+    let key = stage.account("ann@example.com").await;
+    for object in ["user_1", "user_2", "user_3"] {
+        send_event(stage, &key, object, "early").await;
+    }
+    let mut at = stage.now() + QUIET;
+    let token = Random::seeded(9).id(at);
+    let mut taken = Vec::new();
+    for _ in 0..DEATHS {
+        taken = stage
+            .store
+            .write("claim", async |conn: &mut Conn| {
+                let tenant = store::accounts::tenants::all(conn).await?.remove(0).tenant_id;
+                jobs::claim(conn, tenant, Priority::Live, at, Lease { token, until: at + LEASE }, 10).await
+            })
+            .await
+            .unwrap();
+        assert_eq!(taken.len(), 3);
+        assert!(taken.iter().all(|job| job.attempts == 1), "no attempt has ended: {taken:?}");
+        at = at + LEASE;
+    }
+    // Two of them are lucky: the last process that had claimed them was stopped in good order.
+    taken.retain(|job| job.object_id != "user_1");
+    stage
+        .store
+        .write("put_off", async |conn: &mut Conn| jobs::put_off(conn, &taken, token, at).await)
+        .await
+        .unwrap();
+    let gate = stage.analyzer.hold(0.5);
+    stage.advance(at.since(stage.now()));
+    stage.analyzer.asked(1).await;
+    stage.workers_have_polled().await;
+    stage.analyzer.asked(1).await;
+    gate.open();
+    stage.at_rest().await;
+    stage.advance(SECOND);
+    stage.analyzer.asked(2).await;
+    stage.settle().await;
+    for (object, answer) in [("user_1", None), ("user_2", Some(0.5)), ("user_3", Some(0.5))] {
+        assert_eq!(risk(stage, &key, object).await, answer, "{object}");
+    }
+    // The next event is a new beginning.
+    send_event(stage, &key, "user_1", "late").await;
+    stage.advance(QUIET);
+    stage.analyzer.asked(3).await;
+    stage.settle().await;
+    assert_eq!(risk(stage, &key, "user_1").await, Some(0.5));
+}
+
+/// The real binary, killed in the middle of one analysis again and again.
+async fn an_analysis_that_ends_its_process_is_given_up(database: &TestDatabase) {
+    let analyzer = ScriptedAnalyzer::start().await;
+    analyzer.always(Turn::Silence);
+    let (directory, url, at) = (tempfile::tempdir().unwrap(), database.url(), analyzer.url());
+    let settings = [
+        &with_analyzer(&at)[..],
+        &[
+            ("AUSPEX_DEBOUNCE_MS", "1"),
+            ("AUSPEX_DATABASE_URL", url),
+            ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        ],
+    ]
+    .concat();
+    let mut service = Running::start(&directory, &settings);
+    let client = Client::register(&service).await;
+    let events = json!({"events": [{"type": "event", "name": "deadly"}]});
+    client.post(&service, "/v1/objects/user_1/events", &events).await;
+    for kills in 1..=5 {
+        until("the analyzer is asked", async || analyzer.count() == kills).await;
+        service.signal("-KILL");
+        drop(service);
+        expire_leases(url).await;
+        service = Running::start(&directory, &settings);
+    }
+    let given_up = "auspex_analyses_total{source=\"async\",outcome=\"abandoned\"} 1";
+    until("it is given up", async || client.text(&service, "/metrics").await.contains(given_up)).await;
+    analyzer.asked(5).await;
+    assert!(service.stop().0);
+    let store = Store::open(url).await.unwrap();
+    assert_eq!(number(&store, "SELECT count(*) FROM jobs").await, 0);
+    assert_eq!(number(&store, "SELECT count(*) FROM events").await, 1, "its event stays");
+    store.close().await;
+}
+
+testkit::on_both!(an_analysis_that_ends_its_process_is_given_up);
+
+/// Expires the leases of a process that is dead. On SQLite the next process does so by itself.
+async fn expire_leases(url: &str) {
+    let store = Store::open(url).await.unwrap();
+    if store.backend() == Backend::Postgres {
+        let text = "UPDATE jobs SET lease_until = run_at WHERE lease_token IS NOT NULL";
+        crate::books::execute(&store, text).await;
+    }
+    store.close().await;
 }
 
 /// The ledger's charges, through a way into the database that is opened for this.

@@ -3,8 +3,9 @@
 mod addresses;
 mod circuit;
 mod delivery;
+mod ends;
 mod peers;
-mod processes;
+pub(crate) mod processes;
 mod queue;
 
 use std::time::Duration;

@@ -310,7 +310,7 @@ impl Firings {
             Some(endpoint) if !endpoint.receives(RULE_TRIGGERED) => {
                 return Ok(refused("the webhook endpoint is not subscribed to rule.triggered"));
             }
-            Some(endpoint) => endpoint.endpoint_id,
+            Some(endpoint) => endpoint,
         };
         let delivery = self.delivery_of(fired, endpoint)?;
         let queued = Dispatch::QueuedAs(delivery.delivery_id);
@@ -318,7 +318,7 @@ impl Firings {
         Ok(queued)
     }
 
-    fn delivery_of(&self, fired: &Fired<'_>, endpoint_id: Uuid) -> Result<NewDelivery> {
+    fn delivery_of(&self, fired: &Fired<'_>, endpoint: &Endpoint) -> Result<NewDelivery> {
         let Fired { rule, concluded, values } = fired;
         let payload = RuleTriggered {
             event: RULE_TRIGGERED.to_owned(),
@@ -334,13 +334,14 @@ impl Firings {
         Ok(NewDelivery {
             tenant: rule.tenant_id,
             delivery_id: self.random.id(concluded.at),
-            endpoint_id,
+            endpoint_id: endpoint.endpoint_id,
             event_type: RULE_TRIGGERED,
             object_id: Some(concluded.object_id.to_owned()),
             payload: serde_json::to_string(&payload).map_err(internal)?,
             max_attempts: self.deliveries.max_attempts,
             run_after: concluded.at,
             created_at: concluded.at,
+            active_since: endpoint.active_time(concluded.at),
             traceparent: concluded.traceparent.map(str::to_owned),
         })
     }

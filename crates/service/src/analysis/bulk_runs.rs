@@ -2,8 +2,10 @@
 //! ranks of objects after a change of signals. A run is one row; the feeder turns it into jobs step by step.
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use model::TenantId;
 use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
 use store::accounts::tenants;
@@ -18,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 use uuid::Uuid;
 
-use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup};
+use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, count_panic};
 
 /// Objects per step of a run: enough that feeding costs little compared to the analyses, few enough that its
 /// transaction takes only milliseconds.
@@ -69,23 +71,29 @@ impl BulkRuns {
         let mut moved = false;
         let mut fed = None;
         for run in &runs {
-            let step = if run.kind == BulkRunKind::Rerank {
-                self.rerank(run).await
-            } else if fed == Some(run.tenant_id) {
+            if run.kind != BulkRunKind::Rerank && fed.replace(run.tenant_id) == Some(run.tenant_id) {
                 // Runs of a tenant are fed one after the other, so that the next need not pay for what the first has asked.
                 continue;
-            } else {
-                fed = Some(run.tenant_id);
-                self.feed(run, &backfilled_signals(&runs, run)).await
-            };
-            match step {
-                Ok(stepped) => moved |= stepped,
-                Err(error) => {
+            }
+            // A run that fails or panics does not stop the others.
+            match AssertUnwindSafe(self.step(run, &runs)).catch_unwind().await {
+                Ok(Ok(stepped)) => moved |= stepped,
+                Err(_) => count_panic("feeder"),
+                Ok(Err(error)) => {
                     error!(cause = error.cause(), run = %run.bulk_run_id, "cannot advance a bulk run: {error}");
                 }
             }
         }
         Ok(moved)
+    }
+
+    async fn step(&self, run: &BulkRun, runs: &[BulkRun]) -> Result<bool> {
+        match run.kind {
+            BulkRunKind::Rerank => self.rerank(run).await,
+            BulkRunKind::Analyze | BulkRunKind::Backfill => {
+                self.feed(run, &backfilled_signals(runs, run)).await
+            }
+        }
     }
 }
 
@@ -175,9 +183,11 @@ impl BulkRuns {
     ) -> Result<SignalBackfill> {
         let unanswered = overview::unanswered(conn, tenant, signal.signal_id).await?;
         let latest = bulk_runs::latest_backfill(conn, tenant, &signal.key, signal.signal_id).await?;
-        let run = match latest.filter(BulkRun::is_running) {
-            Some(run) => run,
-            None => self.start_run(conn, tenant, BulkRunKind::Backfill, Some(signal), unanswered).await?,
+        let run = if let Some(run) = latest.filter(BulkRun::is_running) {
+            run
+        } else {
+            bulk_runs::drop_ended_backfills(conn, tenant, &signal.key).await?;
+            self.start_run(conn, tenant, BulkRunKind::Backfill, Some(signal), unanswered).await?
         };
         Ok(progress(&signal.key, &run, unanswered))
     }

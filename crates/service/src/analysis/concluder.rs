@@ -85,8 +85,7 @@ impl Concluder {
         let lanes = writer.store.parallel_writers();
         let start = |_| {
             let (lane, queue) = GroupWriter::new(QUEUE);
-            let writer = writer.clone();
-            workers.start_writer(|stop| queue.run(writer, stop));
+            workers.supervise_writer("concluder", queue, writer.clone());
             lane
         };
         Self {

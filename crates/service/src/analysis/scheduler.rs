@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use analyzer::Failure;
@@ -14,7 +14,6 @@ use store::analysis::jobs::{self, JobLease, LeasedJob, Priority};
 use store::billing::balance;
 use store::{Conn, Lease, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::analysis::asking::Asker;
@@ -23,9 +22,9 @@ use crate::analysis::history::{AnalysisInput, ObjectRequest, Prepared, read_hist
 use crate::analysis::questions::{self, SignalSelection};
 use crate::analysis::running::Running;
 use crate::billing::Unpaid;
-use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, count_panic, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
 use crate::runtime::turns::Turns;
-use crate::runtime::{Clock, Kind, Random, Result, Traces, Wakeup};
+use crate::runtime::{Clock, Kind, Random, Result, Supervision, Traces, Wakeup, count_panic};
 
 /// How often the queue is polled without being woken, to find jobs whose notification was lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -35,6 +34,8 @@ const SOON: Duration = Duration::from_millis(50);
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
 /// How much longer than its deadline an analyzer may take; the rest of the lease is for writing.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long a suspect is put off while another one runs.
+const PUT_OFF: Duration = Duration::from_secs(1);
 /// The number of attempts for a job whose analysis fails.
 const MAX_ATTEMPTS: i64 = 5;
 /// The delays after failures.
@@ -64,12 +65,16 @@ pub(crate) struct Scheduler {
     pub(crate) workers: usize,
     /// The deadline of a call of the analyzer.
     pub(crate) analyzer_timeout: Duration,
+    /// Jobs whose outcome could not be written, because the database did not respond.
+    pub(crate) unreleased: Arc<Mutex<Vec<(LeasedJob, Lease)>>>,
 }
 
 /// The queue of jobs, as the scheduler polls it.
 struct JobQueue {
     scheduler: Scheduler,
     slots: Arc<Semaphore>,
+    /// Held by the suspect that runs. There is one at a time: the next process that ends shows whether it was this one.
+    suspect: Arc<Semaphore>,
     /// The tenant served last, by priority.
     last_served: HashMap<Priority, TenantId>,
     /// Whether the last poll claimed a job for every free slot: more may be due.
@@ -89,12 +94,14 @@ enum Readiness {
 }
 
 impl Scheduler {
-    /// Runs jobs until `stop` is cancelled, then finishes those that are running.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    /// Runs jobs until it is stopped, then finishes those that are running.
+    pub(crate) async fn run(self, supervision: Supervision) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
         let slots = Arc::new(Semaphore::new(self.workers));
-        let queue = JobQueue { scheduler: self, slots, last_served: HashMap::new(), is_behind: false };
-        drive(queue, clock, wakeup, stop).await;
+        let suspect = Arc::new(Semaphore::new(1));
+        let queue =
+            JobQueue { scheduler: self, slots, suspect, last_served: HashMap::new(), is_behind: false };
+        drive(queue, clock, wakeup, supervision).await;
     }
 }
 
@@ -108,6 +115,7 @@ impl LeasedQueue for JobQueue {
     }
 
     async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
+        self.scheduler.release_unreleased().await?;
         let scheduler = &self.scheduler;
         let now = scheduler.clock.now();
         let poll = now + POLL;
@@ -131,12 +139,14 @@ impl LeasedQueue for JobQueue {
         let claimed = self.claim(now, lease, free).await?;
         let count = claimed.len();
         self.is_behind = count == free;
+        let (claimed, suspects) = self.sort_out(claimed, lease, now).await;
         let read = self.scheduler.read_together(&claimed).await;
-        for (job, readiness) in claimed.into_iter().zip(read) {
+        for ((job, suspect), readiness) in claimed.into_iter().zip(suspects).zip(read) {
             let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else { break };
             let scheduler = self.scheduler.clone();
             tasks.spawn_within(limit, async move {
                 scheduler.run_job(&job, lease, readiness, slot).await;
+                drop(suspect);
                 scheduler.wakeup.wake();
                 if job.bulk_run_id.is_some() {
                     scheduler.feeder.wake();
@@ -187,6 +197,46 @@ impl JobQueue {
             claimed.extend(taken);
         }
         Ok(claimed)
+    }
+}
+
+impl JobQueue {
+    /// Gives up the claimed jobs that have ended every process that began them, and puts off all suspects but one. Returns
+    /// the others, each with what a suspect holds while it runs.
+    async fn sort_out(
+        &self,
+        claimed: Vec<LeasedJob>,
+        lease: Lease,
+        now: Timestamp,
+    ) -> (Vec<LeasedJob>, Vec<Option<OwnedSemaphorePermit>>) {
+        let (mut runnable, mut permits, mut put_off) = (Vec::new(), Vec::new(), Vec::new());
+        for job in claimed {
+            let permit = match Suspicion::after(job.unfinished_claims) {
+                Suspicion::None => None,
+                Suspicion::Suspect => {
+                    let Ok(permit) = Arc::clone(&self.suspect).try_acquire_owned() else {
+                        put_off.push(job);
+                        continue;
+                    };
+                    Some(permit)
+                }
+                Suspicion::Abandoned => {
+                    self.scheduler.abandon(&job, lease).await;
+                    continue;
+                }
+            };
+            runnable.push(job);
+            permits.push(permit);
+        }
+        if !put_off.is_empty() {
+            let write =
+                async |conn: &mut Conn| jobs::put_off(conn, &put_off, lease.token, now + PUT_OFF).await;
+            if let Err(error) = self.scheduler.store.write("put_off_jobs", write).await {
+                // Their leases will expire. The others have been claimed, and must be run.
+                error!(%error, "cannot put off jobs");
+            }
+        }
+        (runnable, permits)
     }
 }
 
@@ -299,8 +349,8 @@ impl Scheduler {
             }
         };
         done.unwrap_or_else(|error| {
-            // Its lease will expire.
             error!(cause = error.cause(), object = job.object_id, "cannot reschedule a job: {error}");
+            self.unreleased().push((job.clone(), lease));
             "error"
         })
     }
@@ -366,6 +416,45 @@ impl Scheduler {
         })
     }
 
+    fn unreleased(&self) -> MutexGuard<'_, Vec<(LeasedJob, Lease)>> {
+        // A panic elsewhere cannot leave an entry half-written.
+        self.unreleased.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the leases of jobs whose outcome could not be written: this process has not ended, and the jobs are not suspects.
+    async fn release_unreleased(&self) -> Result<()> {
+        let unreleased = std::mem::take(&mut *self.unreleased());
+        if unreleased.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let released = self
+            .store
+            .write("release_jobs", async |conn: &mut Conn| {
+                for (job, lease) in &unreleased {
+                    jobs::retry(conn, job, lease.token, now, false).await?;
+                }
+                Ok::<_, store::Error>(())
+            })
+            .await;
+        if released.is_err() {
+            self.unreleased().extend(unreleased);
+        }
+        Ok(released?)
+    }
+
+    /// Gives up a job that has ended every process that began it: its events are kept, and the next event queues a new job.
+    async fn abandon(&self, job: &LeasedJob, lease: Lease) {
+        let (object, tenant) = (&job.object_id, job.tenant_id);
+        error!(object, %tenant, "an analysis was given up: every process that began it ended during it");
+        metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => "abandoned")
+            .increment(1);
+        if let Err(error) = self.remove(job, lease).await {
+            // Its lease will expire, and it will be given up then.
+            error!(cause = error.cause(), object, "cannot remove a job: {error}");
+        }
+    }
+
     /// Deletes a job for which there is nothing to do.
     async fn remove(&self, job: &LeasedJob, lease: Lease) -> Result<()> {
         let (tenant, object_id) = (job.tenant_id, job.object_id.as_str());
@@ -397,16 +486,11 @@ impl Scheduler {
         Ok(outcome)
     }
 
-    /// Reschedules a job as soon as the database is back. The outage says nothing about the job: it costs no attempt.
+    /// Reschedules a job. The outage says nothing about the job: it costs no attempt. While it lasts, the job is left to
+    /// [`Self::release_unreleased`].
     async fn put_back_after_outage(&self, job: &LeasedJob, lease: Lease) -> Result<&'static str> {
-        loop {
-            let put_back = self.reschedule(job, lease, self.clock.now() + OUTAGE_WAIT, false).await;
-            match put_back {
-                // In real time, because a test's clock may stand still. The lease limits it.
-                Err(error) if error.kind() == Kind::NotReady => tokio::time::sleep(OUTAGE_WAIT).await,
-                outcome => return outcome.map(|()| "error"),
-            }
-        }
+        self.reschedule(job, lease, self.clock.now() + OUTAGE_WAIT, false).await?;
+        Ok("error")
     }
 
     async fn reschedule(

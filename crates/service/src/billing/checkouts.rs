@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use model::TenantId;
 use model::api::{CheckoutCreate, CheckoutSession, CheckoutState, CheckoutStatus};
 use model::money::{CURRENCY, MICROS_PER_CENT, cents};
+use model::{TenantId, Timestamp};
 use serde::Deserialize;
 use store::billing::balance::Credit;
 use store::billing::checkouts::{self, Checkout};
@@ -20,6 +20,11 @@ use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
 /// The provider is asked about a checkout at most this often, however often its status is requested.
 const ASK_EVERY: Duration = Duration::from_secs(2);
+/// How long a checkout is kept that nobody pays. Stripe's sessions expire after a day; payment methods that confirm later may
+/// take two weeks.
+const UNPAID_RETENTION: Duration = Duration::from_hours(24 * 30);
+/// The number of checkouts of a tenant that one sweep asks the provider about.
+const SWEEP_STEP: i64 = 50;
 /// The events that may mean that a session was paid.
 const PAYING_EVENTS: [&str; 2] = ["checkout.session.completed", "checkout.session.async_payment_succeeded"];
 
@@ -54,6 +59,7 @@ struct EventData {
 }
 
 /// Top-ups by card.
+#[derive(Clone)]
 pub struct Checkouts {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -256,6 +262,37 @@ impl Checkouts {
             })
             .await?;
         Ok(PaymentOutcome::Credited)
+    }
+
+    /// Ends checkouts of a tenant that nobody has paid for long. The provider is asked once more before: its event about
+    /// the payment may have been lost. Credited ones are kept like the ledger.
+    pub(crate) async fn sweep(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - UNPAID_RETENTION;
+        let unpaid = self.store.read("unpaid_checkouts", async |conn| {
+            checkouts::unpaid_before(conn, tenant, before, SWEEP_STEP).await
+        });
+        for checkout in unpaid.await? {
+            if let Some(session_id) = &checkout.provider_session_id {
+                // Without the provider nobody can say whether it was paid.
+                let Some(stripe) = &self.stripe else { continue };
+                let session = match stripe.session(session_id).await {
+                    Ok(session) => session,
+                    Err(error) => {
+                        warn!(cause = error.cause(), "cannot look up an old checkout: {error}");
+                        continue;
+                    }
+                };
+                if session.id != *session_id || self.settle_session(&session).await? != PaymentOutcome::Unpaid
+                {
+                    continue;
+                }
+            }
+            let id = checkout.checkout_id;
+            self.store
+                .write("drop_checkout", async |conn: &mut Conn| checkouts::drop_unpaid(conn, id).await)
+                .await?;
+        }
+        Ok(())
     }
 
     fn require_stripe(&self) -> Result<&Stripe> {

@@ -8,9 +8,9 @@ use store::analysis::jobs::{self, LeasedJob};
 use store::billing::{balance, unpaid};
 use store::{Conn, Lease, Store};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 
-use crate::runtime::{Clock, Error, Result, Wakeup};
+use crate::runtime::{Clock, Error, Kind, Result, Wakeup};
 
 /// Jobs that one transaction parks or resumes: few enough not to delay other transactions. The remaining due jobs are
 /// parked when the next of them is claimed; the remaining parked jobs are resumed by the worker.
@@ -97,19 +97,31 @@ impl Unpaid {
         let mut waiting = self.store.read("unpaid_tenants", async |conn| unpaid::tenants(conn).await).await?;
         waiting.retain(|tenant| !suspended.contains(tenant));
         for tenant in waiting {
-            let balance = self.store.read("balance", async |conn| balance::balance(conn, tenant).await);
-            if self.blocks && balance.await? <= 0 {
-                continue;
+            // The others must not wait for this one to be fixed.
+            match self.resume_all_of(tenant).await {
+                Ok(()) => {}
+                Err(error) if error.kind() == Kind::NotReady => return Err(error),
+                Err(error) => {
+                    error!(cause = error.cause(), %tenant, "cannot resume unpaid analyses: {error}");
+                }
             }
-            let resume = async |conn: &mut Conn| {
-                let balance = balance::lock_balance(conn, tenant).await?;
-                self.resume(conn, tenant, balance).await
-            };
-            while self.store.write("resume_unpaid", resume).await? {
-                self.wake_scheduler();
-            }
+        }
+        Ok(())
+    }
+
+    async fn resume_all_of(&self, tenant: TenantId) -> Result<()> {
+        let balance = self.store.read("balance", async |conn| balance::balance(conn, tenant).await);
+        if self.blocks && balance.await? <= 0 {
+            return Ok(());
+        }
+        let resume = async |conn: &mut Conn| {
+            let balance = balance::lock_balance(conn, tenant).await?;
+            self.resume(conn, tenant, balance).await
+        };
+        while self.store.write("resume_unpaid", resume).await? {
             self.wake_scheduler();
         }
+        self.wake_scheduler();
         Ok(())
     }
 }

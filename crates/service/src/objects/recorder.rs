@@ -32,7 +32,7 @@ impl Recorder {
     /// Starts the writer, and returns the handle that submits requests to it.
     pub(crate) fn start(self, workers: &Workers) -> GroupWriter<Self> {
         let (writer, queue) = GroupWriter::new(QUEUE);
-        workers.start_writer(|stop| queue.run(self, stop));
+        workers.supervise_writer("recorder", queue, self);
         writer
     }
 }

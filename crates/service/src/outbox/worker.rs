@@ -15,13 +15,12 @@ use serde::de::DeserializeOwned;
 use store::actions::firings;
 use store::outbox::messages::{self, Channel, LeasedMessage, NewMessage};
 use store::{Conn, Lease, Result, Store};
-use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
-use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
 use crate::runtime::turns::Turns;
-use crate::runtime::{Clock, Random, Sealer, Wakeup};
+use crate::runtime::{Clock, Random, Sealer, Supervision, Wakeup};
 
 /// The column that messages are sealed for.
 const COLUMN: &str = "outbox.message";
@@ -31,6 +30,8 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_secs(2);
 /// Attempts before a message is given up: with the delays below, about an hour.
 const MAX_ATTEMPTS: i64 = 8;
+/// The error of a message that is given up because no attempt ended.
+const ABANDONED: &str = "abandoned: the sender crashed during every attempt";
 /// The delays between attempts.
 const RETRY: Backoff =
     Backoff { first: Duration::from_secs(30), longest: Duration::from_hours(1), jitter: Jitter::TENTH };
@@ -99,20 +100,27 @@ pub struct Firing<'a> {
 /// A tenant's lane.
 type Lane = (TenantId, String);
 
-/// The messages in flight, and the lanes that fail. A lane has few slots, a failing lane has one, and all failing lanes share
+/// The messages in flight, the lanes that fail, and the lanes with a suspect in flight. A lane has few slots, a failing lane has one, and all failing lanes share
 /// half of the slots: a receiver that does not answer does not delay the others.
 #[derive(Default)]
 struct Traffic {
     sending: HashMap<Lane, usize>,
     failing: HashSet<Lane>,
+    suspected: HashSet<Lane>,
 }
 
 impl Traffic {
-    fn begin(&mut self, lane: &Lane) {
+    fn begin(&mut self, lane: &Lane, is_suspect: bool) {
         *self.sending.entry(lane.clone()).or_default() += 1;
+        if is_suspect {
+            self.suspected.insert(lane.clone());
+        }
     }
 
-    fn end(&mut self, lane: &Lane) {
+    fn end(&mut self, lane: &Lane, is_suspect: bool) {
+        if is_suspect {
+            self.suspected.remove(lane);
+        }
         if let Some(sending) = self.sending.get_mut(lane) {
             *sending -= 1;
             if *sending == 0 {
@@ -150,6 +158,7 @@ impl Traffic {
 struct Sending {
     traffic: Arc<Mutex<Traffic>>,
     lane: Lane,
+    is_suspect: bool,
     wakeup: Wakeup,
 }
 
@@ -161,7 +170,7 @@ impl Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        lock(&self.traffic).end(&self.lane);
+        lock(&self.traffic).end(&self.lane, self.is_suspect);
         self.wakeup.wake();
     }
 }
@@ -238,23 +247,28 @@ impl<C: OutboxChannel> Outbox<C> {
         &self.wakeup
     }
 
-    /// Sends queued messages until `stop` is cancelled, then finishes those in flight.
-    pub async fn run(self, stop: CancellationToken) {
+    /// Sends queued messages until it is stopped, then finishes those in flight.
+    pub async fn run(self, supervision: impl Into<Supervision>) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
         let queue = OutboxQueue { outbox: self, traffic: Arc::default(), last_served: None };
-        drive(queue, clock, wakeup, stop).await;
+        drive(queue, clock, wakeup, supervision.into()).await;
     }
 
     /// Sends one message and updates its row; returns whether the receiver of its lane works.
     async fn handle(&self, claimed: LeasedMessage, token: Uuid) -> bool {
         let (message_id, tenant_id, attempts) = (claimed.message_id, claimed.tenant_id, claimed.attempts);
+        if Suspicion::after(claimed.unfinished_claims) == Suspicion::Abandoned {
+            error!(%message_id, %tenant_id, "a message is given up: every sender crashed during it");
+            self.close(&claimed, token, Err(ABANDONED)).await;
+            return true;
+        }
         let Some(message) = self.open(&claimed) else {
             error!(%message_id, %tenant_id, "a queued message cannot be opened and is dropped");
             self.close(&claimed, token, Err("the message cannot be read")).await;
             return true;
         };
         let event = C::label(&message);
-        let (reason, wait) = match self.send(&message, &claimed).await {
+        let (reason, wait) = match self.channel.send(&message, &claimed).await {
             Ok(()) => {
                 self.close(&claimed, token, Ok(())).await;
                 return true;
@@ -277,14 +291,6 @@ impl<C: OutboxChannel> Outbox<C> {
     fn open(&self, claimed: &LeasedMessage) -> Option<C::Message> {
         let plain = self.sealer.open(COLUMN, claimed.message_id, &claimed.message).ok()?;
         serde_json::from_slice(&plain).ok()
-    }
-
-    async fn send(&self, message: &C::Message, claimed: &LeasedMessage) -> Result<(), Failure> {
-        // More attempts than the maximum mean that workers crashed during them: such a message must not be retried forever.
-        if claimed.attempts > MAX_ATTEMPTS {
-            return Err(Failure::Never("no attempt was finished".to_owned()));
-        }
-        self.channel.send(message, claimed).await
     }
 
     /// Writes what became of a message. During an outage of the database it tries again and again: otherwise the message would be
@@ -376,9 +382,10 @@ impl<C: OutboxChannel> LeasedQueue for OutboxQueue<C> {
         for message in claimed {
             self.last_served = Some(message.tenant_id);
             let lane = (message.tenant_id, message.lane.clone());
-            lock(&self.traffic).begin(&lane);
-            let sending =
-                Sending { traffic: Arc::clone(&self.traffic), lane, wakeup: self.outbox.wakeup.clone() };
+            let is_suspect = Suspicion::after(message.unfinished_claims) == Suspicion::Suspect;
+            lock(&self.traffic).begin(&lane, is_suspect);
+            let (traffic, wakeup) = (Arc::clone(&self.traffic), self.outbox.wakeup.clone());
+            let sending = Sending { traffic, lane, is_suspect, wakeup };
             let outbox = self.outbox.clone();
             // The channel bounds the send. Its outcome must be written even if the lease has ended.
             tasks.spawn(async move {
@@ -418,6 +425,7 @@ impl<C: OutboxChannel> OutboxQueue<C> {
                         let most = i64::try_from(slots).unwrap_or(1);
                         let taken =
                             messages::claim(conn, C::CHANNEL, (*tenant, &lane.1), now, lease, most).await?;
+                        let taken = self.without_more_suspects(conn, &lane, taken, lease, now).await?;
                         share -= taken.len();
                         if is_failing {
                             free_for_failing -= taken.len();
@@ -428,6 +436,32 @@ impl<C: OutboxChannel> OutboxQueue<C> {
                 Ok::<_, store::Error>(claimed)
             })
             .await
+    }
+}
+
+impl<C: OutboxChannel> OutboxQueue<C> {
+    /// Puts off all suspects of a lane but one: the next process that ends shows whether it was this one. Other lanes do not
+    /// wait for it.
+    async fn without_more_suspects(
+        &self,
+        conn: &mut Conn,
+        lane: &Lane,
+        claimed: Vec<LeasedMessage>,
+        lease: Lease,
+        now: Timestamp,
+    ) -> Result<Vec<LeasedMessage>> {
+        let mut is_free = !lock(&self.traffic).suspected.contains(lane);
+        let mut kept = Vec::with_capacity(claimed.len());
+        for message in claimed {
+            let is_suspect = Suspicion::after(message.unfinished_claims) == Suspicion::Suspect;
+            if is_suspect && !std::mem::replace(&mut is_free, false) {
+                let (tenant, id) = (message.tenant_id, message.message_id);
+                messages::put_off(conn, tenant, id, lease.token, now + POLL).await?;
+            } else {
+                kept.push(message);
+            }
+        }
+        Ok(kept)
     }
 }
 

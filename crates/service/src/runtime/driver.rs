@@ -11,12 +11,41 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
-use crate::runtime::{Clock, Result, Wakeup};
+use crate::runtime::health::count_panic;
+use crate::runtime::{Clock, Result, Supervision, Wakeup};
 
 /// The pause after a poll that failed or panicked. In real time, because a test's clock may stand still.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a poll is delayed after [`Wakeup::wake_soon`], to claim more jobs at once. Also in real time.
 const GATHER: Duration = Duration::from_millis(10);
+
+/// A row that was claimed this often without an end may be what ends its process. Few such suspects are in flight at a time,
+/// so that others are not suspected with them.
+pub(crate) const SUSPECT: i64 = 2;
+/// A row that was claimed this often without an end is given up.
+const MAX_CLAIMS: i64 = 5;
+
+/// Whether a claimed row may be worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspicion {
+    /// Like any other.
+    None,
+    /// Only while few other suspects are in flight.
+    Suspect,
+    /// No: every process that began it has ended during it.
+    Abandoned,
+}
+
+impl Suspicion {
+    /// The suspicion against a row after this many claims without an end.
+    pub(crate) fn after(unfinished_claims: i64) -> Self {
+        match unfinished_claims {
+            ..SUSPECT => Self::None,
+            SUSPECT..MAX_CLAIMS => Self::Suspect,
+            _ => Self::Abandoned,
+        }
+    }
+}
 
 /// A queue of leased jobs, as one process works on it.
 pub(crate) trait LeasedQueue: Send + 'static {
@@ -85,12 +114,12 @@ impl Tasks {
     }
 }
 
-/// Polls a queue until `stop` is cancelled, then waits for running jobs.
+/// Polls a queue until it is stopped, then waits for running jobs.
 pub(crate) async fn drive<Q: LeasedQueue>(
     mut queue: Q,
     clock: Clock,
     wakeup: Wakeup,
-    stop: CancellationToken,
+    Supervision { stop, health }: Supervision,
 ) {
     if let Err(error) = queue.prepare().await {
         error!(worker = Q::NAME, cause = error.cause(), "cannot prepare the queue: {error}");
@@ -109,7 +138,7 @@ pub(crate) async fn drive<Q: LeasedQueue>(
                     Ok(Err(error)) => {
                         error!(worker = Q::NAME, cause = error.cause(), "cannot poll the queue: {error}");
                     }
-                    _ => count_panic(Q::NAME),
+                    _ => health.record_panic(Q::NAME),
                 }
                 // A wake-up during the pause does not bring the database back.
                 stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
@@ -144,12 +173,6 @@ async fn wait(next: NextPoll, clock: &Clock, wakeup: &Wakeup) {
             }
         }
     }
-}
-
-/// Counts a panic of a worker or of one of its jobs. The panic hook has already logged the panic itself.
-pub(crate) fn count_panic(worker: &'static str) {
-    error!(worker, "a background task panicked; its worker continues");
-    metrics::counter!("auspex_worker_panics_total", "worker" => worker).increment(1);
 }
 
 #[cfg(test)]
@@ -214,7 +237,7 @@ mod tests {
         let (jobs_done, stop) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
         let queue = Script { polls, jobs_done: Arc::clone(&jobs_done), stop: stop.clone() };
         let (clock, _hands) = Clock::manual(Timestamp::from_seconds(1));
-        drive(queue, clock, Wakeup::default(), stop).await;
+        drive(queue, clock, Wakeup::default(), stop.into()).await;
         assert_eq!(jobs_done.load(Ordering::SeqCst), 1, "the last job ran, and the loop waited for it");
     }
 }

@@ -71,6 +71,10 @@ impl Progress {
         }
     }
 
+    fn left(&self, pieces: usize) {
+        *self.lock() = (pieces, (pieces > 0).then(Instant::now));
+    }
+
     fn stalled_for(&self) -> Duration {
         self.lock().1.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -100,17 +104,24 @@ impl<G: Group> GroupWriter<G> {
         piece: G::Piece,
     ) -> Result<impl Future<Output = Result<G::Outcome>> + use<G>> {
         let stopping = || Error::new(Kind::NotReady, "the service is stopping");
+        // The writer panicked outside of a transaction, and goes on with what still waits.
+        let dropped = || Error::new(Kind::NotReady, "the request was interrupted; send it again");
         let (caller, answer) = oneshot::channel();
         let slot = self.queue.reserve().await.map_err(|_| stopping())?;
         self.progress.queued();
         slot.send((piece, caller));
-        Ok(async move { answer.await.map_err(|_| stopping())? })
+        Ok(async move { answer.await.map_err(|_| dropped())? })
     }
 }
 
 impl<G: Group> Queue<G> {
+    /// Forgets pieces that were lost by a panic: nobody waits for them any more.
+    pub(crate) fn forget_lost(&mut self) {
+        self.progress.left(self.pieces.len());
+    }
+
     /// Writes until `stop` is cancelled, then writes what is still queued.
-    pub(crate) async fn run(mut self, group: G, stop: CancellationToken) {
+    pub(crate) async fn run(&mut self, group: &G, stop: &CancellationToken) {
         let mut waiting = Vec::new();
         loop {
             let received = tokio::select! {
@@ -129,7 +140,7 @@ impl<G: Group> Queue<G> {
             while !pieces.is_empty() {
                 let fitting = G::fitting(&pieces).clamp(1, pieces.len());
                 let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
-                let outcomes = write_all(&group, &pieces).await;
+                let outcomes = write_all(group, &pieces).await;
                 self.progress.ended(pieces.len(), outcomes.iter().any(Result::is_ok));
                 for (caller, outcome) in callers.into_iter().zip(outcomes) {
                     // The caller may have been dropped.
@@ -221,13 +232,14 @@ mod tests {
     /// Queues all pieces, then writes them; returns the outcome of each, and the groups that were tried.
     async fn written(pieces: &[u32]) -> (Vec<std::result::Result<u32, Kind>>, Vec<Vec<u32>>) {
         let groups = Arc::new(Mutex::new(Vec::new()));
-        let (writer, queue) = GroupWriter::new(64);
+        let (writer, mut queue) = GroupWriter::new(64);
         let mut answers = Vec::new();
         for piece in pieces {
             answers.push(writer.submit(*piece).await.unwrap());
         }
         let stop = CancellationToken::new();
-        let running = queue.run(Numbers { groups: Arc::clone(&groups) }, stop.clone());
+        let numbers = Numbers { groups: Arc::clone(&groups) };
+        let running = queue.run(&numbers, &stop);
         let calling = async {
             let mut outcomes = Vec::new();
             for answer in answers {
@@ -240,6 +252,7 @@ mod tests {
         };
         let ((), outcomes) = tokio::join!(running, calling);
         assert_eq!(writer.write(1).await.unwrap_err().kind(), Kind::NotReady, "it has stopped");
+        drop(numbers);
         let mut groups = Arc::into_inner(groups).unwrap().into_inner().unwrap();
         assert_eq!(groups.pop(), Some(vec![1]));
         (outcomes, groups)
@@ -275,11 +288,11 @@ mod tests {
 
     #[tokio::test]
     async fn queued_pieces_are_written_after_stop() {
-        let (writer, queue) = GroupWriter::new(64);
+        let (writer, mut queue) = GroupWriter::new(64);
         let answer = writer.submit(7).await.unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
-        queue.run(Numbers { groups: Arc::default() }, stop).await;
+        queue.run(&Numbers { groups: Arc::default() }, &stop).await;
         assert_eq!(answer.await.unwrap(), 14);
     }
 

@@ -6,6 +6,7 @@ mod clock;
 pub(crate) mod driver;
 mod error;
 pub(crate) mod group_writer;
+mod health;
 mod nodes;
 pub(crate) mod outbound;
 mod random;
@@ -23,6 +24,7 @@ pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;
 pub use self::error::{Error, Kind, Result};
+pub use self::health::{Health, Supervision};
 pub use self::nodes::{Nodes, clock_offset_s, start_clock};
 pub use self::random::Random;
 pub use self::rate::{Allowance, Decision, RateBudget};
@@ -32,6 +34,7 @@ pub use self::traces::Traces;
 pub use self::workers::Workers;
 
 pub(crate) use self::error::internal;
+pub(crate) use self::health::count_panic;
 pub(crate) use self::outbound::Outbound;
 pub(crate) use self::short_cache::ShortCache;
 pub(crate) use self::wakeup::Wakeup;

@@ -1,13 +1,12 @@
 //! Background tasks: every task is tracked, and shutdown stops it and waits for it.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::runtime::driver::count_panic;
+use crate::runtime::group_writer::{Group, Queue};
+use crate::runtime::health::{Health, Supervision};
 
 /// The delay before a loop that panicked is restarted.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -20,24 +19,30 @@ pub struct Workers {
     /// Writers that other tasks send their results to.
     writers: TaskTracker,
     stop_writers: CancellationToken,
+    health: Health,
 }
 
 impl Workers {
+    /// The health of the loops.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
     /// Starts a task that ends by itself, or when the token passed to it is cancelled.
     pub fn start<F: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(CancellationToken) -> F) {
         self.tasks.spawn(task(self.stop.clone()));
     }
 
-    /// Starts a loop that runs until the token is cancelled. If it panics, the panic is counted and the loop restarted.
+    /// Starts a loop that runs until it is stopped. If it panics, the panic is counted and the loop started again.
     pub fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         worker: &'static str,
-        run: impl Fn(CancellationToken) -> F + Send + 'static,
+        run: impl Fn(Supervision) -> F + Send + 'static,
     ) {
-        let stop = self.stop.clone();
+        let (stop, health) = (self.stop.clone(), self.health.clone());
         self.tasks.spawn(async move {
-            while AssertUnwindSafe(run(stop.clone())).catch_unwind().await.is_err() {
-                count_panic(worker);
+            let supervision = Supervision { stop: stop.clone(), health: health.clone() };
+            while !health.survives(worker, run(supervision.clone())).await {
                 if stop.run_until_cancelled(tokio::time::sleep(RESTART_AFTER)).await.is_none() {
                     return;
                 }
@@ -45,12 +50,15 @@ impl Workers {
         });
     }
 
-    /// Starts a writer that other tasks send their results to: it is stopped after all of them have finished.
-    pub fn start_writer<F: Future<Output = ()> + Send + 'static>(
-        &self,
-        task: impl FnOnce(CancellationToken) -> F,
-    ) {
-        self.writers.spawn(task(self.stop_writers.clone()));
+    /// Starts a writer that other tasks send their results to: it is stopped after all of them have finished. If it
+    /// panics, the panic is counted and the writer goes on with what waits.
+    pub(crate) fn supervise_writer<G: Group>(&self, worker: &'static str, mut queue: Queue<G>, group: G) {
+        let (stop, health) = (self.stop_writers.clone(), self.health.clone());
+        self.writers.spawn(async move {
+            while !health.survives(worker, queue.run(&group, &stop)).await {
+                queue.forget_lost();
+            }
+        });
     }
 
     /// Runs work to its end even if the caller is dropped. None if it panicked.
@@ -99,7 +107,7 @@ mod tests {
         let workers = Workers::default();
         let (starts, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
         let (start_count, started) = (Arc::clone(&starts), Arc::clone(&running));
-        workers.supervise("test", move |stop| {
+        workers.supervise("test", move |Supervision { stop, .. }| {
             let (starts, running) = (Arc::clone(&start_count), Arc::clone(&started));
             async move {
                 assert!(starts.fetch_add(1, Ordering::SeqCst) == 2, "the first two starts panic");

@@ -7,7 +7,7 @@ use store::Store;
 
 use crate::objects::Recorder;
 use crate::runtime::group_writer::GroupWriter;
-use crate::runtime::{Error, Kind, Result};
+use crate::runtime::{Error, Health, Kind, Result};
 
 /// How long the database may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
@@ -18,11 +18,17 @@ const STALL_LIMIT: Duration = Duration::from_secs(5);
 pub struct Readiness {
     pub(crate) store: Store,
     pub(crate) recorder: Arc<GroupWriter<Recorder>>,
+    pub(crate) health: Health,
 }
 
 impl Readiness {
     /// An error that says why this process should not get requests now.
     pub async fn check(&self) -> Result<()> {
+        if let Some(worker) = self.health.failing_workers().first() {
+            let reason =
+                format!("the worker \"{worker}\" has failed five times within a minute; see the log");
+            return Err(Error::new(Kind::NotReady, reason));
+        }
         let stalled = self.recorder.stalled_for();
         if stalled >= STALL_LIMIT {
             let reason = format!("events have been waiting for the database for {} s", stalled.as_secs());

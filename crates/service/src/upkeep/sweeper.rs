@@ -1,9 +1,11 @@
 //! The sweeper deletes what has expired: sessions, reset links, throttles, idempotency keys, request budgets, old firings and
-//! deliveries, events past their retention and their quotes in summaries. A late sweep is harmless: every reader checks the
-//! time itself.
+//! deliveries, events past their retention and their quotes in summaries, bulk runs, checkouts and counts that nobody can ask
+//! for. A late sweep is harmless: every reader checks the time itself.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use store::accounts::{sessions, tenants};
@@ -11,16 +13,18 @@ use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
-use store::analysis::verdict_slots;
+use store::analysis::{bulk_runs, tallies, verdict_slots};
 use store::runtime::rate;
 use store::upkeep::sweeper;
 use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
+use uuid::Uuid;
 
-use crate::actions::drop_deliveries;
+use crate::actions::{Expiry, drop_deliveries};
 use crate::analysis::history::fold;
-use crate::runtime::{Clock, Error, Random, Result, Throttle, Wakeup};
+use crate::billing::Checkouts;
+use crate::runtime::{Clock, Error, Kind, Random, Result, Throttle, Wakeup, count_panic};
 
 const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
 /// Rows per step: few enough that a sweep does not delay requests.
@@ -36,6 +40,8 @@ const COUNTS_RETENTION: Duration = Duration::from_hours(48);
 const BUDGETS_RETENTION: Duration = Duration::from_hours(1);
 /// How long firings are kept.
 const FIRINGS_RETENTION: Duration = Duration::from_hours(90 * 24);
+/// How long a finished bulk run is kept that nobody can ask for, so that an operator can still see it.
+const BULK_RUNS_RETENTION: Duration = Duration::from_hours(24);
 /// After this time no running analysis can still write state of a retired condition.
 const RETIRED_RETENTION: Duration = Duration::from_mins(5);
 
@@ -45,6 +51,8 @@ pub(crate) struct Sweeper {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) throttle: Throttle,
+    pub(crate) checkouts: Checkouts,
+    pub(crate) expiry: Expiry,
     /// Wakes the sweeper, so that a new retention takes effect at once.
     pub(crate) wakeup: Wakeup,
 }
@@ -55,7 +63,7 @@ impl Sweeper {
         while stop.run_until_cancelled(self.wait(is_overdue)).await.is_some() {
             // Nothing is deleted for its age by a clock that has just jumped, or that nobody has watched yet.
             is_overdue = !self.clock.is_confirmed();
-            if let Some(Err(error)) = stop.run_until_cancelled(self.sweep(!is_overdue)).await {
+            if let Some(Err(error)) = stop.run_until_cancelled(Box::pin(self.sweep(!is_overdue))).await {
                 warn!(cause = error.cause(), "cannot sweep: {error}");
             }
             self.wakeup.poll_finished();
@@ -70,26 +78,21 @@ impl Sweeper {
         }
     }
 
-    /// Deletes what nobody may quote any more and, by a confirmed time, what is too old.
+    /// Deletes what nobody may quote any more and, by a confirmed time, what is too old. What fails is logged and counted, and
+    /// the rest is swept nevertheless; only an outage of the database ends a sweep.
     async fn sweep(&self, is_time_confirmed: bool) -> Result<()> {
-        self.sweep_samples().await?;
+        let limited = self.store.read("tenants_with_limited_retention", async |conn| {
+            sweeper::tenants_with_limited_retention(conn).await
+        });
+        for tenant in limited.await? {
+            self.step("samples", Some(tenant), self.sweep_samples(tenant)).await?;
+        }
         if !is_time_confirmed {
             return Ok(());
         }
         let now = self.clock.now();
-        self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
-        self.throttle.sweep().await?;
-        self.store
-            .write("sweep_verdict_slots", async |conn: &mut Conn| verdict_slots::sweep(conn, now).await)
-            .await?;
-        while self
-            .store
-            .write("sweep_idempotency_keys", async |conn: &mut Conn| {
-                sweeper::drop_idempotency_keys(conn, now, STEP).await
-            })
-            .await?
-            > 0
-        {}
+        self.step("accounts", None, self.sweep_accounts(now)).await?;
+        self.step("idempotency_keys", None, self.sweep_idempotency_keys(now)).await?;
         for (tenant, days) in self
             .store
             .read("tenants_with_retention_days", async |conn| {
@@ -98,19 +101,92 @@ impl Sweeper {
             .await?
         {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
-            self.sweep_events(tenant, now - DAY * days).await?;
+            self.step("events", Some(tenant), self.sweep_events(tenant, now - DAY * days)).await?;
         }
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
-            self.store
-                .write("sweep_tenant", async |conn: &mut Conn| {
-                    rate::drop_old(conn, tenant.tenant_id, now - BUDGETS_RETENTION).await?;
-                    sweeper::drop_event_tallies(conn, tenant.tenant_id, now - COUNTS_RETENTION).await
-                })
-                .await?;
-            self.sweep_firings(tenant.tenant_id, now).await?;
-            self.sweep_deliveries(tenant.tenant_id, now).await?;
+            let tenant = tenant.tenant_id;
+            self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
+            self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
+            self.step("expired_deliveries", Some(tenant), self.expiry.expire(tenant, now)).await?;
+            self.step("deliveries", Some(tenant), self.sweep_deliveries(tenant, now)).await?;
+            self.step("bulk_runs", Some(tenant), self.sweep_bulk_runs(tenant, now)).await?;
+            self.step("checkouts", Some(tenant), self.checkouts.sweep(tenant, now)).await?;
         }
-        self.sweep_conditions(now - RETIRED_RETENTION).await
+        let retired = now - RETIRED_RETENTION;
+        let retired = self.store.read("retired_conditions", async |conn| rules::retired(conn, retired).await);
+        for (tenant, condition) in retired.await? {
+            self.step("conditions", Some(tenant), self.sweep_condition(tenant, condition)).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one step of a sweep. If it fails or panics, that is logged and counted, and the sweep goes on. Fails only if the
+    /// database does not respond: then it would not respond to the next step either.
+    async fn step(
+        &self,
+        step: &'static str,
+        tenant: Option<TenantId>,
+        run: impl Future<Output = Result<()>> + Send,
+    ) -> Result<()> {
+        let tenant = tenant.map(|tenant| tenant.to_string());
+        match AssertUnwindSafe(run).catch_unwind().await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => {
+                // A step that takes too long is no outage.
+                if error.kind() == Kind::NotReady && self.store.ping().await.is_err() {
+                    return Err(error);
+                }
+                error!(step, tenant, cause = error.cause(), "cannot sweep: {error}");
+            }
+            Err(_) => {
+                error!(step, tenant, "a sweep panicked");
+                count_panic("sweeper");
+            }
+        }
+        metrics::counter!("auspex_sweep_failures_total", "step" => step).increment(1);
+        Ok(())
+    }
+
+    async fn sweep_accounts(&self, now: Timestamp) -> Result<()> {
+        self.store.write("sweep_sessions", async |conn: &mut Conn| sessions::sweep(conn, now).await).await?;
+        self.throttle.sweep().await?;
+        self.store
+            .write("sweep_verdict_slots", async |conn: &mut Conn| verdict_slots::sweep(conn, now).await)
+            .await?;
+        Ok(())
+    }
+
+    async fn sweep_idempotency_keys(&self, now: Timestamp) -> Result<()> {
+        let step = async |conn: &mut Conn| sweeper::drop_idempotency_keys(conn, now, STEP).await;
+        while self.store.write("sweep_idempotency_keys", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes request budgets and counts that are not used any more.
+    async fn sweep_counts(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        self.store
+            .write("sweep_tenant", async |conn: &mut Conn| {
+                rate::drop_old(conn, tenant, now - BUDGETS_RETENTION).await?;
+                sweeper::drop_event_tallies(conn, tenant, now - COUNTS_RETENTION).await?;
+                sweeper::drop_tallies_of_deleted_signals(conn, tenant).await
+            })
+            .await?;
+        let empty =
+            self.store.read("empty_tallies", async |conn| tallies::empty(conn, tenant, STEP).await).await?;
+        for tally in empty {
+            self.store
+                .write("sweep_tally", async |conn: &mut Conn| tallies::drop_empty(conn, tenant, &tally).await)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes finished bulk runs that nobody can ask for: only the last backfill of a signal can be asked for.
+    async fn sweep_bulk_runs(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let sweep =
+            async |conn: &mut Conn| bulk_runs::drop_ended(conn, tenant, now - BULK_RUNS_RETENTION).await;
+        self.store.write("sweep_bulk_runs", sweep).await?;
+        Ok(())
     }
 
     /// Deletes old finished deliveries, and those left over from deleted endpoints.
@@ -158,34 +234,17 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Deletes the state of retired conditions.
-    async fn sweep_conditions(&self, before: Timestamp) -> Result<()> {
-        let retired =
-            self.store.read("retired_conditions", async |conn| rules::retired(conn, before).await).await?;
-        for (tenant, condition) in retired {
-            while !self
-                .store
-                .write("sweep_condition", async |conn: &mut Conn| {
-                    rules::sweep_retired(conn, tenant, condition, STEP).await
-                })
-                .await?
-            {}
-        }
+    /// Deletes the state of a retired condition.
+    async fn sweep_condition(&self, tenant: TenantId, condition: Uuid) -> Result<()> {
+        let step = async |conn: &mut Conn| rules::sweep_retired(conn, tenant, condition, STEP).await;
+        while !self.store.write("sweep_condition", step).await? {}
         Ok(())
     }
 
-    /// Deletes quotes from summaries of tenants with limited retention, some objects at a time.
-    async fn sweep_samples(&self) -> Result<()> {
-        let tenants = self
-            .store
-            .read("tenants_with_limited_retention", async |conn| {
-                sweeper::tenants_with_limited_retention(conn).await
-            })
-            .await?;
-        for tenant in tenants {
-            let step = async |conn: &mut Conn| sweeper::drop_samples(conn, tenant, STEP).await;
-            while self.store.write("sweep_samples", step).await? > 0 {}
-        }
+    /// Deletes quotes from summaries of a tenant with limited retention, some objects at a time.
+    async fn sweep_samples(&self, tenant: TenantId) -> Result<()> {
+        let step = async |conn: &mut Conn| sweeper::drop_samples(conn, tenant, STEP).await;
+        while self.store.write("sweep_samples", step).await? > 0 {}
         Ok(())
     }
 

@@ -40,6 +40,7 @@ on_both!(
     stopping_a_worker_loses_no_mail,
     the_mail_of_a_crashed_worker_is_claimed_again,
     a_mail_that_cannot_be_opened_or_sent_is_dropped,
+    a_mail_that_crashes_its_senders_is_given_up_and_others_are_not,
     only_the_holder_of_a_lease_finishes_a_message,
     a_mail_is_queued_with_its_transaction_or_not_at_all,
     a_firing_records_the_outcome_of_its_mail,
@@ -354,6 +355,32 @@ async fn the_mail_of_a_crashed_worker_is_claimed_again(stage: &MailStage) {
     assert_eq!(peer.until(2).await[1].to, "ann@example.com");
     stage.until_left(0).await;
     workers.drain().await;
+}
+
+async fn a_mail_that_crashes_its_senders_is_given_up_and_others_are_not(stage: &MailStage) {
+    const DEATHS: u32 = 5;
+    let peer = Peer::start(&[]);
+    let proxy = Proxy::to(([127, 0, 0, 1], peer.port()).into()).await;
+    proxy.cut();
+    let mailer = stage.plain_mailer(&format!("smtp://{}?tls=none", proxy.address()));
+    stage.queue(&mailer, &mail_to("ann@example.com")).await;
+    for death in 0..DEATHS {
+        if death == DEATHS - 1 {
+            // It shares one crash, and no more.
+            stage.queue(&mailer, &mail_to("bob@example.com")).await;
+        }
+        let mut crashing = JoinSet::new();
+        crashing.spawn(mailer.clone().run(CancellationToken::new()));
+        stage.until_due_in(LEASE).await;
+        crashing.shutdown().await;
+        stage.advance(LEASE);
+    }
+    proxy.mend();
+    let workers = start(&mailer);
+    stage.until_left(0).await;
+    workers.drain().await;
+    let reached: Vec<_> = peer.close().into_iter().map(|answer| answer.to).collect();
+    assert_eq!(reached, ["bob@example.com"]);
 }
 
 async fn a_mail_that_cannot_be_opened_or_sent_is_dropped(stage: &MailStage) {

@@ -189,6 +189,35 @@ pub async fn finish(conn: &mut Conn, run: &BulkRun, completed: Option<i64>, now:
     Ok(ended == 1)
 }
 
+/// Removes the backfills of a signal that have ended: another one is about to start, and only that can be asked for. So there
+/// is one at a time, and which was the last is not a question of clocks.
+pub async fn drop_ended_backfills(conn: &mut Conn, tenant: TenantId, signal_key: &str) -> Result<()> {
+    execute!(
+        conn,
+        "DELETE FROM bulk_runs
+         WHERE tenant_id = $1 AND signal_key = $2 AND kind = 'backfill' AND status = 'done'",
+        tenant,
+        signal_key
+    )?;
+    Ok(())
+}
+
+/// Removes bulk runs that ended before an instant and that nobody can ask for: all but the last backfill of each signal.
+pub async fn drop_ended(conn: &mut Conn, tenant: TenantId, before: Timestamp) -> Result<u64> {
+    execute!(
+        conn,
+        "DELETE FROM bulk_runs
+         WHERE tenant_id = $1 AND status = 'done' AND finished_at < $2
+           AND (kind <> 'backfill'
+                OR NOT EXISTS (SELECT 1 FROM signals WHERE signals.tenant_id = $1
+                       AND signals.key = bulk_runs.signal_key AND signals.signal_id = bulk_runs.signal_id)
+                OR EXISTS (SELECT 1 FROM bulk_runs AS later WHERE later.tenant_id = $1 AND later.kind = 'backfill'
+                       AND later.signal_key = bulk_runs.signal_key AND later.started_at > bulk_runs.started_at))",
+        tenant,
+        before
+    )
+}
+
 /// The next objects after one, in the order of their ids.
 pub async fn objects_after(
     conn: &mut Conn,

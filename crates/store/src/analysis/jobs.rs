@@ -46,6 +46,8 @@ pub struct LeasedJob {
     pub version: i64,
     /// How often it was tried, this time included.
     pub attempts: i64,
+    /// Earlier claims since an attempt last ended: their processes have ended during it.
+    pub unfinished_claims: i64,
     /// The traces of the requests that scheduled it, newest first.
     pub traceparents: Option<String>,
 }
@@ -228,7 +230,8 @@ pub async fn claim(
         conn.backend(),
         "",
         ", claimed_version = version",
-        "tenant_id, object_id, signals, bulk_run_id, version, attempts, traceparents",
+        "tenant_id, object_id, signals, bulk_run_id, version, attempts + 1 AS attempts, begun - 1 AS unfinished_claims,
+         traceparents",
     );
     fetch_all!(conn, AssertSqlSafe(statement), priority, tenant, now, limit, lease.token, lease.until)
 }
@@ -299,7 +302,7 @@ pub fn finish(batch: &mut Batch, jobs: &[(JobLease<'_>, i64)]) {
             .column("tenant_id", |row| row.0.tenant)
             .column("object_id", |row| row.0.object_id)
             .with_given(
-                "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0
+                "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0, begun = 0
                  WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
             ),
     );
@@ -326,15 +329,33 @@ pub async fn retry(
         conn,
         "UPDATE jobs SET run_at = CASE WHEN run_at < $4 THEN $4 ELSE run_at END,
              deadline_at = CASE WHEN run_at < $4 THEN $4 ELSE deadline_at END,
-             lease_token = NULL, lease_until = NULL, attempts = attempts - $5
+             lease_token = NULL, lease_until = NULL, attempts = attempts + $5, begun = 0
          WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
         job.tenant_id,
         &job.object_id,
         token,
         run_at,
-        i64::from(!counts_as_attempt)
+        i64::from(counts_as_attempt)
     )?;
     Ok(put_back == 1)
+}
+
+/// Puts claimed jobs back that were not begun, until `run_at` at the earliest.
+pub async fn put_off(conn: &mut Conn, jobs: &[LeasedJob], token: Uuid, run_at: Timestamp) -> Result<()> {
+    for job in jobs {
+        execute!(
+            conn,
+            "UPDATE jobs SET run_at = CASE WHEN run_at < $4 THEN $4 ELSE run_at END,
+                 deadline_at = CASE WHEN run_at < $4 THEN $4 ELSE deadline_at END,
+                 lease_token = NULL, lease_until = NULL, begun = begun - 1
+             WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
+            job.tenant_id,
+            &job.object_id,
+            token,
+            run_at
+        )?;
+    }
+    Ok(())
 }
 
 /// Ends the leases of an earlier process, at the start of this one; returns how many.

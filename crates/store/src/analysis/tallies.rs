@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 
 use model::TenantId;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::{Batch, Rows};
+use crate::db::{Batch, Conn, Result, Rows, execute, fetch_all};
 
 /// From which probability on an object counts as flagged, and an answer as high.
 pub const HIGH: f64 = 0.8;
@@ -121,6 +122,82 @@ impl SignalTallies {
                 ),
         );
     }
+}
+
+/// A type of objects, or an option of a signal, that counts nothing any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmptyTally {
+    /// A type of objects.
+    ObjectType(String),
+    /// A signal and an option of it.
+    Option(Uuid, String),
+}
+
+/// Tallies of a tenant whose shards add up to nothing, up to `limit` of each kind.
+pub async fn empty(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<Vec<EmptyTally>> {
+    let types: Vec<(String,)> = fetch_all!(
+        conn,
+        "SELECT object_type FROM object_tallies WHERE tenant_id = $1 GROUP BY object_type
+         HAVING sum(objects) = 0 AND sum(analyzed) = 0 AND sum(flagged) = 0 ORDER BY object_type LIMIT $2",
+        tenant,
+        limit
+    )?;
+    let options: Vec<(Uuid, String)> = fetch_all!(
+        conn,
+        "SELECT signal_id, choice FROM signal_tallies WHERE tenant_id = $1 GROUP BY signal_id, choice
+         HAVING sum(answers) = 0 AND sum(high) = 0 AND sum(value_micros) = 0 ORDER BY signal_id, choice LIMIT $2",
+        tenant,
+        limit
+    )?;
+    let types = types.into_iter().map(|(object_type,)| EmptyTally::ObjectType(object_type));
+    Ok(types.chain(options.into_iter().map(|(signal, choice)| EmptyTally::Option(signal, choice))).collect())
+}
+
+/// Removes a tally if its shards still add up to nothing. They are locked first, and exactly those are removed: whatever is
+/// counted meanwhile stays.
+pub async fn drop_empty(conn: &mut Conn, tenant: TenantId, tally: &EmptyTally) -> Result<()> {
+    let for_update = conn.backend().for_update();
+    let shards: Vec<(i64, i64, i64, i64)> = match tally {
+        EmptyTally::ObjectType(object_type) => {
+            let statement = format!(
+                "SELECT shard, objects, analyzed, flagged FROM object_tallies
+                 WHERE tenant_id = $1 AND object_type = $2 ORDER BY shard {for_update}"
+            );
+            fetch_all!(conn, AssertSqlSafe(statement), tenant, object_type)?
+        }
+        EmptyTally::Option(signal, choice) => {
+            let statement = format!(
+                "SELECT shard, answers, high, value_micros FROM signal_tallies
+                 WHERE tenant_id = $1 AND signal_id = $2 AND choice = $3 ORDER BY shard {for_update}"
+            );
+            fetch_all!(conn, AssertSqlSafe(statement), tenant, *signal, choice)?
+        }
+    };
+    let sums = shards.iter().fold((0, 0, 0), |sums, row| (sums.0 + row.1, sums.1 + row.2, sums.2 + row.3));
+    if sums != (0, 0, 0) {
+        return Ok(());
+    }
+    for (shard, ..) in shards {
+        match tally {
+            EmptyTally::ObjectType(object_type) => execute!(
+                conn,
+                "DELETE FROM object_tallies WHERE tenant_id = $1 AND object_type = $2 AND shard = $3",
+                tenant,
+                object_type,
+                shard
+            )?,
+            EmptyTally::Option(signal, choice) => execute!(
+                conn,
+                "DELETE FROM signal_tallies
+                 WHERE tenant_id = $1 AND signal_id = $2 AND choice = $3 AND shard = $4",
+                tenant,
+                *signal,
+                choice,
+                shard
+            )?,
+        };
+    }
+    Ok(())
 }
 
 /// A value in millionths: answers have six decimals, so this is exact.

@@ -4,7 +4,7 @@ use model::api::CheckoutState;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, execute, expect_one, fetch_optional};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
 /// A top-up.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -93,6 +93,31 @@ pub async fn begin_asking(
         earlier
     )?;
     Ok(begun == 1)
+}
+
+/// Top-ups of a tenant that were opened before an instant and are not paid, oldest first, up to `limit`.
+pub async fn unpaid_before(
+    conn: &mut Conn,
+    tenant: TenantId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<Vec<Checkout>> {
+    fetch_all!(
+        conn,
+        select!(
+            "WHERE checkout.tenant_id = $1 AND checkout.created_at < $2 AND status = 'pending'
+             ORDER BY checkout.created_at LIMIT $3"
+        ),
+        tenant,
+        before,
+        limit
+    )
+}
+
+/// Removes a top-up that was not paid.
+pub async fn drop_unpaid(conn: &mut Conn, checkout_id: Uuid) -> Result<()> {
+    execute!(conn, "DELETE FROM checkouts WHERE checkout_id = $1 AND status = 'pending'", checkout_id)?;
+    Ok(())
 }
 
 /// Claims a top-up for crediting: true for one caller only.

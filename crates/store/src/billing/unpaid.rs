@@ -15,7 +15,7 @@ use crate::db::{Conn, Result, execute, fetch_all};
 pub async fn park(conn: &mut Conn, job: &LeasedJob, token: Uuid) -> Result<bool> {
     let parked = execute!(
         conn,
-        "UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL, attempts = attempts - 1
+        "UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL, begun = 0
          WHERE tenant_id = $1 AND object_id = $2 AND lease_token = $3",
         job.tenant_id,
         &job.object_id,

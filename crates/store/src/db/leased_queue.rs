@@ -4,7 +4,8 @@
 
 use crate::db::dialect::Backend;
 
-/// A queue, by its table, which has `tenant_id`, `due_at`, `lease_token`, `lease_until` and `attempts`.
+/// A queue, by its table, which has `tenant_id`, `due_at`, `lease_token`, `lease_until` and `begun`: the claims since an attempt
+/// last ended, counted before anything can happen to the process.
 pub(crate) struct LeasedQueue {
     pub(crate) table: &'static str,
     /// The column that divides the table into queues of their own.
@@ -58,7 +59,7 @@ impl LeasedQueue {
                  WHERE {queue_column} = $1 AND tenant_id = $2{filter} AND due_at <= $3
                  ORDER BY due_at LIMIT $4 {skip_locked}
              )
-             UPDATE {table} SET lease_token = $5, lease_until = $6, attempts = attempts + 1{assignments}
+             UPDATE {table} SET lease_token = $5, lease_until = $6, begun = begun + 1{assignments}
              FROM due WHERE tenant_id = due_tenant AND {row_column} = due_row
              RETURNING {returning}"
         )

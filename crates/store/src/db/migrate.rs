@@ -22,7 +22,7 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: [Migration; 14] = migrations! {
+const MIGRATIONS: &[Migration] = &migrations! {
     1 "0001_accounts";
     2 "0002_objects";
     3 "0003_analyses";
@@ -35,6 +35,7 @@ const MIGRATIONS: [Migration; 14] = migrations! {
     10 "0010_unbilled";
     11 "0011_ledger_of_batch";
     12 "0012_places_in_flight";
+    14 "0014_ends";
     17 "0017_recipients";
     18 "0018_closure";
 };

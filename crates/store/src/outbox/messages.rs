@@ -53,8 +53,10 @@ pub struct LeasedMessage {
     pub message: Vec<u8>,
     /// The firing that it reports.
     pub firing_id: Option<Uuid>,
-    /// How often it was claimed, this time included.
+    /// How often it was tried, this time included.
     pub attempts: i64,
+    /// Earlier claims since an attempt last ended: their processes have ended during it.
+    pub unfinished_claims: i64,
     /// When it was queued.
     pub created_at: Timestamp,
 }
@@ -133,7 +135,8 @@ pub async fn claim(
     lease: Lease,
     limit: i64,
 ) -> Result<Vec<LeasedMessage>> {
-    let returning = "tenant_id, message_id, lane, message, firing_id, attempts, created_at";
+    let returning = "tenant_id, message_id, lane, message, firing_id, attempts + 1 AS attempts,
+                     begun - 1 AS unfinished_claims, created_at";
     let statement = QUEUE.claim(conn.backend(), " AND lane = $7", "", returning);
     fetch_all!(conn, AssertSqlSafe(statement), channel, tenant, now, limit, lease.token, lease.until, lane)
 }
@@ -160,7 +163,7 @@ pub async fn retry(
 ) -> Result<bool> {
     let put_back = execute!(
         conn,
-        "UPDATE outbox SET run_after = $4, lease_token = NULL, lease_until = NULL
+        "UPDATE outbox SET run_after = $4, lease_token = NULL, lease_until = NULL, attempts = attempts + 1, begun = 0
          WHERE tenant_id = $1 AND message_id = $2 AND lease_token = $3",
         tenant,
         message,
@@ -168,6 +171,26 @@ pub async fn retry(
         run_after
     )?;
     Ok(put_back == 1)
+}
+
+/// Puts a claimed message back that was not begun, until `run_after`.
+pub async fn put_off(
+    conn: &mut Conn,
+    tenant: TenantId,
+    message: Uuid,
+    token: Uuid,
+    run_after: Timestamp,
+) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE outbox SET run_after = $4, lease_token = NULL, lease_until = NULL, begun = begun - 1
+         WHERE tenant_id = $1 AND message_id = $2 AND lease_token = $3",
+        tenant,
+        message,
+        token,
+        run_after
+    )?;
+    Ok(())
 }
 
 /// When the next message is due, or the next lease expires.

@@ -55,7 +55,7 @@ pub async fn jobs(conn: &mut Conn, priority: Priority, now: Timestamp) -> Result
         conn,
         sums!(
             "SELECT due_at, lease_until, attempts > 0 AS retried, \
-                    attempts > 0 AND lease_until IS NOT NULL AND lease_until <= $1 AS suspect, unpaid AS parked \
+                    begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, unpaid AS parked \
              FROM jobs WHERE priority = $3"
         ),
         now,
@@ -85,7 +85,7 @@ pub async fn messages(conn: &mut Conn, channel: Channel, now: Timestamp) -> Resu
         conn,
         sums!(
             "SELECT due_at, lease_until, attempts > 0 AS retried, \
-                    attempts > 0 AND lease_until IS NOT NULL AND lease_until <= $1 AS suspect, FALSE AS parked \
+                    begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, FALSE AS parked \
              FROM outbox WHERE channel = $3"
         ),
         now,
@@ -181,11 +181,11 @@ impl Selection {
 pub async fn requeue_jobs(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
     execute!(
         conn,
-        "UPDATE jobs SET run_at = $5, deadline_at = $5, attempts = 0, lease_token = NULL, lease_until = NULL
+        "UPDATE jobs SET run_at = $5, deadline_at = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
          WHERE (tenant_id, object_id) IN (
              SELECT tenant_id, object_id FROM jobs
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
-               AND attempts > 0 AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+               AND (attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
         chosen.tenants.0,
         chosen.tenants.1,
         &chosen.objects.0,
@@ -203,7 +203,7 @@ pub async fn drop_jobs(conn: &mut Conn, chosen: &Selection, now: Timestamp, limi
         "DELETE FROM jobs WHERE (tenant_id, object_id) IN (
              SELECT tenant_id, object_id FROM jobs
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
-               AND attempts > 0 AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+               AND (attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
         chosen.tenants.0,
         chosen.tenants.1,
         &chosen.objects.0,
@@ -345,11 +345,11 @@ pub async fn requeue_messages(
 ) -> Result<u64> {
     execute!(
         conn,
-        "UPDATE outbox SET run_after = $5, attempts = 0, lease_token = NULL, lease_until = NULL
+        "UPDATE outbox SET run_after = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
          WHERE (tenant_id, message_id) IN (
              SELECT tenant_id, message_id FROM outbox
              WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
-               AND (run_after > $5 OR attempts > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+               AND (run_after > $5 OR attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
         chosen.tenants.0,
         chosen.tenants.1,
         chosen.ids.0,

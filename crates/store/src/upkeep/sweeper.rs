@@ -68,6 +68,17 @@ pub async fn outdated(
     )
 }
 
+/// Removes the counts of answers to signals that were deleted: an analysis that was under way then may have added some.
+pub async fn drop_tallies_of_deleted_signals(conn: &mut Conn, tenant: TenantId) -> Result<()> {
+    execute!(
+        conn,
+        "DELETE FROM signal_tallies WHERE tenant_id = $1
+           AND signal_id NOT IN (SELECT signal_id FROM signals WHERE tenant_id = $1)",
+        tenant
+    )?;
+    Ok(())
+}
+
 /// Removes the event counts of minutes and hours before an instant.
 pub async fn drop_event_tallies(conn: &mut Conn, tenant: TenantId, before: Timestamp) -> Result<()> {
     execute!(conn, "DELETE FROM event_tallies WHERE tenant_id = $1 AND minute < $2", tenant, before)?;

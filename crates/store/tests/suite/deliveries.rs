@@ -20,6 +20,7 @@ on_both!(
     a_settled_delivery_is_settled_once,
     what_was_heard_last_stays_on_record,
     taking_is_counted_until_an_attempt_ends,
+    every_edit_raises_the_version,
     a_database_from_before_the_queue_loses_no_delivery,
 );
 
@@ -38,6 +39,9 @@ fn endpoint(number: u128, enabled: bool) -> Endpoint {
         events: Json(Vec::new()),
         created_at: NOW,
         updated_at: NOW,
+        version: 1,
+        disabled_us: 0,
+        disabled_at: None,
     }
 }
 
@@ -52,8 +56,30 @@ fn delivery(endpoint: &Endpoint, number: u128, run_after: Timestamp) -> NewDeliv
         max_attempts: 6,
         run_after,
         created_at: NOW,
+        active_since: NOW,
         traceparent: None,
     }
+}
+
+/// Whatever the clocks of those who edit say.
+async fn every_edit_raises_the_version(database: &TestDatabase) {
+    let store = database.open().await;
+    let one = endpoint(1, true);
+    store
+        .write("edit", async |conn: &mut Conn| {
+            endpoints::insert(conn, &one, b"sealed").await?;
+            for (version, updated_at) in [(2, NOW), (3, NOW - SECOND * 2), (4, NOW + SECOND)] {
+                // What the editor has read may be outdated by now.
+                let one = Endpoint { updated_at, version: 1, ..one.clone() };
+                assert_eq!(endpoints::update(conn, &one).await?, version);
+                let found = endpoints::find(conn, one.tenant_id, one.endpoint_id).await?.unwrap();
+                assert_eq!((found.version, found.updated_at), (version, updated_at));
+            }
+            Ok::<_, store::Error>(())
+        })
+        .await
+        .unwrap();
+    store.close().await;
 }
 
 async fn endpoints_come_in_turn(database: &TestDatabase) {
@@ -351,7 +377,7 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
                 due.iter().map(|due| (due.delivery_id.as_u128(), due.payload_bytes)).collect::<Vec<_>>(),
                 [(0, 9)]
             );
-            assert!(queue::is_current(conn, leased(&endpoint, 1, token), NOW).await?);
+            assert!(queue::is_current(conn, leased(&endpoint, 1, token), 1).await?);
             let due = queue::claim(conn, endpoint.endpoint_id, NOW + SECOND, 10, lease).await?;
             assert_eq!(due.len(), 2);
             assert_eq!(queue::contents(conn, &ids(&endpoint, &due)).await?.len(), 2);

@@ -12,13 +12,13 @@ use crate::receiver::Answer;
 use crate::scripted_analyzer::number;
 
 /// Whoever talks to a service in another process.
-struct Client {
+pub(crate) struct Client {
     http: reqwest::Client,
     token: String,
 }
 
 impl Client {
-    async fn register(service: &Running) -> Self {
+    pub(crate) async fn register(service: &Running) -> Self {
         // Another test of this process may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -28,10 +28,16 @@ impl Client {
         Self { http, token: answer["token"].as_str().unwrap().to_owned() }
     }
 
-    async fn post(&self, service: &Running, path: &str, body: &Value) {
+    pub(crate) async fn post(&self, service: &Running, path: &str, body: &Value) {
         let url = format!("http://{}{path}", service.address);
         let sent = self.http.post(url).bearer_auth(&self.token).json(body).send().await.unwrap();
         assert!(sent.status().is_success(), "{path}: {}", sent.text().await.unwrap());
+    }
+
+    pub(crate) async fn text(&self, service: &Running, path: &str) -> String {
+        let url = format!("http://{}{path}", service.address);
+        let answer = self.http.get(url).bearer_auth(&self.token).send().await.unwrap();
+        answer.text().await.unwrap()
     }
 
     async fn count(&self, service: &Running, status: &str) -> usize {
@@ -149,6 +155,29 @@ async fn processes_that_share_a_database_share_the_deliveries() {
     }
     other.stop().await;
     one.tear_down().await;
+}
+
+/// Which of two edits came last is not a question of clocks.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_whose_clocks_differ_edit_one_endpoint() {
+    let settings = [("AUSPEX_DEBOUNCE_MS", "1")];
+    let ahead = App::start_at(Backend::Postgres, &settings, crate::app::START + 2 * SECOND).await;
+    let behind = ahead.second_node_at(&[("AUSPEX_ROLE", "api")], crate::app::START).await;
+    let token = ahead.register("ann@example.com").await;
+    let key = ahead.api_key(&token).await;
+    let receivers = [Receiver::start().await, Receiver::start().await, Receiver::start().await];
+    let endpoint = subscribe(&ahead, &key, &receivers[0]).await;
+    for (number, node) in [(1, &ahead), (2, &behind)] {
+        let url = json!({"url": receivers[number].url()});
+        assert_eq!(patch(node, &key, &endpoint, &url).await.status, 200);
+        send_event(&ahead, &key, &format!("user_{number}"), "seen").await;
+        ahead.advance(SECOND);
+        newest(&ahead, &key, "delivered", 1).await;
+        receivers[number].got(1).await;
+    }
+    ahead.settle().await;
+    behind.stop().await;
+    ahead.tear_down().await;
 }
 
 /// The worker's clock stands still, so that its poll never comes: only the word of the other process can wake it.

@@ -38,8 +38,8 @@ pub(super) struct Destination {
     pub(super) endpoint_id: Uuid,
     pub(super) url: Url,
     pub(super) key: SigningKey,
-    /// When the endpoint was last edited.
-    pub(super) updated_at: Timestamp,
+    /// The version of the endpoint.
+    pub(super) version: i64,
 }
 
 /// A delivery that this process has claimed.
@@ -153,9 +153,9 @@ impl Sender {
         if delivery.claimed.elapsed() <= FRESH {
             return true;
         }
-        let (leased, updated_at) = (delivery.lease(), delivery.destination.updated_at);
+        let (leased, version) = (delivery.lease(), delivery.destination.version);
         let current = self.store.read("delivery_is_current", async |conn: &mut Conn| {
-            queue::is_current(conn, leased, updated_at).await
+            queue::is_current(conn, leased, version).await
         });
         current.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot check whether a webhook delivery is still current");
@@ -260,6 +260,12 @@ impl Attempt {
 
     pub(super) fn is_success(&self) -> bool {
         self.outcome == AttemptOutcome::Delivered
+    }
+
+    /// Whether the delivery was accepted, or refused for good: nothing is gained by waiting before the next one is sent.
+    pub(super) fn is_final(&self) -> bool {
+        use AttemptOutcome::{Dead, Delivered};
+        matches!(self.outcome, Delivered | Dead(Cause::Refused | Cause::Blocked))
     }
 
     /// Whether the receiver was called.

@@ -12,7 +12,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::Timestamp;
 use uuid::Uuid;
 
 use crate::actions::webhooks::attempt::ClaimedDelivery;
@@ -76,8 +75,8 @@ struct Lanes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndpointDemand {
     pub(super) endpoint: Uuid,
-    /// When it was last edited.
-    pub(super) version: Timestamp,
+    /// Its version.
+    pub(super) version: i64,
     /// Its consecutive failures, according to the database.
     pub(super) failures: i64,
 }
@@ -99,8 +98,8 @@ pub(super) struct LaneId {
 /// The claimed deliveries of one endpoint.
 struct Lane {
     id: LaneId,
-    /// The version of the endpoint: when it was last edited.
-    version: Timestamp,
+    /// The version of the endpoint.
+    version: i64,
     waiting: VecDeque<ClaimedDelivery>,
     /// The size of the deliveries that wait or are in flight.
     bytes: usize,
@@ -172,12 +171,7 @@ impl Lane {
 impl Lanes {
     /// The lane of this version of the endpoint. If there is a lane of an older version, it is closed, and its waiting
     /// deliveries are returned.
-    fn lane_for(
-        &mut self,
-        endpoint: Uuid,
-        version: Timestamp,
-        failures: i64,
-    ) -> (&mut Lane, Vec<ClaimedDelivery>) {
+    fn lane_for(&mut self, endpoint: Uuid, version: i64, failures: i64) -> (&mut Lane, Vec<ClaimedDelivery>) {
         let outdated = self.by_endpoint.get(&endpoint).is_some_and(|lane| lane.version < version);
         let unsent = if outdated { self.close(endpoint) } else { Vec::new() };
         let number = self.created;
@@ -326,12 +320,7 @@ impl Board {
 
     /// Adds deliveries to an endpoint's lane, and returns the lane's id once for each task to be started. Deliveries that
     /// were claimed before an edit are released.
-    pub(super) fn put(
-        &self,
-        endpoint: Uuid,
-        version: Timestamp,
-        deliveries: Vec<ClaimedDelivery>,
-    ) -> Vec<LaneId> {
+    pub(super) fn put(&self, endpoint: Uuid, version: i64, deliveries: Vec<ClaimedDelivery>) -> Vec<LaneId> {
         let mut lanes = self.lanes();
         let load = Load::of(&lanes);
         let (lane, unsent) = lanes.lane_for(endpoint, version, 0);
@@ -402,11 +391,9 @@ impl Board {
     }
 
     /// Releases the claimed deliveries of an endpoint that was edited or deleted, except those in flight.
-    pub(crate) fn recall(&self, endpoint: Uuid, version: Timestamp) {
-        let mut lanes = self.lanes();
-        let unsent = lanes.close(endpoint);
+    pub(crate) fn recall(&self, endpoint: Uuid, version: i64) {
         // A concurrent claim for the old version is recognized by the version of this new lane.
-        lanes.lane_for(endpoint, version, 0);
+        let (_, unsent) = self.lanes().lane_for(endpoint, version, 0);
         self.unsent().extend(unsent);
     }
 

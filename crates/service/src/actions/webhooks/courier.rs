@@ -12,7 +12,6 @@ use model::{TenantId, Timestamp};
 use store::actions::webhooks::queue::{self, DeliveryContent, DeliveryLease, DueEndpoint, LeasedDelivery};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::{Conn, Lease, Store};
-use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
@@ -23,9 +22,10 @@ use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
 use crate::actions::webhooks::endpoints::{SECRET_COLUMN, open_url};
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
+use crate::actions::webhooks::suspects::Suspects;
 use crate::outbox::Notifications;
-use crate::runtime::driver::{LeasedQueue, NextPoll, Tasks, drive};
-use crate::runtime::{Clock, Outbound, Random, Result, Sealer, Traces, Wakeup, internal};
+use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
+use crate::runtime::{Clock, Outbound, Random, Result, Sealer, Supervision, Traces, Wakeup, internal};
 
 /// How often the queue is polled without being woken, to find deliveries whose notification was lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -39,11 +39,6 @@ const MAX_BLOCKED_POLLS: u32 = 64;
 const MAX_SETTLED: usize = 1_024;
 /// The number of outcomes that are written at once; fewer wait a few milliseconds for more.
 const SETTLE_AT_ONCE: usize = 256;
-/// A delivery that was claimed this often without a finished attempt may be the one that crashes the sender: only one such
-/// suspect is claimed at a time, so that the others are not suspected with it.
-const SUSPECT: i64 = 2;
-/// A delivery that was claimed this often without a finished attempt is given up.
-const MAX_CLAIMS: i64 = 5;
 
 /// Sends webhook deliveries. Cheap to clone.
 #[derive(Clone)]
@@ -80,8 +75,8 @@ struct DeliveryQueue {
     last_served: Uuid,
     /// Consecutive polls that found as many endpoints as one poll serves, and no free slot for any of them.
     blocked_polls: u32,
-    /// The suspect that is claimed, and the end of its lease.
-    suspect: Option<(Uuid, Timestamp)>,
+    /// The suspects that are claimed.
+    suspects: Suspects,
     /// Whether the last poll left more to do at once.
     has_more: bool,
 }
@@ -121,7 +116,7 @@ struct Claims {
     deliveries: Vec<(Arc<Destination>, Vec<ClaimedDelivery>)>,
     /// Deliveries that are given up instead of being sent.
     abandoned: Vec<ClaimedDelivery>,
-    suspect: Option<(Uuid, Timestamp)>,
+    suspects: Suspects,
     /// Endpoints with recorded failures.
     failing: Vec<Uuid>,
     last_served: Uuid,
@@ -132,8 +127,8 @@ struct Claims {
 }
 
 impl Courier {
-    /// Sends deliveries until `stop` is cancelled; then finishes those in flight and releases the rest.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    /// Sends deliveries until it is stopped; then finishes those in flight and releases the rest.
+    pub(crate) async fn run(self, supervision: Supervision) {
         let Self { store, clock, random, sealer, outbound, traces, notifications, options, handle } = self;
         let wakeup = handle.wakeup.clone();
         let sender = Sender {
@@ -161,10 +156,10 @@ impl Courier {
             failing: HashSet::new(),
             last_served: Uuid::nil(),
             blocked_polls: 0,
-            suspect: None,
+            suspects: Suspects::default(),
             has_more: false,
         };
-        drive(queue, clock, wakeup, stop).await;
+        drive(queue, clock, wakeup, supervision).await;
     }
 }
 
@@ -195,7 +190,7 @@ impl LeasedQueue for DeliveryQueue {
         }
         let claims = self.settle_and_claim(now).await?;
         self.last_served = claims.last_served;
-        self.suspect = claims.suspect;
+        self.suspects = claims.suspects;
         self.failing.extend(claims.failing);
         self.blocked_polls =
             if claims.is_full && claims.deliveries.is_empty() { self.blocked_polls + 1 } else { 0 };
@@ -209,7 +204,7 @@ impl LeasedQueue for DeliveryQueue {
         }
         for (destination, claimed) in claims.deliveries {
             let count = claimed.len();
-            for lane in self.board.put(destination.endpoint_id, destination.updated_at, claimed) {
+            for lane in self.board.put(destination.endpoint_id, destination.version, claimed) {
                 self.start_sender(lane, tasks);
             }
             self.has_more |= self.board.wants_full_claim(destination.endpoint_id, count);
@@ -248,14 +243,15 @@ impl DeliveryQueue {
         let outcomes = std::mem::take(&mut self.unsettled);
         let lease = Lease { token: self.random.id(now), until: now + self.timeout + MAX_WAIT };
         let settles = |delivery| outcomes.iter().any(|outcome| outcome.delivery.delivery_id == delivery);
-        let suspect = self.suspect.filter(|(delivery, until)| *until > now && !settles(*delivery));
+        let mut suspects = self.suspects.clone();
+        suspects.forget(now, settles);
         let (settler, sealer, board) = (&self.settler, &self.sealer, &self.board);
         let (last_served, failing) = (self.last_served, &self.failing);
         let written = self
             .store
             .write("deliveries", async |conn: &mut Conn| {
                 let settlement = settler.write_outcomes(conn, &outcomes, failing).await?;
-                let claim = Claim { sealer, board, now, lease, suspect };
+                let claim = Claim { sealer, board, now, lease, suspects: suspects.clone() };
                 Ok::<_, crate::runtime::Error>((settlement, claim.run(conn, last_served).await?))
             })
             .await;
@@ -285,7 +281,7 @@ impl DeliveryQueue {
                     let attempt = sender.attempt(&mut delivery).await;
                     let took = started.elapsed();
                     metrics::histogram!("auspex_webhook_delivery_seconds").record(took);
-                    reported.report_unsent(board.record_attempt(lane, attempt.is_success(), took));
+                    reported.report_unsent(board.record_attempt(lane, attempt.is_final(), took));
                     Some(attempt)
                 } else {
                     None
@@ -357,7 +353,7 @@ struct Claim<'a> {
     board: &'a Board,
     now: Timestamp,
     lease: Lease,
-    suspect: Option<(Uuid, Timestamp)>,
+    suspects: Suspects,
 }
 
 /// An endpoint and the deliveries claimed for it.
@@ -375,7 +371,7 @@ impl Claim<'_> {
             .iter()
             .map(|turn| EndpointDemand {
                 endpoint: turn.endpoint_id,
-                version: turn.updated_at,
+                version: turn.version,
                 failures: turn.consecutive_failures,
             })
             .collect();
@@ -393,14 +389,14 @@ impl Claim<'_> {
         let mut claims = Claims {
             deliveries: Vec::new(),
             abandoned: Vec::new(),
-            suspect: None,
+            suspects: Suspects::default(),
             failing: failing.collect(),
             last_served: served.map(|taken| taken.destination.endpoint_id).or(last).unwrap_or(after),
             is_full: turns.len() == MAX_ENDPOINTS,
             next: if turns.is_empty() { next_poll(conn, self.now).await? } else { self.now + POLL },
         };
         self.read(conn, taken, &mut claims).await?;
-        claims.suspect = self.suspect;
+        claims.suspects = self.suspects;
         Ok(claims)
     }
 
@@ -430,13 +426,13 @@ impl Claim<'_> {
         }
         let most = i64::try_from(room.deliveries).unwrap_or(i64::MAX);
         let (tenant, endpoint_id) = (turn.tenant_id, turn.endpoint_id);
-        let taken = queue::claim(conn, endpoint_id, self.now, most, self.lease).await?;
+        let taken = self.suspects.claim(conn, endpoint_id, self.now, most, self.lease).await?;
         let mut bytes = 0;
         let (deliveries, others): (Vec<LeasedDelivery>, Vec<LeasedDelivery>) =
             taken.into_iter().partition(|due| {
                 // The first delivery is claimed whatever its size.
                 let fits = bytes < room.bytes;
-                let is_claimed = fits && self.may_claim(due);
+                let is_claimed = fits && self.suspects.may_send(endpoint_id, due, self.lease.until);
                 bytes +=
                     if is_claimed { usize::try_from(due.payload_bytes).unwrap_or(usize::MAX) } else { 0 };
                 is_claimed
@@ -447,16 +443,6 @@ impl Claim<'_> {
         let others = others.iter().map(held).collect();
         queue::release(conn, others).await?;
         Ok(Some(ClaimedEndpoint { destination, is_probe, deliveries }))
-    }
-
-    /// Whether a delivery may be claimed: of suspects, only one at a time.
-    fn may_claim(&mut self, due: &LeasedDelivery) -> bool {
-        if !(SUSPECT..MAX_CLAIMS).contains(&due.unfinished_claims) {
-            return true;
-        }
-        let is_free = self.suspect.is_none();
-        self.suspect.get_or_insert((due.delivery_id, self.lease.until));
-        is_free
     }
 
     /// Reads the content of the claimed deliveries.
@@ -489,8 +475,8 @@ impl Claim<'_> {
                     is_probe,
                     claimed,
                 };
-                if due.unfinished_claims >= MAX_CLAIMS { &mut claims.abandoned } else { &mut sendable }
-                    .push(delivery);
+                let is_abandoned = Suspicion::after(due.unfinished_claims) == Suspicion::Abandoned;
+                if is_abandoned { &mut claims.abandoned } else { &mut sendable }.push(delivery);
             }
             if !without_content.is_empty() {
                 // Their objects were deleted while these were being rescheduled.
@@ -512,6 +498,6 @@ fn destination(sealer: &Sealer, turn: &DueEndpoint) -> Result<Destination> {
         endpoint_id: turn.endpoint_id,
         url: open_url(sealer, turn.endpoint_id, &turn.sealed_url)?.parse().map_err(internal)?,
         key: SigningKey::new(&secret),
-        updated_at: turn.updated_at,
+        version: turn.version,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::Duration;
 
 use model::TenantId;
 use model::api::{AnalysisCompleted, DeliveryStatus, WebhookDelivery, WebhookDeliveryList};
@@ -18,6 +19,9 @@ use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
 /// Deliveries of a deleted endpoint that one transaction removes.
 const DROP_STEP: i64 = 500;
+/// How often, and how long in between, deliveries that are locked are tried again. In real time.
+const DROP_TRIES: u32 = 20;
+const DROP_WAIT: Duration = Duration::from_millis(50);
 
 /// A query of deliveries.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +123,7 @@ impl Deliveries {
                 max_attempts: self.max_attempts,
                 run_after: analysis.at,
                 created_at: analysis.at,
+                active_since: endpoint.active_time(analysis.at),
                 traceparent: analysis.traceparent.map(str::to_owned),
             }));
         }
@@ -141,19 +146,27 @@ impl Deliveries {
     }
 }
 
-/// Removes the deliveries of a deleted endpoint, in steps.
+/// Removes the deliveries of a deleted endpoint, in steps. Those that a courier has locked are removed when it is done with them;
+/// after some tries they are left to the sweeper.
 pub(crate) async fn drop_deliveries(
     store: &store::Store,
     tenant: TenantId,
     endpoint: Uuid,
 ) -> store::Result<()> {
-    while store
-        .write("drop_deliveries", async |conn: &mut Conn| {
-            deliveries::drop_of_endpoint(conn, tenant, endpoint, DROP_STEP).await
-        })
-        .await?
-        > 0
-    {}
+    for _ in 0..DROP_TRIES {
+        while store
+            .write("drop_deliveries", async |conn: &mut Conn| {
+                deliveries::drop_of_endpoint(conn, tenant, endpoint, DROP_STEP).await
+            })
+            .await?
+            > 0
+        {}
+        let are_left = async |conn: &mut Conn| deliveries::are_left(conn, tenant, endpoint).await;
+        if !store.read("deliveries_left", are_left).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(DROP_WAIT).await;
+    }
     Ok(())
 }
 

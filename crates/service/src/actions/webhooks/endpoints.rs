@@ -27,6 +27,8 @@ const SECRET_BYTES: usize = 32;
 const MAX_ENDPOINTS: i64 = 50;
 const MAX_DESCRIPTION: usize = 1_000;
 const MAX_SIGNAL_KEYS: usize = 1_000;
+/// The version of an endpoint that was deleted: no claim for an earlier one is sent any more.
+const DELETED: i64 = i64::MAX;
 const NOTE: &str = "Store the secret now: it is not shown again. Deliveries are signed with it.";
 
 /// The webhook endpoints of all tenants.
@@ -56,17 +58,20 @@ impl Endpoints {
         request: &WebhookEndpointCreate,
     ) -> Result<WebhookEndpointSecret> {
         let now = self.clock.now();
-        let endpoint_id = self.random.id(now);
+        let (endpoint_id, enabled) = (self.random.id(now), request.enabled.unwrap_or(true));
         let endpoint = Endpoint {
             tenant_id: tenant,
             endpoint_id,
             sealed_url: self.sealed_url(endpoint_id, &request.url).await?,
             description: description(request.description.as_deref().unwrap_or_default())?,
-            enabled: request.enabled.unwrap_or(true),
+            enabled,
             signal_keys: signal_keys(request.signal_keys.as_deref().unwrap_or_default())?.into(),
             events: request.events.as_deref().map_or_else(|| Ok(all_events()), events)?.into(),
             created_at: now,
             updated_at: now,
+            version: 1,
+            disabled_us: 0,
+            disabled_at: (!enabled).then_some(now),
         };
         let secret = format!("{SECRET_PREFIX}{}", STANDARD.encode(self.random.bytes::<SECRET_BYTES>()));
         let sealed = self.sealer.seal(&self.random, SECRET_COLUMN, endpoint_id, secret.as_bytes());
@@ -112,22 +117,22 @@ impl Endpoints {
                 tenants::lock(conn, tenant).await?;
                 let now = self.clock.now();
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
-                let edited = Endpoint {
+                let mut edited = Endpoint {
                     sealed_url: sealed_url.unwrap_or(known.sealed_url),
                     description: description.unwrap_or(known.description),
-                    enabled: update.enabled.unwrap_or(known.enabled),
                     signal_keys: signal_keys.map_or(known.signal_keys, Into::into),
                     events: events.map_or(known.events, Into::into),
                     updated_at: now,
                     ..known
                 };
-                endpoints::update(conn, &edited).await?;
+                edited.set_enabled(update.enabled.unwrap_or(edited.enabled), now);
+                edited.version = endpoints::update(conn, &edited).await?;
                 self.courier.probe(conn, tenant, endpoint, now).await?;
                 Ok::<_, Error>(edited)
             })
             .await?;
         // Claimed deliveries are released, so that they are sent as the endpoint is now, or not at all.
-        self.courier.recall(endpoint, edited.updated_at);
+        self.courier.recall(endpoint, edited.version);
         self.record(edited)
     }
 
@@ -144,7 +149,7 @@ impl Endpoints {
         if !deleted {
             return Err(no_such_endpoint());
         }
-        self.courier.recall(endpoint, self.clock.now());
+        self.courier.recall(endpoint, DELETED);
         // The deliveries are no longer listed; there may be very many, so they are removed in the background. What a
         // crash leaves behind is swept.
         let store = self.store.clone();

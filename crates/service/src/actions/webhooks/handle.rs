@@ -31,7 +31,7 @@ impl CourierHandle {
     }
 
     /// Releases the claimed deliveries of an endpoint that was edited or deleted, except those in flight.
-    pub(crate) fn recall(&self, endpoint: Uuid, version: Timestamp) {
+    pub(crate) fn recall(&self, endpoint: Uuid, version: i64) {
         self.board.recall(endpoint, version);
         self.wake();
     }

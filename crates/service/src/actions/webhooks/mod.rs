@@ -5,9 +5,11 @@ mod board;
 mod courier;
 mod deliveries;
 mod endpoints;
+mod expiry;
 mod handle;
 mod retries;
 mod settlement;
+mod suspects;
 
 pub use self::deliveries::{Deliveries, DeliveryQuery};
 pub use self::endpoints::{Endpoints, seal_plain_urls};
@@ -15,4 +17,5 @@ pub use self::endpoints::{Endpoints, seal_plain_urls};
 pub(crate) use self::attempt::CourierOptions;
 pub(crate) use self::courier::Courier;
 pub(crate) use self::deliveries::drop_deliveries;
+pub(crate) use self::expiry::Expiry;
 pub(crate) use self::handle::CourierHandle;

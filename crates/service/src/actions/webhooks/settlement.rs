@@ -18,7 +18,7 @@ use crate::runtime::Result;
 /// Consecutive failures after which an endpoint rests.
 const TOLERATED_FAILURES: i64 = 10;
 /// The minimum time between two mails about the same endpoint.
-const MAIL_INTERVAL: Duration = Duration::from_hours(24);
+pub(super) const MAIL_INTERVAL: Duration = Duration::from_hours(24);
 
 /// The result of settling, to be applied after the commit.
 pub(super) struct Settlement {
@@ -87,10 +87,10 @@ impl Settler {
             if is_healthy && !failing.contains(&endpoint) {
                 continue;
             }
-            let Some((circuit, edited_at)) = endpoints::circuit(conn, tenant, endpoint).await? else {
+            let Some((circuit, version)) = endpoints::circuit(conn, tenant, endpoint).await? else {
                 continue;
             };
-            let updated = self.updated(circuit, edited_at, &sent);
+            let updated = self.updated(circuit, version, &sent);
             endpoints::set_circuit(conn, tenant, endpoint, updated).await?;
             if updated.consecutive_failures == 0 {
                 settlement.recovered.push(endpoint);
@@ -102,18 +102,22 @@ impl Settler {
                 info!(%endpoint, %tenant, failures, ?until, "a webhook endpoint is resting");
             }
             settlement.mailed |= self.mail_about_dead(conn, tenant, endpoint, &sent, &still_leased).await?;
+            if circuit.rests == 0 && updated.rests > 0 {
+                settlement.mailed |= self.mail_about_rest(conn, tenant, endpoint, &sent).await?;
+            }
         }
         Ok(settlement)
     }
 
     /// The circuit breaker after these attempts. Attempts to the URL before an edit say nothing about the new URL, and are
     /// ignored.
-    fn updated(&self, mut circuit: Circuit, edited_at: Timestamp, sent: &[Sent<'_>]) -> Circuit {
+    fn updated(&self, mut circuit: Circuit, version: i64, sent: &[Sent<'_>]) -> Circuit {
         let relevant = sent
             .iter()
-            .filter(|(delivery, attempt)| attempt.was_made() && delivery.destination.updated_at == edited_at);
+            .filter(|(delivery, attempt)| attempt.was_made() && delivery.destination.version == version);
         for (delivery, attempt) in relevant {
-            if attempt.is_success() {
+            // A receiver that refuses deliveries for good responds. Each is tried once, so that it need not be left alone.
+            if attempt.is_final() {
                 circuit = Circuit { consecutive_failures: 0, rests: 0, resting_until: None };
                 continue;
             }
@@ -150,6 +154,31 @@ impl Settler {
         self.notifications
             .mail_tenant(conn, tenant, EmailEvent::WebhookDead, |templates, to| {
                 templates.webhook_dead(to, url, reason, at)
+            })
+            .await?;
+        Ok(true)
+    }
+
+    /// Queues the mail about an endpoint's first rest, unless one about this endpoint was sent recently. A receiver with many
+    /// deliveries may be down for long before one of them is out of attempts.
+    async fn mail_about_rest(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        endpoint: Uuid,
+        sent: &[Sent<'_>],
+    ) -> Result<bool> {
+        let Some((delivery, attempt)) = sent.iter().rfind(|(_, attempt)| !attempt.is_final()) else {
+            return Ok(false);
+        };
+        let at: Timestamp = attempt.at;
+        if !endpoints::claim_dead_mail(conn, tenant, endpoint, at, at - MAIL_INTERVAL).await? {
+            return Ok(false);
+        }
+        let (url, reason) = (delivery.destination.url.as_str(), attempt.error.as_deref().unwrap_or_default());
+        self.notifications
+            .mail_tenant(conn, tenant, EmailEvent::WebhookDead, |templates, to| {
+                templates.webhook_resting(to, url, reason, at)
             })
             .await?;
         Ok(true)

@@ -46,6 +46,7 @@ pub struct StripeOptions {
 }
 
 /// A client for Stripe.
+#[derive(Clone)]
 pub struct Stripe {
     client: Client,
     options: StripeOptions,

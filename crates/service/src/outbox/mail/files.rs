@@ -26,8 +26,8 @@ pub(super) async fn write(directory: PathBuf, mail: EncodedMail) -> Result<(), F
 }
 
 fn write_file(directory: &Path, mail: &EncodedMail) -> io::Result<()> {
-    // Every claim has its own attempt number, so no two writers share this file.
-    let temporary = directory.join(format!(".{}.{}.tmp", mail.name, mail.attempt));
+    // Every claim has its own number, so no two writers share this file.
+    let temporary = directory.join(format!(".{}.{}.tmp", mail.name, mail.claim));
     let written = write_durably(&temporary, &mail.bytes)
         .and_then(|()| rename(&temporary, directory.join(format!("{}.eml", mail.name))))
         .and_then(|()| File::open(directory)?.sync_all());

@@ -68,8 +68,8 @@ pub struct InvalidMail(&'static str);
 pub(super) struct EncodedMail {
     /// The name of the mail's file: the time when it was queued, then its id.
     pub(super) name: String,
-    /// The number of the attempt.
-    pub(super) attempt: i64,
+    /// The number of the claim.
+    pub(super) claim: i64,
     /// Sender and recipient for SMTP.
     pub(super) envelope: Envelope,
     /// Headers and body.
@@ -115,7 +115,7 @@ pub(super) fn encode(
         message.multipart(parts).map_err(|_| InvalidMail("the mail lacks a sender or a recipient"))?;
     Ok(EncodedMail {
         name: format!("{}-{id}", claimed.created_at.to_string().replace(':', "")),
-        attempt: claimed.attempts,
+        claim: claimed.attempts + claimed.unfinished_claims,
         envelope: message.envelope().clone(),
         bytes: message.formatted(),
     })
@@ -178,6 +178,7 @@ mod tests {
             message: Vec::new(),
             firing_id: None,
             attempts: 1,
+            unfinished_claims: 0,
             created_at: Timestamp::from_seconds(0),
         };
         let encoded = encode(&sender("a@b.c").unwrap(), &mail, &claimed).unwrap();

@@ -158,6 +158,20 @@ impl MailTemplates {
         self.notice("webhook_dead", to, "A webhook delivery was given up", [news, advice])
     }
 
+    /// A webhook endpoint has failed many times in a row; `reason` is the error of the last attempt.
+    pub fn webhook_resting(&self, to: &str, endpoint_url: &str, reason: &str, at: Timestamp) -> Mail {
+        let news = format!(
+            "Your webhook {} has failed many times in a row, last on {}: {}.",
+            masked_url(endpoint_url),
+            time(at),
+            single_line(reason).trim_end_matches('.')
+        );
+        let advice = "Its deliveries wait and are sent once it responds again; those that wait for too long are given up. \
+                      At most one such mail a day is sent for an endpoint."
+            .to_owned();
+        self.notice("webhook_dead", to, "A webhook does not respond", [news, advice])
+    }
+
     /// A rule fired for an object. The tenant may have chosen the subject. The recipient withdraws at `withdraw_url`.
     pub fn rule_triggered(
         &self,

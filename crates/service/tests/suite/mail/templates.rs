@@ -36,6 +36,11 @@ fn every_mail_matches_its_snapshot() {
         assert!(mail.text.is_ascii() && mail.html.is_ascii(), "mails are readable without decoding");
         insta::assert_snapshot!(mail.event.as_str(), shown(mail));
     }
+    // The same event as a delivery that was given up, and another text.
+    let resting = templates.webhook_resting(TO, "https://shop.example/hook", "the request timed out", START);
+    assert_eq!((resting.event.as_str(), resting.check()), ("webhook_dead", Ok(())));
+    assert!(resting.text.is_ascii() && resting.html.is_ascii());
+    insta::assert_snapshot!("webhook_resting", shown(&resting));
 }
 
 fn shown(mail: &Mail) -> String {

@@ -32,6 +32,8 @@ pub struct NewDelivery {
     pub run_after: Timestamp,
     /// When it was queued.
     pub created_at: Timestamp,
+    /// The same, as [`endpoints::Endpoint::active_time`].
+    pub active_since: Timestamp,
     /// The trace that it belongs to.
     pub traceparent: Option<String>,
 }
@@ -60,6 +62,7 @@ pub async fn queue(conn: &mut Conn, deliveries: &[NewDelivery]) -> Result<()> {
             .column("delivery_id", |delivery| delivery.delivery_id)
             .column("payload_bytes", |delivery| bigint(delivery.payload.len()))
             .column("run_after", |delivery| delivery.run_after)
+            .column("active_since", |delivery| delivery.active_since)
             .insert("webhook_queue", ""),
     );
     batch.run(conn).await
@@ -214,11 +217,13 @@ pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Time
         delivery
     )?;
     let Some((last_status_code, last_error, last_response)) = ended else { return Ok(()) };
+    let known = endpoints::find(conn, tenant, endpoint).await?;
+    let active_since = known.map_or(now, |known| known.active_time(now));
     execute!(
         conn,
         "INSERT INTO webhook_queue (tenant_id, endpoint_id, status, delivery_id, payload_bytes, run_after,
-                                    last_status_code, last_error, last_response)
-         VALUES ($1, $2, 'pending', $3, $4, $5, $6, $7, $8)",
+                                    last_status_code, last_error, last_response, active_since)
+         VALUES ($1, $2, 'pending', $3, $4, $5, $6, $7, $8, $9)",
         tenant,
         endpoint,
         delivery,
@@ -226,7 +231,8 @@ pub async fn replay(conn: &mut Conn, tenant: TenantId, delivery: Uuid, now: Time
         now,
         last_status_code,
         last_error,
-        last_response
+        last_response,
+        active_since
     )?;
     Ok(())
 }
@@ -293,6 +299,20 @@ pub async fn drop_of_endpoint(conn: &mut Conn, tenant: TenantId, endpoint: Uuid,
         }
     }
     Ok(0)
+}
+
+/// Whether a deleted endpoint still has deliveries.
+pub async fn are_left(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<bool> {
+    for table in ["webhook_queue", "webhook_outcomes"] {
+        let statement = format!(
+            "SELECT CAST(1 AS bigint) FROM {table} WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY status LIMIT 1"
+        );
+        let found: Option<(i64,)> = fetch_optional!(conn, AssertSqlSafe(statement), tenant, endpoint)?;
+        if found.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Removes deliveries with their state; returns how many.

@@ -1,5 +1,7 @@
 //! Webhook endpoints: their settings, and how their receivers have been doing.
 
+use std::time::Duration;
+
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -27,6 +29,12 @@ pub struct Endpoint {
     pub created_at: Timestamp,
     /// When it was last edited.
     pub updated_at: Timestamp,
+    /// Its version, which every edit raises.
+    pub version: i64,
+    /// How long it was disabled before, in microseconds.
+    pub disabled_us: i64,
+    /// Since when it is disabled.
+    pub disabled_at: Option<Timestamp>,
 }
 
 /// How an endpoint's receiver has been doing.
@@ -41,6 +49,25 @@ pub struct Circuit {
 }
 
 impl Endpoint {
+    /// Enables or disables it.
+    pub fn set_enabled(&mut self, enabled: bool, now: Timestamp) {
+        match (self.enabled, enabled) {
+            (true, false) => self.disabled_at = Some(now),
+            (false, true) => {
+                let disabled = now.since(self.disabled_at.take().unwrap_or(now));
+                self.disabled_us += i64::try_from(disabled.as_micros()).unwrap_or(0);
+            }
+            _ => {}
+        }
+        self.enabled = enabled;
+    }
+
+    /// The time on a clock that stands still while the endpoint is disabled: deliveries age by it.
+    pub fn active_time(&self, now: Timestamp) -> Timestamp {
+        let now = if self.enabled { now } else { self.disabled_at.unwrap_or(now) };
+        now - Duration::from_micros(self.disabled_us.unsigned_abs())
+    }
+
     /// Whether it is enabled and gets events of this type.
     pub fn receives(&self, event: &str) -> bool {
         self.enabled && self.events.0.iter().any(|wanted| wanted == event)
@@ -50,7 +77,8 @@ impl Endpoint {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, endpoint_id, sealed_url, description, enabled, signal_keys, events, created_at, updated_at \
+            "SELECT tenant_id, endpoint_id, sealed_url, description, enabled, signal_keys, events, created_at, updated_at, \
+                    version, disabled_us, disabled_at \
              FROM webhook_endpoints ",
             $rest
         )
@@ -63,8 +91,8 @@ pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8]) -> Resu
         conn,
         "INSERT INTO webhook_endpoints
              (tenant_id, endpoint_id, url, sealed_url, description, enabled, signal_keys, events, secret, created_at,
-              updated_at)
-         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10)",
+              updated_at, version, disabled_at)
+         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         endpoint.tenant_id,
         endpoint.endpoint_id,
         &endpoint.sealed_url,
@@ -74,7 +102,9 @@ pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8]) -> Resu
         &endpoint.events,
         sealed,
         endpoint.created_at,
-        endpoint.updated_at
+        endpoint.updated_at,
+        endpoint.version,
+        endpoint.disabled_at
     )?)
 }
 
@@ -95,13 +125,13 @@ pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     Ok(count)
 }
 
-/// Stores an edited endpoint.
-pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<()> {
-    expect_one(execute!(
+/// Stores an edited endpoint, and returns its new version: one more than before, whoever edited it and by whichever clock.
+pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<i64> {
+    let (version,): (i64,) = fetch_one!(
         conn,
         "UPDATE webhook_endpoints SET sealed_url = $3, description = $4, enabled = $5, signal_keys = $6, events = $7,
-             updated_at = $8
-         WHERE tenant_id = $1 AND endpoint_id = $2",
+             updated_at = $8, version = version + 1, disabled_us = $9, disabled_at = $10
+         WHERE tenant_id = $1 AND endpoint_id = $2 RETURNING version",
         endpoint.tenant_id,
         endpoint.endpoint_id,
         &endpoint.sealed_url,
@@ -109,8 +139,11 @@ pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<()> {
         endpoint.enabled,
         &endpoint.signal_keys,
         &endpoint.events,
-        endpoint.updated_at
-    )?)
+        endpoint.updated_at,
+        endpoint.disabled_us,
+        endpoint.disabled_at
+    )?;
+    Ok(version)
 }
 
 /// Endpoints whose address a version before sealing left in the clear, at most `limit` of them.
@@ -152,21 +185,17 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result
     Ok(removed == 1)
 }
 
-/// Locks an endpoint until the transaction ends; returns its circuit and when it was last edited. None if it was deleted.
-pub async fn circuit(
-    conn: &mut Conn,
-    tenant: TenantId,
-    endpoint: Uuid,
-) -> Result<Option<(Circuit, Timestamp)>> {
+/// Locks an endpoint until the transaction ends; returns its circuit and its version. None if it was deleted.
+pub async fn circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<Option<(Circuit, i64)>> {
     let statement = format!(
-        "SELECT consecutive_failures, rests, resting_until, updated_at FROM webhook_endpoints
+        "SELECT consecutive_failures, rests, resting_until, version FROM webhook_endpoints
          WHERE tenant_id = $1 AND endpoint_id = $2 {}",
         conn.backend().for_update()
     );
-    let found: Option<(i64, i64, Option<Timestamp>, Timestamp)> =
+    let found: Option<(i64, i64, Option<Timestamp>, i64)> =
         fetch_optional!(conn, sqlx::AssertSqlSafe(statement), tenant, endpoint)?;
-    Ok(found.map(|(consecutive_failures, rests, resting_until, updated_at)| {
-        (Circuit { consecutive_failures, rests, resting_until }, updated_at)
+    Ok(found.map(|(consecutive_failures, rests, resting_until, version)| {
+        (Circuit { consecutive_failures, rests, resting_until }, version)
     }))
 }
 

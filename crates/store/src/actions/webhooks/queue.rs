@@ -4,9 +4,11 @@
 //! elsewhere ([`crate::actions::webhooks::deliveries`]) and is only read.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::db::{
@@ -33,8 +35,8 @@ pub struct DueEndpoint {
     pub consecutive_failures: i64,
     /// The end of a rest, which has passed.
     pub resting_until: Option<Timestamp>,
-    /// When it was last edited.
-    pub updated_at: Timestamp,
+    /// Its version, which every edit raises.
+    pub version: i64,
 }
 
 /// A delivery that was claimed, with what decides whether it is sent now.
@@ -175,7 +177,7 @@ pub async fn due_endpoints(
         conn,
         queued_endpoints!(
             "SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.consecutive_failures, \
-                    known.resting_until, known.updated_at \
+                    known.resting_until, known.version \
              FROM (SELECT endpoint_id FROM queued \
                    WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \
                             AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2) \
@@ -219,47 +221,71 @@ pub async fn claim(
     limit: i64,
     lease: Lease,
 ) -> Result<Vec<LeasedDelivery>> {
+    claim_where(conn, endpoint, now, limit, lease, "").await
+}
+
+/// Claims deliveries as [`claim`] does, of those that were claimed so often since an attempt last ended.
+pub async fn claim_begun(
+    conn: &mut Conn,
+    endpoint: Uuid,
+    now: Timestamp,
+    limit: i64,
+    lease: Lease,
+    Range { start, end }: Range<i64>,
+) -> Result<Vec<LeasedDelivery>> {
+    let filter = format!(" AND begun >= {start} AND begun < {end}");
+    claim_where(conn, endpoint, now, limit, lease, &filter).await
+}
+
+async fn claim_where(
+    conn: &mut Conn,
+    endpoint: Uuid,
+    now: Timestamp,
+    limit: i64,
+    Lease { token, until }: Lease,
+    filter: &str,
+) -> Result<Vec<LeasedDelivery>> {
     match conn.backend() {
         Backend::Sqlite => {
-            let due: Vec<LeasedDelivery> = fetch_all!(conn, DUE_ON_SQLITE, endpoint, now, limit)?;
-            let claimed = execute!(conn, CLAIM_ON_SQLITE, endpoint, now, limit, lease.token, lease.until)?;
+            // Read before it is claimed, since the update changes its key. Both go by the whole key of the index, so that they
+            // find the same.
+            let due = format!(
+                "FROM webhook_queue WHERE endpoint_id = $1 AND due_at <= $2{filter}
+                 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3"
+            );
+            let read =
+                format!("SELECT delivery_id, payload_bytes, attempts, begun AS unfinished_claims {due}");
+            let claim = format!(
+                "UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
+                 WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
+                     SELECT tenant_id, endpoint_id, status, delivery_id {due})"
+            );
+            let due: Vec<LeasedDelivery> = fetch_all!(conn, AssertSqlSafe(read), endpoint, now, limit)?;
+            let claimed = execute!(conn, AssertSqlSafe(claim), endpoint, now, limit, token, until)?;
             expect_rows(due.len(), claimed)?;
             Ok(due)
         }
         Backend::Postgres => {
+            // Others may be doing the same.
+            let claim = format!(
+                "WITH due AS MATERIALIZED (
+                     SELECT tenant_id AS tenant, endpoint_id AS endpoint, status AS status_before, delivery_id AS delivery
+                     FROM webhook_queue
+                     WHERE endpoint_id = $1 AND due_at <= $2{filter} ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+                 UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
+                 FROM due
+                 WHERE webhook_queue.tenant_id = due.tenant AND webhook_queue.endpoint_id = due.endpoint
+                   AND webhook_queue.status = due.status_before AND webhook_queue.delivery_id = due.delivery
+                 RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
+                           webhook_queue.begun - 1 AS unfinished_claims, webhook_queue.run_after"
+            );
             let mut claimed: Vec<ClaimedRow> =
-                fetch_all!(conn, CLAIM_ON_POSTGRES, endpoint, now, limit, lease.token, lease.until)?;
+                fetch_all!(conn, AssertSqlSafe(claim), endpoint, now, limit, token, until)?;
             claimed.sort_unstable_by_key(|row| (row.run_after, row.delivery.delivery_id));
             Ok(claimed.into_iter().map(|row| row.delivery).collect())
         }
     }
 }
-
-/// What is due, on SQLite: read before it is claimed, since the update changes its key. It goes by the whole key of the
-/// index, as [`CLAIM_ON_SQLITE`] does, so that both find the same.
-const DUE_ON_SQLITE: &str = "
-    SELECT delivery_id, payload_bytes, attempts, begun AS unfinished_claims FROM webhook_queue
-    WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3";
-
-/// Claims what is due, on SQLite.
-const CLAIM_ON_SQLITE: &str = "
-    UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
-    WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
-        SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
-        WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3)";
-
-/// Claims what is due, on PostgreSQL, where others may be doing the same.
-const CLAIM_ON_POSTGRES: &str = "
-    WITH due AS MATERIALIZED (
-        SELECT tenant_id AS tenant, endpoint_id AS endpoint, status AS status_before, delivery_id AS delivery
-        FROM webhook_queue
-        WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
-    UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
-    FROM due
-    WHERE webhook_queue.tenant_id = due.tenant AND webhook_queue.endpoint_id = due.endpoint
-      AND webhook_queue.status = due.status_before AND webhook_queue.delivery_id = due.delivery
-    RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
-              webhook_queue.begun - 1 AS unfinished_claims, webhook_queue.run_after";
 
 /// Reads what deliveries send. Those whose object was deleted meanwhile are missing.
 pub async fn contents(conn: &mut Conn, deliveries: &[(TenantId, Uuid)]) -> Result<Vec<DeliveryContent>> {
@@ -277,23 +303,19 @@ pub async fn contents(conn: &mut Conn, deliveries: &[(TenantId, Uuid)]) -> Resul
 
 /// Whether a delivery is still to be sent as it was claimed: it exists under its lease, and its endpoint is enabled and was not
 /// edited since.
-pub async fn is_current(
-    conn: &mut Conn,
-    lease: DeliveryLease,
-    endpoint_updated_at: Timestamp,
-) -> Result<bool> {
+pub async fn is_current(conn: &mut Conn, lease: DeliveryLease, endpoint_version: i64) -> Result<bool> {
     let found: Option<(i64,)> = fetch_optional!(
         conn,
         "SELECT CAST(1 AS bigint) FROM webhook_queue AS queued
          JOIN webhook_endpoints AS known
            ON known.tenant_id = queued.tenant_id AND known.endpoint_id = queued.endpoint_id
          WHERE queued.tenant_id = $1 AND queued.endpoint_id = $2 AND queued.status = 'delivering'
-           AND queued.delivery_id = $3 AND queued.lease_token = $4 AND known.enabled AND known.updated_at = $5",
+           AND queued.delivery_id = $3 AND queued.lease_token = $4 AND known.enabled AND known.version = $5",
         lease.tenant,
         lease.endpoint_id,
         lease.delivery_id,
         lease.token,
-        endpoint_updated_at
+        endpoint_version
     )?;
     Ok(found.is_some())
 }
@@ -418,6 +440,59 @@ pub async fn release(conn: &mut Conn, mut unsent: Vec<DeliveryLease>) -> Result<
         .execute(conn)
         .await?;
     Ok(())
+}
+
+/// A delivery that has waited for too long, claimed to be given up.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct ExpiredDelivery {
+    /// The delivery.
+    pub delivery_id: Uuid,
+    /// Attempts that have ended.
+    pub attempts: i64,
+}
+
+/// Claims up to `limit` deliveries of an endpoint that have waited for too long and that nobody sends now: those queued before
+/// `active_before`, on the clock that stands still while the endpoint is disabled. `made_before` is the smallest id that a
+/// delivery can have which was queued later.
+pub async fn claim_expired(
+    conn: &mut Conn,
+    (tenant, endpoint): (TenantId, Uuid),
+    made_before: Uuid,
+    active_before: Timestamp,
+    limit: i64,
+    lease: Lease,
+) -> Result<Vec<ExpiredDelivery>> {
+    let statement = format!(
+        "WITH expired AS MATERIALIZED (
+             SELECT tenant_id AS tenant, endpoint_id AS endpoint, status AS status_before, delivery_id AS delivery
+             FROM webhook_queue
+             WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 AND delivery_id < $4 AND active_since < $5
+               AND (lease_until IS NULL OR lease_until <= $6)
+             ORDER BY delivery_id LIMIT $7 {})
+         UPDATE webhook_queue SET status = 'delivering', lease_token = $8, lease_until = $6 FROM expired
+         WHERE webhook_queue.tenant_id = expired.tenant AND webhook_queue.endpoint_id = expired.endpoint
+           AND webhook_queue.status = expired.status_before AND webhook_queue.delivery_id = expired.delivery
+         RETURNING webhook_queue.delivery_id, webhook_queue.attempts",
+        conn.backend().skip_locked()
+    );
+    let mut claimed = Vec::new();
+    for status in [DeliveryStatus::Pending, DeliveryStatus::Delivering] {
+        let Lease { token, until } = lease;
+        let some: Vec<ExpiredDelivery> = fetch_all!(
+            conn,
+            AssertSqlSafe(statement.clone()),
+            tenant,
+            endpoint,
+            status,
+            made_before,
+            active_before,
+            until,
+            limit,
+            token
+        )?;
+        claimed.extend(some);
+    }
+    Ok(claimed)
 }
 
 /// Ends the leases of an earlier process, at the start of this one; returns how many.

@@ -144,6 +144,9 @@ fn endpoint(endpoint_id: Uuid) -> Endpoint {
         events: Json(Vec::new()),
         created_at: NOW,
         updated_at: NOW,
+        version: 1,
+        disabled_us: 0,
+        disabled_at: None,
     }
 }
 
@@ -239,6 +242,7 @@ pub(crate) fn deliveries(endpoint_id: Uuid, count: usize, first: u128) -> Vec<Ne
         max_attempts: 6,
         run_after: NOW,
         created_at: NOW,
+        active_since: NOW,
         traceparent: None,
     };
     (0..count).map(delivery).collect()

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::TenantId;
 use model::webhook::SigningKey;
+use model::{TenantId, Timestamp};
 use store::Lease;
 
 use super::super::attempt::Destination;
 use super::*;
 
-const FIRST: Timestamp = Timestamp::from_seconds(0);
+const FIRST: i64 = 1;
 const QUICK: Duration = Duration::from_millis(1);
 
 fn deliveries_of(count: usize, bytes: usize) -> Vec<ClaimedDelivery> {
@@ -17,7 +17,7 @@ fn deliveries_of(count: usize, bytes: usize) -> Vec<ClaimedDelivery> {
         endpoint_id: Uuid::nil(),
         url: "http://example.com/".parse().unwrap(),
         key: SigningKey::new(""),
-        updated_at: FIRST,
+        version: FIRST,
     });
     let delivery = |_| ClaimedDelivery {
         destination: Arc::clone(&destination),
@@ -27,7 +27,7 @@ fn deliveries_of(count: usize, bytes: usize) -> Vec<ClaimedDelivery> {
         attempts: 0,
         max_attempts: 6,
         traceparent: None,
-        lease: Lease { token: Uuid::nil(), until: FIRST },
+        lease: Lease { token: Uuid::nil(), until: Timestamp::from_seconds(0) },
         is_probe: false,
         claimed: Instant::now(),
     };
@@ -109,8 +109,8 @@ fn recalled_deliveries_are_not_sent() {
     let board = Board::default();
     let lanes = put(&board, 1, deliveries(5));
     assert!(board.next(lanes[0], 0).is_some());
-    board.recall(id(1), FIRST);
-    board.recall(id(2), FIRST);
+    board.recall(id(1), FIRST + 1);
+    board.recall(id(2), FIRST + 1);
     assert_eq!(board.take_unsent().len(), 4);
     assert!(board.take_unsent().is_empty());
     assert!(lanes.iter().all(|lane| board.next(*lane, 0).is_none()));
@@ -124,8 +124,10 @@ fn an_edited_endpoint_does_not_wait_for_its_old_url() {
     assert_eq!(old.len(), HEALTHY_SENDERS);
     assert!(old.iter().all(|lane| board.next(*lane, 0).is_some()));
     assert_eq!(detached(&board), 0);
-    let later = FIRST + Duration::from_secs(1);
+    let later = FIRST + 1;
     board.recall(id(1), later);
+    // Of two edits at once, the earlier may be reported last.
+    board.recall(id(1), FIRST);
     assert_eq!(detached(&board), HEALTHY_SENDERS, "they still use slots");
     let edited = [EndpointDemand { version: later, ..demands(1, 0) }];
     assert_eq!(rooms(&board, &edited), [NEW_SENDERS]);
@@ -140,7 +142,7 @@ fn an_edited_endpoint_does_not_wait_for_its_old_url() {
     assert_eq!(detached(&board), 0);
     assert!(board.next(new[0], 0).is_some());
     // An edit through another process is noticed by the next claim.
-    let last = FIRST + Duration::from_secs(2);
+    let last = FIRST + 2;
     assert_eq!(rooms(&board, &[EndpointDemand { version: last, ..demands(1, 0) }]), [NEW_SENDERS]);
     assert_eq!((board.take_unsent().len(), detached(&board)), (NEW_SENDERS - 1, NEW_SENDERS));
 }
