@@ -102,7 +102,7 @@ async fn a_stranger_gets_mail_only_after_agreeing(stage: &Scripted<Confirming>) 
     assert_eq!(mails.len(), 1, "one question for two firings: {mails:?}");
     let question = &mails[0];
     assert_eq!(question.subject, QUESTION);
-    for word in ["evil", "user_1", "won", "is_scammer"] {
+    for word in ["evil.example", "user_1", "You have won", "is_scammer"] {
         assert!(!question.text.contains(word), "an account cannot write to strangers: {}", question.text);
     }
     assert!(
