@@ -22,6 +22,7 @@ pub use self::values::{
 pub struct ConfigError(String);
 
 /// All settings of the service.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The address the service listens on.
