@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::api::{DeliveryStatus, EventInput, IngestRequest, WebhookEndpointCreate, WebhookEndpointUpdate};
-use model::{TenantId, Timestamp};
-use service::{Clock, DeliveryQuery, Random, Service};
+use model::{KeyId, TenantId, Timestamp};
+use service::{Caller, Clock, Credential, DeliveryQuery, Random, Service};
 use store::Conn;
 use store::actions::webhooks::deliveries;
 use store::actions::webhooks::deliveries::NewDelivery;
@@ -51,7 +51,9 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     service.start_queues();
     let receiver = Receiver::start().await?;
-    let backlog = Backlog { service: &service, tenant, receiver: &receiver };
+    let key = service.accounts.operators.create_key_for(tenant, None).await?.api_key.id;
+    let caller = Caller { tenant, credential: Credential::Key(KeyId(key)) };
+    let backlog = Backlog { service: &service, caller, tenant, receiver: &receiver };
     let mut short = Vec::new();
     for _ in 0..ROUNDS {
         short.push(backlog.short().await?);
@@ -61,7 +63,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     let bare = median(rounds.iter().map(|round| round.bare).collect());
     let long = median(rounds.iter().map(|round| round.rate).collect());
     let short = median(short);
-    let p99 = delay_beside_silent_receiver(&service, tenant, &receiver).await?;
+    let p99 = delay_beside_silent_receiver(&service, caller, &receiver).await?;
     println!(
         "{name}: {long:.0} deliveries/s out of {LONG} and {short:.0}/s out of {SHORT}; a bare loop {bare:.0}/s"
     );
@@ -108,6 +110,7 @@ struct Round {
 
 struct Backlog<'a> {
     service: &'a Service,
+    caller: Caller,
     tenant: TenantId,
     receiver: &'a Receiver,
 }
@@ -115,7 +118,7 @@ struct Backlog<'a> {
 impl Backlog<'_> {
     /// Deliveries per second from a short backlog.
     async fn short(&self) -> Result<f64, Box<dyn Error>> {
-        let endpoint = register(self.service, self.tenant, &self.receiver.url, false).await?;
+        let endpoint = register(self.service, self.caller, &self.receiver.url, false).await?;
         self.queue(endpoint, SHORT).await?;
         let rate = self.round(endpoint).await?;
         self.remove(endpoint).await?;
@@ -125,7 +128,7 @@ impl Backlog<'_> {
     /// Deliveries per second from a long backlog, in rounds, each right after a bare loop: the load of the machine changes
     /// within seconds.
     async fn long(&self) -> Result<Vec<Round>, Box<dyn Error>> {
-        let endpoint = register(self.service, self.tenant, &self.receiver.url, false).await?;
+        let endpoint = register(self.service, self.caller, &self.receiver.url, false).await?;
         self.queue(endpoint, LONG).await?;
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
@@ -163,7 +166,7 @@ impl Backlog<'_> {
 
     async fn enable(&self, endpoint: Uuid, enabled: bool) -> Result<(), service::Error> {
         let update = WebhookEndpointUpdate { enabled: Some(enabled), ..WebhookEndpointUpdate::default() };
-        self.service.actions.endpoints.update(self.tenant, endpoint, &update).await?;
+        self.service.actions.endpoints.update(self.caller, endpoint, &update).await?;
         Ok(())
     }
 
@@ -209,7 +212,7 @@ impl Backlog<'_> {
 
 async fn register(
     service: &Service,
-    tenant: TenantId,
+    caller: Caller,
     url: &str,
     enabled: bool,
 ) -> Result<Uuid, service::Error> {
@@ -220,20 +223,21 @@ async fn register(
         events: None,
         enabled: Some(enabled),
     };
-    Ok(service.actions.endpoints.create(tenant, &create).await?.endpoint.id)
+    Ok(service.actions.endpoints.create(caller, &create).await?.endpoint.id)
 }
 
 /// The 99th percentile, in seconds, of the time from an analysis to its delivery at a healthy receiver, while another one
 /// accepts every connection and never responds.
 async fn delay_beside_silent_receiver(
     service: &Service,
-    tenant: TenantId,
+    caller: Caller,
     receiver: &Receiver,
 ) -> Result<f64, Box<dyn Error>> {
+    let tenant = caller.tenant;
     let silent_listener = TcpListener::bind("127.0.0.1:0").await?;
     let silent =
-        register(service, tenant, &format!("http://{}/", silent_listener.local_addr()?), true).await?;
-    let healthy = register(service, tenant, &receiver.url, true).await?;
+        register(service, caller, &format!("http://{}/", silent_listener.local_addr()?), true).await?;
+    let healthy = register(service, caller, &receiver.url, true).await?;
     let events: Vec<EventInput> = serde_json::from_str(r#"[{"type":"event","name":"listing_viewed"}]"#)?;
     let signal = serde_json::from_str(r#"{"type":"noul","instructions":"Is it fraud?"}"#)?;
     service.analysis.signals.put(tenant, "is_fraud", &signal).await?;

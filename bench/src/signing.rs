@@ -1,6 +1,7 @@
 //! The cost of verifying a signed request whose key is cached.
 
 use std::error::Error;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -51,8 +52,15 @@ async fn measure_here() -> Result<f64, Box<dyn Error>> {
 
 async fn authenticate(service: &Service, token: &str) -> Result<(), service::Error> {
     let request = RequestLine { method: "POST", decoded_path: Some("/v1/objects/user_1/events") };
-    let presented =
-        Presented { bearer: Some(token), x_api_key: None, api_key: None, token_in_query: false, request };
+    let presented = Presented {
+        bearer: Some(token),
+        x_api_key: None,
+        api_key: None,
+        token_in_query: false,
+        request,
+        address: Ipv4Addr::LOCALHOST.into(),
+        agent: None,
+    };
     service.accounts.authentication.authenticate(presented).await.map(drop)
 }
 

@@ -2,8 +2,8 @@
 
 use http::Method;
 use model::api::{
-    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, Me, RegisterRequest,
-    Settings, SettingsUpdate, Token,
+    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, Me, ReauthenticateRequest,
+    RegisterRequest, Session, SessionList, Settings, SettingsUpdate, Token, VerifyRequest,
 };
 use uuid::Uuid;
 
@@ -19,6 +19,38 @@ impl Client {
     /// Signs in a user; needs no credential.
     pub async fn log_in(&self, request: &LoginRequest) -> Result<Token, Error> {
         self.call(Call::new(Method::POST, &["auth", "console", "login"])?.json(request)?).await
+    }
+
+    /// Signs out: the token of this client stops working.
+    pub async fn log_out(&self) -> Result<(), Error> {
+        self.done(Call::new(Method::POST, &["auth", "console", "logout"])?).await
+    }
+
+    /// Confirms who is signed in, for changes that need recent proof.
+    pub async fn reauthenticate(&self, request: &ReauthenticateRequest) -> Result<(), Error> {
+        self.done(Call::new(Method::POST, &["auth", "console", "reauthenticate"])?.json(request)?).await
+    }
+
+    /// Proves an email address with the link mailed at registration. With a console token of the same user, or with
+    /// `keep`, everything that was set up before stays.
+    pub async fn verify_email(&self, request: &VerifyRequest) -> Result<(), Error> {
+        self.done(Call::new(Method::POST, &["auth", "console", "verify"])?.json(request)?).await
+    }
+
+    /// Lists the sessions of the signed-in user, newest first.
+    pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
+        let list: SessionList = self.call(Call::new(Method::GET, &["v1", "me", "sessions"])?).await?;
+        Ok(list.sessions)
+    }
+
+    /// Ends a session of the signed-in user.
+    pub async fn end_session(&self, id: Uuid) -> Result<(), Error> {
+        self.done(Call::new(Method::DELETE, &["v1", "me", "sessions", &id.to_string()])?).await
+    }
+
+    /// Ends all sessions of the signed-in user but the one of this client.
+    pub async fn end_other_sessions(&self) -> Result<(), Error> {
+        self.done(Call::new(Method::DELETE, &["v1", "me", "sessions"])?).await
     }
 
     /// Returns the authenticated caller.

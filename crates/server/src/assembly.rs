@@ -156,6 +156,7 @@ fn options(config: &Config) -> Options {
         allow_registration: config.allow_registration,
         confirm_recipients: config.confirm_recipients,
         signup_credit_cents: config.billing.signup_credit_cents,
+        recent_proof: config.recent_proof,
         rate_limit_per_minute: config.rate_limit_per_minute,
         debounce: config.debounce,
         debounce_max: config.debounce_max,

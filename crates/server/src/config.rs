@@ -13,7 +13,7 @@ use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
     AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Millis, NetworkList, Price, PriceTable,
-    Role,
+    Role, Seconds,
 };
 
 /// Why the configuration is invalid. The message names the setting.
@@ -73,6 +73,8 @@ pub struct Config {
     pub allow_registration: bool,
     /// Whether rules write only to recipients who have agreed. By default, where anyone may open an account in production.
     pub confirm_recipients: bool,
+    /// How long a session may change how its user signs in, after it showed a password, a code or a provider.
+    pub recent_proof: Duration,
     /// Whether webhooks may go to private addresses.
     pub allow_private_targets: bool,
     /// The proxies whose `X-Forwarded-For` is trusted.
@@ -225,6 +227,7 @@ impl Config {
             github: Github::read(set)?,
             allow_registration: set.value::<Flag>("allow_registration", "true")?.0,
             confirm_recipients: false,
+            recent_proof: set.value::<Seconds>("recent_proof_seconds", "900")?.0,
             allow_private_targets: set.value::<Flag>("allow_private_targets", in_development)?.0,
             trusted_proxies: set.value("trusted_proxies", "")?,
             metrics: set.value::<Flag>("metrics", "true")?.0,

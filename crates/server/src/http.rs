@@ -20,6 +20,7 @@ mod openapi;
 mod recipients;
 mod request_body;
 mod rules;
+mod sessions;
 mod sign_in;
 mod signals;
 mod two_factor;
@@ -56,8 +57,9 @@ pub(crate) struct App {
 /// The whole HTTP API.
 pub(crate) fn router(app: App) -> Router {
     let console = console().route_layer(from_fn_with_state(app.clone(), authenticate::limit_by_address));
+    let session = session().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
     let v1 = v1().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
-    let (routes, _) = documented(console, v1).split_for_parts();
+    let (routes, _) = documented(console, session, v1).split_for_parts();
     finish(routes.merge(docs::routes()).merge(recipients::pages(&app)), app)
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn health_router(app: App) -> Router {
 
 /// The OpenAPI document of the whole API.
 pub fn openapi_document() -> utoipa::openapi::OpenApi {
-    openapi::complete(documented(console(), v1()).into_openapi())
+    openapi::complete(documented(console(), session(), v1()).into_openapi())
 }
 
 /// Adds fallbacks and middleware to a set of routes.
@@ -81,12 +83,17 @@ fn finish(routes: Router<App>, app: App) -> Router {
     middleware::wrap(routes, &app).with_state(app)
 }
 
-fn documented(console: OpenApiRouter<App>, v1: OpenApiRouter<App>) -> OpenApiRouter<App> {
+fn documented(
+    console: OpenApiRouter<App>,
+    session: OpenApiRouter<App>,
+    v1: OpenApiRouter<App>,
+) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::Document::openapi())
         .merge(system())
         .merge(openapi_routes())
         .merge(payments())
         .merge(console)
+        .merge(session)
         .merge(v1)
 }
 
@@ -116,11 +123,17 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(sign_in::exchange_token))
         .routes(routes!(sign_in::forgot_password))
         .routes(routes!(sign_in::reset_password))
+        .routes(routes!(sign_in::verify))
         .routes(routes!(recipients::confirm))
         .routes(routes!(recipients::withdraw))
         .routes(routes!(identities::providers))
         .routes(routes!(identities::authorize))
         .routes(routes!(identities::sign_in))
+}
+
+/// What a signed-in user does with the session itself: authenticated, and rate-limited by tenant.
+fn session() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(sign_in::reauthenticate)).routes(routes!(sign_in::log_out))
 }
 
 /// Everything about an account: authenticated, and rate-limited by tenant.
@@ -131,6 +144,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(account::onboarded))
         .routes(routes!(account::change_password))
         .routes(routes!(account::notifications, account::set_notifications))
+        .routes(routes!(sessions::list, sessions::end_others))
+        .routes(routes!(sessions::end))
         .routes(routes!(two_factor::status))
         .routes(routes!(two_factor::setup))
         .routes(routes!(two_factor::enable))

@@ -22,8 +22,7 @@ pub mod upkeep;
 mod wiring;
 
 pub use self::accounts::{
-    Accounts, Caller, Credential, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers,
-    RequestLine, SessionId,
+    Accounts, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, seal_plain_urls};
 pub use self::analysis::Analysis;
@@ -36,9 +35,9 @@ pub use self::outbox::mail;
 #[cfg(feature = "test-util")]
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
-    AddressBudget, Allowance, CannotUnseal, Clock, Decision, Error, Health, InvalidMasterKey, Kind, Limit,
-    MasterKey, Nodes, Random, RateBudget, Result, Sealer, Supervision, Throttle, Traces, Workers,
-    client_network, clock_offset_s, start_clock, traces,
+    AddressBudget, Allowance, Caller, CannotUnseal, ClientInfo, Clock, Credential, Decision, Error, Health,
+    InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
+    Supervision, Throttle, Traces, Workers, client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

@@ -15,6 +15,8 @@ pub struct Options {
     pub confirm_recipients: bool,
     /// The credit that a new account starts with.
     pub signup_credit_cents: u32,
+    /// How long a session may change how its member signs in, after it showed a password, a code or a provider.
+    pub recent_proof: Duration,
     /// Requests per minute for each tenant, over all nodes.
     pub rate_limit_per_minute: u32,
     /// How long an object must be quiet before it is analyzed.

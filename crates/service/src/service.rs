@@ -148,6 +148,8 @@ impl Service {
             notifications: wiring.notifications.clone(),
             allow_registration: wiring.options.allow_registration,
             signup_credit_cents: wiring.options.signup_credit_cents,
+            recent_proof: wiring.options.recent_proof,
+            courier: wiring.courier.clone(),
             sweeper: sweeper.clone(),
         })?;
         let billing = wiring.billing(payments);

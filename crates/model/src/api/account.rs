@@ -90,6 +90,11 @@ pub struct ResetPasswordRequest {
     /// The new password.
     #[schema(format = Password, min_length = 8, max_length = 256)]
     pub password: String,
+    /// If the link is the first proof of the address: keep what was set up before. Without it, sessions, API keys, sign-in
+    /// providers and two-factor end, and webhook endpoints and rules are disabled, unless the request carries the console
+    /// token of a session of the same user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<bool>,
 }
 
 /// Agreeing to the mails of an account's rules, with the token of a link.
@@ -142,6 +147,10 @@ pub struct Me {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub onboarded: Option<bool>,
+    /// Whether the user has proved that the email address is theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub email_verified: Option<bool>,
 }
 
 /// How a request was authenticated.
@@ -152,6 +161,65 @@ pub enum AuthType {
     Tenant,
     /// By a signed-in user.
     Console,
+}
+
+/// A sign-in that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Its id.
+    pub id: Uuid,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    /// When it was last used, accurate to about a minute.
+    pub last_seen_at: Timestamp,
+    /// The IP address that it was last used from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "203.0.113.9")]
+    pub address: Option<String>,
+    /// The `User-Agent` that it was last used with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub agent: Option<String>,
+    /// Whether it is the session of this request.
+    pub current: bool,
+}
+
+/// The sessions of the signed-in user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionList {
+    /// The newest 200, newest first.
+    pub sessions: Vec<Session>,
+}
+
+/// Confirming who is signed in: one of a password, a code, or a provider with its code and verifier.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReauthenticateRequest {
+    /// The user's password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = Password)]
+    pub password: Option<String>,
+    /// An authenticator code or a recovery code; with `provider`, the code that the provider passed to the browser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "123456")]
+    pub code: Option<String>,
+    /// A provider whose account is linked to the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// With `provider`: the PKCE verifier of the challenge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_verifier: Option<String>,
+}
+
+/// Proving an address with the link mailed at registration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VerifyRequest {
+    /// The token of the link.
+    pub token: String,
+    /// Keep the password, sessions, API keys, sign-in providers, two-factor, webhook endpoints and rules that were set up
+    /// before the address was proved. Without it they are ended or disabled, unless the request carries the console token
+    /// of a session of the same user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<bool>,
 }
 
 /// The settings of an account.

@@ -82,6 +82,10 @@ pub struct Rule {
     pub action_config: ActionConfig,
     /// Whether it is evaluated.
     pub enabled: bool,
+    /// Why the service disabled it: `address proved` if somebody proved the maker's email address first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "address proved")]
+    pub disabled_reason: Option<String>,
     /// 0: it fires when the condition becomes true. Otherwise it fires at most once in this many seconds for an object,
     /// and again after that while the condition stays true.
     #[schema(minimum = 0, maximum = 31_536_000)]

@@ -21,6 +21,10 @@ pub struct WebhookEndpoint {
     pub description: String,
     /// Whether it gets deliveries. Those already queued wait while it is disabled.
     pub enabled: bool,
+    /// Why the service disabled it: `address proved` if somebody proved the maker's email address first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "address proved")]
+    pub disabled_reason: Option<String>,
     /// It gets only analyses that answered one of these signals; if empty, every analysis.
     pub signal_keys: Vec<String>,
     /// The event types that it gets.

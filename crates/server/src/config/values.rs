@@ -130,6 +130,21 @@ impl FromStr for Hours {
     }
 }
 
+/// A duration in whole seconds, at least one and at most a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub Duration);
+
+impl FromStr for Seconds {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(seconds @ 1..=86_400) => Ok(Self(Duration::from_secs(seconds))),
+            _ => Err("it must be a whole number of seconds from 1 to 86400"),
+        }
+    }
+}
+
 /// An exact, non-negative decimal in millionths: US dollars become micro-dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price(pub u64);

@@ -10,6 +10,7 @@ use model::api::{
 
 use super::App;
 use super::authenticate::{Authenticated, Member};
+use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
 
@@ -74,9 +75,10 @@ pub(super) async fn onboarded(State(app): State<App>, member: Member) -> Result<
 pub(super) async fn change_password(
     State(app): State<App>,
     member: Member,
+    Client(client): Client,
     extract::Json(request): extract::Json<ChangePasswordRequest>,
 ) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.accounts.password_reset.change(member.tenant, member.user, &request).await?))
+    Ok(Json(app.service.accounts.password_reset.change(member.caller, &request, &client).await?))
 }
 
 /// List which emails the user gets.

@@ -1,5 +1,7 @@
 //! Authentication and rate limits: by tenant for `/v1`, by client address for `/auth`.
 
+use std::net::IpAddr;
+
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -11,7 +13,7 @@ use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, 
 use url::form_urlencoded;
 
 use super::App;
-use super::client_address::ClientAddress;
+use super::client_address::{ClientAddress, agent};
 use super::envelope::Refusal;
 
 /// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
@@ -25,7 +27,7 @@ pub(super) async fn authenticate(
     next: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    let caller = match identify(&app, &parts).await {
+    let caller = match identify(&app, &parts, address).await {
         Ok(caller) => caller,
         Err(error) if error.kind() == Kind::Unauthorized => {
             let decision = app.service.addresses.count(address);
@@ -49,7 +51,7 @@ pub(super) async fn authenticate(
     with_rate_limit_headers(response, decision.allowance)
 }
 
-async fn identify(app: &App, request: &Parts) -> Result<Caller, Error> {
+async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller, Error> {
     let headers = &request.headers;
     let query: Vec<(String, String)> =
         form_urlencoded::parse(request.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
@@ -65,6 +67,8 @@ async fn identify(app: &App, request: &Parts) -> Result<Caller, Error> {
         api_key,
         token_in_query: query.iter().any(|(name, _)| TOKEN_PARAMETERS.contains(&name.as_str())),
         request: RequestLine { method: request.method.as_str(), decoded_path: decoded_path.as_deref() },
+        address,
+        agent: agent(headers),
     };
     app.service.accounts.authentication.authenticate(presented).await
 }
@@ -128,5 +132,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Member {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         Ok(Self { caller, tenant: caller.tenant, user: caller.user()? })
+    }
+}
+
+/// The member's session that a request to a route without authentication carries, if any: whoever proves an address and holds
+/// a session of its user keeps what was set up.
+pub(super) struct HeldSession(pub(super) Option<Caller>);
+
+impl FromRequestParts<App> for HeldSession {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        if bearer(&parts.headers).is_none() {
+            return Ok(Self(None));
+        }
+        let Ok(ClientAddress(address)) = ClientAddress::from_request_parts(parts, app).await;
+        match identify(app, parts, address).await {
+            Ok(caller) => Ok(Self(Some(caller).filter(|caller| caller.user().is_ok()))),
+            Err(error) if error.kind() == Kind::Unauthorized => Ok(Self(None)),
+            Err(error) => Err(error.into()),
+        }
     }
 }

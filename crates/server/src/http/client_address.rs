@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use service::ClientInfo;
 
 use super::App;
 use super::connections::Peer;
@@ -23,6 +24,24 @@ impl FromRequestParts<App> for ClientAddress {
         let peer = parts.extensions.get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(peer)| peer.ip());
         Ok(Self(client_address(peer, &parts.headers, &app.trusted_proxies)))
     }
+}
+
+/// Where a request comes from: the client's address and the name that it gives itself.
+#[derive(Clone, Debug)]
+pub(super) struct Client(pub(super) ClientInfo);
+
+impl FromRequestParts<App> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let ClientAddress(address) = ClientAddress::from_request_parts(parts, app).await?;
+        Ok(Self(ClientInfo { address, agent: agent(&parts.headers).map(str::to_owned) }))
+    }
+}
+
+/// What a client calls itself. A name with other bytes than visible ASCII is ignored.
+pub(super) fn agent(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::USER_AGENT)?.to_str().ok()
 }
 
 /// The right-most address that is not a trusted proxy: the client could have forged everything to the left of it.

@@ -71,6 +71,7 @@ fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
         Kind::PaymentRequired => (StatusCode::PAYMENT_REQUIRED, "payment_required"),
         Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
         Kind::Suspended => (StatusCode::FORBIDDEN, "suspended"),
+        Kind::ReauthenticationRequired => (StatusCode::FORBIDDEN, "reauthentication_required"),
         Kind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
         Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
         Kind::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),

@@ -11,7 +11,8 @@ use model::api::{
 use service::Kind;
 
 use super::App;
-use super::authenticate::Member;
+use super::authenticate::{HeldSession, Member};
+use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
 
@@ -42,7 +43,9 @@ pub(super) async fn authorize(
 
 /// Finish a sign-in at a provider.
 ///
-/// Signs in the linked user, links a verified email to an existing user, or opens a new account.
+/// Signs in the linked user, links a verified email to an existing user, or opens a new account. If nobody had proved the
+/// address before, what its user had set up ends or is disabled, unless the request carries the console token of a session
+/// of this user.
 #[utoipa::path(post, path = "/auth/console/oauth/{provider}", tag = "console",
     params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
     (status = 200, description = "Signed in to an existing account.", body = Token),
@@ -54,10 +57,13 @@ pub(super) async fn authorize(
 ))]
 pub(super) async fn sign_in(
     State(app): State<App>,
+    Client(client): Client,
+    HeldSession(session): HeldSession,
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
 ) -> Result<(StatusCode, Json<Token>), Refusal> {
-    let token = app.service.accounts.identities.sign_in(parse_provider(&provider)?, &request).await?;
+    let provider = parse_provider(&provider)?;
+    let token = app.service.accounts.identities.sign_in(provider, &request, &client, session).await?;
     let status = if token.new_user == Some(true) { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(token)))
 }
@@ -75,11 +81,12 @@ pub(super) async fn list(State(app): State<App>, member: Member) -> Result<Json<
 
 /// Link an account at a provider.
 ///
-/// With the code that the provider passed to the browser, and the PKCE verifier.
+/// With the code that the provider passed to the browser, and the PKCE verifier. Ends all other sessions of the user. Needs
+/// recent proof: see `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
     params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
     (status = 201, description = "Linked.", body = Identity),
-    (status = 403, description = "Only a signed-in user may do this, or the provider has not verified the email.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`; or the provider has not verified the email.", body = Error),
     (status = 404, description = "The provider is unknown or not configured.", body = Error),
     (status = 409, description = "The account is linked to another user, or another account of the provider to this one.", body = Error),
     (status = 502, description = "The provider failed.", body = Error),
@@ -97,11 +104,12 @@ pub(super) async fn link(
 
 /// Unlink an account at a provider.
 ///
-/// The last way to sign in cannot be removed: set a password first.
+/// The last way to sign in cannot be removed: set a password first. Ends all other sessions of the user. Needs recent proof:
+/// see `POST /auth/console/reauthenticate`.
 #[utoipa::path(delete, path = "/v1/me/identities/{provider}", tag = "console", security(("console_token" = [])),
     params(("provider" = Provider, Path, description = "The provider.")), responses(
     (status = 204, description = "Unlinked."),
-    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 404, description = "The provider is unknown, or no account of it is linked.", body = Error),
     (status = 409, description = "It is the last way to sign in.", body = Error),
 ))]
@@ -110,7 +118,7 @@ pub(super) async fn unlink(
     member: Member,
     extract::Path(provider): extract::Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.identities.unlink(member.tenant, member.user, parse_provider(&provider)?).await?;
+    app.service.accounts.identities.unlink(member.caller, parse_provider(&provider)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

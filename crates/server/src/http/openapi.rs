@@ -107,7 +107,8 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         name_operations(path, item);
         for operation in operations(item) {
-            if path.starts_with("/v1/") {
+            let is_authenticated = operation.security.is_some() || path.starts_with("/v1/");
+            if is_authenticated && path != "/metrics" {
                 add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
                 add_error(operation, "403", "The account is suspended.");
                 add_error(operation, "429", "Too many requests; `Retry-After` says how long to wait.");

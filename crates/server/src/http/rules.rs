@@ -54,7 +54,7 @@ pub(super) async fn create(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<RuleCreate>,
 ) -> Result<(StatusCode, Json<Rule>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.actions.rules.create(caller.tenant, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.actions.rules.create(caller, &request).await?)))
 }
 
 /// Read a rule.
@@ -89,7 +89,7 @@ pub(super) async fn update(
     extract::Path(rule_id): extract::Path<Uuid>,
     extract::Json(update): extract::Json<RuleUpdate>,
 ) -> Result<Json<Rule>, Refusal> {
-    Ok(Json(app.service.actions.rules.update(caller.tenant, rule_id, &update).await?))
+    Ok(Json(app.service.actions.rules.update(caller, rule_id, &update).await?))
 }
 
 /// Delete a rule. Its firings stay listed.

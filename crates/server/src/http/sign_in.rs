@@ -1,21 +1,24 @@
-//! Registration, sign-in and password reset, which need no authentication.
+//! Registration, sign-in, proof of an address and password reset, which need no authentication; and what a signed-in user does with
+//! the session itself.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
-    Error, ForgotPasswordRequest, LoginRequest, Message, RegisterRequest, ResetPasswordRequest, Token,
-    TokenExchangeRequest,
+    Error, ForgotPasswordRequest, LoginRequest, Message, ReauthenticateRequest, RegisterRequest,
+    ResetPasswordRequest, Token, TokenExchangeRequest, VerifyRequest,
 };
 
 use super::App;
-use super::client_address::ClientAddress;
+use super::authenticate::{HeldSession, Member};
+use super::client_address::{Client, ClientAddress};
 use super::envelope::Refusal;
 use super::extract;
 
 /// Open an account.
 ///
-/// Creates the account and its first admin, grants the signup credit, sets up the default signals, and signs in.
+/// Creates the account and its first admin, grants the signup credit, sets up the default signals, and signs in. The admin is
+/// mailed a link to confirm the email address.
 #[utoipa::path(post, path = "/auth/console/register", tag = "console", request_body = RegisterRequest, responses(
     (status = 201, description = "The account was created, and its admin is signed in.", body = Token),
     (status = 403, description = "Registration is disabled.", body = Error),
@@ -23,9 +26,10 @@ use super::extract;
 ))]
 pub(super) async fn register(
     State(app): State<App>,
+    Client(client): Client,
     extract::Json(request): extract::Json<RegisterRequest>,
 ) -> Result<(StatusCode, Json<Token>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.accounts.tenants.register(&request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.accounts.tenants.register(&request, &client).await?)))
 }
 
 /// Sign in with email and password.
@@ -38,10 +42,10 @@ pub(super) async fn register(
 ))]
 pub(super) async fn log_in(
     State(app): State<App>,
-    ClientAddress(address): ClientAddress,
+    Client(client): Client,
     extract::Json(request): extract::Json<LoginRequest>,
 ) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.accounts.sign_in.log_in(&request, address).await?))
+    Ok(Json(app.service.accounts.sign_in.log_in(&request, &client).await?))
 }
 
 /// Exchange a legacy key for a short-lived tenant token.
@@ -76,15 +80,69 @@ pub(super) async fn forgot_password(
 
 /// Set a new password with a reset link.
 ///
-/// Signs out every session of the user.
+/// Signs out every session of the user. If nobody had proved the address before, API keys, sign-in providers and two-factor
+/// that the user made end too, and webhook endpoints and rules are disabled (`disabled_reason`), unless `keep` is true or the
+/// request carries the console token of a session of this user.
 #[utoipa::path(post, path = "/auth/console/password/reset", tag = "console", request_body = ResetPasswordRequest, responses(
     (status = 204, description = "The password was set."),
     (status = 400, description = "`weak_password`, or `invalid_token` for a link that is unknown, used or expired.", body = Error),
 ))]
 pub(super) async fn reset_password(
     State(app): State<App>,
+    HeldSession(session): HeldSession,
     extract::Json(request): extract::Json<ResetPasswordRequest>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.password_reset.reset(&request).await?;
+    app.service.accounts.password_reset.reset(&request, session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Confirm an email address with the link mailed at registration.
+///
+/// If nobody had proved the address before, the password, sessions, API keys, sign-in providers and two-factor that the user
+/// made end, and webhook endpoints and rules are disabled (`disabled_reason`), unless `keep` is true or the request carries the
+/// console token of a session of this user. A new password is then set with a reset link.
+#[utoipa::path(post, path = "/auth/console/verify", tag = "console", request_body = VerifyRequest, responses(
+    (status = 204, description = "The address is confirmed."),
+    (status = 400, description = "`invalid_token` for a link that is unknown, used or expired.", body = Error),
+))]
+pub(super) async fn verify(
+    State(app): State<App>,
+    HeldSession(session): HeldSession,
+    extract::Json(request): extract::Json<VerifyRequest>,
+) -> Result<StatusCode, Refusal> {
+    app.service.accounts.verification.verify(&request, session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Confirm who is signed in.
+///
+/// With the password, with an authenticator or recovery code, or with a linked provider as at sign-in. For 15 minutes after this,
+/// and after signing in, the session may link and unlink providers and change two-factor. Wrong passwords and codes are limited.
+#[utoipa::path(post, path = "/auth/console/reauthenticate", tag = "console", security(("console_token" = [])),
+    request_body = ReauthenticateRequest, responses(
+    (status = 204, description = "Confirmed."),
+    (status = 400, description = "`invalid_password` or `invalid_code`, or not exactly one proof was sent.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this, or the provider's account is not linked to the user.", body = Error),
+    (status = 404, description = "The provider is not configured.", body = Error),
+    (status = 502, description = "The provider failed.", body = Error),
+))]
+pub(super) async fn reauthenticate(
+    State(app): State<App>,
+    member: Member,
+    extract::Json(request): extract::Json<ReauthenticateRequest>,
+) -> Result<StatusCode, Refusal> {
+    app.service.accounts.recent_proof.reauthenticate(member.caller, &request).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sign out.
+///
+/// Ends the session whose token the request carries.
+#[utoipa::path(post, path = "/auth/console/logout", tag = "console", security(("console_token" = [])), responses(
+    (status = 204, description = "Signed out."),
+    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+))]
+pub(super) async fn log_out(State(app): State<App>, member: Member) -> Result<StatusCode, Refusal> {
+    app.service.accounts.sessions.log_out(member.caller).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -23,24 +23,26 @@ pub(super) async fn status(State(app): State<App>, member: Member) -> Result<Jso
 
 /// Get a secret for an authenticator app.
 ///
-/// A second request replaces the secret. Sign-in is unchanged until two-factor is turned on.
+/// A second request replaces the secret. Sign-in is unchanged until two-factor is turned on. Needs recent proof: see
+/// `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/me/mfa/setup", tag = "console", security(("console_token" = [])), responses(
     (status = 200, body = MfaSetup),
-    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 409, description = "Two-factor is already on.", body = Error),
 ))]
 pub(super) async fn setup(State(app): State<App>, member: Member) -> Result<Json<MfaSetup>, Refusal> {
-    Ok(Json(app.service.accounts.two_factor.setup(member.tenant, member.user).await?))
+    Ok(Json(app.service.accounts.two_factor.setup(member.caller).await?))
 }
 
 /// Turn two-factor on.
 ///
-/// Returns eight recovery codes, which are shown only once.
+/// Returns eight recovery codes, which are shown only once. Ends all other sessions of the user. Needs recent proof: see
+/// `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/me/mfa/enable", tag = "console", security(("console_token" = [])),
     request_body = MfaEnableRequest, responses(
     (status = 200, description = "Two-factor is on.", body = MfaRecoveryCodes),
     (status = 400, description = "`invalid_code`: the code does not match the secret.", body = Error),
-    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 409, description = "Two-factor is already on, or was not set up.", body = Error),
 ))]
 pub(super) async fn enable(
@@ -53,12 +55,13 @@ pub(super) async fn enable(
 
 /// Turn two-factor off.
 ///
-/// Requires the password, if the user has one, and a current code or an unused recovery code.
+/// Requires the password, if the user has one, and a current code or an unused recovery code. Ends all other sessions of the
+/// user. Needs recent proof: see `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/me/mfa/disable", tag = "console", security(("console_token" = [])),
     request_body = MfaDisableRequest, responses(
     (status = 204, description = "Two-factor is off."),
     (status = 400, description = "`invalid_password` or `invalid_code`.", body = Error),
-    (status = 403, description = "Only a signed-in user may do this.", body = Error),
+    (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 409, description = "Two-factor is already off.", body = Error),
 ))]
 pub(super) async fn disable(
@@ -66,6 +69,6 @@ pub(super) async fn disable(
     member: Member,
     extract::Json(request): extract::Json<MfaDisableRequest>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.two_factor.disable(member.tenant, member.user, &request).await?;
+    app.service.accounts.two_factor.disable(member.caller, &request).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -55,7 +55,7 @@ pub(super) async fn create(
     Authenticated(caller): Authenticated,
     extract::Json(request): extract::Json<WebhookEndpointCreate>,
 ) -> Result<(StatusCode, Json<WebhookEndpointSecret>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.actions.endpoints.create(caller.tenant, &request).await?)))
+    Ok((StatusCode::CREATED, Json(app.service.actions.endpoints.create(caller, &request).await?)))
 }
 
 /// Read an endpoint.
@@ -91,7 +91,7 @@ pub(super) async fn update(
     extract::Path(endpoint_id): extract::Path<Uuid>,
     extract::Json(update): extract::Json<WebhookEndpointUpdate>,
 ) -> Result<Json<WebhookEndpoint>, Refusal> {
-    Ok(Json(app.service.actions.endpoints.update(caller.tenant, endpoint_id, &update).await?))
+    Ok(Json(app.service.actions.endpoints.update(caller, endpoint_id, &update).await?))
 }
 
 /// Remove an endpoint and its deliveries.

@@ -23,6 +23,9 @@ pub(crate) const START: Timestamp = Timestamp::from_seconds(1_767_225_600);
 /// A password that nobody guesses.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
+/// The subject of the mail with the link that proves an address.
+pub(crate) const CONFIRM: &str = "Confirm your email address";
+
 /// A running service with its database, its clock's hands and a client.
 pub(crate) struct App {
     database: TestDatabase,
@@ -243,8 +246,38 @@ impl App {
         Signer::new(made["key"].as_str().unwrap(), made["secret"].as_str().unwrap())
     }
 
-    /// Waits for the queues to empty, then reads every mail sent so far, oldest first.
+    /// Waits for the queues to empty, then reads every mail sent so far, oldest first, but those that every account begins
+    /// with: the links that prove addresses.
     pub(crate) async fn mails(&self) -> Vec<SentMail> {
+        let mails = self.all_mails().await;
+        mails.into_iter().filter(|mail| mail.subject != CONFIRM).collect()
+    }
+
+    /// The token of the link that was mailed to an address at registration.
+    pub(crate) async fn verification(&self, email: &str) -> String {
+        let mails = self.all_mails().await;
+        let mail = mails.iter().rfind(|mail| mail.to == email && mail.subject == CONFIRM);
+        let text = &mail.unwrap_or_else(|| panic!("no link for {email} in {mails:?}")).text;
+        let (_, token) = text.split_once("/console/verify?token=").expect("the mail has a link");
+        token.split_whitespace().next().unwrap().to_owned()
+    }
+
+    /// The person who holds this session follows the link that was mailed to them at registration.
+    pub(crate) async fn verify(&self, session: &str, email: &str) {
+        let body = json!({"token": self.verification(email).await});
+        let reply = self.call(session, Method::POST, "/auth/console/verify", &body).await;
+        assert_eq!(reply.status, 204, "{}", reply.text);
+    }
+
+    /// The person who holds this session shows their password again.
+    pub(crate) async fn reauthenticate(&self, session: &str) {
+        let body = json!({"password": PASSWORD});
+        let reply = self.call(session, Method::POST, "/auth/console/reauthenticate", &body).await;
+        assert_eq!(reply.status, 204, "{}", reply.text);
+    }
+
+    /// Waits for the queues to empty, then reads every mail sent so far, oldest first.
+    pub(crate) async fn all_mails(&self) -> Vec<SentMail> {
         self.settle().await;
         let directory = self.data_directory().join("mail");
         let mut paths: Vec<_> =

@@ -33,7 +33,7 @@ testkit::on_both!(
     five_links_an_hour_for_an_email,
     twenty_links_an_hour_for_an_address,
     a_link_sets_a_new_password_once,
-    a_link_leaves_keys_and_two_factor_alone,
+    a_link_leaves_keys_and_two_factor_alone_once_the_address_is_proved,
     a_link_ends_after_an_hour,
     a_made_up_link_is_refused,
     a_weak_password_does_not_use_up_the_link,
@@ -215,11 +215,12 @@ async fn a_link_sets_a_new_password_once(app: &App) {
     reset(app, &link, PASSWORD).await.refused(400, "invalid_token");
     assert_eq!(login(app, "ann@example.com", NEW).await.status, 200);
     let subjects = app.subjects_to("ann@example.com").await;
-    assert_eq!(subjects.len(), 2, "the link, and word of the change: {subjects:?}");
+    assert_eq!(subjects.len(), 3, "the link, what the first proof ended, and the change: {subjects:?}");
 }
 
-async fn a_link_leaves_keys_and_two_factor_alone(app: &App) {
+async fn a_link_leaves_keys_and_two_factor_alone_once_the_address_is_proved(app: &App) {
     let token = app.register("ann@example.com").await;
+    app.verify(&token, "ann@example.com").await;
     let key = app.api_key(&token).await;
     let phone = Phone::switched_on(app, &token).await;
     let link = ask_for_link(app, "ann@example.com").await;

@@ -15,7 +15,7 @@ use crate::signer::Signer;
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Method and path of the specification's tables "Webhooks", "Rules", "API keys", "Billing", "Usage", "Account" and
-/// "Console endpoints".
+/// "Console endpoints", and what came on top.
 const PROMISED: &[(&str, &str)] = &[
     ("get", "/v1/api_keys"),
     ("post", "/v1/api_keys"),
@@ -63,6 +63,12 @@ const PROMISED: &[(&str, &str)] = &[
     ("delete", "/v1/me/identities/{provider}"),
     ("get", "/v1/me/notifications"),
     ("put", "/v1/me/notifications"),
+    ("get", "/v1/me/sessions"),
+    ("delete", "/v1/me/sessions"),
+    ("delete", "/v1/me/sessions/{session_id}"),
+    ("post", "/auth/console/logout"),
+    ("post", "/auth/console/reauthenticate"),
+    ("post", "/auth/console/verify"),
 ];
 
 testkit::on_both!(

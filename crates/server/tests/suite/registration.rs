@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use store::{Conn, Store};
 
-use crate::app::{App, PASSWORD, Reply, START};
+use crate::app::{App, CONFIRM, PASSWORD, Reply, START};
 use crate::login::{DAY, race, statuses};
 
 const REGISTER: &str = "/auth/console/register";
@@ -47,9 +47,12 @@ async fn a_new_account_is_signed_in(app: &App) {
         "email": "ann@example.com",
         "role": "admin",
         "onboarded": false,
+        "email_verified": false,
     });
     assert_eq!(me, expected);
-    assert!(app.mails().await.is_empty(), "no event of the contract is about a new account");
+    let mails = app.all_mails().await;
+    assert_eq!(mails.len(), 1, "a link that proves the address, and nothing else: {mails:?}");
+    assert_eq!((mails[0].to.as_str(), mails[0].subject.as_str()), ("ann@example.com", CONFIRM));
 }
 
 async fn a_new_account_has_its_credit_and_its_questions(app: &App) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use client::api::{
     APIKeyActivity, APIKeyUpdate, ActionType, DeliveryStatus, EventInput, EventRetention, LoginRequest,
-    PlaygroundRequest, RegisterRequest, RuleCreate, RuleUpdate, SettingsUpdate, SignalInput,
-    SystemOneRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
+    PlaygroundRequest, ReauthenticateRequest, RegisterRequest, RuleCreate, RuleUpdate, SettingsUpdate,
+    SignalInput, SystemOneRequest, VerifyRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
 };
 use client::{
     Client, ClientBuilder, DeliveriesQuery, Error, FiringsQuery, Ingest, LedgerQuery, ObjectSort,
@@ -19,6 +19,7 @@ use crate::receiver::Receiver;
 
 testkit::on_both!(
     a_person_signs_up_and_a_program_takes_over,
+    a_person_looks_after_their_sessions,
     events_become_answers,
     questions_are_asked_and_changed,
     a_rule_fires_and_its_webhook_verifies,
@@ -92,6 +93,31 @@ async fn a_person_signs_up_and_a_program_takes_over(app: &App) {
     assert_eq!(status(program.me().await), code(401, "unauthorized"));
     person.revoke_key(id).await.unwrap();
     assert!(person.keys().await.unwrap().is_empty());
+}
+
+async fn a_person_looks_after_their_sessions(app: &App) {
+    let first = app.register("ann@example.com").await;
+    let nobody = builder(app).max_retries(0).build().unwrap();
+    let login =
+        LoginRequest { email: "ann@example.com".to_owned(), password: PASSWORD.to_owned(), code: None };
+    let person = builder(app).token(nobody.log_in(&login).await.unwrap().token).build().unwrap();
+    assert_eq!(person.me().await.unwrap().email_verified, Some(false));
+    let link = VerifyRequest { token: app.verification("ann@example.com").await, keep: None };
+    person.verify_email(&link).await.unwrap();
+    assert_eq!(person.me().await.unwrap().email_verified, Some(true));
+    let password = ReauthenticateRequest { password: Some(PASSWORD.to_owned()), ..Default::default() };
+    person.reauthenticate(&password).await.unwrap();
+
+    let sessions = person.sessions().await.unwrap();
+    assert_eq!(sessions.len(), 2);
+    let other = sessions.iter().find(|session| !session.current).unwrap();
+    person.end_session(other.id).await.unwrap();
+    assert_eq!(app.call(&first, reqwest::Method::GET, "/v1/me", &json!(null)).await.status, 401);
+    nobody.log_in(&login).await.unwrap();
+    person.end_other_sessions().await.unwrap();
+    assert_eq!(person.sessions().await.unwrap().len(), 1);
+    person.log_out().await.unwrap();
+    assert_eq!(status(person.me().await), code(401, "unauthorized"));
 }
 
 async fn events_become_answers(app: &App) {

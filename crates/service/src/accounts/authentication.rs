@@ -1,11 +1,11 @@
 //! Authentication of requests: signed requests, console sessions, and legacy keys from before request signing.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use model::api::APIKeyStatus;
-use model::{KeyId, TenantId, Timestamp, UserId};
+use model::{KeyId, TenantId, Timestamp};
 use store::accounts::closure;
 use store::accounts::keys::{self, Key};
 use store::accounts::sessions::{self, Session};
@@ -15,47 +15,12 @@ use tracing::warn;
 
 use crate::accounts::signing::{self, RequestLine, Verifier};
 use crate::accounts::tokens;
-use crate::runtime::{Clock, Error, Kind, Result, Sealer, ShortCache};
+use crate::runtime::{
+    Caller, Clock, Credential, Error, Kind, Result, Sealer, SessionId, ShortCache, agent_name,
+};
 
 /// How often the use of a key is recorded.
 const TOUCH_INTERVAL: Duration = Duration::from_mins(1);
-
-/// An authenticated caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The tenant: all that the caller may access.
-    pub tenant: TenantId,
-    /// How the caller authenticated.
-    pub credential: Credential,
-}
-
-/// How a caller authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Credential {
-    /// With an API key, in any form.
-    Key(KeyId),
-    /// With a console token.
-    Console {
-        /// The member.
-        user: UserId,
-        /// The session.
-        session: SessionId,
-    },
-}
-
-/// A console session, by the hash of its token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionId([u8; 32]);
-
-impl Caller {
-    /// The signed-in user; API keys are refused.
-    pub fn user(&self) -> Result<UserId> {
-        match self.credential {
-            Credential::Console { user, .. } => Ok(user),
-            Credential::Key(_) => Err(Error::new(Kind::Forbidden, "only a signed-in user may do this")),
-        }
-    }
-}
 
 /// The credentials of a request.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +35,16 @@ pub struct Presented<'a> {
     pub token_in_query: bool,
     /// Method and path.
     pub request: RequestLine<'a>,
+    /// The client's address.
+    pub address: IpAddr,
+    /// What the client calls itself.
+    pub agent: Option<&'a str>,
 }
 
 /// Caches credentials for 800 ms.
 struct CredentialCache {
     signing: ShortCache<String, SigningKey>,
-    sessions: ShortCache<[u8; 32], Session>,
+    sessions: ShortCache<[u8; 32], CachedSession>,
     /// Whether a tenant is suspended.
     suspended: ShortCache<TenantId, bool>,
     /// Verifies against a dummy secret if there is no such key, so that an unknown key takes as long as a bad signature.
@@ -89,6 +58,12 @@ struct SigningKey {
     last_used_at: AtomicI64,
 }
 
+struct CachedSession {
+    session: Session,
+    /// When its use was last recorded, in microseconds.
+    last_seen_at: AtomicI64,
+}
+
 impl CredentialCache {
     fn new() -> Self {
         Self {
@@ -100,16 +75,11 @@ impl CredentialCache {
     }
 }
 
-impl SigningKey {
-    /// Whether this use is to be recorded. Of many concurrent ones, one is.
-    fn is_due_for_touch(&self, now: Timestamp) -> bool {
-        let last = self.last_used_at.load(Ordering::Relaxed);
-        now.since(Timestamp::from_micros(last)) >= TOUCH_INTERVAL
-            && self
-                .last_used_at
-                .compare_exchange(last, now.micros(), Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-    }
+/// Whether a use is to be recorded, given when one was last recorded. Of many concurrent ones, one is.
+fn is_due_for_touch(last_use: &AtomicI64, now: Timestamp) -> bool {
+    let last = last_use.load(Ordering::Relaxed);
+    now.since(Timestamp::from_micros(last)) >= TOUCH_INTERVAL
+        && last_use.compare_exchange(last, now.micros(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
 /// Authenticates requests. Cheap to clone; clones share the cache.
@@ -118,12 +88,14 @@ pub struct Authentication {
     store: Store,
     clock: Clock,
     sealer: Sealer,
+    /// How long a session counts as proved after it showed a password, a code or a provider.
+    recent_proof: Duration,
     cache: Arc<CredentialCache>,
 }
 
 impl Authentication {
-    pub(crate) fn new(store: Store, clock: Clock, sealer: Sealer) -> Self {
-        Self { store, clock, sealer, cache: Arc::new(CredentialCache::new()) }
+    pub(crate) fn new(store: Store, clock: Clock, sealer: Sealer, recent_proof: Duration) -> Self {
+        Self { store, clock, sealer, recent_proof, cache: Arc::new(CredentialCache::new()) }
     }
 
     /// Drops all cached credentials, after one was revoked on this node.
@@ -158,7 +130,7 @@ impl Authentication {
             (Some(bearer), _)
                 if bearer.starts_with(tokens::CONSOLE_TOKEN) || bearer.starts_with(tokens::TENANT_TOKEN) =>
             {
-                self.authenticate_session(bearer).await
+                self.authenticate_session(bearer, presented).await
             }
             (Some(bearer), _) if bearer.matches('.').count() == 2 => {
                 self.authenticate_signed(bearer, presented).await
@@ -189,7 +161,7 @@ impl Authentication {
         };
         let caller = key.caller;
         if let Credential::Key(key_id) = caller.credential
-            && key.is_due_for_touch(now)
+            && is_due_for_touch(&key.last_used_at, now)
         {
             self.record_use(caller.tenant, key_id, false).await;
         }
@@ -218,41 +190,64 @@ impl Authentication {
         Ok(Some(self.cache.signing.insert(public_id.to_owned(), read, value)))
     }
 
-    async fn authenticate_session(&self, token: &str) -> Result<Caller> {
+    async fn authenticate_session(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
         let (hash, now) = (tokens::hash(token), self.clock.now());
+        let cached = self.read_session(hash, now).await?.ok_or_else(Error::unauthorized)?;
+        let session = &cached.session;
+        let credential = match (session.user_id, session.key_id) {
+            (Some(user), _) => Credential::Console { user, session: SessionId(hash) },
+            (None, Some(key)) => Credential::Key(key),
+            (None, None) => return Err(Error::unauthorized()),
+        };
+        if session.user_id.is_some() && is_due_for_touch(&cached.last_seen_at, now) {
+            let (address, agent) = (presented.address.to_string(), presented.agent.map(agent_name));
+            let touched = self
+                .store
+                .write("touch_session", async |conn: &mut Conn| {
+                    sessions::touch(conn, &hash, now, &address, agent.as_deref()).await
+                })
+                .await;
+            if let Err(error) = touched {
+                warn!(%error, "cannot record the use of a session");
+            }
+        }
+        Ok(Caller { tenant: session.tenant_id, credential })
+    }
+
+    async fn read_session(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<Arc<CachedSession>>> {
         let session = if let Some(session) = self.cache.sessions.get(&hash) {
             session
         } else {
             let read = self.cache.sessions.start_read();
             let found =
                 self.store.read("session", async |conn| sessions::find(conn, &hash, now).await).await?;
-            self.cache.sessions.insert(hash, read, found.ok_or_else(Error::unauthorized)?)
+            let Some(session) = found else { return Ok(None) };
+            let last_seen_at = AtomicI64::new(session.last_seen_at.micros());
+            self.cache.sessions.insert(hash, read, CachedSession { session, last_seen_at })
         };
-        if session.expires_at <= now {
-            return Err(Error::unauthorized());
-        }
-        let credential = match (session.user_id, session.key_id) {
-            (Some(user), _) => Credential::Console { user, session: SessionId(hash) },
-            (None, Some(key)) => Credential::Key(key),
-            (None, None) => return Err(Error::unauthorized()),
-        };
-        Ok(Caller { tenant: session.tenant_id, credential })
+        Ok(Some(session).filter(|cached| cached.session.expires_at > now))
     }
 
-    /// Refuses a caller whose credential was revoked after authentication: a revoked credential must not create new ones.
-    /// To be called in the transaction that creates the new credential.
-    pub(crate) async fn require_valid(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
-        let is_valid = match caller.credential {
-            Credential::Key(key) => keys::find(conn, caller.tenant, key)
-                .await?
-                .is_some_and(|key| key.status == APIKeyStatus::Active),
-            Credential::Console { user, session } => {
-                // Locked, so that ending this user's sessions happens either before or after this transaction.
-                users::lock(conn, caller.tenant, user).await?;
-                sessions::find(conn, &session.0, self.clock.now()).await?.is_some()
-            }
-        };
-        if is_valid { Ok(()) } else { Err(Error::unauthorized()) }
+    /// Refuses a caller who is not a signed-in member, whose session has ended, or whose session has not shown a password, a
+    /// code or a provider recently: a stolen session must not become permanent. To be called in the transaction that makes
+    /// the change.
+    pub(crate) async fn require_recent_proof(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
+        // Locked, so that ending this user's sessions happens either before or after this transaction.
+        users::lock(conn, caller.tenant, caller.user()?).await?;
+        self.check_recent_proof(conn, caller).await
+    }
+
+    /// Checks the same ahead of the transaction, so that a request that will be refused uses up nothing.
+    pub(crate) async fn check_recent_proof(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
+        let ((_, session), now) = (caller.session()?, self.clock.now());
+        let session = sessions::find(conn, &session.0, now).await?.ok_or_else(Error::unauthorized)?;
+        if now.since(session.proved_at) <= self.recent_proof {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::ReauthenticationRequired,
+            "confirm your password, a code or a provider first: POST /auth/console/reauthenticate",
+        ))
     }
 
     async fn authenticate_legacy(&self, long_key: &str) -> Result<Caller> {

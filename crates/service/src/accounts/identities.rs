@@ -1,30 +1,34 @@
 //! Sign-in with an identity provider, and the provider accounts that a member has linked.
 
+use std::sync::Arc;
+
 use model::api::{
     AuthorizationURL, Identities as IdentityList, Identity, OAuthAuthorizeRequest, OAuthCodeRequest,
     OAuthProviders, Token,
 };
 use model::{EmailAddress, Provider, TenantId, UserId};
 use store::accounts::users::{self, User};
-use store::accounts::{identities, keys, sessions};
+use store::accounts::{identities, tenants};
 use store::{Conn, Store};
 
-use crate::accounts::authentication::{Authentication, Caller};
+use crate::accounts::authentication::Authentication;
+use crate::accounts::first_proof::{FirstProof, Proof, Proved};
 use crate::accounts::providers::{ProvenIdentity, Providers};
-use crate::accounts::sessions::Sessions;
+use crate::accounts::sessions::{Sessions, end_others};
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Result};
+use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result};
 
 /// Sign-in with identity providers.
 pub struct Identities {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
-    pub(crate) providers: Providers,
+    pub(crate) providers: Arc<Providers>,
     pub(crate) tenants: Tenants,
     pub(crate) sessions: Sessions,
     pub(crate) authentication: Authentication,
+    pub(crate) first_proof: FirstProof,
     pub(crate) notifications: Notifications,
 }
 
@@ -47,31 +51,43 @@ impl Identities {
         Ok(AuthorizationURL { url: url.into() })
     }
 
-    /// Signs in with a provider's code: the linked user, the user with the same verified email, or a new account.
-    pub async fn sign_in(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<Token> {
+    /// Signs in with a provider's code: the linked user, the user with the same verified email, or a new account. If that is the
+    /// first proof of the address, what was set up before ends, unless `session` is one of the same member.
+    pub async fn sign_in(
+        &self,
+        provider: Provider,
+        request: &OAuthCodeRequest,
+        client: &ClientInfo,
+        session: Option<Caller>,
+    ) -> Result<Token> {
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
         let attempt = || {
             self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
-                if let Some(known) = identities::find(conn, provider, &proven.subject).await? {
-                    let token = self.sessions.open(conn, known.tenant_id, known.user_id).await?;
-                    return Ok(Token { new_user: Some(false), ..token });
-                }
-                if let Some(user) = users::by_email(conn, email.key()).await? {
-                    self.adopt(conn, &user, provider, &proven).await?;
-                    let token = self.sessions.open(conn, user.tenant_id, user.user_id).await?;
-                    return Ok(Token { new_user: Some(false), ..token });
-                }
-                self.sign_up_with(conn, provider, &proven, &email, request.tenant_name.as_deref()).await
+                let known = identities::find(conn, provider, &proven.subject).await?;
+                let known = known.map(|identity| (identity.tenant_id, identity.user_id));
+                let by_email = match known {
+                    Some(_) => None,
+                    None => users::by_email(conn, email.key()).await?,
+                };
+                let Some((tenant, user)) = known.or(by_email.map(|user| (user.tenant_id, user.user_id)))
+                else {
+                    let name = request.tenant_name.as_deref();
+                    let token = self.sign_up_with(conn, provider, &proven, &email, name, client).await?;
+                    return Ok::<_, Error>((Proved::default(), token));
+                };
+                let proof = Proof { keep: false, session };
+                let proved = self.enter(conn, (tenant, user), provider, &proven, proof).await?;
+                let token = self.sessions.open(conn, tenant, user, client).await?;
+                Ok((proved, Token { new_user: Some(false), ..token }))
             })
         };
-        let token = match attempt().await {
+        let (proved, token) = match attempt().await {
             // A concurrent request may have created the account or the link; the second attempt finds it.
             Err(error) if error.kind() == Kind::Conflict => attempt().await?,
             outcome => outcome?,
         };
-        self.authentication.clear_cache();
-        self.notifications.wake();
+        self.first_proof.finish(proved);
         Ok(token)
     }
 
@@ -79,35 +95,35 @@ impl Identities {
         self.providers.identify(provider, &request.code, &request.code_verifier).await
     }
 
-    /// Links a provider's identity to the user with the same email. If the email was not verified, anyone could have
-    /// registered it: all credentials of the unverified user are revoked first.
-    async fn adopt(
+    /// Admits the owner of a provider's identity to a member: the one that it is linked to, or the one with the same email,
+    /// whom it is linked to then.
+    async fn enter(
         &self,
         conn: &mut Conn,
-        user: &User,
+        (tenant, user): (TenantId, UserId),
         provider: Provider,
         proven: &ProvenIdentity,
-    ) -> Result<()> {
-        // Locked before it is read again, so that of two concurrent sign-ins the second does not revoke what the first created.
-        users::lock(conn, user.tenant_id, user.user_id).await?;
-        let user = existing_user(conn, user.tenant_id, user.user_id).await?;
-        if user.email_verified_at.is_none() {
-            users::set_password(conn, user.tenant_id, user.user_id, None).await?;
-            users::disable_totp(conn, user.tenant_id, user.user_id).await?;
-            sessions::delete_of_user(conn, user.user_id).await?;
-            keys::revoke_all(conn, user.tenant_id).await?;
-            // The unverified user may have linked a provider account, which would keep access.
-            for linked in identities::of_user(conn, user.tenant_id, user.user_id).await? {
-                identities::delete(conn, user.tenant_id, user.user_id, linked.provider).await?;
+        proof: Proof,
+    ) -> Result<Proved> {
+        let shows_address = has_address(&existing_user(conn, tenant, user).await?, proven);
+        let proved = if shows_address {
+            self.first_proof.prove(conn, tenant, user, proof).await?
+        } else {
+            Proved::default()
+        };
+        // Locked before it is looked for again: unlinking it meanwhile ends its right to sign in, and a concurrent sign-in with
+        // the same identity may have linked it.
+        users::lock(conn, tenant, user).await?;
+        match identities::find(conn, provider, &proven.subject).await? {
+            Some(owner) if owner.user_id == user => {}
+            _ if shows_address => {
+                let user = existing_user(conn, tenant, user).await?;
+                // A sign-in ends no other session, not even by linking: whoever signs in with two providers at once keeps both.
+                self.add(conn, &user, provider, proven).await?;
             }
-            users::verify_email(conn, user.tenant_id, user.user_id, self.clock.now()).await?;
+            _ => return Err(Error::new(Kind::Conflict, "this account has just been unlinked")),
         }
-        // A concurrent sign-in with the same identity may have linked it while this one waited for the lock.
-        let owner = identities::find(conn, provider, &proven.subject).await?;
-        if owner.is_some_and(|owner| owner.user_id == user.user_id) {
-            return Ok(());
-        }
-        self.add(conn, &user, provider, proven).await.map(drop)
+        Ok(proved)
     }
 
     async fn sign_up_with(
@@ -117,6 +133,7 @@ impl Identities {
         proven: &ProvenIdentity,
         email: &EmailAddress,
         chosen_name: Option<&str>,
+        client: &ClientInfo,
     ) -> Result<Token> {
         self.tenants.require_registration()?;
         let name = match chosen_name {
@@ -130,7 +147,7 @@ impl Identities {
         if !identities::insert(conn, &identity, &proven.subject).await? {
             return Err(Error::new(Kind::Conflict, "this account is linked to another user"));
         }
-        let token = self.sessions.open(conn, tenant, user).await?;
+        let token = self.sessions.open(conn, tenant, user, client).await?;
         Ok(Token { new_user: Some(true), ..token })
     }
 
@@ -149,7 +166,7 @@ impl Identities {
             .await
     }
 
-    /// Links a provider account to the signed-in member.
+    /// Links a provider account to the signed-in member; their other sessions end.
     pub async fn link(
         &self,
         caller: Caller,
@@ -157,22 +174,38 @@ impl Identities {
         request: &OAuthCodeRequest,
     ) -> Result<Identity> {
         let (tenant, user) = (caller.tenant, caller.user()?);
+        self.check_recent_proof(caller).await?;
         let proven = self.prove(provider, request).await?;
-        let email = verified_email(&proven)?;
-        let identity = self
+        verified_email(&proven)?;
+        let (proved, identity) = self
             .store
             .write("link_identity", async |conn: &mut Conn| {
-                self.authentication.require_valid(conn, caller).await?;
+                // Tenants are locked before members, here as everywhere.
+                tenants::lock(conn, tenant).await?;
+                self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
-                // If the provider's verified email is the user's own, that is verified too.
-                if user.email.parse::<EmailAddress>().is_ok_and(|own| own.key() == email.key()) {
-                    users::verify_email(conn, tenant, user.user_id, self.clock.now()).await?;
-                }
-                self.add(conn, &user, provider, &proven).await
+                let proved = if has_address(&user, &proven) {
+                    let proof = Proof { keep: false, session: Some(caller) };
+                    self.first_proof.prove(conn, tenant, user.user_id, proof).await?
+                } else {
+                    Proved::default()
+                };
+                let identity = self.add(conn, &user, provider, &proven).await?;
+                end_others(conn, caller).await?;
+                Ok::<_, Error>((proved, identity))
             })
             .await?;
-        self.notifications.wake();
+        self.first_proof.finish(proved);
         Ok(record(&identity))
+    }
+
+    /// Refuses a session without recent proof before anything is used up.
+    async fn check_recent_proof(&self, caller: Caller) -> Result<()> {
+        self.store
+            .read("recent_proof", async |conn: &mut Conn| {
+                self.authentication.check_recent_proof(conn, caller).await
+            })
+            .await
     }
 
     async fn add(
@@ -198,12 +231,13 @@ impl Identities {
         Ok(identity)
     }
 
-    /// Unlinks a provider, unless it is the last sign-in method.
-    pub async fn unlink(&self, tenant: TenantId, user: UserId, provider: Provider) -> Result<()> {
+    /// Unlinks a provider, unless it is the last sign-in method; the member's other sessions end.
+    pub async fn unlink(&self, caller: Caller, provider: Provider) -> Result<()> {
+        let (tenant, user) = (caller.tenant, caller.user()?);
         self.store
             .write("unlink_identity", async |conn: &mut Conn| {
-                // Locked, so that two concurrent requests cannot unlink the last two methods.
-                users::lock(conn, tenant, user).await?;
+                // This locks the user, so that two concurrent requests cannot unlink the last two methods.
+                self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
                 if !linked.iter().any(|identity| identity.provider == provider) {
@@ -216,6 +250,7 @@ impl Identities {
                     ));
                 }
                 identities::delete(conn, tenant, user.user_id, provider).await?;
+                end_others(conn, caller).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,
                     provider.label(),
@@ -224,9 +259,16 @@ impl Identities {
                 self.notifications.mail_user(conn, &user, &mail).await
             })
             .await?;
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(())
     }
+}
+
+/// Whether the provider shows the member's own address.
+fn has_address(user: &User, proven: &ProvenIdentity) -> bool {
+    let [own, shown] = [&user.email, &proven.email].map(|email| email.parse::<EmailAddress>());
+    matches!((own, shown), (Ok(own), Ok(shown)) if own.key() == shown.key())
 }
 
 fn verified_email(proven: &ProvenIdentity) -> Result<EmailAddress> {

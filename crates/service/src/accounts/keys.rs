@@ -6,13 +6,14 @@ use model::api::{
 use model::{KeyId, TenantId};
 use store::accounts::keys::{self, Key};
 use store::accounts::{sessions, tenants};
+use store::runtime::created_by::CreatedBy;
 use store::{Conn, Store};
 
-use crate::accounts::authentication::{Authentication, Caller};
+use crate::accounts::authentication::Authentication;
 use crate::accounts::tokens;
 use crate::outbox::mail::KeyFacts;
 use crate::outbox::{EmailEvent, Notifications};
-use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, Sealer, internal};
 
 /// The maximum length of a key's name.
 const MAX_NAME: usize = 100;
@@ -80,12 +81,17 @@ impl Keys {
                     let reason = format!("an account has at most {MAX_KEYS} API keys: revoke one first");
                     return Err(Error::new(Kind::Conflict, reason));
                 }
-                if let Some(caller) = caller {
-                    self.authentication.require_valid(conn, caller).await?;
-                }
+                let maker = match caller {
+                    Some(caller) => {
+                        caller.require_valid(conn, now).await?;
+                        caller.created_by(conn).await?
+                    }
+                    None => CreatedBy::OPERATOR,
+                };
                 if !keys::insert(conn, &key).await? {
                     return Err(internal("a public key id was generated twice"));
                 }
+                keys::set_maker(conn, tenant, key_id, &maker).await?;
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyCreated, |templates, to| {
                         templates.api_key_created(to, facts(&key), now)
@@ -125,7 +131,7 @@ impl Keys {
         let key = self
             .store
             .write("rotate_api_key", async |conn: &mut Conn| {
-                self.authentication.require_valid(conn, caller).await?;
+                caller.require_valid(conn, self.clock.now()).await?;
                 if !keys::rotate(conn, tenant, key, &sealed).await? {
                     return Err(no_such_key());
                 }
@@ -201,7 +207,13 @@ impl Keys {
         };
         let added = self
             .store
-            .write("import_legacy_key", async |conn: &mut Conn| keys::insert(conn, &key).await)
+            .write("import_legacy_key", async |conn: &mut Conn| {
+                let added = keys::insert(conn, &key).await?;
+                if added {
+                    keys::set_maker(conn, tenant, key.key_id, &CreatedBy::OPERATOR).await?;
+                }
+                Ok::<_, Error>(added)
+            })
             .await?;
         if added {
             Ok(record(&key))

@@ -2,6 +2,8 @@
 
 mod authentication;
 mod closure;
+mod email_verification;
+mod first_proof;
 mod identities;
 mod keys;
 mod operators;
@@ -9,6 +11,7 @@ mod password_reset;
 mod passwords;
 mod providers;
 mod reauthentication;
+mod recent_proof;
 mod sessions;
 mod sign_in;
 mod signing;
@@ -17,22 +20,29 @@ mod tokens;
 mod two_factor;
 mod users;
 
-pub use self::authentication::{Authentication, Caller, Credential, Presented, SessionId};
+pub use self::authentication::{Authentication, Presented};
 pub use self::closure::Closure;
+pub use self::email_verification::EmailVerification;
 pub use self::identities::Identities;
 pub use self::keys::Keys;
 pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
 pub use self::providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
+pub use self::recent_proof::RecentProof;
+pub use self::sessions::Sessions;
 pub use self::sign_in::SignIn;
 pub use self::signing::RequestLine;
 pub use self::tenants::Tenants;
 pub use self::two_factor::TwoFactor;
 pub use self::users::Users;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::first_proof::FirstProof;
 use self::passwords::Passwords;
-use self::sessions::Sessions;
 use self::two_factor::TwoFactorCodes;
+use crate::actions::CourierHandle;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Random, Result, Sealer, Throttle, Wakeup, Workers};
 use store::Store;
@@ -51,6 +61,12 @@ pub struct Accounts {
     pub identities: Identities,
     /// Changing a password, and resetting it by a mailed link.
     pub password_reset: PasswordReset,
+    /// Sessions of members.
+    pub sessions: Sessions,
+    /// Renewed proof of who is signed in.
+    pub recent_proof: RecentProof,
+    /// Links that prove an address.
+    pub verification: EmailVerification,
     /// Two-factor sign-in.
     pub two_factor: TwoFactor,
     /// API keys.
@@ -75,18 +91,55 @@ pub(crate) struct AccountParts {
     pub(crate) notifications: Notifications,
     pub(crate) allow_registration: bool,
     pub(crate) signup_credit_cents: u32,
+    /// How long a session counts as proved after it showed a password, a code or a provider.
+    pub(crate) recent_proof: Duration,
+    /// Recalls deliveries of endpoints that are disabled.
+    pub(crate) courier: CourierHandle,
     /// Wakes the sweeper when a retention is set.
     pub(crate) sweeper: Wakeup,
 }
 
+impl AccountParts {
+    /// What opens sessions, and what proves addresses.
+    fn proofs(&self, authentication: &Authentication) -> (Sessions, FirstProof, EmailVerification) {
+        let sessions = Sessions {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            authentication: authentication.clone(),
+            notifications: self.notifications.clone(),
+        };
+        let first_proof = FirstProof {
+            clock: self.clock.clone(),
+            authentication: authentication.clone(),
+            notifications: self.notifications.clone(),
+            courier: self.courier.clone(),
+        };
+        let verification = EmailVerification {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            first_proof: first_proof.clone(),
+            notifications: self.notifications.clone(),
+        };
+        (sessions, first_proof, verification)
+    }
+}
+
 impl Accounts {
     pub(crate) fn new(parts: AccountParts) -> Result<Self> {
+        let authentication = Authentication::new(
+            parts.store.clone(),
+            parts.clock.clone(),
+            parts.sealer.clone(),
+            parts.recent_proof,
+        );
+        let (sessions, first_proof, verification) = parts.proofs(&authentication);
         let AccountParts {
             store, clock, random, sealer, workers, throttle, providers, notifications, ..
         } = parts;
         let passwords = Passwords::new(random.clone())?;
-        let sessions = Sessions { clock: clock.clone(), random: random.clone() };
-        let authentication = Authentication::new(store.clone(), clock.clone(), sealer.clone());
+        let providers = Arc::new(providers);
         let codes = TwoFactorCodes { clock: clock.clone(), sealer: sealer.clone() };
         let tenants = Tenants {
             store: store.clone(),
@@ -94,6 +147,7 @@ impl Accounts {
             random: random.clone(),
             passwords: passwords.clone(),
             sessions: sessions.clone(),
+            verification: verification.clone(),
             allow_registration: parts.allow_registration,
             signup_credit_cents: parts.signup_credit_cents,
             sweeper: parts.sweeper,
@@ -117,6 +171,14 @@ impl Accounts {
                 authentication: authentication.clone(),
                 sessions: sessions.clone(),
             },
+            recent_proof: RecentProof {
+                store: store.clone(),
+                clock: clock.clone(),
+                throttle: throttle.clone(),
+                passwords: passwords.clone(),
+                codes: codes.clone(),
+                providers: providers.clone(),
+            },
             identities: Identities {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -124,6 +186,7 @@ impl Accounts {
                 tenants: tenants.clone(),
                 sessions: sessions.clone(),
                 authentication: authentication.clone(),
+                first_proof: first_proof.clone(),
                 notifications: notifications.clone(),
             },
             password_reset: PasswordReset {
@@ -133,8 +196,9 @@ impl Accounts {
                 workers,
                 throttle: throttle.clone(),
                 passwords: passwords.clone(),
-                sessions,
+                sessions: sessions.clone(),
                 authentication: authentication.clone(),
+                first_proof,
                 notifications: notifications.clone(),
             },
             two_factor: TwoFactor {
@@ -160,6 +224,8 @@ impl Accounts {
                 notifications: notifications.clone(),
             },
             authentication,
+            sessions,
+            verification,
             tenants,
             keys,
             notifications,

@@ -3,20 +3,23 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use model::EmailAddress;
 use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};
-use model::{EmailAddress, TenantId, UserId};
 use store::accounts::{sessions, users};
 use store::{Conn, Store};
 use tracing::error;
 
 use crate::accounts::authentication::Authentication;
+use crate::accounts::first_proof::{FirstProof, Proof};
 use crate::accounts::passwords::Passwords;
 use crate::accounts::reauthentication::reauthenticating;
 use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
 use crate::accounts::users::{existing_user, with_same_password};
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, client_network};
+use crate::runtime::{
+    Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, client_network,
+};
 
 /// The lifetime of a reset link.
 const RESET_LIFETIME: Duration = Duration::from_hours(1);
@@ -35,6 +38,7 @@ pub struct PasswordReset {
     pub(crate) passwords: Passwords,
     pub(crate) sessions: Sessions,
     pub(crate) authentication: Authentication,
+    pub(crate) first_proof: FirstProof,
     pub(crate) notifications: Notifications,
 }
 
@@ -42,10 +46,11 @@ impl PasswordReset {
     /// Changes a password: all sessions end, and the caller gets a new one.
     pub async fn change(
         &self,
-        tenant: TenantId,
-        user: UserId,
+        caller: Caller,
         request: &ChangePasswordRequest,
+        client: &ClientInfo,
     ) -> Result<Token> {
+        let (tenant, user) = (caller.tenant, caller.user()?);
         let token = reauthenticating(&self.throttle, user, async || {
             let user = self.store.read("user", async |conn| existing_user(conn, tenant, user).await).await?;
             if !self.passwords.verify(&request.current_password, user.password_hash.as_deref()).await? {
@@ -61,7 +66,7 @@ impl PasswordReset {
                     sessions::delete_resets_of_user(conn, user.user_id).await?;
                     let mail = self.notifications.templates.password_changed(&user.email, self.clock.now());
                     self.notifications.mail_user(conn, &user, &mail).await?;
-                    self.sessions.open(conn, tenant, user.user_id).await
+                    self.sessions.open(conn, tenant, user.user_id, client).await
                 })
                 .await
         })
@@ -118,8 +123,9 @@ impl PasswordReset {
         Ok(())
     }
 
-    /// Sets a new password with a reset link: the link is used up, the email is verified, and all sessions end.
-    pub async fn reset(&self, request: &ResetPasswordRequest) -> Result<()> {
+    /// Sets a new password with a reset link: the link is used up, the address is proved, and all sessions end. If nobody had
+    /// proved the address before, what was set up until now ends too, unless `session` is one of the same member.
+    pub async fn reset(&self, request: &ResetPasswordRequest, session: Option<Caller>) -> Result<()> {
         // Strength first: a refused password must not use up the link.
         Passwords::require_strength(&request.password, &[])?;
         let token_hash = tokens::hash(&request.token);
@@ -133,22 +139,24 @@ impl PasswordReset {
             return Err(invalid_token());
         }
         let hash = self.passwords.hash(&request.password).await?;
-        self.store
+        let proof = Proof { keep: request.keep == Some(true), session };
+        let proved = self
+            .store
             .write("reset_password", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 let (tenant, user) =
                     sessions::take_reset(conn, &token_hash, now).await?.ok_or_else(invalid_token)?;
                 let user = users::find(conn, tenant, user).await?.ok_or_else(invalid_token)?;
+                let proved = self.first_proof.prove(conn, tenant, user.user_id, proof).await?;
                 users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
-                users::verify_email(conn, tenant, user.user_id, now).await?;
                 sessions::delete_of_user(conn, user.user_id).await?;
                 sessions::delete_resets_of_user(conn, user.user_id).await?;
                 let mail = self.notifications.templates.password_changed(&user.email, now);
-                self.notifications.mail_user(conn, &user, &mail).await
+                self.notifications.mail_user(conn, &user, &mail).await?;
+                Ok::<_, Error>(proved)
             })
             .await?;
-        self.authentication.clear_cache();
-        self.notifications.wake();
+        self.first_proof.finish(proved);
         Ok(())
     }
 }

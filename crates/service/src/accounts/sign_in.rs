@@ -1,11 +1,10 @@
 //! Sign-in with a password, and the exchange of legacy keys for tokens.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use model::EmailAddress;
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
-use store::accounts::sessions::{self, Holder};
+use store::accounts::sessions::{self, Holder, NewSession};
 use store::accounts::users;
 use store::{Conn, Store};
 
@@ -15,7 +14,7 @@ use crate::accounts::sessions::{Sessions, refuse_suspended};
 use crate::accounts::tokens;
 use crate::accounts::two_factor::TwoFactorCodes;
 use crate::accounts::users::with_same_password;
-use crate::runtime::{Clock, Error, Kind, Limit, Result, Throttle, client_network};
+use crate::runtime::{ClientInfo, Clock, Error, Kind, Limit, Result, Throttle, client_network};
 
 /// The lifetime of a tenant token.
 const TENANT_TOKEN_LIFETIME: Duration = Duration::from_mins(15);
@@ -33,22 +32,23 @@ pub struct SignIn {
 
 impl SignIn {
     /// Signs a member in with email and password, and with a code if two-factor is on.
-    pub async fn log_in(&self, request: &LoginRequest, address: IpAddr) -> Result<Token> {
+    pub async fn log_in(&self, request: &LoginRequest, client: &ClientInfo) -> Result<Token> {
         // An invalid email takes the same path as an unknown one, so that the response reveals nothing.
         let email_key = request
             .email
             .parse::<EmailAddress>()
             .map_or_else(|_| request.email.clone(), |email| email.key().to_owned());
-        let address = client_network(address).to_string();
+        let address = client_network(client.address).to_string();
         let _slot = self.throttle.slot().await?;
         self.throttle.attempt(&Limit::LOGIN_ADDRESS, &address).await?;
         if let Err(locked) = self.throttle.attempt(&Limit::LOGIN_EMAIL, &email_key).await {
             self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
             return Err(locked);
         }
-        let token = self.check_login(request, &email_key).await;
+        let token = self.check_login(request, &email_key, client).await;
         match &token {
             Ok(_) => {
+                self.sessions.opened();
                 self.throttle.clear(&Limit::LOGIN_EMAIL, &email_key).await?;
                 self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
             }
@@ -62,7 +62,12 @@ impl SignIn {
         token
     }
 
-    async fn check_login(&self, request: &LoginRequest, email_key: &str) -> Result<Token> {
+    async fn check_login(
+        &self,
+        request: &LoginRequest,
+        email_key: &str,
+        client: &ClientInfo,
+    ) -> Result<Token> {
         let user =
             self.store.read("user_by_email", async |conn| users::by_email(conn, email_key).await).await?;
         let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
@@ -82,7 +87,7 @@ impl SignIn {
                         return Err(Error::unauthorized());
                     }
                 }
-                self.sessions.open(conn, user.tenant_id, user.user_id).await
+                self.sessions.open(conn, user.tenant_id, user.user_id, client).await
             })
             .await
     }
@@ -99,10 +104,16 @@ impl SignIn {
         self.store
             .write("exchange_token", async |conn: &mut Conn| {
                 refuse_suspended(conn, key.tenant_id).await?;
-                let holder = Holder::Key(key.key_id);
-                Ok::<_, Error>(
-                    sessions::insert(conn, key.tenant_id, holder, &hash, now, token.expires_at).await?,
-                )
+                let session = NewSession {
+                    tenant_id: key.tenant_id,
+                    holder: Holder::Key(key.key_id),
+                    token_hash: &hash,
+                    address: None,
+                    agent: None,
+                    created_at: now,
+                    expires_at: token.expires_at,
+                };
+                Ok::<_, Error>(sessions::insert(conn, &session).await?)
             })
             .await?;
         Ok(token)

@@ -10,10 +10,11 @@ use store::billing::balance::{self, Credit};
 use store::billing::ledger::LedgerReason;
 use store::{Conn, Store};
 
+use crate::accounts::email_verification::EmailVerification;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::Sessions;
 use crate::analysis::default_signals;
-use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup};
+use crate::runtime::{ClientInfo, Clock, Error, Kind, Random, Result, Wakeup};
 
 /// The only role.
 pub(crate) const ADMIN: &str = "admin";
@@ -37,6 +38,7 @@ pub struct Tenants {
     pub(crate) random: Random,
     pub(crate) passwords: Passwords,
     pub(crate) sessions: Sessions,
+    pub(crate) verification: EmailVerification,
     /// Whether anyone may register an account.
     pub(crate) allow_registration: bool,
     /// The credit that a new tenant starts with.
@@ -46,8 +48,9 @@ pub struct Tenants {
 }
 
 impl Tenants {
-    /// Registers a tenant with its first admin, signup credit and default signals, and signs the admin in.
-    pub async fn register(&self, request: &RegisterRequest) -> Result<Token> {
+    /// Registers a tenant with its first admin, signup credit and default signals, signs the admin in, and
+    /// mails a link that proves the address.
+    pub async fn register(&self, request: &RegisterRequest, client: &ClientInfo) -> Result<Token> {
         self.require_registration()?;
         let name = tenant_name(&request.tenant_name)?;
         let email: EmailAddress =
@@ -55,12 +58,16 @@ impl Tenants {
         Passwords::require_strength(&request.password, &[email.as_str(), name])?;
         let hash = self.passwords.hash(&request.password).await?;
         let first = FirstUser { email: &email, password_hash: Some(&hash), email_verified_at: None };
-        self.store
+        let token = self
+            .store
             .write("register", async |conn: &mut Conn| {
                 let (tenant, user) = self.provision(conn, name, &first).await?;
-                self.sessions.open(conn, tenant, user).await
+                self.verification.mail_link(conn, tenant, user).await?;
+                self.sessions.open(conn, tenant, user, client).await
             })
-            .await
+            .await?;
+        self.verification.wake();
+        Ok(token)
     }
 
     pub(crate) fn require_registration(&self) -> Result<()> {

@@ -14,6 +14,7 @@ const PUBLIC_ID_BYTES: usize = 15;
 pub(crate) const CONSOLE_TOKEN: &str = "ct_";
 pub(crate) const TENANT_TOKEN: &str = "tt_";
 pub(crate) const RESET_TOKEN: &str = "rt_";
+pub(crate) const VERIFICATION_TOKEN: &str = "vt_";
 pub(crate) const KEY_ID: &str = "ak_";
 pub(crate) const KEY_SECRET: &str = "sk_";
 

@@ -5,13 +5,14 @@ use model::{TenantId, UserId, totp};
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
-use crate::accounts::authentication::{Authentication, Caller};
+use crate::accounts::authentication::Authentication;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::reauthentication::reauthenticating;
+use crate::accounts::sessions::end_others;
 use crate::accounts::tokens;
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, Throttle, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, Sealer, Throttle, internal};
 
 /// The number of recovery codes issued.
 const RECOVERY_CODES: usize = 8;
@@ -55,11 +56,13 @@ impl TwoFactor {
     }
 
     /// Issues a secret for an authenticator app; a repeated call replaces it.
-    pub async fn setup(&self, tenant: TenantId, user: UserId) -> Result<MfaSetup> {
+    pub async fn setup(&self, caller: Caller) -> Result<MfaSetup> {
+        let (tenant, user) = (caller.tenant, caller.user()?);
         let secret: [u8; totp::SECRET_BYTES] = self.random.bytes();
         let sealed = self.sealer.seal(&self.random, "users.totp_secret", user.0, &secret);
         self.store
             .write("mfa_setup", async |conn: &mut Conn| {
+                self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
                 if !users::set_totp_secret(conn, tenant, user.user_id, &sealed).await? {
                     return Err(already_on());
@@ -86,7 +89,7 @@ impl TwoFactor {
         reauthenticating(&self.throttle, user, async || {
             self.store
                 .write("mfa_enable", async |conn: &mut Conn| {
-                    self.authentication.require_valid(conn, caller).await?;
+                    self.authentication.require_recent_proof(conn, caller).await?;
                     let now = self.clock.now();
                     let user = existing_user(conn, tenant, user).await?;
                     if user.totp_enabled_at.is_some() {
@@ -106,6 +109,7 @@ impl TwoFactor {
                         return Err(already_on());
                     }
                     users::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
+                    end_others(conn, caller).await?;
                     self.notifications
                         .mail_user(conn, &user, &self.notifications.templates.mfa_enabled(&user.email, now))
                         .await
@@ -113,12 +117,19 @@ impl TwoFactor {
                 .await
         })
         .await?;
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(MfaRecoveryCodes { recovery_codes: codes })
     }
 
     /// Turns two-factor off, with the password, if there is one, and a code.
-    pub async fn disable(&self, tenant: TenantId, user: UserId, request: &MfaDisableRequest) -> Result<()> {
+    pub async fn disable(&self, caller: Caller, request: &MfaDisableRequest) -> Result<()> {
+        let (tenant, user) = (caller.tenant, caller.user()?);
+        self.store
+            .read("recent_proof", async |conn: &mut Conn| {
+                self.authentication.check_recent_proof(conn, caller).await
+            })
+            .await?;
         reauthenticating(&self.throttle, user, async || {
             let user = self.store.read("user", async |conn| existing_user(conn, tenant, user).await).await?;
             if user.totp_enabled_at.is_none() {
@@ -135,16 +146,19 @@ impl TwoFactor {
             }
             self.store
                 .write("mfa_disable", async |conn: &mut Conn| {
+                    self.authentication.require_recent_proof(conn, caller).await?;
                     if !self.codes.take(conn, &user, &request.code).await? {
                         return Err(invalid_code());
                     }
                     users::disable_totp(conn, tenant, user.user_id).await?;
+                    end_others(conn, caller).await?;
                     let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());
                     self.notifications.mail_user(conn, &user, &mail).await
                 })
                 .await
         })
         .await?;
+        self.authentication.clear_cache();
         self.notifications.wake();
         Ok(())
     }

@@ -6,8 +6,7 @@ use store::accounts::tenants;
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
-use crate::accounts::authentication::{Caller, Credential};
-use crate::runtime::{Error, Kind, Result};
+use crate::runtime::{Caller, Credential, Error, Kind, Result};
 
 /// The members of all tenants.
 pub struct Users {
@@ -31,6 +30,7 @@ impl Users {
                     user_id: user.as_ref().map(|user| user.user_id.0),
                     email: user.as_ref().map(|user| user.email.clone()),
                     onboarded: user.as_ref().map(|user| user.onboarded),
+                    email_verified: user.as_ref().map(|user| user.email_verified_at.is_some()),
                     role: user.map(|user| user.role),
                 })
             })

@@ -14,7 +14,9 @@ pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
 
 pub(crate) use self::announcements::Announcements;
 pub(crate) use self::effects::{ConcludedAnalysis, Effects};
-pub(crate) use self::webhooks::{Courier, CourierHandle, CourierOptions, Expiry, drop_deliveries};
+pub(crate) use self::webhooks::{
+    Courier, CourierHandle, CourierOptions, Expiry, disable_endpoints_made_by, drop_deliveries,
+};
 
 /// Rules and webhooks.
 pub struct Actions {

@@ -13,7 +13,7 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::objects::answers::shape;
-use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, internal};
 
 /// The column that settings of actions are sealed for.
 const SEALED_COLUMN: &str = "rules.action_config";
@@ -59,7 +59,8 @@ impl Rules {
     }
 
     /// Creates a rule.
-    pub async fn create(&self, tenant: TenantId, request: &RuleCreate) -> Result<Rule> {
+    pub async fn create(&self, caller: Caller, request: &RuleCreate) -> Result<Rule> {
+        let tenant = caller.tenant;
         let draft = Draft {
             name: match &request.name {
                 Some(name) => checked_name(name)?,
@@ -83,6 +84,7 @@ impl Rules {
             name: draft.name,
             condition: draft.when,
             enabled: draft.enabled,
+            disabled_reason: None,
             cooldown_seconds: draft.cooldown_seconds,
             created_at: now,
             updated_at: now,
@@ -97,14 +99,18 @@ impl Rules {
                     let message = format!("an account has at most {MAX_RULES} rules");
                     return Err(Error::new(Kind::Conflict, message));
                 }
-                Ok(rules::insert(conn, &rule).await?)
+                caller.require_valid(conn, now).await?;
+                let maker = caller.created_by(conn).await?;
+                rules::insert(conn, &rule).await?;
+                Ok(rules::set_maker(conn, tenant, rule_id, &maker).await?)
             })
             .await?;
         self.record(&rule)
     }
 
     /// Changes a rule. The whole result is checked, including fields that were not changed.
-    pub async fn update(&self, tenant: TenantId, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
+    pub async fn update(&self, caller: Caller, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
+        let tenant = caller.tenant;
         let existing = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
         let draft = self.edited(&existing.ok_or_else(no_such_rule)?, update)?;
         // The host name is resolved before the transaction, which must not wait for it.
@@ -113,6 +119,7 @@ impl Rules {
             .store
             .write("update_rule", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
+                caller.require_valid(conn, self.clock.now()).await?;
                 let existing = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
                 // Once more: a concurrent edit may have changed the rule.
                 let draft = self.edited(&existing, update)?;
@@ -130,6 +137,8 @@ impl Rules {
                     action_type: draft.action,
                     name: draft.name,
                     condition: draft.when,
+                    // Until somebody enables it, it keeps the reason.
+                    disabled_reason: existing.disabled_reason.filter(|_| !draft.enabled),
                     enabled: draft.enabled,
                     cooldown_seconds: draft.cooldown_seconds,
                     updated_at: now,
@@ -211,6 +220,7 @@ impl Rules {
             action_type: rule.action_type,
             action_config: self.open_config(rule)?,
             enabled: rule.enabled,
+            disabled_reason: rule.disabled_reason.clone(),
             cooldown_seconds: rule.cooldown_seconds,
             created_at: rule.created_at,
             updated_at: rule.updated_at,

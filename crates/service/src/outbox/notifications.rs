@@ -25,13 +25,16 @@ pub(crate) enum EmailEvent {
     MfaDisabled,
     IdentityLinked,
     IdentityUnlinked,
+    EmailVerification,
+    AddressProved,
+    SignInNewNetwork,
 }
 
 /// An event as the API and the console describe it: name, label, description, and whether its mail is always sent.
 struct Description(&'static str, &'static str, &'static str, bool);
 
 impl EmailEvent {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 15] = [
         Self::LowBalance,
         Self::ApiKeyCreated,
         Self::ApiKeyRotated,
@@ -44,6 +47,9 @@ impl EmailEvent {
         Self::MfaDisabled,
         Self::IdentityLinked,
         Self::IdentityUnlinked,
+        Self::EmailVerification,
+        Self::AddressProved,
+        Self::SignInNewNetwork,
     ];
 
     fn description(self) -> Description {
@@ -55,13 +61,13 @@ impl EmailEvent {
                 false,
             ),
             Self::ApiKeyCreated => {
-                Description("api_key_created", "API key created", "Somebody made an API key.", false)
+                Description("api_key_created", "API key created", "Somebody made an API key.", true)
             }
             Self::ApiKeyRotated => {
-                Description("api_key_rotated", "API key rotated", "An API key got a new secret.", false)
+                Description("api_key_rotated", "API key rotated", "An API key got a new secret.", true)
             }
             Self::ApiKeyRevoked => {
-                Description("api_key_revoked", "API key revoked", "An API key was ended.", false)
+                Description("api_key_revoked", "API key revoked", "An API key was ended.", true)
             }
             Self::TopupCredited => {
                 Description("topup_credited", "Top-up received", "A payment was added to the balance.", false)
@@ -100,6 +106,24 @@ impl EmailEvent {
                 "identity_unlinked",
                 "Sign-in unlinked",
                 "An account at a sign-in provider was unlinked from yours.",
+                true,
+            ),
+            Self::EmailVerification => Description(
+                "email_verification",
+                "Confirm your address",
+                "An account was opened with your email address; the mail has a link to confirm it.",
+                true,
+            ),
+            Self::AddressProved => Description(
+                "address_proved",
+                "Address confirmed",
+                "Your address was confirmed for the first time, and what was set up before was ended.",
+                true,
+            ),
+            Self::SignInNewNetwork => Description(
+                "sign_in_new_network",
+                "Sign-in from a new network",
+                "Somebody signed in to your account from a network that was not used before.",
                 true,
             ),
         }
@@ -155,8 +179,8 @@ impl Notifications {
             .await
     }
 
-    /// Queues a mail to every member who has not opted out of it, in the caller's transaction. Call [`Self::wake`] once
-    /// that is committed.
+    /// Queues a mail to every member, in the caller's transaction; if the event is not critical, only to those who have not
+    /// opted out of it. Call [`Self::wake`] once that is committed.
     pub(crate) async fn mail_tenant(
         &self,
         conn: &mut Conn,
@@ -164,7 +188,13 @@ impl Notifications {
         event: EmailEvent,
         write: impl Fn(&MailTemplates, &str) -> Mail,
     ) -> Result<()> {
-        for user in users::recipients(conn, tenant, event.name()).await? {
+        let recipients = if event.is_critical() {
+            // An opt-out from before the event became critical does not count.
+            users::of_tenant(conn, tenant).await?
+        } else {
+            users::recipients(conn, tenant, event.name()).await?
+        };
+        for user in recipients {
             self.mail_user(conn, &user, &write(&self.templates, &user.email)).await?;
         }
         Ok(())

@@ -46,6 +46,8 @@ pub enum Kind {
     Forbidden,
     /// The credential is valid, but its account is suspended.
     Suspended,
+    /// The session has not shown a password, a code or a provider recently.
+    ReauthenticationRequired,
     /// The resource does not exist, or belongs to another tenant.
     NotFound,
     /// The resource exists, but does not support the method.

@@ -1,7 +1,8 @@
-//! What every room depends on: time, randomness, errors, background tasks, caches, sealing, traces, rate limits,
+//! What every room depends on: callers, time, randomness, errors, background tasks, caches, sealing, traces, rate limits,
 //! and the guarded client for URLs that tenants configure. It does not depend on any other room.
 
 mod address_budget;
+mod caller;
 mod clock;
 pub(crate) mod driver;
 mod error;
@@ -20,6 +21,7 @@ mod wakeup;
 mod workers;
 
 pub use self::address_budget::{AddressBudget, client_network};
+pub use self::caller::{Caller, ClientInfo, Credential, SessionId};
 pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;
@@ -33,6 +35,7 @@ pub use self::throttle::{Limit, Throttle};
 pub use self::traces::Traces;
 pub use self::workers::Workers;
 
+pub(crate) use self::caller::agent_name;
 pub(crate) use self::error::internal;
 pub(crate) use self::health::count_panic;
 pub(crate) use self::outbound::Outbound;

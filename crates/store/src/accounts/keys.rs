@@ -1,9 +1,10 @@
 //! API keys.
 
 use model::api::APIKeyStatus;
-use model::{KeyId, TenantId, Timestamp};
+use model::{KeyId, TenantId, Timestamp, UserId};
 
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::runtime::created_by::{CreatedBy, MadeBy};
 
 /// An API key, with its secret still sealed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -145,13 +146,52 @@ pub async fn revoke(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<boo
     Ok(changed == 1)
 }
 
-/// Revokes every key of a tenant.
-pub async fn revoke_all(conn: &mut Conn, tenant: TenantId) -> Result<u64> {
+/// Records who made a key.
+pub async fn set_maker(conn: &mut Conn, tenant: TenantId, key: KeyId, by: &CreatedBy) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE api_keys SET created_by = $3, created_by_user = $4, created_by_key = $5
+         WHERE tenant_id = $1 AND key_id = $2",
+        tenant,
+        key,
+        by.maker.as_str(),
+        by.user,
+        by.key
+    )?)
+}
+
+/// Who made a key: how, unless that is not known, and the person behind it.
+pub async fn maker(
+    conn: &mut Conn,
+    tenant: TenantId,
+    key: KeyId,
+) -> Result<Option<(Option<String>, Option<UserId>)>> {
+    fetch_optional!(
+        conn,
+        "SELECT created_by, created_by_user FROM api_keys WHERE tenant_id = $1 AND key_id = $2",
+        tenant,
+        key
+    )
+}
+
+/// Revokes every key that a person made, and ends the sessions made from them; returns how many keys that were.
+pub async fn revoke_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Result<u64> {
+    execute!(
+        conn,
+        "DELETE FROM sessions WHERE key_id IN (
+             SELECT key_id FROM api_keys WHERE tenant_id = $1 AND status <> 'revoked'
+                AND (created_by_user = $2 OR ($3 AND created_by IS NULL)))",
+        tenant,
+        by.user,
+        by.is_first
+    )?;
     execute!(
         conn,
         "UPDATE api_keys SET status = 'revoked', secret = NULL, legacy_hash = NULL
-         WHERE tenant_id = $1 AND status <> 'revoked'",
-        tenant
+         WHERE tenant_id = $1 AND status <> 'revoked' AND (created_by_user = $2 OR ($3 AND created_by IS NULL))",
+        tenant,
+        by.user,
+        by.is_first
     )
 }
 

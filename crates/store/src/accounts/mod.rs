@@ -1,8 +1,10 @@
 //! Accounts: tenants, users, sessions, API keys and linked identities.
 
 pub mod closure;
+pub mod email_verifications;
 pub mod identities;
 pub mod keys;
+pub mod networks;
 pub mod sessions;
 pub mod tenants;
 pub mod users;

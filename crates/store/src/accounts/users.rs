@@ -111,6 +111,16 @@ pub async fn proved(conn: &mut Conn, tenant: TenantId) -> Result<Vec<(String, St
     )
 }
 
+/// The first person of this account; none while it has nobody.
+pub async fn first(conn: &mut Conn, tenant: TenantId) -> Result<Option<UserId>> {
+    let found: Option<(UserId,)> = fetch_optional!(
+        conn,
+        "SELECT user_id FROM users WHERE tenant_id = $1 ORDER BY created_at, user_id LIMIT 1",
+        tenant
+    )?;
+    Ok(found.map(|(user,)| user))
+}
+
 /// Sets, changes or removes a password.
 pub async fn set_password(conn: &mut Conn, tenant: TenantId, user: UserId, hash: Option<&str>) -> Result<()> {
     expect_one(execute!(

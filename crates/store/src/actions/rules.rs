@@ -6,6 +6,7 @@ use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
 use crate::db::{Conn, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::runtime::created_by::{CreatedBy, MadeBy};
 
 /// A rule, with the settings of its action still sealed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -26,6 +27,8 @@ pub struct Rule {
     pub action_config: Vec<u8>,
     /// Whether it is evaluated.
     pub enabled: bool,
+    /// Why the service disabled it.
+    pub disabled_reason: Option<String>,
     /// How long it rests after a firing.
     pub cooldown_seconds: i64,
     /// When it was made.
@@ -51,7 +54,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled, \
-             cooldown_seconds, created_at, updated_at FROM rules ",
+             disabled_reason, cooldown_seconds, created_at, updated_at FROM rules ",
             $rest
         )
     };
@@ -89,7 +92,7 @@ pub async fn enabled_of(conn: &mut Conn, tenants: &[TenantId]) -> Result<Vec<Rul
         .column("tenant", |tenant| *tenant)
         .with_given(
             "SELECT tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
-                    cooldown_seconds, created_at, updated_at
+                    disabled_reason, cooldown_seconds, created_at, updated_at
              FROM given CROSS JOIN rules WHERE tenant_id = tenant AND enabled",
         )
         .fetch::<Rule>(conn)
@@ -114,7 +117,7 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
     expect_one(execute!(
         conn,
         "UPDATE rules SET condition_id = $3, name = $4, condition = $5, action_type = $6, action_config = $7,
-             enabled = $8, cooldown_seconds = $9, updated_at = $10
+             enabled = $8, cooldown_seconds = $9, updated_at = $10, disabled_reason = $11
          WHERE tenant_id = $1 AND rule_id = $2",
         rule.tenant_id,
         rule.rule_id,
@@ -125,8 +128,43 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
         &rule.action_config,
         rule.enabled,
         rule.cooldown_seconds,
-        rule.updated_at
+        rule.updated_at,
+        &rule.disabled_reason
     )?)
+}
+
+/// Records who made a rule.
+pub async fn set_maker(conn: &mut Conn, tenant: TenantId, rule: Uuid, by: &CreatedBy) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE rules SET created_by = $3, created_by_user = $4, created_by_key = $5
+         WHERE tenant_id = $1 AND rule_id = $2",
+        tenant,
+        rule,
+        by.maker.as_str(),
+        by.user,
+        by.key
+    )?)
+}
+
+/// Disables every enabled rule that a person made; returns how many that were.
+pub async fn disable_made_by(
+    conn: &mut Conn,
+    tenant: TenantId,
+    by: MadeBy,
+    reason: &str,
+    now: Timestamp,
+) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE rules SET enabled = FALSE, disabled_reason = $4, updated_at = $5
+         WHERE tenant_id = $1 AND enabled AND (created_by_user = $2 OR ($3 AND created_by IS NULL))",
+        tenant,
+        by.user,
+        by.is_first,
+        reason,
+        now
+    )
 }
 
 /// Removes a rule. Its firings stay.

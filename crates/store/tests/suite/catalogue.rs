@@ -10,9 +10,10 @@ use crate::migrated;
 on_both!(every_key_of_a_tenant_s_table_starts_with_the_tenant, every_table_has_a_primary_key);
 
 /// Tables that are asked before the tenant is known, and so may be keyed by something else.
-const DIRECTORY: [(&str, &str); 6] = [
+const DIRECTORY: [(&str, &str); 7] = [
     ("api_keys", "a request names its key, and the key names the tenant"),
     ("checkouts", "the payment provider names the checkout, not the tenant"),
+    ("email_verifications", "a verification link carries a token only"),
     ("identities", "an identity provider names its subject, not the tenant"),
     ("password_resets", "a reset link carries a token only"),
     ("sessions", "a request carries a token only"),
@@ -250,8 +251,9 @@ fn text_sorts_by_bytes_on_postgres() {
 }
 
 /// Columns of bytes that are hashes, and stay what they are whatever the master key.
-const HASHES: [&str; 5] = [
+const HASHES: [&str; 6] = [
     "api_keys.legacy_hash",
+    "email_verifications.token_hash",
     "migrations.checksum",
     "password_resets.token_hash",
     "recovery_codes.code_hash",

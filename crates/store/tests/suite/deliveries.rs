@@ -35,6 +35,7 @@ fn endpoint(number: u128, enabled: bool) -> Endpoint {
         sealed_url: b"https://example.com/".to_vec(),
         description: String::new(),
         enabled,
+        disabled_reason: None,
         signal_keys: Json(Vec::new()),
         events: Json(Vec::new()),
         created_at: NOW,

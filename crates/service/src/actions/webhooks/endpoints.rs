@@ -2,20 +2,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::TenantId;
 use model::api::{
     WebhookEndpoint, WebhookEndpointCreate, WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
 };
 use model::condition::is_key;
 use model::webhook::{EVENT_TYPES, SECRET_PREFIX};
+use model::{TenantId, Timestamp};
 use store::accounts::tenants;
 use store::actions::webhooks::endpoints::{self, Endpoint};
+use store::runtime::created_by::MadeBy;
 use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::actions::webhooks::deliveries::drop_deliveries;
 use crate::actions::webhooks::handle::CourierHandle;
-use crate::runtime::{Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, internal};
 
 /// The column that secrets of endpoints are sealed for.
 pub(crate) const SECRET_COLUMN: &str = "webhook_endpoints.secret";
@@ -54,9 +55,10 @@ impl Endpoints {
     /// Registers an endpoint.
     pub async fn create(
         &self,
-        tenant: TenantId,
+        caller: Caller,
         request: &WebhookEndpointCreate,
     ) -> Result<WebhookEndpointSecret> {
+        let tenant = caller.tenant;
         let now = self.clock.now();
         let (endpoint_id, enabled) = (self.random.id(now), request.enabled.unwrap_or(true));
         let endpoint = Endpoint {
@@ -65,6 +67,7 @@ impl Endpoints {
             sealed_url: self.sealed_url(endpoint_id, &request.url).await?,
             description: description(request.description.as_deref().unwrap_or_default())?,
             enabled,
+            disabled_reason: None,
             signal_keys: signal_keys(request.signal_keys.as_deref().unwrap_or_default())?.into(),
             events: request.events.as_deref().map_or_else(|| Ok(all_events()), events)?.into(),
             created_at: now,
@@ -83,7 +86,10 @@ impl Endpoints {
                     let reason = format!("an account has at most {MAX_ENDPOINTS} webhook endpoints");
                     return Err(Error::new(Kind::Conflict, reason));
                 }
-                Ok(endpoints::insert(conn, &endpoint, &sealed).await?)
+                caller.require_valid(conn, now).await?;
+                let maker = caller.created_by(conn).await?;
+                endpoints::insert(conn, &endpoint, &sealed).await?;
+                Ok(endpoints::set_maker(conn, tenant, endpoint_id, &maker).await?)
             })
             .await?;
         Ok(WebhookEndpointSecret { endpoint: self.record(endpoint)?, secret, note: NOTE.to_owned() })
@@ -99,10 +105,11 @@ impl Endpoints {
     /// Edits an endpoint. If it is resting, its receiver is probed at once.
     pub async fn update(
         &self,
-        tenant: TenantId,
+        caller: Caller,
         endpoint: Uuid,
         update: &WebhookEndpointUpdate,
     ) -> Result<WebhookEndpoint> {
+        let tenant = caller.tenant;
         let sealed_url = match &update.url {
             Some(url) => Some(self.sealed_url(endpoint, url).await?),
             None => None,
@@ -116,10 +123,13 @@ impl Endpoints {
                 // Locked, so that concurrent changes of different fields are not lost.
                 tenants::lock(conn, tenant).await?;
                 let now = self.clock.now();
+                caller.require_valid(conn, now).await?;
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
                 let mut edited = Endpoint {
                     sealed_url: sealed_url.unwrap_or(known.sealed_url),
                     description: description.unwrap_or(known.description),
+                    // Until somebody enables it, it keeps the reason.
+                    disabled_reason: known.disabled_reason.filter(|_| update.enabled != Some(true)),
                     signal_keys: signal_keys.map_or(known.signal_keys, Into::into),
                     events: events.map_or(known.events, Into::into),
                     updated_at: now,
@@ -175,6 +185,7 @@ impl Endpoints {
             url: open_url(&self.sealer, endpoint.endpoint_id, &endpoint.sealed_url)?,
             description: endpoint.description,
             enabled: endpoint.enabled,
+            disabled_reason: endpoint.disabled_reason,
             signal_keys: endpoint.signal_keys.0,
             events: endpoint.events.0,
             created_at: endpoint.created_at,
@@ -209,6 +220,29 @@ pub async fn seal_plain_urls(store: &Store, sealer: &Sealer, random: &Random) ->
         }
         sealed += step;
     }
+}
+
+/// Disables the enabled endpoints that a member made, in the caller's transaction. Returns them with the versions to recall
+/// them at, once that is committed.
+pub(crate) async fn disable_endpoints_made_by(
+    conn: &mut Conn,
+    courier: &CourierHandle,
+    by: MadeBy,
+    tenant: TenantId,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<(Uuid, i64)>> {
+    let mut disabled = Vec::new();
+    for mut endpoint in endpoints::enabled_made_by(conn, tenant, by).await? {
+        endpoint.disabled_reason = Some(reason.to_owned());
+        endpoint.updated_at = now;
+        endpoint.set_enabled(false, now);
+        disabled.push((endpoint.endpoint_id, endpoints::update(conn, &endpoint).await?));
+    }
+    if !disabled.is_empty() {
+        courier.notify_others(conn).await?;
+    }
+    Ok(disabled)
 }
 
 fn description(text: &str) -> Result<String> {

@@ -14,6 +14,6 @@ pub use self::body::{Body, Link};
 pub use self::channel::{MailChannel, Mailer};
 pub use self::message::{InvalidMail, Mail};
 pub use self::smtp::InvalidSmtpUrl;
-pub use self::templates::{KeyFacts, MailTemplates};
+pub use self::templates::{Ended, KeyFacts, MailTemplates};
 pub use self::transport::Transport;
 pub use crate::outbox::worker::Firing;

@@ -27,6 +27,25 @@ pub struct KeyFacts<'a> {
     pub public_id: &'a str,
 }
 
+/// What ended or was disabled when an address was first proved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Whether there was a password.
+    pub password: bool,
+    /// Whether two-factor authentication was on.
+    pub two_factor: bool,
+    /// Sessions that ended.
+    pub sessions: u64,
+    /// Accounts at providers that were unlinked.
+    pub identities: u64,
+    /// API keys that were revoked.
+    pub keys: u64,
+    /// Webhook endpoints that were disabled.
+    pub endpoints: u64,
+    /// Rules that were disabled.
+    pub rules: u64,
+}
+
 /// The characters of a path segment that are percent-encoded.
 const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -59,6 +78,52 @@ impl MailTemplates {
             footer: None,
         };
         Mail::new("password_reset", to, "Reset your password", &body)
+    }
+
+    /// Somebody opened an account with this address; `token` proves that it is theirs.
+    pub fn email_verification(&self, to: &str, token: &str) -> Mail {
+        let token: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        let link = Link {
+            label: "Confirm this address".to_owned(),
+            url: format!("{}/verify?token={token}", self.console),
+        };
+        let body = Body {
+            heading: "Confirm your email address".to_owned(),
+            paragraphs: vec![
+                "Somebody, hopefully you, opened an account with this email address.".to_owned(),
+                "The link below confirms that the address is yours. It is valid for seven days and works once."
+                    .to_owned(),
+                "If it was not you, you can do nothing, or take the account over with the link: whatever was set up before is \
+                 ended then."
+                    .to_owned(),
+            ],
+            link: Some(link),
+        };
+        Mail::new("email_verification", to, "Confirm your email address", &body)
+    }
+
+    /// The address was proved for the first time, and what somebody had set up before was ended.
+    pub fn address_proved(&self, to: &str, ended: Ended, at: Timestamp) -> Mail {
+        let news = format!(
+            "Your email address was confirmed for the first time on {}. Somebody else could have set up the account before, \
+             so this was ended or disabled: {ended}.",
+            time(at)
+        );
+        let advice = "If it was you who set it up, create new API keys, and enable webhook endpoints and rules again in \
+                      the console."
+            .to_owned();
+        self.notice("address_proved", to, "Your email address was confirmed", [news, advice])
+    }
+
+    /// A member signed in from a network that they have not signed in from before.
+    pub fn new_network(&self, to: &str, address: &str, agent: Option<&str>, at: Timestamp) -> Mail {
+        let agent = agent.map_or_else(String::new, |agent| format!(" ({})", single_line(agent)));
+        let news = format!(
+            "Somebody signed in to your account on {} from a network that was not used before: {}{agent}.",
+            time(at),
+            single_line(address)
+        );
+        self.notice("sign_in_new_network", to, "Sign-in from a new network", [news, NOT_YOU.to_owned()])
     }
 
     /// The password was changed.
@@ -257,6 +322,26 @@ impl MailTemplates {
             footer: None,
         };
         Mail::new(event, to, subject, &body)
+    }
+}
+
+impl Display for Ended {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counted = |count: u64, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let parts = [
+            self.password.then(|| "the password".to_owned()),
+            self.two_factor.then(|| "two-factor authentication".to_owned()),
+            counted(self.sessions, "session", "sessions"),
+            counted(self.identities, "sign-in provider", "sign-in providers"),
+            counted(self.keys, "API key", "API keys"),
+            counted(self.endpoints, "webhook endpoint", "webhook endpoints"),
+            counted(self.rules, "rule", "rules"),
+        ];
+        formatter.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -1,11 +1,14 @@
 //! Snapshots of every mail of the service, as text and HTML.
 
-use service::mail::{KeyFacts, Mail, MailTemplates};
+use service::mail::{Ended, KeyFacts, Mail, MailTemplates};
 
 use super::stage::START;
 
 const TO: &str = "ann@example.com";
 const KEY: KeyFacts<'_> = KeyFacts { name: "Shop & <sons>", public_id: "ak_0123456789" };
+
+const ENDED: Ended =
+    Ended { password: true, two_factor: false, sessions: 2, identities: 0, keys: 1, endpoints: 3, rules: 1 };
 
 #[test]
 fn every_mail_matches_its_snapshot() {
@@ -28,6 +31,9 @@ fn every_mail_matches_its_snapshot() {
             "token",
             "https://auspex.example/auth/console/recipients/withdraw?token=other",
         ),
+        templates.email_verification(TO, "vt_0123456789abcdef"),
+        templates.address_proved(TO, ENDED, START),
+        templates.new_network(TO, "203.0.113.9", Some("Mozilla/5.0 <b>\nPay here"), START),
         templates.webhook_dead(TO, "https://shop.example/hook?a=1&b=2", "the receiver answered 500", START),
     ];
     for mail in &all {

@@ -7,6 +7,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::db::{Backend, Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::runtime::created_by::{CreatedBy, MadeBy};
 
 /// An endpoint, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -21,6 +22,8 @@ pub struct Endpoint {
     pub description: String,
     /// Whether it gets deliveries.
     pub enabled: bool,
+    /// Why the service disabled it.
+    pub disabled_reason: Option<String>,
     /// The signals whose analyses it gets; empty: all.
     pub signal_keys: Json<Vec<String>>,
     /// The event types that it gets.
@@ -77,8 +80,8 @@ impl Endpoint {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, endpoint_id, sealed_url, description, enabled, signal_keys, events, created_at, updated_at, \
-                    version, disabled_us, disabled_at \
+            "SELECT tenant_id, endpoint_id, sealed_url, description, enabled, disabled_reason, signal_keys, events, \
+                    created_at, updated_at, version, disabled_us, disabled_at \
              FROM webhook_endpoints ",
             $rest
         )
@@ -130,7 +133,7 @@ pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<i64> {
     let (version,): (i64,) = fetch_one!(
         conn,
         "UPDATE webhook_endpoints SET sealed_url = $3, description = $4, enabled = $5, signal_keys = $6, events = $7,
-             updated_at = $8, version = version + 1, disabled_us = $9, disabled_at = $10
+             updated_at = $8, version = version + 1, disabled_us = $9, disabled_at = $10, disabled_reason = $11
          WHERE tenant_id = $1 AND endpoint_id = $2 RETURNING version",
         endpoint.tenant_id,
         endpoint.endpoint_id,
@@ -141,7 +144,8 @@ pub async fn update(conn: &mut Conn, endpoint: &Endpoint) -> Result<i64> {
         &endpoint.events,
         endpoint.updated_at,
         endpoint.disabled_us,
-        endpoint.disabled_at
+        endpoint.disabled_at,
+        &endpoint.disabled_reason
     )?;
     Ok(version)
 }
@@ -171,6 +175,34 @@ pub async fn seal_url(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, sealed:
         sealed
     )?;
     Ok(())
+}
+
+/// Records who made an endpoint.
+pub async fn set_maker(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, by: &CreatedBy) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE webhook_endpoints SET created_by = $3, created_by_user = $4, created_by_key = $5
+         WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint,
+        by.maker.as_str(),
+        by.user,
+        by.key
+    )?)
+}
+
+/// The enabled endpoints that a person made, oldest first.
+pub async fn enabled_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Result<Vec<Endpoint>> {
+    fetch_all!(
+        conn,
+        select!(
+            "WHERE tenant_id = $1 AND enabled AND (created_by_user = $2 OR ($3 AND created_by IS NULL))
+             ORDER BY endpoint_id"
+        ),
+        tenant,
+        by.user,
+        by.is_first
+    )
 }
 
 /// Removes an endpoint; false when there is none. Its deliveries are hidden from then on, and removed in small steps

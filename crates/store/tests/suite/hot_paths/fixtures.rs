@@ -7,7 +7,7 @@ use model::{KeyId, NewEvent, Provider, SignalType, TenantId, Timestamp, UserId};
 use sqlx::types::Json;
 use store::accounts::identities::Identity;
 use store::accounts::keys::Key;
-use store::accounts::sessions::Holder;
+use store::accounts::sessions::{Holder, NewSession};
 use store::accounts::users::NewUser;
 use store::accounts::{identities, keys, sessions, tenants, users};
 use store::actions::rules;
@@ -114,7 +114,16 @@ async fn people(conn: &mut Conn) -> Result<()> {
         legacy_used_at: None,
     };
     keys::insert(conn, &key).await?;
-    sessions::insert(conn, TENANT, Holder::User(USER), &[2; 32], NOW, NOW + MINUTE).await
+    let session = NewSession {
+        tenant_id: TENANT,
+        holder: Holder::User(USER),
+        token_hash: &[2; 32],
+        address: None,
+        agent: None,
+        created_at: NOW,
+        expires_at: NOW + MINUTE,
+    };
+    sessions::insert(conn, &session).await
 }
 
 fn rule(tenant: TenantId) -> Rule {
@@ -127,6 +136,7 @@ fn rule(tenant: TenantId) -> Rule {
         action_type: ActionType::Webhook,
         action_config: Vec::new(),
         enabled: true,
+        disabled_reason: None,
         cooldown_seconds: 0,
         created_at: NOW,
         updated_at: NOW,
@@ -140,6 +150,7 @@ fn endpoint(endpoint_id: Uuid) -> Endpoint {
         sealed_url: b"https://example.com/".to_vec(),
         description: String::new(),
         enabled: true,
+        disabled_reason: None,
         signal_keys: Json(Vec::new()),
         events: Json(Vec::new()),
         created_at: NOW,

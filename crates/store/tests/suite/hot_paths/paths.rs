@@ -64,6 +64,7 @@ async fn authentication(capture: &mut Capture) {
             assert!(keys::by_legacy_hash(conn, &[1; 32]).await?.is_some());
             keys::touch(conn, TENANT, KEY, NOW, false).await?;
             assert!(sessions::find(conn, &[2; 32], NOW).await?.is_some());
+            sessions::touch(conn, &[2; 32], NOW, "127.0.0.1", None).await?;
             assert!(users::by_email(conn, "ann@example.com").await?.is_some());
             assert!(users::find(conn, TENANT, USER).await?.is_some());
             assert!(identities::find(conn, Provider::Google, "subject").await?.is_some());

@@ -1,0 +1,122 @@
+//! The first proof of an address. Until somebody has proved that a member's email address is theirs, anybody may have registered
+//! it and set things up. Whatever proves it first (a reset link, a provider, the link mailed at registration) runs this routine.
+
+use model::{TenantId, Timestamp, UserId};
+use store::Conn;
+use store::accounts::users::{self, User};
+use store::accounts::{email_verifications, identities, keys, sessions, tenants};
+use store::actions::rules;
+use store::runtime::created_by::MadeBy;
+use uuid::Uuid;
+
+use crate::accounts::authentication::Authentication;
+use crate::accounts::users::existing_user;
+use crate::actions::{CourierHandle, disable_endpoints_made_by};
+use crate::outbox::Notifications;
+use crate::outbox::mail::Ended;
+use crate::runtime::{Caller, Clock, Result};
+
+/// Why endpoints and rules were disabled.
+const REASON: &str = "address proved";
+
+/// Records first proofs, and ends what was set up before them.
+#[derive(Clone)]
+pub(crate) struct FirstProof {
+    pub(crate) clock: Clock,
+    pub(crate) authentication: Authentication,
+    pub(crate) notifications: Notifications,
+    pub(crate) courier: CourierHandle,
+}
+
+/// What comes with a proof of an address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Proof {
+    /// Whether what was set up before is to stay.
+    pub(crate) keep: bool,
+    /// The session that the request carries. If it is one of the same member, what was set up before is theirs, and stays.
+    pub(crate) session: Option<Caller>,
+}
+
+/// The endpoints that a proof disabled; to be handed to [`FirstProof::finish`] once the proof is committed.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Proved {
+    disabled: Vec<(Uuid, i64)>,
+}
+
+impl FirstProof {
+    /// Records in the caller's transaction that a member has proved their address. If it is the first proof, the password,
+    /// sessions, keys, identities and two-factor that the member made end, and their endpoints and rules are disabled. A
+    /// password or an identity that the proof itself brings is to be stored after this.
+    pub(crate) async fn prove(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        user: UserId,
+        proof: Proof,
+    ) -> Result<Proved> {
+        if existing_user(conn, tenant, user).await?.email_verified_at.is_some() {
+            return Ok(Proved::default());
+        }
+        // Locked before they are read again: of two concurrent proofs the second must not end what the first one brought,
+        // and whatever is created with a credential of the member is created before this, or not at all.
+        tenants::lock(conn, tenant).await?;
+        users::lock(conn, tenant, user).await?;
+        let user = existing_user(conn, tenant, user).await?;
+        if user.email_verified_at.is_some() {
+            return Ok(Proved::default());
+        }
+        let now = self.clock.now();
+        users::verify_email(conn, tenant, user.user_id, now).await?;
+        email_verifications::delete_of_user(conn, user.user_id).await?;
+        if proof.keep || is_of(conn, proof.session, user.user_id, now).await? {
+            return Ok(Proved::default());
+        }
+        self.end_all(conn, &user, now).await
+    }
+
+    async fn end_all(&self, conn: &mut Conn, user: &User, now: Timestamp) -> Result<Proved> {
+        let (tenant, id) = (user.tenant_id, user.user_id);
+        let by = MadeBy { user: id, is_first: users::first(conn, tenant).await? == Some(id) };
+        let linked = identities::of_user(conn, tenant, id).await?;
+        for identity in &linked {
+            identities::delete(conn, tenant, id, identity.provider).await?;
+        }
+        users::set_password(conn, tenant, id, None).await?;
+        users::disable_totp(conn, tenant, id).await?;
+        sessions::delete_resets_of_user(conn, id).await?;
+        let disabled = disable_endpoints_made_by(conn, &self.courier, by, tenant, REASON, now).await?;
+        let ended = Ended {
+            password: user.password_hash.is_some(),
+            two_factor: user.totp_enabled_at.is_some(),
+            sessions: sessions::delete_of_user(conn, id).await?,
+            identities: linked.len() as u64,
+            keys: keys::revoke_made_by(conn, tenant, by).await?,
+            endpoints: disabled.len() as u64,
+            rules: rules::disable_made_by(conn, tenant, by, REASON, now).await?,
+        };
+        if ended != Ended::default() {
+            let mail = self.notifications.templates.address_proved(&user.email, ended, now);
+            self.notifications.mail_user(conn, user, &mail).await?;
+        }
+        Ok(Proved { disabled })
+    }
+
+    /// Makes this process forget the ended credentials and recall the deliveries of disabled endpoints, and sends the mail.
+    pub(crate) fn finish(&self, proved: Proved) {
+        self.authentication.clear_cache();
+        for (endpoint, version) in proved.disabled {
+            self.courier.recall(endpoint, version);
+        }
+        self.notifications.wake();
+    }
+}
+
+/// Whether a session is one of this member, and has not ended.
+async fn is_of(conn: &mut Conn, session: Option<Caller>, user: UserId, now: Timestamp) -> Result<bool> {
+    let Some(caller) = session else { return Ok(false) };
+    match caller.session() {
+        Ok((holder, session)) if holder == user => Ok(sessions::find(conn, &session.0, now).await?.is_some()),
+        _ => Ok(false),
+    }
+}

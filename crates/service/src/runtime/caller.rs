@@ -1,0 +1,102 @@
+//! The authenticated caller of a use case, and where a request comes from.
+
+use std::net::IpAddr;
+
+use model::api::APIKeyStatus;
+use model::{KeyId, TenantId, Timestamp, UserId};
+use store::Conn;
+use store::accounts::{keys, sessions, users};
+use store::runtime::created_by::{CreatedBy, Maker};
+
+use crate::runtime::{Error, Kind, Result};
+
+/// How many characters of a client's own name are stored: browsers send about 120.
+const MAX_AGENT: usize = 256;
+
+/// An authenticated caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The tenant: all that the caller may access.
+    pub tenant: TenantId,
+    /// How the caller authenticated.
+    pub credential: Credential,
+}
+
+/// How a caller authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// With an API key, in any form.
+    Key(KeyId),
+    /// With a console token.
+    Console {
+        /// The member.
+        user: UserId,
+        /// The session.
+        session: SessionId,
+    },
+}
+
+/// A console session, by the hash of its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionId(pub(crate) [u8; 32]);
+
+/// Where a request comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// The client's address.
+    pub address: IpAddr,
+    /// What the client calls itself.
+    pub agent: Option<String>,
+}
+
+/// The name that a client gives itself, as far as it is stored.
+pub(crate) fn agent_name(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(MAX_AGENT).collect()
+}
+
+impl Caller {
+    /// The signed-in user; API keys are refused.
+    pub fn user(&self) -> Result<UserId> {
+        Ok(self.session()?.0)
+    }
+
+    /// The signed-in user and their session; API keys are refused.
+    pub(crate) fn session(&self) -> Result<(UserId, SessionId)> {
+        match self.credential {
+            Credential::Console { user, session } => Ok((user, session)),
+            Credential::Key(_) => Err(Error::new(Kind::Forbidden, "only a signed-in user may do this")),
+        }
+    }
+
+    /// Refuses a caller whose credential was revoked after authentication: a revoked credential must not create anything.
+    /// To be called in the transaction that does; where that locks the tenant, after that.
+    pub(crate) async fn require_valid(&self, conn: &mut Conn, now: Timestamp) -> Result<()> {
+        let is_valid = match self.credential {
+            Credential::Key(key) => keys::find(conn, self.tenant, key)
+                .await?
+                .is_some_and(|key| key.status == APIKeyStatus::Active),
+            Credential::Console { user, session } => {
+                // Locked, so that ending this user's sessions happens either before or after this transaction.
+                users::lock(conn, self.tenant, user).await?;
+                sessions::find(conn, &session.0, now).await?.is_some()
+            }
+        };
+        if is_valid { Ok(()) } else { Err(Error::unauthorized()) }
+    }
+
+    /// Who is recorded as the maker of what this caller creates. Behind a key stands the member who made it.
+    pub(crate) async fn created_by(&self, conn: &mut Conn) -> Result<CreatedBy> {
+        let key = match self.credential {
+            Credential::Console { user, .. } => {
+                return Ok(CreatedBy { maker: Maker::User, user: Some(user), key: None });
+            }
+            Credential::Key(key) => key,
+        };
+        let user = match keys::maker(conn, self.tenant, key).await? {
+            Some((Some(_), user)) => user,
+            // A key from before makers were recorded belongs to the first member.
+            Some((None, _)) | None => users::first(conn, self.tenant).await?,
+        };
+        Ok(CreatedBy { maker: Maker::Key, user, key: Some(key) })
+    }
+}

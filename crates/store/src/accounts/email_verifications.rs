@@ -1,0 +1,42 @@
+//! Links that prove an address, mailed at registration. Only hashes of their tokens are stored.
+
+use model::{TenantId, Timestamp, UserId};
+
+use crate::db::{Conn, Result, execute, expect_one, fetch_optional};
+
+/// Stores a link.
+pub async fn insert(
+    conn: &mut Conn,
+    tenant: TenantId,
+    user: UserId,
+    token_hash: &[u8; 32],
+    expires_at: Timestamp,
+) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "INSERT INTO email_verifications (token_hash, tenant_id, user_id, expires_at) VALUES ($1, $2, $3, $4)",
+        token_hash.as_slice(),
+        tenant,
+        user,
+        expires_at
+    )?)
+}
+
+/// Redeems a link that has not expired; only one caller succeeds.
+pub async fn take(
+    conn: &mut Conn,
+    token_hash: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<(TenantId, UserId)>> {
+    fetch_optional!(
+        conn,
+        "DELETE FROM email_verifications WHERE token_hash = $1 AND expires_at > $2 RETURNING tenant_id, user_id",
+        token_hash.as_slice(),
+        now
+    )
+}
+
+/// Removes the links of a person.
+pub async fn delete_of_user(conn: &mut Conn, user: UserId) -> Result<u64> {
+    execute!(conn, "DELETE FROM email_verifications WHERE user_id = $1", user)
+}
