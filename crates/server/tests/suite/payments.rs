@@ -246,7 +246,7 @@ async fn checkouts_that_nobody_pays_end_and_paid_ones_are_found(stage: &Payments
     assert_eq!(status(&left).await.json()["status"], "pending");
     stage.app.advance(day + Duration::from_secs(1));
     // Without the provider nobody can say whether it was paid.
-    stage.stripe.next(&["fail", "fail"]).await;
+    stage.stripe.next(&["fail"; 20]).await;
     stage.app.sweeper_has_swept().await;
     assert_eq!(status(&left).await.json()["status"], "pending");
     crate::scripted_analyzer::until("it is gone", async || {
