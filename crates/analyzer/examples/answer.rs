@@ -38,7 +38,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn analyzer(arguments: &[String]) -> Result<Arc<dyn Analyzer>, Box<dyn Error>> {
-    let [kind, url, model, key @ ..] = arguments else { return Ok(Arc::new(Embedded::new()?)) };
+    let [kind, url, model, key @ ..] = arguments else {
+        return Ok(Arc::new(Embedded::new(Duration::from_mins(10))?));
+    };
     let endpoint = Endpoint {
         url: url.parse()?,
         api_key: key.first().cloned(),
@@ -57,8 +59,9 @@ fn analyzer(arguments: &[String]) -> Result<Arc<dyn Analyzer>, Box<dyn Error>> {
 async fn answered(analyzer: Arc<dyn Analyzer>, mut rows: Vec<Value>) -> Result<Vec<Value>, Box<dyn Error>> {
     let questions = rows.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let state = rows[0]["state"].as_str().unwrap_or_default().to_owned();
-    let findings =
-        analyzer.analyze(Inquiry { is_urgent: false, state: &state, questions: &questions }).await?;
+    let findings = analyzer
+        .analyze(Inquiry { is_urgent: false, tenant: None, state: &state, questions: &questions })
+        .await?;
     for (row, answer) in rows.iter_mut().zip(findings.answers) {
         row["probabilities"] = json!(answer?.probabilities());
     }

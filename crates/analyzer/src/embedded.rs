@@ -1,38 +1,53 @@
 //! The embedded model (`auspex-decider`) as an analyzer. It runs offline, in this process.
+//!
+//! An inquiry is answered in passes of a second or two of one core at most. Between two passes it waits for its turn, so
+//! that a long inquiry of one tenant does not occupy the model, and it ends there if its caller has left or its time is up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use decider::DeciderPool;
+use decider::{DeciderPool, Decision, Evaluation, InvalidWeights, Progress};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::instrument::instrumented;
-use crate::slots::Slots;
+use crate::turns::{Turn, Turns};
 use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
+
+/// Inquiries that have begun, for each thread. Each takes memory: 20 MB usually, 100 MB at most.
+const INQUIRIES_PER_THREAD: usize = 4;
 
 /// The embedded model. Clones share it.
 #[derive(Clone)]
 pub struct Embedded {
     pool: DeciderPool,
-    /// One inquiry for each thread: more would only compete for the threads and take memory.
-    slots: Arc<Slots>,
+    /// For inquiries that have begun. A tenant has at most a quarter of them.
+    places: Arc<Turns>,
+    /// For passes, one for each thread: more would only compete for the threads and take memory.
+    turns: Arc<Turns>,
+    /// How long an inquiry may take.
+    limit: Duration,
 }
 
 impl Embedded {
-    /// Starts to load the model in the background. Fails where no thread can be started.
-    pub fn new() -> Result<Self, Failure> {
+    /// Starts to load the model in the background. An inquiry is given up after `limit`. Fails where no thread can be
+    /// started.
+    pub fn new(limit: Duration) -> Result<Self, Failure> {
         let pool = DeciderPool::start().map_err(Failure::failed)?;
-        let slots = Arc::new(Slots::new(pool.threads()));
-        Ok(Self { pool, slots })
+        let threads = pool.threads();
+        let places = Turns::new(threads * INQUIRIES_PER_THREAD, threads);
+        Ok(Self { pool, places, turns: Turns::new(threads, threads), limit })
     }
 
     async fn findings(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
-        let _slot = self.slots.acquire(inquiry.is_urgent).await?;
-        let (sender, receiver) = oneshot::channel();
-        self.pool.decide(inquiry.state.to_owned(), inquiry.questions.to_vec(), move |decision| {
-            // The caller may have stopped waiting.
-            let _ = sender.send(decision);
-        });
-        let decision = receiver.await.map_err(Failure::failed)?.map_err(Failure::failed)?;
+        let has_begun = AtomicBool::new(false);
+        let decision = match timeout(self.limit, self.decide(inquiry, &has_begun)).await {
+            Ok(decision) => decision?,
+            Err(_) if has_begun.load(Ordering::Relaxed) => return Err(Failure::OutOfTime),
+            // Others had all the time: nothing is wrong with this inquiry.
+            Err(_) => return Err(Failure::Throttled { retry_after: None }),
+        };
         let answers = decision.answers.into_iter();
         Ok(Findings {
             model: decider::MODEL.to_owned(),
@@ -41,6 +56,48 @@ impl Embedded {
             output_tokens: 0,
         })
     }
+
+    /// Answers an inquiry, pass by pass. If this is dropped, the pass that is being made is the last one.
+    async fn decide(&self, inquiry: Inquiry<'_>, has_begun: &AtomicBool) -> Result<Decision, Failure> {
+        let Inquiry { state, questions, is_urgent, tenant } = inquiry;
+        let place = Arc::new(self.places.take(tenant, is_urgent).await);
+        let turn = self.turns.take(tenant, is_urgent).await;
+        has_begun.store(true, Ordering::Relaxed);
+        let held = Held { _turn: turn, _place: Arc::clone(&place) };
+        let (sender, receiver) = oneshot::channel();
+        self.pool.begin(state.to_owned(), questions.to_vec(), move |begun| held.send(sender, begun));
+        let mut evaluation: Evaluation = received(receiver).await?;
+        loop {
+            let turn = self.turns.take(tenant, is_urgent).await;
+            let held = Held { _turn: turn, _place: Arc::clone(&place) };
+            let (sender, receiver) = oneshot::channel();
+            self.pool.advance(evaluation, move |progress| held.send(sender, progress));
+            match received(receiver).await? {
+                Progress::More(more) => evaluation = more,
+                Progress::Done(decision) => return Ok(decision),
+            }
+        }
+    }
+}
+
+/// What a pass occupies until it has ended, even if nobody waits for it any more.
+struct Held {
+    _turn: Turn,
+    _place: Arc<Turn>,
+}
+
+type Outcome<T> = Result<T, InvalidWeights>;
+
+impl Held {
+    /// Ends the turn and hands the outcome to the caller, if there still is one.
+    fn send<T>(self, sender: oneshot::Sender<Outcome<T>>, outcome: Outcome<T>) {
+        // What nobody waits for is freed before its place is.
+        drop(sender.send(outcome));
+    }
+}
+
+async fn received<T>(receiver: oneshot::Receiver<Outcome<T>>) -> Result<T, Failure> {
+    receiver.await.map_err(Failure::failed)?.map_err(Failure::failed)
 }
 
 impl Analyzer for Embedded {
@@ -51,6 +108,10 @@ impl Analyzer for Embedded {
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
         Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry)))
     }
+
+    fn is_cancellable(&self) -> bool {
+        true
+    }
 }
 
 impl std::fmt::Debug for Embedded {
@@ -60,20 +121,4 @@ impl std::fmt::Debug for Embedded {
 }
 
 #[cfg(test)]
-mod tests {
-    use model::{Question, SignalType};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn answers_are_recorded_under_the_name_of_the_model() {
-        let embedded = Embedded::new().unwrap();
-        let questions = [Question::parse("key", SignalType::Noul, "\"Is it?\"", None).unwrap()];
-        let ask = |questions| embedded.analyze(Inquiry { is_urgent: false, state: "It is.", questions });
-        let findings = ask(&questions).await.unwrap();
-        assert_eq!((findings.model.as_str(), embedded.model()), ("auspex-1.0", "auspex-1.0"));
-        assert!(findings.answers[0].is_ok());
-        assert!(findings.input_tokens > 4 && findings.output_tokens == 0);
-        assert!(ask(&[]).await.unwrap().answers.is_empty());
-    }
-}
+mod tests;

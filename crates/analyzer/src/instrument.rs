@@ -32,6 +32,8 @@ pub(crate) async fn instrumented(
         }
         Err(Failure::Down(_)) => "down",
         Err(Failure::Failed(_)) => "failed",
+        Err(Failure::OutOfTime) => "out_of_time",
+        Err(Failure::CallerLeft) => "caller_left",
     };
     histogram!("auspex_analyzer_seconds", "analyzer" => name, "outcome" => outcome)
         .record(started.elapsed().as_secs_f64());

@@ -15,13 +15,15 @@ mod openai;
 mod prompt;
 mod slots;
 mod systemone;
+#[cfg(feature = "embedded")]
+mod turns;
 mod word_counter;
 
 use std::error::Error as StdError;
 use std::pin::Pin;
 use std::time::Duration;
 
-use model::{Distribution, Question};
+use model::{Distribution, Question, TenantId};
 
 pub use adaptive_limit::AdaptiveLimit;
 pub use anthropic::Anthropic;
@@ -45,6 +47,12 @@ pub trait Analyzer: Send + Sync {
 
     /// Answers every question of the inquiry, within the analyzer's own deadline.
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>>;
+
+    /// Whether a call costs nothing more once its future is dropped. Such a call is dropped when its caller leaves; any
+    /// other one is finished, because it must be paid for all the same.
+    fn is_cancellable(&self) -> bool {
+        false
+    }
 }
 
 /// Questions about one object.
@@ -56,6 +64,8 @@ pub struct Inquiry<'a> {
     pub questions: &'a [Question],
     /// Whether a caller is waiting for the answers: then it goes before inquiries of the queue.
     pub is_urgent: bool,
+    /// Whose inquiry it is: tenants take turns.
+    pub tenant: Option<TenantId>,
 }
 
 /// The answers to an inquiry.
@@ -104,6 +114,13 @@ pub enum Failure {
     /// long again, so it must use up its attempts.
     #[error("the analyzer failed")]
     Failed(#[source] Cause),
+    /// The inquiry takes more than the analyzer's time allows, and was given up. It is likely to take as long again, so it
+    /// must use up its attempts.
+    #[error("the inquiry takes longer than the analyzer may take")]
+    OutOfTime,
+    /// The caller left, and the call was dropped.
+    #[error("the caller left")]
+    CallerLeft,
 }
 
 impl Failure {

@@ -109,8 +109,12 @@ mod tests {
     }
 
     fn probabilities(state: &str, question: &Question) -> Vec<f64> {
-        let findings =
-            findings(Inquiry { is_urgent: false, state, questions: std::slice::from_ref(question) });
+        let findings = findings(Inquiry {
+            is_urgent: false,
+            tenant: None,
+            state,
+            questions: std::slice::from_ref(question),
+        });
         findings.answers[0].as_ref().unwrap().probabilities().to_vec()
     }
 
@@ -142,7 +146,7 @@ mod tests {
         reversed.reverse();
         assert_eq!(probabilities(state, &one), reversed);
         let questions = [noul, one.clone()];
-        let together = findings(Inquiry { is_urgent: false, state, questions: &questions });
+        let together = findings(Inquiry { is_urgent: false, tenant: None, state, questions: &questions });
         assert_eq!(together.answers[1].as_ref().unwrap().probabilities(), probabilities(state, &one));
         assert!(together.input_tokens > 0);
     }
@@ -151,13 +155,13 @@ mod tests {
     async fn answers_are_recorded_under_the_name_of_the_model() {
         let questions = [question(SignalType::Noul, "Is it?", None)];
         let findings = WordCounter
-            .analyze(Inquiry { is_urgent: false, state: "", questions: &questions })
+            .analyze(Inquiry { is_urgent: false, tenant: None, state: "", questions: &questions })
             .await
             .unwrap();
         assert_eq!((findings.model.as_str(), WordCounter.model()), ("auspex-words", "auspex-words"));
         assert!(
             WordCounter
-                .analyze(Inquiry { is_urgent: false, state: "", questions: &[] })
+                .analyze(Inquiry { is_urgent: false, tenant: None, state: "", questions: &[] })
                 .await
                 .unwrap()
                 .answers

@@ -1,12 +1,13 @@
 //! The embedded model: a small decision model of our own that is compiled in and runs offline.
 //!
 //! A text is split into tokens (`tokenizer`), cut to what the model can read (`reading`), and evaluated with the
-//! weights (`weights`) by a transformer (`network`), which gives a logit for each candidate of a question.
-//! A calibration for each kind of question (`calibration`) turns logits into probabilities. `DeciderPool` runs all
-//! this on threads of its own.
+//! weights (`weights`) by a transformer (`network`) in passes (`passes`), which gives a logit for each candidate of a
+//! question. A calibration for each kind of question (`calibration`) turns logits into probabilities. `DeciderPool` runs
+//! all this on threads of its own.
 
 mod calibration;
 mod network;
+mod passes;
 mod pool;
 mod reading;
 mod tokenizer;
@@ -16,6 +17,7 @@ use model::{Distribution, InvalidDistribution, Question, SignalType};
 
 use calibration::Calibration;
 use network::Network;
+use passes::Passes;
 pub use pool::{DeciderPool, StartError};
 use tokenizer::Tokenizer;
 pub use weights::InvalidWeights;
@@ -42,6 +44,21 @@ pub struct Decision {
     pub input_tokens: u64,
 }
 
+/// Questions about one text that are being answered, pass by pass.
+pub struct Evaluation {
+    questions: Vec<Question>,
+    passes: Passes,
+    input_tokens: u64,
+}
+
+/// An evaluation after a pass.
+pub enum Progress {
+    /// There are more passes to make.
+    More(Evaluation),
+    /// All questions are answered.
+    Done(Decision),
+}
+
 impl Decider {
     /// Loads the weights, which takes about half a second. Fails only if the build is defective.
     pub fn load() -> Result<Self, InvalidWeights> {
@@ -59,20 +76,43 @@ impl Decider {
 
     /// Answers questions about a text. An answer depends on its question and on the text alone.
     pub fn decide(&self, state: &str, questions: &[Question]) -> Decision {
-        let (logits, input_tokens) = self.logits(state, questions);
-        let answer = |(question, logits): (&Question, Vec<f64>)| self.calibrated(question.kind, &logits);
-        Decision { answers: questions.iter().zip(logits).map(answer).collect(), input_tokens }
+        let mut evaluation = self.begin(state, questions.to_vec());
+        loop {
+            match self.advance(evaluation) {
+                Progress::More(more) => evaluation = more,
+                Progress::Done(decision) => return decision,
+            }
+        }
     }
 
-    /// The logits of each question's candidates before calibration, and the number of tokens that were read.
-    pub fn logits(&self, state: &str, questions: &[Question]) -> (Vec<Vec<f64>>, u64) {
+    /// Begins to answer questions about a text. Nothing has been computed yet.
+    pub fn begin(&self, state: &str, questions: Vec<Question>) -> Evaluation {
         let chunks = reading::chunks(&self.tokenizer, state);
         let options: Vec<Vec<u32>> =
             questions.iter().flat_map(|question| reading::options(&self.tokenizer, question)).collect();
         let tokens = chunks.iter().chain(&options).map(Vec::len).sum::<usize>();
-        let mut logits = self.network.logits(&chunks, &options).into_iter().map(f64::from);
-        let of_question = |question: &Question| logits.by_ref().take(question.candidates.len()).collect();
-        (questions.iter().map(of_question).collect(), u64::try_from(tokens).unwrap_or(u64::MAX))
+        let input_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        Evaluation { questions, passes: Passes::new(chunks, options), input_tokens }
+    }
+
+    /// Makes the next pass of an evaluation, which takes a second or two of one core at most.
+    pub fn advance(&self, mut evaluation: Evaluation) -> Progress {
+        evaluation.passes.advance(&self.network);
+        let Some(logits) = evaluation.logits() else { return Progress::More(evaluation) };
+        let answers = evaluation.questions.iter().zip(logits);
+        let answers = answers.map(|(question, logits)| self.calibrated(question.kind, &logits)).collect();
+        Progress::Done(Decision { answers, input_tokens: evaluation.input_tokens })
+    }
+
+    /// The logits of each question's candidates before calibration, and the number of tokens that were read.
+    pub fn logits(&self, state: &str, questions: &[Question]) -> (Vec<Vec<f64>>, u64) {
+        let mut evaluation = self.begin(state, questions.to_vec());
+        loop {
+            if let Some(logits) = evaluation.logits() {
+                return (logits, evaluation.input_tokens);
+            }
+            evaluation.passes.advance(&self.network);
+        }
     }
 
     /// The probabilities that logits stand for in a question of this kind.
@@ -83,6 +123,15 @@ impl Decider {
             SignalType::Score => self.score,
         };
         calibration.distribution(logits)
+    }
+}
+
+impl Evaluation {
+    /// The logits of each question's candidates, if all have been computed.
+    fn logits(&self) -> Option<Vec<Vec<f64>>> {
+        let mut logits = self.passes.logits()?.iter().copied().map(f64::from);
+        let of_question = |question: &Question| logits.by_ref().take(question.candidates.len()).collect();
+        Some(self.questions.iter().map(of_question).collect())
     }
 }
 

@@ -1,7 +1,8 @@
 //! The network: a transformer over the chunks of a state and the options of questions, with one logit for each option.
 //!
 //! A chunk attends to itself. An option, which is read together with its question, attends to itself and to every chunk.
-//! So an answer depends neither on other questions nor on other options, and the state is read once for all of them.
+//! So an answer depends neither on other questions nor on other options, and the state is read once for all of them;
+//! `passes` says in which order.
 //! Matrix products are sums of whole numbers, so that the result does not depend on how the work is split over cores.
 
 use std::ops::Range;
@@ -18,8 +19,6 @@ use crate::weights::{ByteMatrix, InvalidWeights, NibbleMatrix, Weights};
 
 /// Rows that are multiplied with the weights of a layer at a time.
 const BLOCK_ROWS: usize = 128;
-/// Tokens of options that are evaluated at a time, which bounds the memory that a call takes.
-const OPTION_ROWS: usize = 2048;
 /// Buckets of distances between two tokens, half of them for each direction.
 const DISTANCE_BUCKETS: usize = 32;
 /// The bucket of what is far to the left: where the state is, seen from an option.
@@ -81,16 +80,22 @@ pub(crate) struct Network {
     epsilon: f32,
 }
 
-/// The rows of each chunk of the state and of each option. Chunks come first.
-struct Layout {
-    chunks: Vec<Range<usize>>,
-    options: Vec<Range<usize>>,
+/// Texts side by side, each with the rows of its tokens.
+pub(crate) struct Texts {
+    rows: Vec<Range<usize>>,
+    x: Vec<f32>,
 }
 
-impl Layout {
-    /// The rows of the whole state.
-    fn state(&self) -> Range<usize> {
-        0..self.chunks.last().map_or(0, |chunk| chunk.end)
+/// Queries, keys and values of texts in one layer.
+pub(crate) struct Projection {
+    query_key_value: Vec<f32>,
+    row_count: usize,
+}
+
+impl Texts {
+    /// The number of tokens.
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows.last().map_or(0, |rows| rows.end)
     }
 }
 
@@ -138,50 +143,59 @@ impl Network {
         })
     }
 
-    /// The logit of each option, given the chunks of a state.
-    pub(crate) fn logits(&self, chunks: &[Vec<u32>], options: &[Vec<u32>]) -> Vec<f32> {
-        let mut logits = Vec::with_capacity(options.len());
-        let mut rest = options;
-        while !rest.is_empty() {
-            let mut rows = 0;
-            let fitting = rest.iter().take_while(|option| {
-                rows += option.len();
-                rows <= OPTION_ROWS
-            });
-            let (batch, remaining) = rest.split_at(fitting.count().max(1));
-            logits.extend(self.forward(chunks, batch));
-            rest = remaining;
-        }
-        logits
+    /// The number of layers.
+    pub(crate) fn layers(&self) -> usize {
+        self.layers.len()
     }
 
-    /// One forward pass.
-    fn forward(&self, chunks: &[Vec<u32>], options: &[Vec<u32>]) -> Vec<f32> {
+    /// The input of the first layer.
+    pub(crate) fn embed(&self, texts: &[Vec<u32>]) -> Texts {
         let mut row = 0;
         let mut rows_of = |tokens: &Vec<u32>| {
             row += tokens.len();
             row - tokens.len()..row
         };
-        let layout = Layout {
-            chunks: chunks.iter().map(&mut rows_of).collect(),
-            options: options.iter().map(&mut rows_of).collect(),
-        };
+        let rows = texts.iter().map(&mut rows_of).collect();
         let mut x = vec![0.0; row * self.width];
-        let tokens = chunks.iter().chain(options).flat_map(|tokens| tokens.iter().zip(0..));
+        let tokens = texts.iter().flat_map(|tokens| tokens.iter().zip(0..));
         for ((token, position), x) in tokens.zip(x.chunks_exact_mut(self.width)) {
             self.tokens.add_row(*token as usize, x);
             self.positions.add_row(position, x);
         }
         self.norm.apply(&mut x, self.epsilon);
-        for layer in &self.layers {
-            self.layer(layer, &layout, &mut x);
-        }
-        let first: Vec<f32> = layout
-            .options
-            .iter()
-            .flat_map(|option| &x[option.start * self.width..][..self.width])
-            .copied()
-            .collect();
+        Texts { rows, x }
+    }
+
+    /// Queries, keys and values of texts in a layer.
+    pub(crate) fn project(&self, layer: usize, texts: &Texts) -> Projection {
+        let block = BLOCK_ROWS * self.width;
+        let mut query_key_value = vec![0.0; texts.x.len() * 3];
+        query_key_value.par_chunks_mut(block * 3).zip(texts.x.par_chunks(block)).for_each(|(output, x)| {
+            output.copy_from_slice(&self.layers[layer].query_key_value.apply(x));
+        });
+        Projection { query_key_value, row_count: texts.row_count() }
+    }
+
+    /// One layer for the chunks of a state, which attend to themselves.
+    pub(crate) fn read_state(&self, layer: usize, chunks: &mut Texts, projection: &Projection) {
+        let attend = |head| self.attend_to_self(head, projection, &chunks.rows);
+        let heads = (0..self.heads()).into_par_iter().map(attend).collect();
+        self.finish_layer(layer, heads, &mut chunks.x);
+    }
+
+    /// One layer for options, which attend to themselves and to the state.
+    pub(crate) fn read_options(&self, layer: usize, options: &mut Texts, state: &Projection) {
+        let projection = self.project(layer, options);
+        let attend = |head| self.attend_to_state(head, &projection, &options.rows, state);
+        let heads = (0..self.heads()).into_par_iter().map(attend).collect();
+        drop(projection);
+        self.finish_layer(layer, heads, &mut options.x);
+    }
+
+    /// The logit of each option after the last layer.
+    pub(crate) fn logits(&self, options: &Texts) -> Vec<f32> {
+        let first_row = |option: &Range<usize>| &options.x[option.start * self.width..][..self.width];
+        let first: Vec<f32> = options.rows.iter().flat_map(first_row).copied().collect();
         let hidden = self.head.apply(&first);
         let logit = |hidden: &[f32]| {
             hidden.iter().zip(&self.logit).map(|(value, weight)| value.tanh() * weight).sum::<f32>()
@@ -190,19 +204,15 @@ impl Network {
         hidden.chunks_exact(self.width).map(logit).collect()
     }
 
-    fn layer(&self, layer: &Layer, layout: &Layout, x: &mut [f32]) {
-        let block = BLOCK_ROWS * self.width;
-        let mut query_key_value = vec![0.0; x.len() * 3];
-        query_key_value.par_chunks_mut(block * 3).zip(x.par_chunks(block)).for_each(|(output, x)| {
-            output.copy_from_slice(&layer.query_key_value.apply(x));
-        });
-        let heads: Vec<Vec<f32>> = (0..self.distance_bias.len())
-            .into_par_iter()
-            .map(|head| self.attend(head, &query_key_value, layout))
-            .collect();
-        drop(query_key_value);
+    fn heads(&self) -> usize {
+        self.distance_bias.len()
+    }
+
+    /// Everything of a layer after the attention, whose output is given for each head.
+    fn finish_layer(&self, layer: usize, heads: Vec<Vec<f32>>, x: &mut [f32]) {
+        let layer = &self.layers[layer];
         let size = self.width / heads.len();
-        x.par_chunks_mut(block).enumerate().for_each(|(number, x)| {
+        x.par_chunks_mut(BLOCK_ROWS * self.width).enumerate().for_each(|(number, x)| {
             let mut attended = vec![0.0; x.len()];
             for (row, attended) in attended.chunks_exact_mut(self.width).enumerate() {
                 let row = number * BLOCK_ROWS + row;
@@ -219,60 +229,84 @@ impl Network {
         });
     }
 
-    /// The output of one attention head for every row, given queries, keys and values side by side.
-    fn attend(&self, head: usize, query_key_value: &[f32], layout: &Layout) -> Vec<f32> {
-        let size = self.width / self.distance_bias.len();
-        let row_count = query_key_value.len() / (3 * self.width);
-        let part = |rows: &Range<usize>, which: usize| {
-            let from = which * self.width + head * size;
-            let all = NdTensorView::from_data([row_count, 3 * self.width], query_key_value);
-            all.slice((rows.clone(), from..from + size))
-        };
-        let queries = |rows: &Range<usize>| part(rows, 0);
-        let keys = |rows: &Range<usize>| part(rows, 1);
-        let values = |rows: &Range<usize>| part(rows, 2);
-        let mut output = vec![0.0; row_count * size];
+    /// What a score is multiplied with.
+    fn score_scale(&self) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "a small number")]
-        let scale = 1.0 / (size as f32).sqrt();
-        for rows in &layout.chunks {
-            let mut scores = attention_scores(queries(rows), keys(rows), scale);
+        let size = (self.width / self.heads()) as f32;
+        1.0 / size.sqrt()
+    }
+
+    /// The output of one attention head for texts that attend to themselves.
+    fn attend_to_self(&self, head: usize, projection: &Projection, texts: &[Range<usize>]) -> Vec<f32> {
+        let size = self.width / self.heads();
+        let [queries, keys, values] = [0, 1, 2].map(|which| self.part(projection, head, which));
+        let mut output = vec![0.0; projection.row_count * size];
+        for rows in texts {
+            let mut scores = attention_scores(queries(rows), keys(rows), self.score_scale());
             for (row, scores) in scores.chunks_exact_mut(rows.len()).enumerate() {
                 add(scores, self.distance_bias_of(head, row, rows.len()));
                 Softmax::new_mut(scores).dispatch();
             }
             weighted_sum(&scores, values(rows), &mut output[rows.start * size..rows.end * size]);
         }
-        let (Some(first), Some(last)) = (layout.options.first(), layout.options.last()) else {
-            return output;
-        };
-        let (state, options) = (layout.state(), first.start..last.end);
-        let mut state_scores = attention_scores(queries(&options), keys(&state), scale);
-        let mut own_scores = Vec::with_capacity(layout.options.len());
+        output
+    }
+
+    /// The output of one attention head for texts that attend to themselves and to the whole state.
+    fn attend_to_state(
+        &self,
+        head: usize,
+        projection: &Projection,
+        texts: &[Range<usize>],
+        state: &Projection,
+    ) -> Vec<f32> {
+        let (size, scale) = (self.width / self.heads(), self.score_scale());
+        let [queries, keys, values] = [0, 1, 2].map(|which| self.part(projection, head, which));
+        let [_, state_keys, state_values] = [0, 1, 2].map(|which| self.part(state, head, which));
+        let (all, whole_state) = (0..projection.row_count, 0..state.row_count);
+        let mut state_scores = attention_scores(queries(&all), state_keys(&whole_state), scale);
+        let mut own_scores = Vec::with_capacity(texts.len());
         let mut line = Vec::new();
-        for rows in &layout.options {
+        for rows in texts {
             let mut own = attention_scores(queries(rows), keys(rows), scale);
             for (row, own) in own.chunks_exact_mut(rows.len()).enumerate() {
-                let of_state = (rows.start - options.start + row) * state.len();
-                let of_state = &mut state_scores[of_state..][..state.len()];
+                let of_state = &mut state_scores[(rows.start + row) * state.row_count..][..state.row_count];
                 add(own, self.distance_bias_of(head, row, rows.len()));
                 line.clear();
                 line.extend(of_state.iter().map(|score| score + self.state_bias[head]));
                 line.extend_from_slice(own);
                 Softmax::new_mut(&mut line).dispatch();
-                of_state.copy_from_slice(&line[..state.len()]);
-                own.copy_from_slice(&line[state.len()..]);
+                of_state.copy_from_slice(&line[..state.row_count]);
+                own.copy_from_slice(&line[state.row_count..]);
             }
             own_scores.push(own);
         }
-        weighted_sum(&state_scores, values(&state), &mut output[options.start * size..options.end * size]);
+        let mut output = vec![0.0; projection.row_count * size];
+        weighted_sum(&state_scores, state_values(&whole_state), &mut output);
         let mut own_output = Vec::new();
-        for (rows, own) in layout.options.iter().zip(&own_scores) {
+        for (rows, own) in texts.iter().zip(&own_scores) {
             own_output.clear();
             own_output.resize(rows.len() * size, 0.0);
             weighted_sum(own, values(rows), &mut own_output);
             add(&mut output[rows.start * size..rows.end * size], &own_output);
         }
         output
+    }
+
+    /// The queries (0), keys (1) or values (2) of one head, for any rows.
+    fn part<'a>(
+        &self,
+        projection: &'a Projection,
+        head: usize,
+        which: usize,
+    ) -> impl Fn(&Range<usize>) -> NdTensorView<'a, f32, 2> + use<'a> {
+        let size = self.width / self.heads();
+        let from = which * self.width + head * size;
+        let shape = [projection.row_count, 3 * self.width];
+        move |rows| {
+            let all = NdTensorView::from_data(shape, &projection.query_key_value[..]);
+            all.slice((rows.clone(), from..from + size))
+        }
     }
 
     /// What distances add to the scores of a row of a text of `length` tokens.

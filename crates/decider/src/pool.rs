@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use model::Question;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::{Decider, Decision, InvalidWeights};
+use crate::{Decider, Evaluation, InvalidWeights, Progress};
 
 /// The model on threads of its own. Clones share the model and the threads.
 #[derive(Clone)]
@@ -40,18 +40,35 @@ impl DeciderPool {
         self.threads.current_num_threads()
     }
 
-    /// Answers questions about a text on the threads of the pool and calls `done` there with the outcome, once the
-    /// model is loaded. A single call uses all threads that are idle.
-    pub fn decide(
+    /// Begins to answer questions about a text on the threads of the pool, and calls `done` there once the model is loaded.
+    pub fn begin(
         &self,
         state: String,
         questions: Vec<Question>,
-        done: impl FnOnce(Result<Decision, InvalidWeights>) + Send + 'static,
+        done: impl FnOnce(Result<Evaluation, InvalidWeights>) + Send + 'static,
+    ) {
+        self.run(move |decider| decider.begin(&state, questions), done);
+    }
+
+    /// Makes the next pass of an evaluation on the threads of the pool, and calls `done` there with what has come of it. A
+    /// single pass uses all threads that are idle.
+    pub fn advance(
+        &self,
+        evaluation: Evaluation,
+        done: impl FnOnce(Result<Progress, InvalidWeights>) + Send + 'static,
+    ) {
+        self.run(move |decider| decider.advance(evaluation), done);
+    }
+
+    fn run<T>(
+        &self,
+        work: impl FnOnce(&Decider) -> T + Send + 'static,
+        done: impl FnOnce(Result<T, InvalidWeights>) + Send + 'static,
     ) {
         let decider = Arc::clone(&self.decider);
         self.threads.spawn(move || {
             let loaded = decider.get_or_init(Decider::load);
-            done(loaded.as_ref().map_err(Clone::clone).map(|decider| decider.decide(&state, &questions)));
+            done(loaded.as_ref().map_err(Clone::clone).map(work));
         });
     }
 }

@@ -193,8 +193,49 @@ fn the_pool_answers_like_the_model() {
     let pool = DeciderPool::start().unwrap();
     let questions = vec![question(SignalType::Noul, &json!("Is it?"), &Value::Null)];
     let (sender, receiver) = std::sync::mpsc::channel();
-    pool.decide("It is.".to_owned(), questions.clone(), move |decision| sender.send(decision).unwrap());
-    let decision = receiver.recv().unwrap().unwrap();
+    let begun = sender.clone();
+    pool.begin("It is.".to_owned(), questions.clone(), move |begin| {
+        begun.send(begin.map(Progress::More)).unwrap()
+    });
+    let decision = loop {
+        let evaluation = match receiver.recv().unwrap().unwrap() {
+            Progress::More(evaluation) => evaluation,
+            Progress::Done(decision) => break decision,
+        };
+        let made = sender.clone();
+        pool.advance(evaluation, move |progress| made.send(progress).unwrap());
+    };
     assert_eq!(decision, decider().decide("It is.", &questions));
     assert!(decision.input_tokens > 4 && pool.threads() > 0);
+}
+
+/// Many options about a history, and another question: more than one batch of options.
+#[test]
+fn the_state_is_read_once_for_all_options_and_answers_stay_the_same() {
+    let line = "2026-01-01T00:00:01.000000Z message I was charged twice, please refund me.\n";
+    let state = format!("Object of type user.\nEvents, oldest first:\n{}", line.repeat(5));
+    let option =
+        |number: usize| (format!("option_{number}"), json!(format!("{number} {}", "very ".repeat(30))));
+    let criteria: serde_json::Map<String, Value> = (0..26).map(option).collect();
+    let many = question(SignalType::Choice, &json!("why ".repeat(60)), &Value::Object(criteria));
+    let short = question(SignalType::Noul, &json!("Is the user content?"), &Value::Null);
+    let questions = [short, many];
+    let mut evaluation = decider().begin(&state, questions.to_vec());
+    let mut steps = 0;
+    while evaluation.passes.step(&decider().network) > 0 {
+        steps += 1;
+    }
+    let batches = 2;
+    assert_eq!(steps, decider().network.layers() * (1 + batches), "one step a layer is for the state");
+    let together = evaluation.logits().unwrap();
+    for (question, logits) in questions.iter().zip(&together) {
+        let (alone, _) = decider().logits(&state, std::slice::from_ref(question));
+        assert_eq!(alone[0], *logits);
+    }
+    // Every option is read with its question, and is paid for.
+    let (_, of_state) = decider().logits(&state, &[]);
+    let options = questions.iter().flat_map(|question| reading::options(&decider().tokenizer, question));
+    let options: usize = options.map(|option| option.len()).sum();
+    assert!((2049..4096).contains(&options), "{options}");
+    assert_eq!(evaluation.input_tokens, of_state + u64::try_from(options).unwrap());
 }

@@ -289,8 +289,8 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
 
 #[cfg(feature = "embedded")]
 fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
-    let embedded = analyzer::Embedded::new().map_err(|reason| config.invalid("analyzer", &reason))?;
-    Ok(Arc::new(embedded))
+    let embedded = analyzer::Embedded::new(config.analyzer.timeout);
+    Ok(Arc::new(embedded.map_err(|reason| config.invalid("analyzer", &reason))?))
 }
 
 #[cfg(not(feature = "embedded"))]

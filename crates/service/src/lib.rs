@@ -37,7 +37,7 @@ pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, ClientInfo, Clock, Credential, Decision, Error, Health,
     InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
-    Supervision, Throttle, Traces, Workers, client_network, clock_offset_s, start_clock, traces,
+    Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

@@ -17,7 +17,7 @@ use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::{ChatOutbox, Notifications};
 use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
-    Wakeup, Workers, internal,
+    Waiting, Wakeup, Workers, internal,
 };
 use crate::upkeep::{Gauges, Listener, Readiness, Sweeper};
 use crate::wiring::Wiring;
@@ -242,13 +242,13 @@ impl Service {
         supervise!("courier", courier, run);
     }
 
-    /// Runs work to its end even if the caller is dropped: an analysis that has started is charged, and its answers are
-    /// stored.
-    pub async fn run_to_end<T: Send + 'static>(
+    /// Runs work to its end even if the caller is dropped: events that were taken are recorded, and an analysis that must be
+    /// paid for is charged, and its answers are stored. The work can find out that its caller has left.
+    pub async fn run_to_end<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
+        work: impl FnOnce(Waiting) -> F,
     ) -> Result<T> {
-        let work = work.instrument(Span::current()).with_current_context();
+        let work = |waiting| work(waiting).instrument(Span::current()).with_current_context();
         let outcome = self.workers.run_to_end(work).await;
         outcome.unwrap_or_else(|| Err(internal("the analysis panicked")))
     }

@@ -212,6 +212,8 @@ impl Wiring {
             feeder: scheduler.feeder.clone(),
             scheduler: self.scheduler.clone(),
         };
+        let jobs =
+            Jobs { store: self.store.clone(), clock: self.clock.clone(), scheduler: self.scheduler.clone() };
         Analysis {
             signals: Signals {
                 store: self.store.clone(),
@@ -221,11 +223,7 @@ impl Wiring {
                 questions: questions.clone(),
                 objects: Arc::clone(&self.objects),
             },
-            jobs: Jobs {
-                store: self.store.clone(),
-                clock: self.clock.clone(),
-                scheduler: self.scheduler.clone(),
-            },
+            jobs: jobs.clone(),
             bulk_runs,
             verdicts: Verdicts {
                 store: self.store.clone(),
@@ -235,6 +233,7 @@ impl Wiring {
                 asker: scheduler.asker.clone(),
                 slots: slots.clone(),
                 concluder: Arc::clone(&scheduler.concluder),
+                jobs,
             },
             playground: Playground {
                 store: self.store.clone(),

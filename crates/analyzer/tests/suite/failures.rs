@@ -27,7 +27,7 @@ fn analyzers(endpoint: &Endpoint) -> Vec<Box<dyn Analyzer>> {
 async fn outcomes(endpoint: &Endpoint) -> Vec<Result<Findings, Failure>> {
     let mut outcomes = Vec::new();
     for analyzer in analyzers(endpoint) {
-        let inquiry = Inquiry { is_urgent: false, state: STATE, questions: &questions() };
+        let inquiry = Inquiry { is_urgent: false, tenant: None, state: STATE, questions: &questions() };
         outcomes.push(analyzer.analyze(inquiry).await);
     }
     outcomes
@@ -167,8 +167,10 @@ async fn the_path_and_the_query_of_the_url_are_kept() {
 async fn without_questions_nothing_is_sent() {
     let server = Scripted::start(|_| Reply::Silence).await;
     for analyzer in analyzers(&endpoint(&server.url)) {
-        let findings =
-            analyzer.analyze(Inquiry { is_urgent: false, state: STATE, questions: &[] }).await.unwrap();
+        let findings = analyzer
+            .analyze(Inquiry { is_urgent: false, tenant: None, state: STATE, questions: &[] })
+            .await
+            .unwrap();
         assert_eq!((findings.answers.len(), findings.input_tokens, findings.model.as_str()), (0, 0, MODEL));
     }
     assert_eq!(server.count(), 0);

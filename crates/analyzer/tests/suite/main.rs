@@ -57,7 +57,7 @@ fn questions() -> Vec<Question> {
 }
 
 async fn ask(analyzer: &impl Analyzer, questions: &[Question]) -> Result<Findings, Failure> {
-    analyzer.analyze(Inquiry { is_urgent: false, state: STATE, questions }).await
+    analyzer.analyze(Inquiry { is_urgent: false, tenant: None, state: STATE, questions }).await
 }
 
 /// The probabilities of every answer, rounded so that they can be compared.

@@ -44,15 +44,15 @@ pub(super) async fn ingest(
     let (tenant, key) = (caller.tenant, idempotency_key(&headers)?.map(str::to_owned));
     if request.wait {
         let verdicts = app.service.analysis.verdicts.clone();
-        let verdict = async move {
+        let verdict = |caller| async move {
             let _lease = lease;
-            verdicts.ingest(tenant, &object_id, request, key.as_deref()).await
+            verdicts.ingest(tenant, &object_id, request, key.as_deref(), &caller).await
         };
         return Ok(Json(app.service.run_to_end(verdict).await?).into_response());
     }
     let ingest = app.service.objects.ingest.clone();
     // The events are in memory until they are recorded, even if the caller leaves: so long their bytes are counted.
-    let recorded = async move {
+    let recorded = |_| async move {
         let _lease = lease;
         ingest.accept(tenant, &object_id, request, key.as_deref()).await
     };

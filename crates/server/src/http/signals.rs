@@ -114,9 +114,9 @@ pub(super) async fn playground(
     extract::Json(request): extract::Json<PlaygroundRequest>,
 ) -> Result<Json<PlaygroundVerdict>, Refusal> {
     let playground = app.service.analysis.playground.clone();
-    let analysis = async move {
+    let analysis = |waiting| async move {
         let _lease = lease;
-        playground.play(caller.tenant, request).await
+        playground.play(caller.tenant, request, &waiting).await
     };
     Ok(Json(app.service.run_to_end(analysis).await?))
 }
@@ -140,9 +140,9 @@ pub(super) async fn system_one(
     extract::Json(request): extract::Json<SystemOneRequest>,
 ) -> Result<Json<SystemOneResponse>, Refusal> {
     let playground = app.service.analysis.playground.clone();
-    let analysis = async move {
+    let analysis = |waiting| async move {
         let _lease = lease;
-        playground.system_one(caller.tenant, &request).await
+        playground.system_one(caller.tenant, &request, &waiting).await
     };
     Ok(Json(app.service.run_to_end(analysis).await?))
 }

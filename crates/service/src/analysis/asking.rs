@@ -1,17 +1,19 @@
 //! Calls of the analyzer. Its input is prepared in `history`; its answers are written by the concluder.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use analyzer::{AdaptiveLimit, Analyzer, Failure, Findings, Inquiry};
-use model::{Answer, Timestamp};
+use model::{Answer, Question, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 
 use crate::analysis::history::AnalysisInput;
-use crate::runtime::{Clock, Error, Kind, Traces, traces};
+use crate::runtime::{Clock, Error, Kind, Traces, Waiting, traces};
 
 /// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
 const MAX_TOKENS: u64 = 10_000_000;
+/// When to retry if the analyzer is busy and does not say for how long.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 /// The analyzer's answers, with model, usage and latency.
 pub(crate) struct AnalyzerResponse {
@@ -44,23 +46,35 @@ impl Asker {
         self.analyzer.model()
     }
 
-    /// Asks the questions about an object.
+    /// Asks the questions about an object of a tenant; `caller` waits for the answers, if anybody does.
     pub(crate) async fn ask(
         &self,
+        tenant: TenantId,
         input: &AnalysisInput,
-        is_urgent: bool,
+        caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
-        self.inquire(Inquiry { state: &input.state, questions: input.questions.questions(), is_urgent }).await
+        self.inquire(tenant, &input.state, input.questions.questions(), caller).await
     }
 
     /// Asks questions about a text.
     pub(crate) async fn inquire(
         &self,
-        inquiry: Inquiry<'_>,
+        tenant: TenantId,
+        state: &str,
+        questions: &[Question],
+        caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
+        let inquiry = Inquiry { state, questions, is_urgent: caller.is_some(), tenant: Some(tenant) };
         let started = Instant::now();
         let started_at = self.clock.now();
-        let outcome = self.call_analyzer(inquiry).await;
+        let outcome = match caller {
+            Some(caller) if self.analyzer.is_cancellable() => tokio::select! {
+                biased;
+                outcome = self.call_analyzer(inquiry) => outcome,
+                () = caller.left() => Err(Failure::CallerLeft),
+            },
+            _ => self.call_analyzer(inquiry).await,
+        };
         self.adapt(started_at, outcome.as_ref().err());
         let findings: Findings = outcome?;
         let answers = inquiry.questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
@@ -98,6 +112,8 @@ impl Asker {
             Err(Failure::Throttled { .. }) => call.fail("throttled"),
             Err(Failure::Down(_)) => call.fail("down"),
             Err(Failure::Failed(_)) => call.fail("failed"),
+            Err(Failure::OutOfTime) => call.fail("out_of_time"),
+            Err(Failure::CallerLeft) => call.fail("caller_left"),
         }
         outcome
     }
@@ -110,7 +126,7 @@ impl Asker {
             None => limit.succeeded(started_at),
             Some(Failure::Throttled { retry_after }) => limit.throttled(started_at, *retry_after, now),
             Some(Failure::Down(_)) => limit.throttled(started_at, None, now),
-            Some(Failure::Failed(_)) => {}
+            Some(Failure::Failed(_) | Failure::OutOfTime | Failure::CallerLeft) => {}
         }
     }
 
@@ -126,8 +142,14 @@ pub(crate) fn refusal(failure: Failure) -> Error {
     match failure {
         Failure::Throttled { retry_after } => {
             Error::new(Kind::AnalyzerBusy, "the analyzer is rate-limiting; retry later")
-                .retry_after(retry_after.unwrap_or(std::time::Duration::from_secs(5)))
+                .retry_after(retry_after.unwrap_or(BUSY_WAIT))
         }
+        Failure::OutOfTime => {
+            let message = "the analyzer gave the inquiry up: it takes too long; ask less, or retry later";
+            Error::new(Kind::AnalyzerBusy, message).retry_after(BUSY_WAIT)
+        }
+        // Nobody reads it.
+        Failure::CallerLeft => Error::new(Kind::AnalyzerBusy, "the caller left"),
         Failure::Down(cause) | Failure::Failed(cause) => {
             Error::new(Kind::AnalyzerError, "the analyzer failed").because(cause)
         }

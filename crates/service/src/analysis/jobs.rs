@@ -9,6 +9,7 @@ use store::{Conn, Store};
 use crate::runtime::{Clock, Error, Kind, Result, Wakeup, traces};
 
 /// Schedules analyses of single objects.
+#[derive(Clone)]
 pub struct Jobs {
     pub(crate) store: Store,
     pub(crate) clock: Clock,

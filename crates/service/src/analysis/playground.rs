@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use analyzer::Inquiry;
 use model::api::{
     PlaygroundRequest, PlaygroundVerdict, SystemOneAnswer, SystemOneQuestion, SystemOneRequest,
     SystemOneResponse, SystemOneUsage,
@@ -20,7 +19,7 @@ use crate::analysis::questions::{CachedQuestions, SignalSelection};
 use crate::analysis::verdict::conclude;
 use crate::analysis::verdict_slots::VerdictSlots;
 use crate::billing::{Balances, Prices};
-use crate::runtime::{Clock, Error, Result};
+use crate::runtime::{Clock, Error, Result, Waiting};
 
 /// The maximum number of events in a request.
 const MAX_EVENTS: usize = 50;
@@ -46,7 +45,12 @@ pub struct Playground {
 
 impl Playground {
     /// Answers a tenant's signals about events in the request. Nothing is recorded, no rule fires, and the analysis is charged.
-    pub async fn play(&self, tenant: TenantId, request: PlaygroundRequest) -> Result<PlaygroundVerdict> {
+    pub async fn play(
+        &self,
+        tenant: TenantId,
+        request: PlaygroundRequest,
+        caller: &Waiting,
+    ) -> Result<PlaygroundVerdict> {
         let object_type = request.object_type.as_deref().unwrap_or(DEFAULT_OBJECT_TYPE);
         event::check_object_type(object_type).map_err(Error::bad_request)?;
         let events =
@@ -74,7 +78,7 @@ impl Playground {
                 let now = self.clock.now();
                 let input =
                     AnalysisInput::of_events(object_type, history_events(&events, now), now, 0, questions);
-                let response = self.asker.ask(&input, true).await.map_err(refusal)?;
+                let response = self.asker.ask(tenant, &input, Some(caller)).await.map_err(refusal)?;
                 let conclusion = conclude(&self.concluder, slot, response, None, None, true).await?;
                 let response = &conclusion.response;
                 Ok(PlaygroundVerdict {
@@ -99,6 +103,7 @@ impl Playground {
         &self,
         tenant: TenantId,
         request: &SystemOneRequest,
+        caller: &Waiting,
     ) -> Result<SystemOneResponse> {
         let questions = parse_questions(request)?;
         let state = state_text(&request.state)?;
@@ -108,11 +113,8 @@ impl Playground {
                 self.store
                     .read("balance", async |conn: &mut Conn| self.balances.require_funds(conn, tenant).await)
                     .await?;
-                let response = self
-                    .asker
-                    .inquire(Inquiry { state: &state, questions: &questions, is_urgent: true })
-                    .await
-                    .map_err(refusal)?;
+                let asked = self.asker.inquire(tenant, &state, &questions, Some(caller)).await;
+                let response = asked.map_err(refusal)?;
                 let conclusion = conclude(&self.concluder, slot, response, None, None, false).await?;
                 let response = &conclusion.response;
                 let answers = response.answers.iter().map(|answer| {

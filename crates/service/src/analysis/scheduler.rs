@@ -32,8 +32,6 @@ const POLL: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(50);
 /// How much longer than the analyzer's deadline a job is leased.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// How much longer than its deadline an analyzer may take; the rest of the lease is for writing.
-const GRACE: Duration = Duration::from_secs(1);
 /// How long a suspect is put off while another one runs.
 const PUT_OFF: Duration = Duration::from_secs(1);
 /// The number of attempts for a job whose analysis fails.
@@ -387,10 +385,8 @@ impl Scheduler {
                 return Ok("unpaid");
             }
         };
-        // Analyzers have deadlines of their own. One that misses its deadline must still be rescheduled within the lease.
-        let asked = tokio::time::timeout(self.analyzer_timeout + GRACE, self.asker.ask(&input, false)).await;
-        let asked = asked.unwrap_or_else(|_| Err(Failure::Failed("the analyzer missed its deadline".into())));
-        let response = match asked {
+        // Analyzers keep their deadline themselves; the rest of the lease is for writing.
+        let response = match self.asker.ask(job.tenant_id, &input, None).await {
             Ok(response) => response,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };
@@ -472,12 +468,13 @@ impl Scheduler {
                 warn!(%cause, "the analyzer cannot be reached");
                 (ANALYZER_WAIT, false, "down")
             }
-            Failure::Failed(cause) if job.attempts >= MAX_ATTEMPTS => {
-                error!(%cause, object = job.object_id, tries = job.attempts, "an analysis was given up");
-                self.remove(job, lease).await?;
-                return Ok("given_up");
-            }
-            Failure::Failed(cause) => {
+            Failure::Failed(_) | Failure::OutOfTime | Failure::CallerLeft => {
+                let cause = if let Failure::Failed(cause) = failure { cause } else { failure.into() };
+                if job.attempts >= MAX_ATTEMPTS {
+                    error!(%cause, object = job.object_id, tries = job.attempts, "an analysis was given up");
+                    self.remove(job, lease).await?;
+                    return Ok("given_up");
+                }
                 warn!(%cause, object = job.object_id, tries = job.attempts, "an analysis failed and will be retried");
                 (RETRY.wait(job.attempts, 0.0), true, "failed")
             }

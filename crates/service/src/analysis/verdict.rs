@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use analyzer::Failure;
 use model::api::EventRetention;
 use model::api::{IngestRequest, ModerationVerdict};
 use model::{NewEvent, TenantId};
@@ -14,10 +15,11 @@ use crate::analysis::concluder::{AnalyzedObject, Concluder, Conclusion};
 use crate::analysis::history::{
     AnalysisInput, ObjectRequest, Prepared, history_events, read_histories, read_long_history,
 };
+use crate::analysis::jobs::Jobs;
 use crate::analysis::questions::{CachedQuestions, SignalSelection};
 use crate::analysis::verdict_slots::{Slot, VerdictSlots};
 use crate::objects::ingest::{Ingest, refusal as ingest_refusal};
-use crate::runtime::{Clock, Error, Kind, Result};
+use crate::runtime::{Clock, Error, Kind, Result, Waiting};
 
 /// Records events and returns verdicts.
 #[derive(Clone)]
@@ -29,6 +31,7 @@ pub struct Verdicts {
     pub(crate) asker: Asker,
     pub(crate) slots: VerdictSlots,
     pub(crate) concluder: Arc<Concluder>,
+    pub(crate) jobs: Jobs,
 }
 
 /// A request for a verdict on an object whose events have just been recorded.
@@ -40,6 +43,7 @@ struct VerdictRequest<'a> {
     whole_history: Option<Box<ObjectHistory>>,
     include_history: bool,
     signals: Option<&'a [String]>,
+    caller: &'a Waiting,
 }
 
 impl Verdicts {
@@ -50,6 +54,7 @@ impl Verdicts {
         object_id: &str,
         mut request: IngestRequest,
         idempotency_key: Option<&str>,
+        caller: &Waiting,
     ) -> Result<ModerationVerdict> {
         let (include_history, signals) = (request.include_history.unwrap_or(true), request.signals.take());
         let slot = self.slots.request(tenant);
@@ -65,6 +70,7 @@ impl Verdicts {
                     whole_history: new_object,
                     include_history,
                     signals: signals.as_deref(),
+                    caller,
                 };
                 self.answer(slot, request).await.map_err(Error::with_events_recorded)
             }
@@ -73,7 +79,8 @@ impl Verdicts {
     }
 
     async fn answer(&self, slot: Slot, request: VerdictRequest<'_>) -> Result<ModerationVerdict> {
-        let VerdictRequest { object_id, last_seq, events, whole_history, include_history, signals } = request;
+        let VerdictRequest { object_id, last_seq, events, whole_history, include_history, signals, caller } =
+            request;
         let tenant = slot.tenant;
         self.slots
             .run(slot, async |slot| {
@@ -103,7 +110,16 @@ impl Verdicts {
                         return Err(Error::new(Kind::NotFound, "the object was deleted"));
                     }
                 };
-                let response = self.asker.ask(&input, true).await.map_err(refusal)?;
+                let response = match self.asker.ask(tenant, &input, Some(caller)).await {
+                    Ok(response) => response,
+                    Err(failure) => {
+                        if matches!(failure, Failure::CallerLeft) {
+                            // Nobody will send the events again: they are analyzed like those of callers who do not wait.
+                            self.jobs.schedule(tenant, object_id).await?;
+                        }
+                        return Err(refusal(failure));
+                    }
+                };
                 let answers_all = response.answers.len() == input.questions.questions().len();
                 let covers = input.queued_version.filter(|_| signals.is_none() && answers_all);
                 let object = Some(AnalyzedObject { object_id: object_id.to_owned(), input: *input });

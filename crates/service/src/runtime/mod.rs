@@ -33,7 +33,7 @@ pub use self::rate::{Allowance, Decision, RateBudget};
 pub use self::sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use self::throttle::{Limit, Throttle};
 pub use self::traces::Traces;
-pub use self::workers::Workers;
+pub use self::workers::{Waiting, Workers};
 
 pub(crate) use self::caller::agent_name;
 pub(crate) use self::error::internal;

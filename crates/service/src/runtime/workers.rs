@@ -22,6 +22,17 @@ pub struct Workers {
     health: Health,
 }
 
+/// A caller who waits for work, until they leave.
+#[derive(Clone, Debug)]
+pub struct Waiting(CancellationToken);
+
+impl Waiting {
+    /// Returns when the caller has left.
+    pub(crate) async fn left(&self) {
+        self.0.cancelled().await;
+    }
+}
+
 impl Workers {
     /// The health of the loops.
     pub fn health(&self) -> &Health {
@@ -61,12 +72,14 @@ impl Workers {
         });
     }
 
-    /// Runs work to its end even if the caller is dropped. None if it panicked.
-    pub async fn run_to_end<T: Send + 'static>(
+    /// Runs work to its end even if the caller is dropped, which the work can find out. None if it panicked.
+    pub async fn run_to_end<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         &self,
-        work: impl Future<Output = T> + Send + 'static,
+        work: impl FnOnce(Waiting) -> F,
     ) -> Option<T> {
-        self.tasks.spawn(work).await.ok()
+        let left = CancellationToken::new();
+        let _leaves_when_dropped = left.clone().drop_guard();
+        self.tasks.spawn(work(Waiting(left))).await.ok()
     }
 
     /// Stops every task, and returns when all have finished.
