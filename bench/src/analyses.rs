@@ -11,7 +11,7 @@ use server::Server;
 use service::{Clock, Random};
 use store::analysis::jobs::Schedule;
 use store::billing::balance;
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder::{self, Admission, Enforcement};
 use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 
@@ -139,7 +139,7 @@ async fn fill(
         let entries: Vec<IngestRequest> = (0..BATCH).map(|_| entry()).collect::<Result<_, _>>()?;
         store
             .write("bench", async |conn: &mut Conn| {
-                recorder::record(conn, &entries, Enforcement::Grace, 0).await
+                recorder::record(conn, &entries, Admission::by_balance(Enforcement::Grace), 0).await
             })
             .await?;
     }

@@ -10,7 +10,7 @@ use server::Server;
 use server::config::Config;
 use service::{Clock, Random, Service};
 use store::analysis::jobs::Schedule;
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder::{self, Admission, Enforcement};
 use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest};
 use store::{Conn, Store};
 
@@ -76,6 +76,7 @@ pub(crate) fn config(
         ("AUSPEX_DATABASE_URL", url),
         ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
         ("AUSPEX_RATE_LIMIT_PER_MINUTE", "4000000000"),
+        ("AUSPEX_INGEST_MIB_PER_MINUTE", "0"),
         // Measures the service, not a model.
         ("AUSPEX_ANALYZER", "words"),
     ];
@@ -99,7 +100,7 @@ async fn direct(service: &Service, tenant: model::TenantId, events: usize) -> Re
             (0..BATCH).map(|_| entry(tenant, events, &clock, &random)).collect::<Result<_, _>>()?;
         let written = store
             .write("bench", async |conn: &mut Conn| {
-                recorder::record(conn, &entries, Enforcement::Block, 0).await
+                recorder::record(conn, &entries, Admission::by_balance(Enforcement::Block), 0).await
             })
             .await?;
         requests += f64::from(u32::try_from(written.len())?);

@@ -8,7 +8,7 @@ use model::TenantId;
 use server::Server;
 use service::{Clock, Random, Service};
 use store::Conn;
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder::{self, Admission, Enforcement};
 use tokio::task::JoinSet;
 
 use crate::analyses::InstantAnalyzer;
@@ -89,7 +89,7 @@ async fn two_commits(service: &Arc<Service>, tenant: TenantId) -> Result<Vec<Dur
                     .map_err(|error| error.to_string())?;
                 let entries = std::slice::from_ref(&entry);
                 let recorded = service.store().write("bench", async |conn: &mut Conn| {
-                    recorder::record(conn, entries, Enforcement::Grace, 0).await
+                    recorder::record(conn, entries, Admission::by_balance(Enforcement::Grace), 0).await
                 });
                 recorded.await.map_err(|error| error.to_string())?;
             }

@@ -158,6 +158,8 @@ fn options(config: &Config) -> Options {
         signup_credit_cents: config.billing.signup_credit_cents,
         recent_proof: config.recent_proof,
         rate_limit_per_minute: config.rate_limit_per_minute,
+        ingest_bytes_per_minute: config.ingest_mib_per_minute.bytes(),
+        storage_quota_bytes: config.storage_quota_mib.bytes(),
         debounce: config.debounce,
         debounce_max: config.debounce_max,
         sync_limit: config.sync_limit,

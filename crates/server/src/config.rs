@@ -12,8 +12,8 @@ use url::{Host, Url};
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
-    AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Millis, NetworkList, Price, PriceTable,
-    Role, Seconds,
+    AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis, NetworkList, Price,
+    PriceTable, Role, Seconds,
 };
 
 /// Why the configuration is invalid. The message names the setting.
@@ -53,6 +53,10 @@ pub struct Config {
     pub debounce_max: Duration,
     /// The number of requests per minute for a tenant, over all nodes.
     pub rate_limit_per_minute: u32,
+    /// Bytes of events per minute for a tenant, over all nodes.
+    pub ingest_mib_per_minute: Mebibytes,
+    /// Bytes of contents and metadata that a tenant may store.
+    pub storage_quota_mib: Mebibytes,
     /// The number of verdicts in flight for a tenant, over all nodes.
     pub sync_limit: u32,
     /// The number of connections of one client address in this process.
@@ -217,6 +221,8 @@ impl Config {
             debounce: set.value::<Millis>("debounce_ms", "3000")?.0,
             debounce_max: set.value::<Millis>("debounce_max_ms", "30000")?.0,
             rate_limit_per_minute: set.value("rate_limit_per_minute", "3000")?,
+            ingest_mib_per_minute: set.value("ingest_mib_per_minute", "64")?,
+            storage_quota_mib: set.value("storage_quota_mib", "0")?,
             sync_limit: set.value("sync_limit", "8")?,
             connections_per_address: set.value("connections_per_address", "1000")?,
             billing: Billing::read(set)?,

@@ -19,6 +19,10 @@ pub struct Options {
     pub recent_proof: Duration,
     /// Requests per minute for each tenant, over all nodes.
     pub rate_limit_per_minute: u32,
+    /// Bytes of events per minute for each tenant, over all nodes, if they are limited.
+    pub ingest_bytes_per_minute: Option<i64>,
+    /// Bytes of contents and metadata that each tenant may store, if they are limited.
+    pub storage_quota_bytes: Option<i64>,
     /// How long an object must be quiet before it is analyzed.
     pub debounce: Duration,
     /// The longest time that an object waits if it is never quiet.

@@ -167,10 +167,10 @@ impl Service {
         analyzer: Arc<dyn Analyzer>,
     ) -> Self {
         let (store, clock) = (wiring.store.clone(), wiring.clock.clone());
-        let (objects, actions) = (wiring.objects(), wiring.actions());
+        let nodes = Nodes::new(store.clone(), clock.clone(), &wiring.random);
+        let (objects, actions) = (wiring.objects(&nodes), wiring.actions());
         let scheduler = wiring.scheduler(analyzer, wiring.concluder(&actions, &billing));
         let analysis = wiring.analysis(&objects, &billing, &scheduler);
-        let nodes = Nodes::new(store.clone(), clock.clone(), &wiring.random);
         let limit = wiring.options.rate_limit_per_minute;
         Self {
             readiness: Readiness {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use analyzer::Analyzer;
 use store::Store;
-use store::objects::recorder::Enforcement;
+use store::objects::recorder::{Admission, Enforcement};
 
 use crate::actions::{
     Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Expiry, Firings,
@@ -21,7 +21,7 @@ use crate::objects::{Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recor
 use crate::options::Options;
 use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
-use crate::runtime::{Clock, Outbound, Random, Sealer, Traces, Wakeup, Workers};
+use crate::runtime::{Clock, Nodes, Outbound, Random, RateBudget, Sealer, Traces, Wakeup, Workers};
 
 /// What several rooms share.
 pub(crate) struct Wiring {
@@ -81,11 +81,14 @@ impl Wiring {
         }
     }
 
-    pub(crate) fn objects(&self) -> Objects {
+    pub(crate) fn objects(&self, nodes: &Nodes) -> Objects {
         let recorder = Recorder {
             store: self.store.clone(),
             random: self.random.clone(),
-            enforcement: if self.unpaid.blocks { Enforcement::Block } else { Enforcement::Grace },
+            admission: Admission {
+                enforcement: if self.unpaid.blocks { Enforcement::Block } else { Enforcement::Grace },
+                storage_quota: self.options.storage_quota_bytes,
+            },
             scheduler: self.scheduler.clone(),
             cache: Arc::clone(&self.objects),
         };
@@ -94,6 +97,9 @@ impl Wiring {
                 clock: self.clock.clone(),
                 traces: self.traces.clone(),
                 recorder: Arc::new(recorder.start(&self.workers)),
+                budget: self.options.ingest_bytes_per_minute.map(|limit| {
+                    RateBudget::of_bytes(self.store.clone(), self.clock.clone(), nodes.clone(), limit)
+                }),
                 debounce: self.options.debounce,
                 debounce_max: self.options.debounce_max,
             },

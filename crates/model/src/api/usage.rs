@@ -27,6 +27,9 @@ pub struct Usage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 113.2)]
     pub runway_days: Option<f64>,
+    /// Bytes of contents and metadata of the events that are kept now.
+    #[schema(example = 52_480)]
+    pub storage_bytes: i64,
     /// The totals of the range.
     pub totals: UsageTotals,
     /// Every day of the range, oldest first, including those without usage.

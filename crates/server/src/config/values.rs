@@ -145,6 +145,25 @@ impl FromStr for Seconds {
     }
 }
 
+/// A number of mebibytes; zero is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mebibytes(pub u32);
+
+impl Mebibytes {
+    /// The limit in bytes, if there is one.
+    pub(crate) fn bytes(self) -> Option<i64> {
+        (self.0 > 0).then(|| i64::from(self.0) * 1024 * 1024)
+    }
+}
+
+impl FromStr for Mebibytes {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_| "it must be a whole number of mebibytes, or 0 for no limit")
+    }
+}
+
 /// An exact, non-negative decimal in millionths: US dollars become micro-dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price(pub u64);

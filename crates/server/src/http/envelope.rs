@@ -72,6 +72,7 @@ fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
         Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
         Kind::Suspended => (StatusCode::FORBIDDEN, "suspended"),
         Kind::ReauthenticationRequired => (StatusCode::FORBIDDEN, "reauthentication_required"),
+        Kind::StorageQuotaExceeded => (StatusCode::FORBIDDEN, "storage_quota_exceeded"),
         Kind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
         Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
         Kind::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),

@@ -16,8 +16,8 @@ use super::extract;
 /// Record events about an object.
 ///
 /// Responds with 202 at once and schedules a debounced analysis; with `wait: true` it analyzes the object and responds
-/// with 200 and a verdict. With the header `Idempotency-Key`, a repeated request records nothing. After 429 with
-/// `Events-Recorded: true`, 502 and 503 the events have been recorded: do not send them again.
+/// with 200 and a verdict. With the header `Idempotency-Key`, a repeated request records nothing. After an error with
+/// `Events-Recorded: true` the events have been recorded: do not send them again.
 #[utoipa::path(post, path = "/v1/objects/{object_id}/events", tag = "objects",
     params(
         ("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
@@ -29,6 +29,7 @@ use super::extract;
     (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
     (status = 202, description = "Recorded; an analysis is scheduled.", body = IngestAccepted),
     (status = 402, description = "The prepaid balance is empty; nothing was recorded.", body = Error),
+    (status = 403, description = "The account is suspended, or the events would exceed its storage quota; nothing was recorded.", body = Error),
     (status = 409, description = "A request that waited for a verdict was repeated.", body = Error),
     (status = 422, description = "The `Idempotency-Key` was used for another object.", body = Error),
     (status = 502, description = "The analyzer failed.", body = Error),
@@ -79,6 +80,7 @@ pub(super) async fn ingest(
     (status = 200, description = "The verdict, with `wait: true`.", body = ModerationVerdict),
     (status = 202, description = "Recorded; an analysis is scheduled.", body = IngestAccepted),
     (status = 402, description = "The prepaid balance is empty; nothing was recorded.", body = Error),
+    (status = 403, description = "The account is suspended, or the events would exceed its storage quota; nothing was recorded.", body = Error),
     (status = 409, description = "A request that waited for a verdict was repeated.", body = Error),
     (status = 422, description = "The `Idempotency-Key` was used for another object.", body = Error),
     (status = 502, description = "The analyzer failed.", body = Error),

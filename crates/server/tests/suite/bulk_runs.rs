@@ -7,7 +7,7 @@ use model::{NewEvent, TenantId};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::objects::recorder;
-use store::objects::recorder::Enforcement;
+use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::IngestRequest;
 use store::{Backend, Conn, Store};
 use testkit::{PATIENCE, Stage as _};
@@ -86,7 +86,9 @@ async fn seed(app: &App, token: &str, prefix: &str, objects: usize) {
     let requests: Vec<IngestRequest> = (0..objects).map(request).collect();
     let store = Store::open(app.database_url()).await.unwrap();
     store
-        .write("seed", async |conn: &mut Conn| recorder::record(conn, &requests, Enforcement::Grace, 0).await)
+        .write("seed", async |conn: &mut Conn| {
+            recorder::record(conn, &requests, Admission::by_balance(Enforcement::Grace), 0).await
+        })
         .await
         .unwrap();
     store.close().await;

@@ -17,6 +17,8 @@ mod clocks;
 mod database_down;
 mod demo;
 mod docs;
+#[cfg(feature = "embedded")]
+mod embedded_model;
 mod erasure;
 mod first_proof;
 mod frozen;
@@ -62,6 +64,7 @@ mod settings;
 mod shell;
 mod signer;
 mod signing;
+mod storage;
 mod supervision;
 mod sweeps;
 mod tenancy;

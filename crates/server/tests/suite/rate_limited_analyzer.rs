@@ -11,7 +11,7 @@ use model::{Distribution, NewEvent, TenantId, Timestamp};
 use service::{Clock, Random};
 use store::analysis::jobs::Schedule;
 use store::objects::recorder;
-use store::objects::recorder::Enforcement;
+use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 use testkit::TestDatabase;
@@ -111,7 +111,7 @@ async fn queue(store: &Store, tenant: TenantId, now: Timestamp) {
     let requests: Vec<IngestRequest> = (0..OBJECTS).map(request).collect();
     store
         .write("queue", async |conn: &mut Conn| {
-            recorder::record(conn, &requests, Enforcement::Grace, 0).await
+            recorder::record(conn, &requests, Admission::by_balance(Enforcement::Grace), 0).await
         })
         .await
         .unwrap();

@@ -11,6 +11,7 @@ use opentelemetry::trace::SpanKind;
 use store::analysis::concluder::{self, LockedObjects, NewAnswer, NewAnswers};
 use store::analysis::jobs::{self, CoveredJob, JobLease};
 use store::analysis::signals::Signal;
+use store::analysis::storage::StorageChanges;
 use store::analysis::verdict_slots;
 use store::billing::balance::{self, AnalysisCharge};
 use store::billing::usage::UsageSource;
@@ -253,6 +254,7 @@ async fn write_results(
     let new: Vec<NewAnswers<'_>> =
         conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
     concluder::put_answers(batch, locked, &new, shard);
+    let mut storage = StorageChanges::default();
     for (tenant, object) in
         conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.object.as_ref()?)))
     {
@@ -260,9 +262,11 @@ async fn write_results(
             concluder::put_summary(conn, tenant, &object.object_id, summary).await?;
         }
         if object.input.drop_events {
-            concluder::drop_events(conn, tenant, &object.object_id, object.input.read_seq).await?;
+            let read_seq = object.input.read_seq;
+            storage.add(tenant, -concluder::drop_events(conn, tenant, &object.object_id, read_seq).await?);
         }
     }
+    storage.write(batch, shard);
     Ok(())
 }
 

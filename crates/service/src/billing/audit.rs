@@ -1,4 +1,5 @@
-//! The audit: recomputes every tenant's balance and usage from its ledger, and compares them with the stored values.
+//! The audit: recomputes every tenant's balance and usage from its ledger, and its storage from its events, and compares
+//! them with the stored values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -6,6 +7,7 @@ use std::fmt::Display;
 use model::TenantId;
 use model::money::MICROS_PER_CENT;
 use store::accounts::{closure, tenants};
+use store::analysis::storage;
 use store::billing::audit::{self, BatchTotals, DayTotals};
 use store::upkeep::backup;
 use store::{Conn, Store};
@@ -27,14 +29,14 @@ pub struct Audit {
     pub drifts: Vec<Drift>,
 }
 
-/// A stored value that differs from the ledger.
+/// A stored value that differs from what it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The tenant.
     pub tenant: TenantId,
     /// What differs.
     pub what: String,
-    /// The value computed from the ledger.
+    /// The value computed from the ledger, or from the events.
     pub expected: String,
     /// The stored value.
     pub found: String,
@@ -59,8 +61,8 @@ impl Auditor {
         Self { store: store.for_maintenance() }
     }
 
-    /// Compares the stored values with the ledger, for every tenant. Reads every ledger entry; the service may be running
-    /// meanwhile.
+    /// Compares the stored values with the ledger and the events, for every tenant. Reads all of them; the service may be
+    /// running meanwhile.
     pub async fn run(&self) -> Result<Audit> {
         self.run_in(None).await
     }
@@ -129,7 +131,8 @@ impl TenantAudit {
         self.check_balance(conn).await?;
         self.check_batches(conn).await?;
         self.check_usage(conn).await?;
-        self.check_checkouts(conn).await
+        self.check_checkouts(conn).await?;
+        self.check_storage(conn).await
     }
 
     async fn check_balance(&mut self, conn: &mut Conn) -> Result<()> {
@@ -205,6 +208,12 @@ impl TenantAudit {
         {
             self.expect(format!("answers to {signal} on {day}, at most"), analyzed, answered);
         }
+        Ok(())
+    }
+
+    async fn check_storage(&mut self, conn: &mut Conn) -> Result<()> {
+        let measured = storage::measured(conn, self.tenant).await?;
+        self.expect("bytes of stored events", measured, storage::stored(conn, self.tenant).await?);
         Ok(())
     }
 

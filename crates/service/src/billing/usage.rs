@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::api::{Usage, UsageBreakdown, UsageDay, UsageSignal, UsageTotals};
 use model::money::{CURRENCY, cents};
 use model::{Date, TenantId};
+use store::analysis::storage;
 use store::billing::balance;
 use store::billing::usage::{self, DailyUsage, UsageSource};
 use store::{Conn, Store};
@@ -43,13 +44,14 @@ impl UsageReports {
             )));
         }
         // In one snapshot, so that the balance matches the spend.
-        let (balance, used, signals) = self
+        let (balance, used, signals, storage_bytes) = self
             .store
             .snapshot("usage", async |conn: &mut Conn| {
                 let balance = balance::balance(conn, tenant).await?;
                 let used = usage::by_day(conn, tenant, from, to).await?;
                 let signals = usage::signals_by_day(conn, tenant, from, to).await?;
-                Ok::<_, Error>((balance, used, signals))
+                let storage_bytes = storage::stored(conn, tenant).await?;
+                Ok::<_, Error>((balance, used, signals, storage_bytes))
             })
             .await?;
         let mut totals = UsageTotals::default();
@@ -66,6 +68,7 @@ impl UsageReports {
             balance_cents: cents(balance),
             burn_rate_micros_per_day: burn_rate,
             runway_days: runway(balance, burn_rate),
+            storage_bytes,
             totals,
             series: series(from, to, &used),
             by_model: breakdown(&used, |row| row.model.as_str()),

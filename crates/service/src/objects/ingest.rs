@@ -14,7 +14,7 @@ use store::objects::request::{IngestKind, IngestRequest as NewRequest, Recorded}
 use crate::objects::idempotency;
 use crate::objects::recorder::Recorder;
 use crate::runtime::group_writer::GroupWriter;
-use crate::runtime::{Clock, Error, Kind, Result, Traces, traces};
+use crate::runtime::{Clock, Error, Kind, RateBudget, Result, Traces, traces};
 
 /// The outcome of ingest without a verdict.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct Ingest {
     pub(crate) clock: Clock,
     pub(crate) traces: Traces,
     pub(crate) recorder: Arc<GroupWriter<Recorder>>,
+    /// The bytes that each tenant may send, if they are limited.
+    pub(crate) budget: Option<RateBudget>,
     /// How long an object must be quiet before it is analyzed.
     pub(crate) debounce: Duration,
     /// The longest time that an object waits if it is never quiet.
@@ -87,8 +89,11 @@ impl Ingest {
         })
     }
 
-    /// Records a checked request; returns once it is durable.
+    /// Records a checked request, if the tenant may send that many bytes; returns once it is durable.
     pub(crate) async fn record(&self, entry: NewRequest) -> Result<Recorded> {
+        if let Some(budget) = &self.budget {
+            budget.take_bytes(entry.tenant, entry.sent_bytes()).await?;
+        }
         self.traces.child("record", SpanKind::Internal).around(self.recorder.write(entry)).await
     }
 
@@ -109,6 +114,10 @@ pub(crate) fn refusal(recorded: &Recorded) -> Error {
             Error::new(Kind::IdempotencyKeyReused, "this Idempotency-Key was used for another object")
         }
         Recorded::PaymentRequired => Error::payment_required(),
+        Recorded::QuotaExceeded => Error::new(
+            Kind::StorageQuotaExceeded,
+            "the events would exceed the storage quota: delete objects, or keep events for a shorter time",
+        ),
         Recorded::Conflict | Recorded::Replayed { .. } | Recorded::New { .. } => Error::new(
             Kind::Conflict,
             "a request with this Idempotency-Key that waits for a verdict was made before",

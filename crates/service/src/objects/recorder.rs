@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use model::NewEvent;
-use store::objects::recorder::{self, Enforcement};
+use store::objects::recorder::{self, Admission};
 use store::objects::request::{IngestRequest as NewRequest, Recorded};
 use store::{Conn, Store};
 
@@ -16,13 +15,13 @@ const QUEUE: usize = 4_096;
 /// The maximum number of events in one commit, so that a few large requests do not slow down the others.
 const MAX_EVENTS: usize = 5_000;
 /// The maximum number of bytes of events in one commit, which are copied for the database.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: i64 = 16 * 1024 * 1024;
 
 /// Records requests.
 pub(crate) struct Recorder {
     pub(crate) store: Store,
     pub(crate) random: Random,
-    pub(crate) enforcement: Enforcement,
+    pub(crate) admission: Admission,
     /// Wakes the scheduler for jobs that are due before its next poll.
     pub(crate) scheduler: Wakeup,
     pub(crate) cache: Arc<ObjectCache>,
@@ -48,7 +47,7 @@ impl Group for Recorder {
         let (mut events, mut bytes) = (0, 0);
         let fits = entries.iter().take_while(|entry| {
             events += entry.events.len();
-            bytes += entry.events.iter().map(NewEvent::bytes).sum::<usize>();
+            bytes += entry.stored_bytes();
             events <= MAX_EVENTS && bytes <= MAX_BYTES
         });
         fits.count()
@@ -59,7 +58,7 @@ impl Group for Recorder {
         let outcomes = self
             .store
             .write("record", async |conn: &mut Conn| {
-                recorder::record(conn, entries, self.enforcement, shard).await
+                recorder::record(conn, entries, self.admission, shard).await
             })
             .await?;
         for entry in entries {

@@ -42,6 +42,8 @@ pub enum Kind {
     MfaRequired,
     /// The prepaid balance is empty.
     PaymentRequired,
+    /// The tenant stores as much as it may.
+    StorageQuotaExceeded,
     /// The credential is valid, but the action is not allowed.
     Forbidden,
     /// The credential is valid, but its account is suspended.

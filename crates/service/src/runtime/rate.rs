@@ -1,6 +1,6 @@
-//! The request budget of a tenant, shared by all its keys, sessions and nodes.
+//! The budgets of a tenant, of requests and of bytes of events, shared by all its keys, sessions and nodes.
 //!
-//! Windows are clock minutes. A node leases blocks of the budget from the database and serves requests out
+//! Windows are clock minutes. A node leases blocks of a budget from the database and serves requests out
 //! of them, so that most requests cost no round trip; the rest of a block expires with its minute. A node that finds
 //! the budget used up caches that until the minute ends, so that refusals cost no round trip either.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use model::{TenantId, Timestamp};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use store::runtime::rate;
+use store::runtime::rate::{self, Budget};
 use store::{Conn, Store};
 use tokio::sync::Mutex;
 
@@ -80,9 +80,10 @@ pub(crate) fn window_of(now: Timestamp) -> Timestamp {
     Timestamp::from_seconds(now.seconds() - now.seconds().rem_euclid(60))
 }
 
-/// The request rate limit of each tenant. Cheap to clone; clones share the leased blocks.
+/// A rate limit of each tenant. Cheap to clone; clones share the leased blocks.
 #[derive(Clone)]
 pub struct RateBudget {
+    budget: Budget,
     store: Store,
     clock: Clock,
     nodes: Nodes,
@@ -110,17 +111,42 @@ struct Share {
 impl RateBudget {
     /// Allows each tenant `limit` requests a minute over all `nodes`.
     pub fn new(store: Store, clock: Clock, nodes: Nodes, limit: u32) -> Self {
+        Self::of(Budget::Requests, store, clock, nodes, i64::from(limit))
+    }
+
+    /// Allows each tenant to send `limit` bytes of events a minute over all `nodes`.
+    pub fn of_bytes(store: Store, clock: Clock, nodes: Nodes, limit: i64) -> Self {
+        Self::of(Budget::Bytes, store, clock, nodes, limit)
+    }
+
+    fn of(budget: Budget, store: Store, clock: Clock, nodes: Nodes, limit: i64) -> Self {
         let tenants = Cache::builder()
             .max_capacity(TENANTS)
             .time_to_idle(IDLE)
             // The default policy may not admit a new entry; its tenant would then lease a block for every request.
             .eviction_policy(EvictionPolicy::lru())
             .build();
-        Self { store, clock, nodes, limit: i64::from(limit), tenants }
+        Self { budget, store, clock, nodes, limit, tenants }
     }
 
     /// Takes one request out of the tenant's budget, if there is one left.
     pub async fn take(&self, tenant: TenantId) -> Result<Decision> {
+        self.take_amount(tenant, 1).await
+    }
+
+    /// Takes bytes of events out of the tenant's budget, or refuses them. As many as a whole budget, or more, take all of it.
+    pub async fn take_bytes(&self, tenant: TenantId, bytes: i64) -> Result<()> {
+        let decision = self.take_amount(tenant, bytes.min(self.limit)).await?;
+        if decision.allowed {
+            return Ok(());
+        }
+        let message =
+            format!("more than {} bytes of events in a minute; try again in the next one", self.limit);
+        Err(Error::new(Kind::RateLimited, message)
+            .retry_after(Duration::from_secs(decision.allowance.reset_s)))
+    }
+
+    async fn take_amount(&self, tenant: TenantId, amount: i64) -> Result<Decision> {
         let state = self.tenants.get_with(tenant, || Arc::new(Tenant::new()));
         let failures = state.failures.load(Ordering::Relaxed);
         let mut share = state.share.lock().await;
@@ -129,37 +155,42 @@ impl RateBudget {
         if share.window != window {
             *share = Share { window, left: 0, unleased: self.limit };
         }
-        if share.left == 0 && share.unleased > 0 {
+        if share.left < amount && share.unleased > 0 {
             // A request that waited for a lease that failed does not try again: with the database down, each would wait in
             // turn for as long as the first did.
             if state.failures.load(Ordering::Relaxed) != failures {
                 return Err(Error::new(Kind::NotReady, "the database does not answer"));
             }
-            if let Err(error) = self.lease(tenant, &mut share).await {
+            if let Err(error) = self.lease(tenant, &mut share, amount).await {
                 state.failures.fetch_add(1, Ordering::Relaxed);
                 return Err(error);
             }
         }
-        let allowed = share.left > 0;
-        share.left -= i64::from(allowed);
-        Ok(Decision::new("tenant", now, allowed, self.limit, share.unleased + share.left))
+        let allowed = share.left >= amount;
+        share.left -= if allowed { amount } else { 0 };
+        let scope = match self.budget {
+            Budget::Requests => "tenant",
+            Budget::Bytes => "ingest",
+        };
+        Ok(Decision::new(scope, now, allowed, self.limit, share.unleased + share.left))
     }
 
-    /// Leases the next block of the share's window.
-    async fn lease(&self, tenant: TenantId, share: &mut Share) -> Result<()> {
+    /// Leases the next block of the share's window: at least what is missing of `amount`.
+    async fn lease(&self, tenant: TenantId, share: &mut Share, amount: i64) -> Result<()> {
         let nodes = i64::try_from(self.nodes.live()).unwrap_or(i64::MAX);
-        let block = (self.limit / BLOCKS / nodes).max(1);
-        let (window, limit) = (share.window, self.limit);
+        let block = (self.limit / BLOCKS / nodes).max(amount - share.left);
+        let window = rate::Window { start: share.window, ahead: WINDOW };
+        let (budget, limit) = (self.budget, self.limit);
         let granted = self
             .store
             .write("lease_rate_budget", async |conn: &mut Conn| {
-                rate::lease(conn, tenant, window, WINDOW, block, limit).await
+                rate::lease(conn, budget, tenant, window, block, limit).await
             })
             .await?;
         match granted {
             Some(granted) => {
                 let beyond = (granted - limit).max(0);
-                share.left = (block - beyond).max(0);
+                share.left += (block - beyond).max(0);
                 share.unleased = (limit - granted).max(0);
             }
             None => share.unleased = 0,

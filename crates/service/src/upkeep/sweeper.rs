@@ -13,7 +13,7 @@ use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
-use store::analysis::{bulk_runs, tallies, verdict_slots};
+use store::analysis::{bulk_runs, storage, tallies, verdict_slots};
 use store::runtime::rate;
 use store::upkeep::sweeper;
 use store::{Conn, Store};
@@ -280,7 +280,8 @@ impl Sweeper {
                             summary.state.sample_messages.clear();
                             concluder::put_summary(conn, tenant, &object_id, summary).await?;
                         }
-                        concluder::drop_events(conn, tenant, &object_id, through).await?;
+                        let dropped = concluder::drop_events(conn, tenant, &object_id, through).await?;
+                        storage::remove(conn, tenant, dropped, 0).await?;
                         Ok::<_, Error>(())
                     })
                     .await?;

@@ -29,6 +29,7 @@ on_both!(
     small_budgets_are_shared_to_the_last_request,
     a_budget_counts_down_to_a_refusal,
     tenants_have_a_budget_each,
+    bytes_have_a_budget_of_their_own_over_all_nodes,
     many_at_once_never_exceed_the_budget,
     a_slow_clock_does_not_reset_the_budget,
     a_fast_clock_does_not_starve_other_nodes,
@@ -221,6 +222,41 @@ async fn a_node_sends_heartbeats_until_it_stops(database: &TestDatabase) {
 }
 
 // RateBudget.
+
+async fn bytes_have_a_budget_of_their_own_over_all_nodes(database: &TestDatabase) {
+    const LIMIT: i64 = 1_000_000;
+    let cluster = Cluster::of(2, database).await;
+    let budgets: Vec<RateBudget> = cluster
+        .members
+        .iter()
+        .map(|(store, nodes)| {
+            RateBudget::of_bytes(store.clone(), cluster.clock.clone(), nodes.clone(), LIMIT)
+        })
+        .collect();
+    let take = async |bytes: i64| {
+        let mut taken = 0;
+        // Each node in turn, until none has any left.
+        for budget in budgets.iter().cycle().take(100) {
+            taken += if budget.take_bytes(FIRST, bytes).await.is_ok() { bytes } else { 0 };
+        }
+        taken
+    };
+    let taken = take(70_000).await;
+    assert!((LIMIT * 9 / 10 - 140_000..=LIMIT).contains(&taken), "{taken}");
+    let refused = budgets[0].take_bytes(FIRST, 70_000).await.unwrap_err();
+    assert_eq!(wait(&refused), Duration::from_secs(50), "until the next minute");
+    assert_eq!(requests_left(&cluster).await, 19, "requests are counted apart");
+    budgets[1].take_bytes(SECOND, 70_000).await.unwrap();
+    cluster.hands.advance(Duration::from_secs(50));
+    // More than a whole budget takes all of it, instead of never being allowed.
+    budgets[0].take_bytes(FIRST, 5 * LIMIT).await.unwrap();
+    assert!(budgets[1].take_bytes(FIRST, 1).await.is_err());
+}
+
+/// What is left of a budget of 20 requests after one.
+async fn requests_left(cluster: &Cluster) -> i64 {
+    cluster.budgets(20)[0].take(FIRST).await.unwrap().allowance.remaining
+}
 
 /// Nodes on one database that have seen each other's heartbeats.
 struct Cluster {

@@ -5,5 +5,6 @@ pub mod concluder;
 pub mod history;
 pub mod jobs;
 pub mod signals;
+pub mod storage;
 pub mod tallies;
 pub mod verdict_slots;

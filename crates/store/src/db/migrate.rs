@@ -36,6 +36,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     11 "0011_ledger_of_batch";
     12 "0012_places_in_flight";
     14 "0014_ends";
+    15 "0015_bounds";
     16 "0016_people";
     17 "0017_recipients";
     18 "0018_closure";

@@ -3,7 +3,7 @@
 use model::TenantId;
 
 use crate::actions::webhooks::deliveries;
-use crate::analysis::concluder;
+use crate::analysis::{concluder, storage};
 use crate::db::{Conn, Result, execute};
 use crate::objects::grams;
 
@@ -12,9 +12,9 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
     if !concluder::remove_from_tallies(conn, tenant, object_id, shard).await? {
         return Ok(false);
     }
+    let stored = concluder::drop_events(conn, tenant, object_id, i64::MAX).await?;
     for text in [
         "DELETE FROM objects WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM events WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM summaries WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM answers WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2",
@@ -27,5 +27,6 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
     }
     deliveries::drop_of_object(conn, tenant, object_id).await?;
     grams::remove(conn, tenant, object_id).await?;
+    storage::remove(conn, tenant, stored, shard).await?;
     Ok(true)
 }

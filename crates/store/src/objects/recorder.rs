@@ -8,6 +8,7 @@ use model::{HistoryEvent, NewEvent, TenantId, Timestamp};
 use crate::analysis::history::ObjectHistory;
 use crate::analysis::jobs;
 use crate::analysis::jobs::NewLiveJob;
+use crate::analysis::storage::{self, StorageChanges};
 use crate::analysis::tallies::{ObjectCounts, ObjectTallies};
 use crate::analysis::verdict_slots;
 use crate::analysis::verdict_slots::VerdictSlot;
@@ -32,14 +33,33 @@ pub enum Enforcement {
     Grace,
 }
 
+/// What requests are checked against before they are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Admission {
+    /// Which balances refuse a request.
+    pub enforcement: Enforcement,
+    /// The bytes of contents and metadata that a tenant may store, if they are limited.
+    pub storage_quota: Option<i64>,
+}
+
+impl Admission {
+    /// Checks against the balance alone.
+    pub fn by_balance(enforcement: Enforcement) -> Self {
+        Self { enforcement, storage_quota: None }
+    }
+}
+
 /// Records requests in order, all of them or none, and returns the outcome of each.
 pub async fn record(
     conn: &mut Conn,
     requests: &[IngestRequest],
-    enforcement: Enforcement,
+    admission: Admission,
     shard: i64,
 ) -> Result<Vec<Recorded>> {
-    let mut outcomes = refuse_unpaid(conn, requests, enforcement).await?;
+    let mut outcomes = refuse_unpaid(conn, requests, admission.enforcement).await?;
+    if let Some(quota) = admission.storage_quota {
+        refuse_beyond_quota(conn, requests, quota, &mut outcomes).await?;
+    }
     settle_keys(conn, requests, &mut outcomes).await?;
     let accepted: Vec<(usize, &IngestRequest)> =
         requests.iter().enumerate().filter(|(index, _)| outcomes[*index].is_none()).collect();
@@ -57,6 +77,11 @@ pub async fn record(
     let last_seqs = insert_events(&mut batch, &fresh, &written);
     count_events(&mut batch, &fresh, shard);
     schedule(&mut batch, &fresh);
+    let mut storage = StorageChanges::default();
+    for request in &fresh {
+        storage.add(request.tenant, request.stored_bytes());
+    }
+    storage.write(&mut batch, shard);
     batch.run(conn).await?;
 
     let objects: HashMap<(TenantId, &str), &WrittenObject> =
@@ -93,6 +118,27 @@ async fn refuse_unpaid(
         });
     }
     Ok(outcomes)
+}
+
+/// Refuses requests that would store more than a tenant may; a repeat of an earlier request is answered as before.
+async fn refuse_beyond_quota(
+    conn: &mut Conn,
+    requests: &[IngestRequest],
+    quota: i64,
+    outcomes: &mut [Option<Recorded>],
+) -> Result<()> {
+    let tenants = requests.iter().map(|request| request.tenant).collect();
+    let mut stored = storage::stored_by(conn, &tenants).await?;
+    for (request, outcome) in requests.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_none()) {
+        let stored = stored.entry(request.tenant).or_default();
+        let bytes = request.stored_bytes();
+        if *stored + bytes <= quota {
+            *stored += bytes;
+        } else {
+            *outcome = Some(find_repeat(conn, request).await?.unwrap_or(Recorded::QuotaExceeded));
+        }
+    }
+    Ok(())
 }
 
 /// An object of a batch, with everything that the requests say about it.

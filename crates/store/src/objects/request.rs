@@ -5,6 +5,7 @@ use model::{NewEvent, TenantId, Timestamp};
 use crate::analysis::history::ObjectHistory;
 use crate::analysis::jobs::Schedule;
 use crate::analysis::verdict_slots::VerdictSlot;
+use crate::db::bigint;
 
 /// One request, ready to be recorded.
 #[derive(Clone, Debug)]
@@ -29,6 +30,19 @@ pub struct IngestRequest {
     pub received_at: Timestamp,
     /// The trace that its analysis belongs to.
     pub traceparent: Option<String>,
+}
+
+impl IngestRequest {
+    /// The bytes of contents and metadata that it stores.
+    pub fn stored_bytes(&self) -> i64 {
+        bigint(self.events.iter().map(NewEvent::bytes).sum())
+    }
+
+    /// The bytes of all texts of its events.
+    pub fn sent_bytes(&self) -> i64 {
+        let names = self.events.iter().map(|event| event.name.as_ref().map_or(0, String::len));
+        self.stored_bytes() + bigint(names.sum())
+    }
 }
 
 /// A caller's idempotency key.
@@ -77,4 +91,6 @@ pub enum Recorded {
     KeyReused,
     /// The tenant's balance is empty: nothing was recorded.
     PaymentRequired,
+    /// The tenant may not store that many bytes: nothing was recorded.
+    QuotaExceeded,
 }

@@ -6,15 +6,16 @@ use model::api::{EventRetention, EventType};
 use model::{NewEvent, TenantId, Timestamp};
 use store::analysis::history;
 use store::analysis::history::{HistoryRequest, ObjectHistory};
+use store::analysis::storage;
 use store::analysis::verdict_slots::VerdictSlot;
 use store::objects::recorder;
-use store::objects::recorder::Enforcement;
+use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::{IngestRequest, Recorded};
 use store::{Conn, Store};
 use testkit::{TestDatabase, on_both};
 use uuid::Uuid;
 
-on_both!(a_new_object_is_returned_as_it_is_read);
+on_both!(a_new_object_is_returned_as_it_is_read, the_bytes_of_an_older_database_are_counted);
 
 const TENANT: TenantId = TenantId(Uuid::from_u128(1));
 const NOW: Timestamp = Timestamp::from_micros(1_784_000_000_123_456);
@@ -57,7 +58,7 @@ fn awaited(object_id: &str, slot: u128) -> IngestRequest {
 /// The histories of new objects that recording returns for requests of one batch.
 async fn record(store: &Store, requests: &[IngestRequest]) -> Vec<Option<ObjectHistory>> {
     let recorded = store.write("record", async |conn: &mut Conn| {
-        recorder::record(conn, requests, Enforcement::Grace, 0).await
+        recorder::record(conn, requests, Admission::by_balance(Enforcement::Grace), 0).await
     });
     let histories = recorded.await.unwrap().into_iter().map(|recorded| match recorded {
         Recorded::New { new_object, has_slot: true, .. } => new_object.map(|history| *history),
@@ -94,6 +95,43 @@ async fn a_new_object_is_returned_as_it_is_read(database: &TestDatabase) {
         // It has begun before, or with another request beside.
         assert_eq!(record(&store, &[awaited(&one, lease + 1)]).await, [None]);
         assert_eq!(record(&store, &[awaited(&two, lease + 2), awaited(&two, lease + 3)]).await, [None, None]);
+    }
+    store.close().await;
+}
+
+/// A database of the version that did not count them yet.
+async fn the_bytes_of_an_older_database_are_counted(database: &TestDatabase) {
+    let other = TenantId(Uuid::from_u128(2));
+    let old = Store::open_at(database.url(), 12).await.unwrap();
+    old.write("fill", async |conn: &mut Conn| {
+        for (tenant, seq, content, metadata) in
+            [(TENANT, 1_i64, Some("grün"), Some("{}")), (TENANT, 2, None, Some("{\"ü\":1}")), (other, 1, None, None)]
+        {
+            execute!(
+                conn,
+                "INSERT INTO events (tenant_id, object_id, seq, type, content, metadata, occurred_at, received_at)
+                 VALUES ($1, 'one', $2, 'message', $3, $4, $5, $5)",
+                tenant,
+                seq,
+                content,
+                metadata,
+                NOW
+            )?;
+        }
+        Ok::<_, store::Error>(())
+    })
+    .await
+    .unwrap();
+    old.close().await;
+    let store = database.open().await;
+    for (tenant, expected) in [(TENANT, 5 + 2 + 8), (other, 0)] {
+        let counted = store.read("storage", async |conn: &mut Conn| {
+            Ok::<_, store::Error>((
+                storage::stored(conn, tenant).await?,
+                storage::measured(conn, tenant).await?,
+            ))
+        });
+        assert_eq!(counted.await.unwrap(), (expected, expected));
     }
     store.close().await;
 }

@@ -13,7 +13,7 @@ use store::objects::deletion;
 use store::objects::grams::fold_case;
 use store::objects::reads::{Cursor, Sort};
 use store::objects::recorder;
-use store::objects::recorder::Enforcement;
+use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::IngestRequest;
 use store::objects::search::{Page, Strategy as SearchStrategy, TextSearch};
 use store::{Conn, Result, Store};
@@ -60,7 +60,7 @@ async fn record(store: &Store, entries: &[IngestRequest]) {
     for chunk in entries.chunks(1_000) {
         let recorded = store
             .write("record", async |conn: &mut Conn| {
-                recorder::record(conn, chunk, Enforcement::Grace, 0).await
+                recorder::record(conn, chunk, Admission::by_balance(Enforcement::Grace), 0).await
             })
             .await;
         recorded.unwrap();

@@ -14,16 +14,17 @@ use store::analysis::bulk_runs::{BulkRunKind, NewBulkRun};
 use store::analysis::concluder::LockedObjects;
 use store::analysis::history::{EventRange, HistoryRequest, Summary};
 use store::analysis::jobs::{CoveredJob, JobLease, NewBulkJob, Priority};
-use store::analysis::{bulk_runs, concluder, history, jobs, signals, verdict_slots};
+use store::analysis::{bulk_runs, concluder, history, jobs, signals, storage, verdict_slots};
 use store::billing::ledger::LedgerKind;
 use store::billing::{balance, checkouts, ledger, unpaid, usage};
 use store::objects::reads::{Cursor, Sort};
-use store::objects::recorder::Enforcement;
+use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::IngestKind;
 use store::objects::search::TextSearch;
 use store::objects::{deletion, overview, reads, recorder};
 use store::outbox::messages;
 use store::outbox::messages::{Channel, NewMessage};
+use store::runtime::rate::{Budget, Window};
 use store::runtime::throttle::Attempt;
 use store::runtime::{nodes, rate, throttle};
 use store::upkeep::{gauges, sweeper};
@@ -73,7 +74,9 @@ async fn authentication(capture: &mut Capture) {
         .await;
     capture
         .write("rate limits and throttles", async |conn: &mut Conn| {
-            rate::lease(conn, TENANT, NOW, MINUTE, 10, 100).await?;
+            for budget in [Budget::Requests, Budget::Bytes] {
+                rate::lease(conn, budget, TENANT, Window { start: NOW, ahead: MINUTE }, 10, 100).await?;
+            }
             rate::drop_old(conn, TENANT, NOW).await?;
             let attempt = Attempt {
                 scope: "sign-in",
@@ -93,16 +96,19 @@ async fn authentication(capture: &mut Capture) {
         .await;
 }
 
+/// Everything is checked.
+const ADMISSION: Admission = Admission { enforcement: Enforcement::Block, storage_quota: Some(1 << 40) };
+
 async fn recording(capture: &mut Capture) {
     for count in SIZES {
         for kind in [IngestKind::Async, IngestKind::Sync] {
             let requests = requests(count, kind);
             capture
                 .write("record", async |conn: &mut Conn| {
-                    let recorded = recorder::record(conn, &requests, Enforcement::Block, 0).await?;
+                    let recorded = recorder::record(conn, &requests, ADMISSION, 0).await?;
                     assert_eq!(recorded.len(), count);
                     // Again: every key was used before.
-                    recorder::record(conn, &requests[..1], Enforcement::Block, 0).await
+                    recorder::record(conn, &requests[..1], ADMISSION, 0).await
                 })
                 .await;
         }
@@ -171,7 +177,8 @@ async fn concluding(capture: &mut Capture) {
             let state = CompactedState::fold(None, message);
             let summary = Summary { through_seq: 1, through_time: NOW, state };
             concluder::put_summary(conn, TENANT, "object-00000", &summary).await?;
-            concluder::drop_events(conn, TENANT, "object-00000", 1).await?;
+            let dropped = concluder::drop_events(conn, TENANT, "object-00000", 1).await?;
+            storage::remove(conn, TENANT, dropped, 0).await?;
             balance::mark_low(conn, TENANT, 1).await?;
             balance::lock_balance(conn, TENANT).await?;
             Ok(())
@@ -475,6 +482,7 @@ async fn money(capture: &mut Capture) {
             assert!(!ledger::entries_of_batch(conn, TENANT, BULK_RUN, i64::MAX, 10).await?.is_empty());
             ledger::single_charges(conn, TENANT, i64::MAX, 10).await?;
             assert!(!ledger::batches(conn, TENANT, i64::MAX, 10).await?.is_empty());
+            storage::stored(conn, TENANT).await?;
             usage::by_day(conn, TENANT, NOW.date(), NOW.date()).await?;
             usage::signals_by_day(conn, TENANT, NOW.date(), NOW.date()).await?;
             checkouts::find_by_session(conn, "cs_1").await

@@ -1,0 +1,110 @@
+//! The embedded model behind the interface: an inquiry has a limited time, and what is given up costs nothing.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::{Backend, PATIENCE, Stage as _};
+
+use crate::app::App;
+use crate::metrics::{scrape, value};
+
+/// The model, with less time than any inquiry takes.
+const HURRIED: &[(&str, &str)] = &[("AUSPEX_ANALYZER", "embedded"), ("AUSPEX_ANALYZER_TIMEOUT_MS", "1")];
+
+mod an_inquiry_that_takes_too_long_is_given_up_and_not_charged {
+    #[test]
+    fn sqlite() {
+        super::run(testkit::Backend::Sqlite, super::HURRIED, super::is_given_up);
+    }
+
+    #[test]
+    fn postgres() {
+        super::run(testkit::Backend::Postgres, super::HURRIED, super::is_given_up);
+    }
+}
+
+mod a_caller_who_leaves_a_verdict_gets_it_from_the_queue {
+    const SETTINGS: &[(&str, &str)] =
+        &[("AUSPEX_ANALYZER", "embedded"), ("AUSPEX_ANALYZER_TIMEOUT_MS", "600000")];
+
+    #[test]
+    fn sqlite() {
+        super::run(testkit::Backend::Sqlite, SETTINGS, super::goes_on_in_the_queue);
+    }
+
+    #[test]
+    fn postgres() {
+        super::run(testkit::Backend::Postgres, SETTINGS, super::goes_on_in_the_queue);
+    }
+}
+
+fn run(backend: Backend, settings: &[(&str, &str)], story: impl AsyncFnOnce(&App)) {
+    testkit::in_runtime(async {
+        let app = App::start(backend, settings).await;
+        story(&app).await;
+        app.tear_down().await;
+    });
+}
+
+async fn charges(app: &App, token: &str) -> usize {
+    let ledger = app.call(token, Method::GET, "/v1/billing/ledger?type=charge", &Value::Null).await.json();
+    ledger["entries"].as_array().unwrap().len()
+}
+
+async fn is_given_up(app: &App) {
+    let token = app.register("ann@example.com").await;
+    let question = json!({"state": "It is.", "questions": {"a": {"type": "noul", "instructions": "Is it?"}}});
+    let reply = app.call(&token, Method::POST, "/v1/systemone", &question).await;
+    reply.refused(503, "analyzer_busy");
+    assert!(!reply.header("retry-after").is_empty());
+    // A queued analysis uses up its tries.
+    let events = json!({"events": [{"type": "message", "content": "hello"}]});
+    assert_eq!(app.call(&token, Method::POST, "/v1/objects/one/events", &events).await.status, 202);
+    let given_up = tokio::time::timeout(PATIENCE, async {
+        while app.service().store().pending().await.unwrap().jobs > 0 {
+            app.advance(Duration::from_secs(10));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    given_up.await.expect("five tries are all");
+    assert!(value(&scrape(app).await, "auspex_analyses_total{source=\"async\",outcome=\"given_up\"}") >= 1.0);
+    assert_eq!(charges(app, &token).await, 0);
+}
+
+async fn goes_on_in_the_queue(app: &App) {
+    let token = app.register("ann@example.com").await;
+    // The default signals and a question of many long options: many passes.
+    let criteria: serde_json::Map<String, Value> =
+        (0..26).map(|number| (format!("option_{number}"), json!("very ".repeat(120)))).collect();
+    let signal = json!({"type": "choice", "instructions": "why ".repeat(250), "criteria": criteria});
+    assert_eq!(app.call(&token, Method::PUT, "/v1/signals/route", &signal).await.status, 200);
+    let events = json!({"wait": true, "events": [{"type": "message", "content": "hello"}]});
+    let request = app.request(Method::POST, "/v1/objects/one/events").bearer_auth(&token).json(&events);
+    let asking = request.send();
+    let recorded = async {
+        while app.call(&token, Method::GET, "/v1/objects/one", &Value::Null).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = recorded => {}
+        _ = asking => panic!("it was answered at once"),
+    }
+    // The caller is gone. The analysis is stopped, and made again from the queue, which is all that is charged.
+    assert_eq!(app.call(&token, Method::DELETE, "/v1/signals/route", &Value::Null).await.status, 204);
+    let answered = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let object = app.call(&token, Method::GET, "/v1/objects/one", &Value::Null).await.json();
+            if !object["analysis"].as_array().unwrap().is_empty() {
+                break;
+            }
+            app.advance(Duration::from_secs(3));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    answered.await.expect("it is analyzed all the same");
+    app.settle().await;
+    assert_eq!(charges(app, &token).await, 1);
+}
