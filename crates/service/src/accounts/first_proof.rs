@@ -77,7 +77,7 @@ impl FirstProof {
 
     async fn end_all(&self, conn: &mut Conn, user: &User, now: Timestamp) -> Result<Proved> {
         let (tenant, id) = (user.tenant_id, user.user_id);
-        let by = MadeBy { user: id, is_first: users::first(conn, tenant).await? == Some(id) };
+        let by = MadeBy { user: id, is_first: users::first_of_tenant(conn, tenant).await? == Some(id) };
         let linked = identities::of_user(conn, tenant, id).await?;
         for identity in &linked {
             identities::delete(conn, tenant, id, identity.provider).await?;

@@ -95,7 +95,7 @@ impl Caller {
         let user = match keys::maker(conn, self.tenant, key).await? {
             Some((Some(_), user)) => user,
             // A key from before makers were recorded belongs to the first member.
-            Some((None, _)) | None => users::first(conn, self.tenant).await?,
+            Some((None, _)) | None => users::first_of_tenant(conn, self.tenant).await?,
         };
         Ok(CreatedBy { maker: Maker::Key, user, key: Some(key) })
     }

@@ -112,7 +112,7 @@ pub async fn proved(conn: &mut Conn, tenant: TenantId) -> Result<Vec<(String, St
 }
 
 /// The first person of this account; none while it has nobody.
-pub async fn first(conn: &mut Conn, tenant: TenantId) -> Result<Option<UserId>> {
+pub async fn first_of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Option<UserId>> {
     let found: Option<(UserId,)> = fetch_optional!(
         conn,
         "SELECT user_id FROM users WHERE tenant_id = $1 ORDER BY created_at, user_id LIMIT 1",

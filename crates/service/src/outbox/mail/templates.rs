@@ -88,6 +88,7 @@ impl MailTemplates {
             url: format!("{}/verify?token={token}", self.console),
         };
         let body = Body {
+            footer: None,
             heading: "Confirm your email address".to_owned(),
             paragraphs: vec![
                 "Somebody, hopefully you, opened an account with this email address.".to_owned(),
