@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::http::{Http, RequestError};
+use crate::http::{self, Http, RequestError};
 use crate::instrument::instrumented;
 use crate::{
     Analyzer, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage, json_answers, prompt,
@@ -39,7 +39,7 @@ impl Anthropic {
             let questions = prompt::for_percentages(inquiry.questions);
             Usage::estimate(inquiry.state.len() + questions.len(), input.to_string().len())
         });
-        let model = self.model.clone();
+        let model = http::answering_model(&reply).unwrap_or_else(|| self.model.clone());
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 

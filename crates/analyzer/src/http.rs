@@ -19,6 +19,8 @@ const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 /// Responses are some kilobytes.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
+/// The longest name of a model that is recorded.
+const MAX_MODEL_CHARS: usize = 128;
 /// How much of a rejection goes to the log.
 const MAX_EXCERPT_BYTES: usize = 500;
 /// The status by which some services say that they are overloaded.
@@ -32,7 +34,8 @@ pub struct Endpoint {
     pub url: Url,
     /// The API key, if the server needs one.
     pub api_key: Option<String>,
-    /// The model to request. Answers are recorded under this name, whatever the server calls it.
+    /// The model to request. Answers are recorded under the name that the server's response has; this is for responses
+    /// without one.
     pub model: String,
     /// How long an inquiry may take, including all its requests and the wait for a slot.
     pub timeout: Duration,
@@ -232,6 +235,14 @@ fn excerpt(text: &str) -> String {
     model::single_line(start)
 }
 
+/// The model that a response names, if that is a plausible name.
+pub(crate) fn answering_model(response: &Value) -> Option<String> {
+    let name = response["model"].as_str()?.trim();
+    let is_plausible =
+        (1..=MAX_MODEL_CHARS).contains(&name.chars().count()) && !name.contains(char::is_control);
+    is_plausible.then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,6 +270,17 @@ mod tests {
             assert_eq!(requested_wait(&headers(retry_after, date)), wait, "{retry_after:?} at {date:?}");
         }
         assert_eq!(requested_wait(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_response_names_its_model() {
+        let named = |model: Value| answering_model(&serde_json::json!({ "model": model }));
+        assert_eq!(named("large-2026-08-01".into()).as_deref(), Some("large-2026-08-01"));
+        for not_a_name in
+            ["".into(), " ".into(), "a\nb".into(), "x".repeat(129).into(), 7.into(), Value::Null]
+        {
+            assert_eq!(named(not_a_name), None);
+        }
     }
 
     #[test]

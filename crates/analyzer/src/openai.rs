@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 use model::{Distribution, Question};
 use serde_json::{Value, json};
 
-use crate::http::{Deadline, Http, Rejection, RequestError};
+use crate::http::{self, Deadline, Http, Rejection, RequestError};
 use crate::instrument::instrumented;
 use crate::{
     Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage,
@@ -44,6 +44,13 @@ enum Format<'a> {
     Percentages(&'a [Question]),
 }
 
+/// What a completion cost, and the model that the server says has written it.
+#[derive(Default)]
+struct Receipt {
+    usage: Usage,
+    model: Option<String>,
+}
+
 /// Why a request, and with it this way to ask the questions, has failed.
 enum CompletionError {
     NoLogprobs,
@@ -66,17 +73,17 @@ impl OpenAi {
             let letter = |question| self.letter(&history, question, deadline);
             try_join_all(inquiry.questions.iter().map(letter)).await
         };
-        let (answers, usage) = match by_letters {
-            Ok(letters) => {
-                let (answers, usages): (Vec<_>, Vec<Usage>) = letters.into_iter().unzip();
-                (answers, usages.into_iter().sum())
-            }
+        let (answers, receipts) = match by_letters {
+            Ok(letters) => letters.into_iter().unzip::<_, _, Vec<_>, Vec<_>>(),
             Err(CompletionError::NoLogprobs) => {
-                self.percentages(&history, inquiry.questions, deadline).await?
+                let (answers, receipt) = self.percentages(&history, inquiry.questions, deadline).await?;
+                (answers, vec![receipt])
             }
             Err(CompletionError::Failure(failure)) => return Err(failure),
         };
-        let model = self.model.clone();
+        let usage: Usage = receipts.iter().map(|receipt| receipt.usage).sum();
+        let model = receipts.into_iter().find_map(|receipt| receipt.model);
+        let model = model.unwrap_or_else(|| self.model.clone());
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 
@@ -86,10 +93,10 @@ impl OpenAi {
         history: &str,
         question: &Question,
         deadline: Deadline,
-    ) -> Result<(Result<Distribution, AnswerError>, Usage), CompletionError> {
-        let (completion, usage) = match self.complete(history, Format::Letter(question), deadline).await {
+    ) -> Result<(Result<Distribution, AnswerError>, Receipt), CompletionError> {
+        let (completion, receipt) = match self.complete(history, Format::Letter(question), deadline).await {
             Err(CompletionError::Failure(Failure::Failed(cause))) => {
-                return Ok((Err(AnswerError::Failed(error_chain(&*cause))), Usage::default()));
+                return Ok((Err(AnswerError::Failed(error_chain(&*cause))), Receipt::default()));
             }
             other => other?,
         };
@@ -97,7 +104,7 @@ impl OpenAi {
             remember(&self.unsupported.logprobs, "logprobs");
             return Err(CompletionError::NoLogprobs);
         };
-        Ok((answer, usage))
+        Ok((answer, receipt))
     }
 
     /// Requests the percentages of all questions.
@@ -106,11 +113,11 @@ impl OpenAi {
         history: &str,
         questions: &[Question],
         deadline: Deadline,
-    ) -> Result<(Vec<Result<Distribution, AnswerError>>, Usage), Failure> {
-        let (completion, usage) = self.complete(history, Format::Percentages(questions), deadline).await?;
+    ) -> Result<(Vec<Result<Distribution, AnswerError>>, Receipt), Failure> {
+        let (completion, receipt) = self.complete(history, Format::Percentages(questions), deadline).await?;
         let answers = json_answers::find_object(written(&completion))
             .ok_or_else(|| Failure::failed("the response has no JSON object"))?;
-        Ok((json_answers::parse(&answers, questions), usage))
+        Ok((json_answers::parse(&answers, questions), receipt))
     }
 
     /// Sends a request, and again without each parameter that the server rejects.
@@ -119,13 +126,16 @@ impl OpenAi {
         history: &str,
         format: Format<'_>,
         deadline: Deadline,
-    ) -> Result<(Value, Usage), CompletionError> {
+    ) -> Result<(Value, Receipt), CompletionError> {
         loop {
             let body = self.body(history, format);
             match self.http.post(&body, deadline).await {
                 Ok(completion) => {
-                    let usage = usage(&body, &completion);
-                    return Ok((completion, usage));
+                    let receipt = Receipt {
+                        usage: usage(&body, &completion),
+                        model: http::answering_model(&completion),
+                    };
+                    return Ok((completion, receipt));
                 }
                 // The next request does not have the rejected parameter, so the loop ends.
                 Err(RequestError::Rejected(rejection)) if self.unsupported.learn(&body, &rejection) => {

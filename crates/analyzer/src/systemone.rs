@@ -7,7 +7,7 @@
 use model::{Distribution, Question, SignalType};
 use serde_json::{Map, Value, json};
 
-use crate::http::Http;
+use crate::http::{self, Http};
 use crate::instrument::instrumented;
 use crate::{Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage};
 
@@ -36,7 +36,7 @@ impl SystemOne {
             numbered(inquiry.questions).map(|(id, one)| parse(&reply["answers"][id], one)).collect();
         let usage = usage(&reply)
             .unwrap_or_else(|| Usage::estimate(inquiry.state.len() + body["questions"].to_string().len(), 0));
-        let model = self.model.clone();
+        let model = http::answering_model(&reply).unwrap_or_else(|| self.model.clone());
         Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 }

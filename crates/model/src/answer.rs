@@ -137,11 +137,8 @@ impl Judgement {
             let best = (0..shares.len()).rev().max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap_or(0);
             answer.choice = Some(question.candidates[best].name.clone());
         } else {
-            let expected =
-                millionths.iter().zip(0_u64..).map(|(share, level)| u64::from(*share) * level).sum::<u64>();
-            #[expect(clippy::cast_precision_loss, reason = "at most 25 million")]
-            let expected = expected as f64 / f64::from(MILLION);
-            answer.score = Some(expected);
+            let levels = distribution.probabilities().iter().zip(0_u32..);
+            answer.score = Some(rounded(levels.map(|(share, level)| share * f64::from(level)).sum()));
         }
         Ok(answer)
     }
@@ -192,6 +189,8 @@ mod tests {
             serde_json::to_string(&score).unwrap(),
             r#"{"signal":"key","type":"score","score":2.0,"probabilities":{"0":0.0,"1":0.0,"2":1.0},"confidence":1.0}"#
         );
+        let even = answer(&question(SignalType::Score, Some(r#"["x", "y", "z"]"#)), &[1.0, 1.0, 1.0]);
+        assert_eq!(even.judgement.score, Some(1.0), "from the probabilities before they are rounded");
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl Query {
 /// Whether a text can be the key of a signal.
 pub fn is_key(text: &str) -> bool {
     text.len() <= MAX_KEY
-        && text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !is_reserved(text)
 }

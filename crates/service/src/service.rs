@@ -115,7 +115,8 @@ impl Service {
             notifications: Notifications { store: store.clone(), mailer: mailer.clone(), templates },
             prices: Prices {
                 metering: options.metering,
-                tariff: options.tariff,
+                // Servers add a date or a version to the name of the model that was requested.
+                tariff: *options.tariffs.get(analyzer.model()).unwrap_or(&options.tariff),
                 tariffs: options.tariffs.clone(),
             },
             unpaid: Unpaid {

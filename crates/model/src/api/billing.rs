@@ -110,9 +110,9 @@ pub struct LedgerBatch {
     pub input_tokens: i64,
     /// Tokens written.
     pub output_tokens: i64,
-    /// The models that answered, in order of first use.
-    pub models: Vec<String>,
-    /// The model that answered, if there was only one.
+    /// How many different models answered.
+    pub models: i64,
+    /// The model that answered first; the only one if `models` is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,

@@ -1,7 +1,7 @@
 //! Object, event and analysis records.
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -123,7 +123,8 @@ pub struct IngestRequest {
     #[schema(min_items = 1, max_items = 500)]
     pub events: Vec<EventInput>,
     /// Whether to analyze the object now and return a verdict.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Option<bool>)]
     pub wait: bool,
     /// With `wait`, ask only these signals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,6 +132,13 @@ pub struct IngestRequest {
     /// With `wait`, whether to analyze the object's history (the default) or only the events of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_history: Option<bool>,
+}
+
+/// Reads null like a field that was left out.
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    value: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(value).map(Option::unwrap_or_default)
 }
 
 /// The events were recorded, and an analysis will follow.

@@ -174,9 +174,11 @@ impl ValueRange {
     }
 }
 
-/// A decimal number that is not negative, in millionths.
+/// A decimal number, in millionths.
 #[derive(Clone, Copy)]
 struct Decimal {
+    /// Whether it is below zero; the other fields describe its absolute value.
+    negative: bool,
     /// Rounded down; `u32::MAX` for every larger number.
     millionths: u32,
     /// Whether that is the exact number.
@@ -185,6 +187,7 @@ struct Decimal {
 
 impl Decimal {
     fn parse(text: &str) -> Option<Self> {
+        let (sign, text) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let is_number = !(whole.is_empty() && fraction.is_empty())
             && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
@@ -198,10 +201,10 @@ impl Decimal {
             .and_then(|whole| whole.checked_mul(MILLION))
             .and_then(|millionths| millionths.checked_add(fraction_millionths));
         let nothing_follows = fraction.bytes().skip(6).all(|digit| digit == b'0');
-        Some(Self {
-            millionths: millionths.unwrap_or(u32::MAX),
-            exact: nothing_follows && millionths.is_some(),
-        })
+        let exact = nothing_follows && millionths.is_some();
+        let millionths = millionths.unwrap_or(u32::MAX);
+        let is_zero = exact && millionths == 0;
+        Some(Self { negative: sign == "-" && !is_zero, millionths, exact })
     }
 
     fn is_above(self, millionths: u32) -> bool {
@@ -209,11 +212,16 @@ impl Decimal {
     }
 
     fn hundredth(self) -> Self {
-        Self { millionths: self.millionths / 100, exact: self.exact && self.millionths.is_multiple_of(100) }
+        let exact = self.exact && self.millionths.is_multiple_of(100);
+        Self { millionths: self.millionths / 100, exact, ..self }
     }
 
     /// The answers out of `all` that satisfy the comparison with this number. `equal` are those that count as equal.
     fn compared(self, operator: Operator, equal: Option<ValueRange>, all: ValueRange) -> Accepts {
+        if self.negative {
+            let is_below_all = matches!(operator, Operator::Above | Operator::AtLeast | Operator::NotEqual);
+            return Accepts::Within(if is_below_all { all } else { ValueRange::NONE });
+        }
         let from = |from_millionths| ValueRange { from_millionths, ..all };
         let up_to = |to_millionths| ValueRange { to_millionths, ..all };
         let next = self.millionths.checked_add(1);
@@ -242,14 +250,14 @@ impl Comparison {
         let accepts = match signals(&self.key) {
             None => Err(error(self.columns.key, format!("unknown signal {}", shown(&self.key)))),
             Some(SignalShape::Noul) => self.bind_noul(),
-            Some(SignalShape::Score { levels }) => self.bind_score(levels, strictness),
+            Some(SignalShape::Score { levels }) => self.bind_score(levels),
             Some(SignalShape::Choice { options }) => self.bind_choice(&options, strictness),
         };
         Ok(BoundComparison { key: self.key.clone(), accepts: accepts? })
     }
 
     fn bind_noul(&self) -> Result<Accepts, ConditionError> {
-        let number = self.number().filter(|number| !number.is_above(100 * MILLION)).ok_or_else(|| {
+        let number = self.number().ok_or_else(|| {
             self.wrong_value("is a probability: a number from 0 to 1, or a percentage up to 100")
         })?;
         let probability = if number.is_above(MILLION) { number.hundredth() } else { number };
@@ -259,13 +267,11 @@ impl Comparison {
         Ok(probability.compared(self.operator, Some(equal), ValueRange::PROBABILITIES))
     }
 
-    fn bind_score(&self, levels: usize, strictness: Strictness) -> Result<Accepts, ConditionError> {
-        let last = levels.saturating_sub(1);
-        let end = u32::try_from(last).unwrap_or(u32::MAX).saturating_mul(MILLION);
-        let number = self
-            .number()
-            .filter(|number| strictness == Strictness::Lenient || !number.is_above(end))
-            .ok_or_else(|| self.wrong_value(&format!("is a position: a number from 0 to {last}")))?;
+    fn bind_score(&self, levels: usize) -> Result<Accepts, ConditionError> {
+        let number = self.number().ok_or_else(|| {
+            let last = levels.saturating_sub(1);
+            self.wrong_value(&format!("is a position: a number from 0 to {last}"))
+        })?;
         let is_level = number.exact && number.millionths.is_multiple_of(MILLION);
         let equal = if is_level {
             Some(ValueRange::nearest_to(number.millionths, MILLION))

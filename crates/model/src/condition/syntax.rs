@@ -128,7 +128,7 @@ impl Parser<'_> {
         let key = match self.kind() {
             Kind::Word(word) if is_key(word) => (*word).to_owned(),
             Kind::Word(word) if !is_reserved(word) => {
-                let rule = "1 to 64 letters, digits and underscores, a letter first";
+                let rule = "1 to 64 letters, digits and underscores, at least one of them a letter";
                 return Err(self.error(format!("{} cannot be the key of a signal: {rule}", shown(word))));
             }
             _ => return Err(self.expected("the key of a signal")),

@@ -30,7 +30,7 @@ pub(super) async fn list(
 /// Replaces the whole definition, except that `enabled` is unchanged if left out. Objects get their answer with their
 /// next analysis, or by a backfill. If the `type` changes, the old answers are deleted.
 #[utoipa::path(put, path = "/v1/signals/{key}", tag = "signals",
-    params(("key" = String, Path, description = "1 to 64 letters, digits and underscores, starting with a letter.")),
+    params(("key" = String, Path, description = "1 to 64 letters, digits and underscores, at least one of them a letter.")),
     request_body = SignalInput, responses(
     (status = 200, body = Signal),
     (status = 409, description = "The signal is new, and the account has the maximum number of signals.", body = Error),

@@ -162,7 +162,7 @@ async fn a_bulk_run_can_be_one_line(stage: &Scripted) {
         assert_eq!(
             line["batch"],
             json!({"count": 5, "delta_micros": -5 * PRICE_MICROS, "input_tokens": 5_000, "output_tokens": 50,
-                   "models": ["scripted"], "model": "scripted", "first_at": first_at})
+                   "models": 1, "model": "scripted", "first_at": first_at})
         );
         assert_eq!(line["delta_micros"], -5 * PRICE_MICROS);
         let batch = line["batch_id"].as_str().unwrap();

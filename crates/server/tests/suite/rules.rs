@@ -18,6 +18,7 @@ use crate::signer::Signer;
 testkit::on_both!(
     a_rule_is_made_read_changed_and_deleted,
     what_is_left_out_has_a_default,
+    keys_may_begin_with_a_digit_and_numbers_lie_out_of_range,
     a_refusal_says_where,
     a_change_is_checked_as_a_whole,
     only_known_fields_of_an_action_are_kept,
@@ -157,6 +158,24 @@ async fn what_is_left_out_has_a_default(app: &App) {
     assert_eq!((&rule["name"], &rule["enabled"]), (&json!("is_scammer > 0.9"), &json!(true)));
 }
 
+async fn keys_may_begin_with_a_digit_and_numbers_lie_out_of_range(app: &App) {
+    let key = account(app, "ann@example.com").await;
+    let signal = json!({"type": "noul", "instructions": "Is the second factor at risk?", "criteria": null, "enabled": null});
+    assert_eq!(key.call(app, Method::PUT, "/v1/signals/2fa_risk", &signal).await.status, 200);
+    for (when, matches) in [
+        ("2fa_risk < 150 and trust_score < 3", true),
+        ("2fa_risk > -1 and trust_score > -1", true),
+        ("trust_score = 7", false),
+    ] {
+        let rule = make(app, &key, &mailing(when)).await;
+        ingest_and_wait(app, &key, &format!("user_{}", id(&rule)), "x").await;
+        let fired = key.call(app, Method::GET, &format!("{PATH}/firings"), &Value::Null).await.json();
+        let of_rule = |firing: &&Value| firing["rule_id"] == rule["id"];
+        let count = fired["firings"].as_array().unwrap().iter().filter(of_rule).count();
+        assert_eq!(count, usize::from(matches), "{when}: {fired}");
+    }
+}
+
 #[expect(clippy::too_many_lines, reason = "a table of refusals")]
 async fn a_refusal_says_where(app: &App) {
     let key = account(app, "ann@example.com").await;
@@ -172,10 +191,10 @@ async fn a_refusal_says_where(app: &App) {
         ),
         ("is_scammer > 0.9 and nobody = 1", "when: column 22: unknown signal `nobody`"),
         (
-            "is_scammer > 101",
-            "when: column 14: `is_scammer` is a probability: a number from 0 to 1, or a percentage up to 100, not `101`",
+            "is_scammer > high",
+            "when: column 14: `is_scammer` is a probability: a number from 0 to 1, or a percentage up to 100, not `high`",
         ),
-        ("trust_score = 3", "when: column 15: `trust_score` is a position: a number from 0 to 2, not `3`"),
+        ("trust_score = x", "when: column 15: `trust_score` is a position: a number from 0 to 2, not `x`"),
         (
             "buyer_intent > 1",
             "when: column 14: `buyer_intent` is a choice: it is compared with = or !=, not >",

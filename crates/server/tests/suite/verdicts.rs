@@ -25,6 +25,7 @@ testkit::on_both!(
     a_verdict_is_given_once_for_an_idempotency_key,
     a_verdict_reads_the_history_unless_it_is_told_not_to,
     a_verdict_on_no_signal_is_recorded_and_free,
+    an_empty_list_of_signals_asks_all_of_them,
     a_verdict_on_a_deleted_object_does_not_haunt_its_successor,
     too_many_at_once_are_refused_and_their_events_recorded,
     a_caller_who_goes_away_leaves_neither_slot_nor_bill_open,
@@ -197,7 +198,7 @@ async fn a_verdict_on_no_signal_is_recorded_and_free(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
     let off = json!({"type": "noul", "instructions": "Is it?", "enabled": false});
     assert_eq!(key.call(stage, Method::PUT, "/v1/signals/is_odd", &off).await.status, 200);
-    for signals in [json!(["unknown", "is_odd"]), json!([])] {
+    for signals in [json!(["unknown", "is_odd"]), json!(["unknown"])] {
         let body = json!({"events": [event("x")], "wait": true, "signals": signals});
         let reply = ingest(stage, &key, "user_1", &body).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
@@ -212,6 +213,24 @@ async fn a_verdict_on_no_signal_is_recorded_and_free(stage: &Scripted) {
     assert_eq!(verdict["answers"][0]["signal"], "trust_score");
     assert_eq!(get(stage, &key, "/v1/objects/user_1").await.json()["event_count"], 3);
     assert_eq!((queued(stage).await, stage.charges().await), (0, 1));
+}
+
+async fn an_empty_list_of_signals_asks_all_of_them(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    send_event(stage, &key, "user_1", "early").await;
+    let all = json!({"events": [event("x")], "wait": true, "signals": [], "include_history": null, "object_type": null});
+    let verdict = ingest(stage, &key, "user_1", &all).await.json();
+    assert_eq!((&verdict["analyzed"], verdict["answers"].as_array().map(Vec::len)), (&json!(true), Some(3)));
+    assert_eq!(queued(stage).await, 0, "a verdict over all signals covers the queued analysis");
+
+    let tried = ask_playground(stage, &key, &json!({"events": [event("x")], "signals": []})).await.json();
+    assert_eq!(tried["answers"].as_array().map(Vec::len), Some(3));
+
+    let null = json!({"events": [{"type": "event", "name": "x", "content": null, "metadata": null, "occurred_at": null}],
+        "wait": null, "signals": null});
+    assert_eq!(ingest(stage, &key, "user_1", &null).await.status, 202);
+    stage.advance(QUIET);
+    stage.settle().await;
 }
 
 async fn a_verdict_on_a_deleted_object_does_not_haunt_its_successor(stage: &Scripted) {

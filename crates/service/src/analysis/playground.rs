@@ -55,7 +55,7 @@ impl Playground {
         event::check_object_type(object_type).map_err(Error::bad_request)?;
         let events =
             event::check_events(request.events, MAX_EVENTS, self.clock.now()).map_err(Error::bad_request)?;
-        let selection = request.signals.as_deref().map_or(SignalSelection::All, SignalSelection::Keys);
+        let selection = SignalSelection::requested(request.signals.as_deref());
         let slot = self.slots.take(tenant).await?;
         self.slots
             .run(slot, async |slot| {

@@ -24,6 +24,14 @@ pub(crate) enum SignalSelection<'a> {
     Ids(&'a [Uuid]),
 }
 
+impl<'a> SignalSelection<'a> {
+    /// The signals that a request names. An empty list is the same as none: a moderation caller must not pass
+    /// everything by accident.
+    pub(crate) fn requested(keys: Option<&'a [String]>) -> Self {
+        keys.filter(|keys| !keys.is_empty()).map_or(Self::All, Self::Keys)
+    }
+}
+
 impl QuestionSet {
     /// Parses the enabled signals that are selected. Keys and ids without a signal are skipped.
     fn of(signals: &[Signal], selection: SignalSelection<'_>) -> Result<Self> {

@@ -149,7 +149,7 @@ fn check_key(key: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::bad_request(format!(
-        "key: it must have 1 to {MAX_KEY} letters, digits and underscores, start with a letter, and not be and, or, not"
+        "key: it must have 1 to {MAX_KEY} letters, digits and underscores, at least one letter, and not be and, or, not"
     )))
 }
 

@@ -84,7 +84,7 @@ impl Verdicts {
         let tenant = slot.tenant;
         self.slots
             .run(slot, async |slot| {
-                let selection = signals.map_or(SignalSelection::All, SignalSelection::Keys);
+                let selection = SignalSelection::requested(signals);
                 let object = ObjectRequest { tenant, object_id, selection, through: Some(last_seq) };
                 let prepared = match whole_history {
                     Some(stored) if include_history => {
@@ -121,7 +121,8 @@ impl Verdicts {
                     }
                 };
                 let answers_all = response.answers.len() == input.questions.questions().len();
-                let covers = input.queued_version.filter(|_| signals.is_none() && answers_all);
+                let asks_all = matches!(selection, SignalSelection::All);
+                let covers = input.queued_version.filter(|_| asks_all && answers_all);
                 let object = Some(AnalyzedObject { object_id: object_id.to_owned(), input: *input });
                 let conclusion = conclude(&self.concluder, slot, response, object, covers, true).await?;
                 let response = &conclusion.response;

@@ -127,7 +127,7 @@ fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
 
 fn batch_record(batch: StoredBatch) -> (i64, LedgerEntry) {
     let models = batch.models.0;
-    let model = (models.len() == 1).then(|| models[0].clone());
+    let only_model = if let [model] = &models[..] { Some(model.clone()) } else { None };
     let record = LedgerEntry {
         id: batch.entry_id,
         delta_cents: cents(batch.delta_micros),
@@ -135,7 +135,7 @@ fn batch_record(batch: StoredBatch) -> (i64, LedgerEntry) {
         delta_micros: batch.delta_micros,
         balance_after_micros: batch.balance_after_micros,
         reason: "analysis".to_owned(),
-        model: model.clone(),
+        model: only_model,
         object_id: None,
         cost_usd: None,
         cost_margin: None,
@@ -149,8 +149,8 @@ fn batch_record(batch: StoredBatch) -> (i64, LedgerEntry) {
             delta_micros: batch.delta_micros,
             input_tokens: batch.input_tokens,
             output_tokens: batch.output_tokens,
-            models,
-            model,
+            models: i64::try_from(models.len()).unwrap_or(i64::MAX),
+            model: models.into_iter().next(),
             first_at: batch.first_at,
         }),
         created_at: batch.created_at,

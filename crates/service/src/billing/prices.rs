@@ -10,7 +10,7 @@ use model::money::Charge;
 pub(crate) struct Prices {
     /// Whether analyses are billed.
     pub(crate) metering: bool,
-    /// The default price.
+    /// The price of models that have none of their own: that of the configured model, or the default.
     pub(crate) tariff: Tariff,
     /// Prices by model, where they differ from the default.
     pub(crate) tariffs: BTreeMap<String, Tariff>,
