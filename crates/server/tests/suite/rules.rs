@@ -169,7 +169,7 @@ async fn keys_may_begin_with_a_digit_and_numbers_lie_out_of_range(app: &App) {
     ] {
         let rule = make(app, &key, &mailing(when)).await;
         ingest_and_wait(app, &key, &format!("user_{}", id(&rule)), "x").await;
-        let fired = key.call(app, Method::GET, &format!("{PATH}/firings"), &Value::Null).await.json();
+        let fired = key.call(app, Method::GET, "/v1/rule_firings", &Value::Null).await.json();
         let of_rule = |firing: &&Value| firing["rule_id"] == rule["id"];
         let count = fired["firings"].as_array().unwrap().iter().filter(of_rule).count();
         assert_eq!(count, usize::from(matches), "{when}: {fired}");
