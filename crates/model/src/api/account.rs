@@ -230,6 +230,7 @@ pub struct Settings {
     /// How long raw events are kept.
     pub event_retention: EventRetention,
     /// How many days, with `days`; null otherwise.
+    #[schema(required = true)]
     pub event_retention_days: Option<i64>,
 }
 

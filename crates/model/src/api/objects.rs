@@ -141,6 +141,16 @@ fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Option::deserialize(value).map(Option::unwrap_or_default)
 }
 
+/// Whether an analysis will follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnalysisStatus {
+    /// It is queued.
+    Scheduled,
+}
+
+crate::text_values!(AnalysisStatus { Scheduled = "scheduled" });
+
 /// The events were recorded, and an analysis will follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngestAccepted {
@@ -149,8 +159,7 @@ pub struct IngestAccepted {
     /// The number of events recorded.
     pub accepted: i64,
     /// Always `scheduled`.
-    #[schema(example = "scheduled")]
-    pub analysis_status: String,
+    pub analysis_status: AnalysisStatus,
     /// How long the object must be quiet before it is analyzed.
     pub analysis_delay_ms: u64,
 }
@@ -184,8 +193,7 @@ pub struct AnalyzeScheduled {
     /// The object's id.
     pub object_id: String,
     /// Always `scheduled`.
-    #[schema(example = "scheduled")]
-    pub analysis_status: String,
+    pub analysis_status: AnalysisStatus,
 }
 
 /// Analyses of all objects are scheduled.
@@ -194,8 +202,7 @@ pub struct AnalyzeAllScheduled {
     /// The number of objects.
     pub scheduled: i64,
     /// Always `scheduled`.
-    #[schema(example = "scheduled")]
-    pub analysis_status: String,
+    pub analysis_status: AnalysisStatus,
 }
 
 /// The latest answer to a signal about an object.
@@ -277,10 +284,13 @@ pub struct ObjectState {
     /// The number of events folded into the summary.
     pub compacted_events: i64,
     /// When the newest of them was received, or null.
+    #[schema(required = true)]
     pub compacted_through: Option<Timestamp>,
     /// The summary, or null.
+    #[schema(required = true)]
     pub compacted_state: Option<CompactedState>,
     /// When it was last analyzed, or null.
+    #[schema(required = true)]
     pub last_analyzed_at: Option<Timestamp>,
 }
 

@@ -61,6 +61,7 @@ pub struct BackfillStatus {
     /// The estimate for a backfill started now.
     pub estimate: BackfillEstimate,
     /// The latest backfill, or null.
+    #[schema(required = true)]
     pub backfill: Option<SignalBackfill>,
 }
 

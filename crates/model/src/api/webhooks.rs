@@ -123,6 +123,14 @@ crate::text_values!(DeliveryStatus {
     Dead = "dead",
 });
 
+/// Any of the event types.
+fn event_type_schema() -> utoipa::openapi::Object {
+    utoipa::openapi::ObjectBuilder::new()
+        .schema_type(utoipa::openapi::Type::String)
+        .enum_values(Some(crate::webhook::EVENT_TYPES))
+        .build()
+}
+
 /// One payload for one endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WebhookDelivery {
@@ -131,7 +139,7 @@ pub struct WebhookDelivery {
     /// The endpoint's id.
     pub endpoint_id: Uuid,
     /// The type of the webhook event.
-    #[schema(example = "analysis.completed")]
+    #[schema(schema_with = event_type_schema)]
     pub event_type: String,
     /// Its status.
     pub status: DeliveryStatus,

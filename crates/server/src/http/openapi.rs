@@ -1,5 +1,9 @@
 //! The OpenAPI document, generated from the handlers.
 
+mod headers;
+mod operation_ids;
+mod webhooks;
+
 use std::sync::OnceLock;
 
 use axum::http::header;
@@ -9,10 +13,11 @@ use utoipa::Modify;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, Deprecated, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder, Schema,
-    SecurityRequirement,
+    ContentBuilder, Deprecated, Object, ObjectBuilder, OpenApi, Ref, RefOr, Required, Response,
+    ResponseBuilder, Schema, SecurityRequirement, ServerBuilder, Type,
 };
 
+use self::operation_ids::operation_id;
 use super::openapi_document;
 
 #[derive(utoipa::OpenApi)]
@@ -97,11 +102,19 @@ pub(super) async fn yaml() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/yaml")], text.as_str())
 }
 
+/// The schema of a text that is one of these values.
+pub(super) fn one_of<const N: usize>(values: [&'static str; N]) -> Object {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values)).build()
+}
+
 /// Examples of every request and response record, by name.
 const EXAMPLES: &str = include_str!("examples.json");
 
 /// Adds examples, and the errors that all operations of a kind share, so that no handler has to list them.
 pub(super) fn complete(mut document: OpenApi) -> OpenApi {
+    document.servers =
+        Some(vec![ServerBuilder::new().url("/").description(Some("This deployment.")).build()]);
+    document.webhooks = Some(webhooks::paths());
     add_examples(&mut document);
     describe_responses(&mut document);
     for (path, item) in &mut document.paths.paths {
@@ -142,15 +155,13 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                 add_error(operation, "500", "Internal error.");
                 add_error(operation, "503", "The database does not respond.");
             }
+            headers::declare(path, operation);
         }
     }
     document
 }
 
-/// Sets operation ids from method and path: handlers of different resources share names, but ids must be unique.
 fn name_operations(path: &str, item: &mut PathItem) {
-    let words = path.trim_start_matches("/v1").split(|letter: char| !letter.is_ascii_alphanumeric());
-    let noun = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
     let named = [
         ("get", &mut item.get),
         ("put", &mut item.put),
@@ -160,7 +171,7 @@ fn name_operations(path: &str, item: &mut PathItem) {
     ];
     for (method, operation) in named {
         if let Some(operation) = operation {
-            operation.operation_id = Some(format!("{method}_{noun}"));
+            operation.operation_id = operation_id(method, path).map(str::to_owned);
         }
     }
 }

@@ -62,6 +62,45 @@ fn nothing_is_left_undescribed() {
 }
 
 #[test]
+fn operations_have_verbs_for_ids_and_declare_their_headers() {
+    let document = document();
+    let mut ids = std::collections::BTreeSet::new();
+    for section in ["paths", "webhooks"] {
+        for (path, item) in document[section].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let id =
+                    operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} has no id"));
+                assert!(id.starts_with(|letter: char| letter.is_ascii_lowercase()), "{id}");
+                assert!(id.contains(|letter: char| letter.is_ascii_uppercase()), "{id}: a verb and a noun");
+                assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+                assert!(ids.insert(id.to_owned()), "{id} stands for two operations");
+            }
+        }
+    }
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let declares = |name: &str| response["headers"][name]["description"].is_string();
+                assert!(declares("X-Request-Id"), "{method} {path} {status}");
+                assert_eq!(
+                    declares("Retry-After"),
+                    status == "429" || status == "503",
+                    "{method} {path} {status}"
+                );
+            }
+        }
+    }
+    let ingest = &document["paths"]["/v1/objects/{object_id}/events"]["post"]["responses"];
+    assert!(ingest["202"]["headers"]["Idempotent-Replayed"].is_object());
+    assert!(ingest["502"]["headers"]["Events-Recorded"].is_object());
+    assert!(ingest["202"]["headers"]["RateLimit-Remaining"].is_object());
+    assert_eq!(document["servers"][0]["url"], "/");
+    let payload =
+        &document["webhooks"]["rule.triggered"]["post"]["requestBody"]["content"]["application/json"];
+    assert_eq!(payload["schema"]["$ref"], "#/components/schemas/RuleTriggered");
+}
+
+#[test]
 fn every_body_has_an_example() {
     let document = document();
     let mut seen = 0;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use model::TenantId;
-use model::api::{AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill};
+use model::api::{
+    AnalysisStatus, AnalyzeAllScheduled, BackfillEstimate, BackfillState, BackfillStatus, SignalBackfill,
+};
 use store::accounts::tenants;
 use store::analysis::bulk_runs::{self, BulkRun, BulkRunKind, NewBulkRun};
 use store::analysis::concluder;
@@ -135,7 +137,7 @@ impl BulkRuns {
             })
             .await?;
         self.feeder.wake();
-        Ok(AnalyzeAllScheduled { scheduled, analysis_status: "scheduled".to_owned() })
+        Ok(AnalyzeAllScheduled { scheduled, analysis_status: AnalysisStatus::Scheduled })
     }
 
     /// The estimated cost of a backfill of a signal, and the progress of the latest one.

@@ -1,6 +1,6 @@
 //! Analyses of single objects on request.
 
-use model::api::AnalyzeScheduled;
+use model::api::{AnalysisStatus, AnalyzeScheduled};
 use model::{TenantId, event};
 use store::analysis::jobs;
 use store::objects::reads;
@@ -31,7 +31,7 @@ impl Jobs {
             })
             .await?;
         self.scheduler.wake();
-        Ok(AnalyzeScheduled { object_id: object_id.to_owned(), analysis_status: "scheduled".to_owned() })
+        Ok(AnalyzeScheduled { object_id: object_id.to_owned(), analysis_status: AnalysisStatus::Scheduled })
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::TenantId;
-use model::api::{IngestAccepted, IngestRequest};
+use model::api::{AnalysisStatus, IngestAccepted, IngestRequest};
 use model::event::{self, MAX_EVENTS};
 use opentelemetry::trace::SpanKind;
 use store::analysis::jobs::Schedule;
@@ -101,7 +101,7 @@ impl Ingest {
         IngestAccepted {
             object_id: object_id.to_owned(),
             accepted,
-            analysis_status: "scheduled".to_owned(),
+            analysis_status: AnalysisStatus::Scheduled,
             analysis_delay_ms: u64::try_from(self.debounce.as_millis()).unwrap_or(u64::MAX),
         }
     }
