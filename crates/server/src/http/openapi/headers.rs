@@ -33,6 +33,6 @@ pub(super) fn declare(path: &str, operation: &mut Operation) {
 
 fn add(response: &mut Response, name: &str, kind: Type, description: &str) {
     let schema = ObjectBuilder::new().schema_type(kind).build();
-    let header = HeaderBuilder::new().schema(schema).description(Some(description)).build();
+    let header = HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build();
     response.headers.insert(name.to_owned(), header.into());
 }
