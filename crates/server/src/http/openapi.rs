@@ -115,6 +115,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     document.servers =
         Some(vec![ServerBuilder::new().url("/").description(Some("This deployment.")).build()]);
     document.webhooks = Some(webhooks::paths());
+    headers::describe(&mut document);
     add_examples(&mut document);
     describe_responses(&mut document);
     for (path, item) in &mut document.paths.paths {

@@ -80,7 +80,7 @@ fn operations_have_verbs_for_ids_and_declare_their_headers() {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             for (status, response) in operation["responses"].as_object().unwrap() {
-                let declares = |name: &str| response["headers"][name]["description"].is_string();
+                let declares = |name: &str| response["headers"][name]["$ref"].is_string();
                 assert!(declares("X-Request-Id"), "{method} {path} {status}");
                 assert_eq!(
                     declares("Retry-After"),
