@@ -33,7 +33,7 @@ async fn all_questions_are_answered_by_one_tool_use() {
         probabilities(&findings),
         [Ok(vec![0.8, 0.2]), Ok(vec![0.25, 0.75, 0.0]), Ok(vec![0.0, 0.0, 1.0])]
     );
-    assert_eq!(findings.model, MODEL);
+    assert_eq!(findings.model, "a-model-20260101", "as the response names it");
     assert_eq!((findings.input_tokens, findings.output_tokens), (240, 40), "cached tokens were read too");
 
     let [request] = &server.requests()[..] else { panic!("one request") };

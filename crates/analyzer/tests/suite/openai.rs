@@ -58,7 +58,7 @@ async fn probabilities_of_letters_become_answers() {
         // The options by name are odd, pay and wares.
         [Ok(vec![0.75, 0.25]), Ok(vec![0.5, 0.25, 0.25]), Ok(vec![0.5, 0.0, 0.5])]
     );
-    assert_eq!((findings.model.as_str(), openai.model()), (MODEL, MODEL));
+    assert_eq!((findings.model.as_str(), openai.model()), ("a-model-2026-01-01", MODEL));
     assert_eq!((findings.input_tokens, findings.output_tokens), (300, 3), "summed over the requests");
     for request in server.requests() {
         assert_eq!(request.path, "/v1/chat/completions");

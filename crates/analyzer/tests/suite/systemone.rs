@@ -48,7 +48,7 @@ async fn all_questions_go_in_one_request() {
         Ok(vec![0.0, 0.333_333_333, 0.666_666_667]),
     ];
     assert_eq!(probabilities(&findings), expected);
-    assert_eq!((findings.model.as_str(), systemone.model()), (MODEL, MODEL));
+    assert_eq!((findings.model.as_str(), systemone.model()), ("laya", MODEL));
     assert_eq!((findings.input_tokens, findings.output_tokens), (55, 0));
     let [request] = &server.requests()[..] else { panic!("one request") };
     assert_eq!(request.path, "/v1/systemone");
