@@ -15,11 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = [EventInput::event("signup"), EventInput::message("Is the bicycle still for sale?")];
     let sent =
         client.send("buyer/7", Ingest::new(events).object_type("user").idempotency_key("tour-1")).await?;
-    println!(
-        "{} events recorded, analysis: {}",
-        sent.accepted.accepted,
-        sent.accepted.analysis_status.as_str()
-    );
+    println!("{} events recorded, analysis: {}", sent.accepted.accepted, sent.accepted.analysis_status);
 
     // Analyzed while you wait.
     let message = EventInput::message("Pay me by gift card and I ship today, not through the site");

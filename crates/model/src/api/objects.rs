@@ -151,6 +151,12 @@ pub enum AnalysisStatus {
 
 crate::text_values!(AnalysisStatus { Scheduled = "scheduled" });
 
+impl std::fmt::Display for AnalysisStatus {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
 /// The events were recorded, and an analysis will follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngestAccepted {
