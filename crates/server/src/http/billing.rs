@@ -15,7 +15,6 @@ use super::App;
 use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
-use super::openapi::one_of;
 
 /// Which entries of the ledger to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -23,10 +22,10 @@ use super::openapi::one_of;
 pub(super) struct LedgerParameters {
     /// `credit` or `charge`: only entries of that type.
     #[serde(rename = "type")]
-    #[param(schema_with = type_schema)]
+    #[param(example = "charge")]
     kind: Option<String>,
     /// `batch`: one entry for each bulk run, instead of one for each of its analyses.
-    #[param(schema_with = group_schema)]
+    #[param(example = "batch")]
     group: Option<String>,
     /// Only the charges of this bulk run.
     batch_id: Option<Uuid>,
@@ -35,14 +34,6 @@ pub(super) struct LedgerParameters {
     limit: Option<i64>,
     /// `next_cursor` of the previous page; the other parameters must stay the same.
     cursor: Option<String>,
-}
-
-fn type_schema() -> utoipa::openapi::Object {
-    one_of(["credit", "charge"])
-}
-
-fn group_schema() -> utoipa::openapi::Object {
-    one_of(["batch"])
 }
 
 /// Read the balance.

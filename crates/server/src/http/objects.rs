@@ -16,7 +16,6 @@ use super::App;
 use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
-use super::openapi::one_of;
 
 /// Which objects to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -26,7 +25,7 @@ pub(super) struct ListParameters {
     /// `is_scammer > 0.8 and buyer_intent = ready_to_buy`, which page by `offset` only.
     q: Option<String>,
     /// `recent`: last seen first; `flagged`: highest yes/no probability first; `trust`: highest score first.
-    #[param(schema_with = sort_schema)]
+    #[param(example = "recent")]
     sort: Option<String>,
     /// The page size.
     #[param(minimum = 1, maximum = 200)]
@@ -36,10 +35,6 @@ pub(super) struct ListParameters {
     offset: Option<i64>,
     /// `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the same.
     cursor: Option<String>,
-}
-
-fn sort_schema() -> utoipa::openapi::Object {
-    one_of(["recent", "flagged", "trust"])
 }
 
 /// Read an overview of the account.

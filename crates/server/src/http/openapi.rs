@@ -13,8 +13,8 @@ use utoipa::Modify;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, Deprecated, Object, ObjectBuilder, OpenApi, Ref, RefOr, Required, Response,
-    ResponseBuilder, Schema, SecurityRequirement, ServerBuilder, Type,
+    ContentBuilder, Deprecated, ObjectBuilder, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+    Schema, SecurityRequirement, ServerBuilder, Type,
 };
 
 use self::operation_ids::operation_id;
@@ -102,9 +102,23 @@ pub(super) async fn yaml() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/yaml")], text.as_str())
 }
 
-/// The schema of a text that is one of these values.
-pub(super) fn one_of<const N: usize>(values: [&'static str; N]) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values)).build()
+/// Query parameters that are one of a few words. Handlers take them as text, to name the words in a refusal.
+const CHOICES: [(&str, &str, &[&str]); 3] = [
+    ("/v1/objects", "sort", &["recent", "flagged", "trust"]),
+    ("/v1/billing/ledger", "type", &["credit", "charge"]),
+    ("/v1/billing/ledger", "group", &["batch"]),
+];
+
+fn list_choices(path: &str, operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        let choices = CHOICES.iter().find(|(of, name, _)| *of == path && *name == parameter.name);
+        if let Some((_, _, words)) = choices {
+            let schema =
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
+            parameter.schema = Some(schema.build().into());
+        }
+    }
 }
 
 /// Examples of every request and response record, by name.
@@ -156,6 +170,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                 add_error(operation, "500", "Internal error.");
                 add_error(operation, "503", "The database does not respond.");
             }
+            list_choices(path, operation);
             headers::declare(path, operation);
         }
     }

@@ -94,6 +94,9 @@ fn operations_have_verbs_for_ids_and_declare_their_headers() {
     assert!(ingest["202"]["headers"]["Idempotent-Replayed"].is_object());
     assert!(ingest["502"]["headers"]["Events-Recorded"].is_object());
     assert!(ingest["202"]["headers"]["RateLimit-Remaining"].is_object());
+    let parameters = document["paths"]["/v1/objects"]["get"]["parameters"].as_array().unwrap();
+    let sort = parameters.iter().find(|parameter| parameter["name"] == "sort").unwrap();
+    assert_eq!(sort["schema"]["enum"], serde_json::json!(["recent", "flagged", "trust"]));
     assert_eq!(document["servers"][0]["url"], "/");
     let payload =
         &document["webhooks"]["rule.triggered"]["post"]["requestBody"]["content"]["application/json"];
