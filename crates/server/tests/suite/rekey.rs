@@ -40,7 +40,8 @@ async fn fill(app: &App) -> Filled {
         "action_config": {"webhook_url": "https://hooks.slack.com/services/T0/B0/X"},
     });
     let rule = app.call(&token, Method::POST, "/v1/rules", &rule).await.json();
-    // A mail to somebody makes a recipient.
+    // A mail to somebody makes a recipient. Rules are listed by time, so the two are a second apart.
+    app.advance(std::time::Duration::from_secs(1));
     let mailing = json!({"when": "is_scammer >= 0", "action_type": "email", "action_config": {"to": "bob@example.com"}});
     let mailing = app.call(&token, Method::POST, "/v1/rules", &mailing).await.json();
     let events = json!({"events": [{"type": "event", "name": "seen"}], "wait": true});

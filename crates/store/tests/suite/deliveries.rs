@@ -347,6 +347,12 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
     let store = Store::open(database.url()).await.unwrap();
     store
         .write("look", async |conn: &mut Conn| {
+            // As the service does when it starts.
+            let plain = endpoints::with_plain_url(conn, 10).await?;
+            let url = "https://example.com/".to_owned();
+            assert_eq!(plain, [(endpoint.tenant_id, endpoint.endpoint_id, url)]);
+            endpoints::seal_url(conn, endpoint.tenant_id, endpoint.endpoint_id, b"sealed").await?;
+            assert_eq!(endpoints::with_plain_url(conn, 10).await?, []);
             let all = deliveries::list(conn, endpoint.tenant_id, None, None, 10).await?;
             assert_eq!(all.len(), statuses.len());
             for (number, status) in (0_i64..).zip(statuses) {
