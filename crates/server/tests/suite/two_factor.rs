@@ -340,6 +340,10 @@ async fn wrong_tries_to_turn_it_off_are_counted(app: &App) {
     disable(app, &token, &body).await.refused(429, "rate_limited");
     assert_eq!(status(app, &token).await, json!({"enabled": true, "recovery_codes_remaining": 8}));
     app.advance(MINUTE);
+    // By now the sign-in is no recent proof.
+    disable(app, &token, &body).await.refused(403, "reauthentication_required");
+    let proof = json!({"password": PASSWORD});
+    assert_eq!(app.call(&token, Method::POST, "/auth/console/reauthenticate", &proof).await.status, 204);
     assert_eq!(disable(app, &token, &body).await.status, 204);
 }
 

@@ -240,7 +240,7 @@ async fn a_refusal_says_where(app: &App) {
         ("description", json!(["x"])),
         ("enabled", json!("yes")),
         ("signal_keys", json!(["fine", "not fine"])),
-        ("signal_keys", json!(["1st"])),
+        ("signal_keys", json!(["1-st"])),
         ("signal_keys", json!(["and"])),
         ("signal_keys", json!([""])),
         ("signal_keys", json!("is_scammer")),

@@ -172,7 +172,7 @@ impl Clock {
 
     /// How far the host's clock is ahead of the database's, in microseconds.
     pub(crate) fn host_ahead_of(&self, reading: DatabaseReading) -> i64 {
-        self.0.source.host() - self.0.source.monotonic() - reading.offset()
+        self.0.source.host_offset() - reading.offset()
     }
 
     /// Goes by the database's clock from now on: for the start of a process, which has no other time to lose.
@@ -190,7 +190,7 @@ impl Clock {
 
     /// Compares the time with the host's clock, and returns how far that is ahead, in microseconds.
     pub(crate) fn compare_with_host(&self) -> i64 {
-        let offset = self.0.source.host() - self.0.source.monotonic();
+        let offset = self.0.source.host_offset();
         let ahead = offset - self.0.offset.load(Ordering::Relaxed);
         self.compare("the host's clock", offset, 0, HOST_LIMIT);
         ahead
@@ -257,6 +257,19 @@ impl Source {
             }
             #[cfg(feature = "test-util")]
             Self::Manual(time) => time.borrow().host.micros(),
+        }
+    }
+
+    /// How far the host's clock is ahead of the monotonic one, in microseconds.
+    fn host_offset(&self) -> i64 {
+        match self {
+            Self::System(..) => self.host() - self.monotonic(),
+            // Both at once: a test may advance its clock meanwhile.
+            #[cfg(feature = "test-util")]
+            Self::Manual(time) => {
+                let now = *time.borrow();
+                now.host.micros() - now.monotonic
+            }
         }
     }
 

@@ -238,7 +238,16 @@ pub async fn requeue_deliveries(
 
 /// Turns up to `limit` deliveries that nobody is sending into dead letters; returns how many.
 pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
-    let dropped: Vec<(TenantId, Uuid, Uuid, i64, Option<i64>, Option<String>)> = fetch_all!(
+    #[derive(sqlx::FromRow)]
+    struct Dropped {
+        tenant_id: TenantId,
+        endpoint_id: Uuid,
+        delivery_id: Uuid,
+        attempts: i64,
+        last_status_code: Option<i64>,
+        last_response: Option<String>,
+    }
+    let dropped: Vec<Dropped> = fetch_all!(
         conn,
         "DELETE FROM webhook_queue WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
              SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
@@ -252,20 +261,20 @@ pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp
         now,
         limit
     )?;
-    for (tenant, endpoint, delivery, attempts, status_code, response) in &dropped {
+    for delivery in &dropped {
         execute!(
             conn,
             "INSERT INTO webhook_outcomes (tenant_id, endpoint_id, status, delivery_id, attempts, ended_at,
                                            last_status_code, last_error, last_response)
              VALUES ($1, $2, 'dead', $3, $4, $5, $6, $7, $8)",
-            *tenant,
-            *endpoint,
-            *delivery,
-            *attempts,
+            delivery.tenant_id,
+            delivery.endpoint_id,
+            delivery.delivery_id,
+            delivery.attempts,
             now,
-            *status_code,
+            delivery.last_status_code,
             DROPPED,
-            response.as_deref()
+            delivery.last_response.as_deref()
         )?;
     }
     Ok(dropped.len() as u64)
