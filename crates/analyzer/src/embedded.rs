@@ -93,6 +93,7 @@ impl Held {
     fn send<T>(self, sender: oneshot::Sender<Outcome<T>>, outcome: Outcome<T>) {
         // What nobody waits for is freed before its place is.
         drop(sender.send(outcome));
+        drop(self);
     }
 }
 

@@ -36,6 +36,10 @@ struct State {
 #[derive(Default)]
 struct Line {
     waiting: BTreeMap<Option<TenantId>, VecDeque<oneshot::Sender<Turn>>>,
+    #[expect(
+        clippy::option_option,
+        reason = "nobody yet, requests without a tenant, and a tenant are three cases"
+    )]
     last_served: Option<Option<TenantId>>,
 }
 
@@ -159,6 +163,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "as the turns take it")]
     fn tenant(name: char) -> Option<TenantId> {
         Some(TenantId(uuid::Uuid::from_u128(u128::from(u32::from(name)))))
     }

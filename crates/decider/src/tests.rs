@@ -195,7 +195,7 @@ fn the_pool_answers_like_the_model() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let begun = sender.clone();
     pool.begin("It is.".to_owned(), questions.clone(), move |begin| {
-        begun.send(begin.map(Progress::More)).unwrap()
+        begun.send(begin.map(Progress::More)).unwrap();
     });
     let decision = loop {
         let evaluation = match receiver.recv().unwrap().unwrap() {

@@ -127,6 +127,7 @@ crate::text_values!(DeliveryStatus {
 fn event_type_schema() -> utoipa::openapi::Object {
     utoipa::openapi::ObjectBuilder::new()
         .schema_type(utoipa::openapi::Type::String)
+        .description(Some("The type of the webhook event."))
         .enum_values(Some(crate::webhook::EVENT_TYPES))
         .build()
 }

@@ -127,6 +127,7 @@ impl AccountParts {
 }
 
 impl Accounts {
+    #[expect(clippy::too_many_lines, reason = "names every part of the room once")]
     pub(crate) fn new(parts: AccountParts) -> Result<Self> {
         let authentication = Authentication::new(
             parts.store.clone(),

@@ -281,7 +281,7 @@ async fn check_master_key(
     match (stored, assembly::known_fingerprint(config)) {
         (_, Err(error)) => report.wrong(State::Bad, "master key", error.to_string(), advice),
         (Some(stored), Ok(Some(known))) if stored == known => {
-            report.good("master key", format!("fingerprint {known}"))
+            report.good("master key", format!("fingerprint {known}"));
         }
         (Some(stored), Ok(Some(known))) => {
             let found = format!("it has fingerprint {known}, and the database was made with {stored}");
