@@ -162,7 +162,7 @@ async fn exactly_one_proof_is_taken(app: &App) {
 
 async fn the_operator_chooses_how_long_a_proof_lasts(app: &Strict) {
     let token = app.register("ann@example.com").await;
-    app.advance(Duration::from_secs(60));
+    app.advance(Duration::from_mins(1));
     assert_eq!(setup(app, &token).await.status, 200);
     app.advance(Duration::from_secs(1));
     setup(app, &token).await.refused(403, REQUIRED);

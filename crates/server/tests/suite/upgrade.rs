@@ -42,15 +42,12 @@ impl Writer<'_> {
         while let Some(start) = rest.find('{') {
             script.push_str(&rest[..start]);
             let end = start + closing(&rest[start..]);
-            match self.word(&rest[start + 1..end]) {
-                Some(written) => {
-                    script.push_str(&written);
-                    rest = &rest[end + 1..];
-                }
-                None => {
-                    script.push('{');
-                    rest = &rest[start + 1..];
-                }
+            if let Some(written) = self.word(&rest[start + 1..end]) {
+                script.push_str(&written);
+                rest = &rest[end + 1..];
+            } else {
+                script.push('{');
+                rest = &rest[start + 1..];
             }
         }
         script + rest

@@ -476,7 +476,8 @@ pub async fn claim_expired(
         conn.backend().skip_locked()
     );
     let mut claimed = Vec::new();
-    for status in [DeliveryStatus::Pending, DeliveryStatus::Delivering] {
+    // Pending ones last: they become `delivering`, and must not be claimed twice.
+    for status in [DeliveryStatus::Delivering, DeliveryStatus::Pending] {
         let Lease { token, until } = lease;
         let some: Vec<ExpiredDelivery> = fetch_all!(
             conn,
