@@ -1,4 +1,4 @@
-//! The sources of settings: the environment first, then the file, then the default.
+//! Looks a setting up in its sources, which `config.rs` has read: the environment first, then the file, then the default.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

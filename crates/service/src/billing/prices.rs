@@ -1,4 +1,4 @@
-//! The prices of analyses.
+//! Which tariff applies to an analysis, and whether it is billed; `model/src/money.rs` computes the charge.
 
 use std::collections::BTreeMap;
 

@@ -217,7 +217,7 @@ pub async fn next_tenant(
     Ok(next.map(|(tenant,)| tenant))
 }
 
-/// Claims up to `limit` due jobs of a tenant, longest due first.
+/// Claims up to `limit` due jobs of a tenant, longest due first; the SQL is in `db/leased_queue.rs`.
 pub async fn claim(
     conn: &mut Conn,
     tenant: TenantId,
