@@ -1,11 +1,12 @@
 //! The queues for operators: an overview, and moving stuck or dead work on, in steps.
 
-use model::Timestamp;
+use model::{TenantId, Timestamp};
 use serde::Serialize;
 use store::analysis::jobs::Priority;
 use store::outbox::messages::Channel;
-use store::upkeep::queues::{self, FailingEndpoint, QueueState, Selection};
+use store::upkeep::queues::{self, DeadLetter, FailingEndpoint, QueueState, Selection};
 use store::{Conn, Store};
+use uuid::Uuid;
 
 use crate::runtime::{Clock, Result};
 
@@ -91,38 +92,70 @@ impl Queues {
     /// Makes stuck or dead work due now; returns how much.
     pub async fn requeue(&self, kind: WorkKind, chosen: &Selection) -> Result<u64> {
         let now = self.clock.now();
-        let step = async |conn: &mut Conn| match kind {
+        if kind == WorkKind::DeadLetters {
+            let requeue = async |conn: &mut Conn, dead: &[DeadLetter]| {
+                queues::requeue_dead_letters(conn, dead, now).await
+            };
+            return self.each_dead_letter(chosen, requeue).await;
+        }
+        self.in_steps(async |conn: &mut Conn| match kind {
             WorkKind::Analyses => queues::requeue_jobs(conn, chosen, now, STEP).await,
             WorkKind::Deliveries => queues::requeue_deliveries(conn, chosen, now, STEP).await,
-            WorkKind::DeadLetters => queues::requeue_dead_letters(conn, chosen, now, STEP).await,
+            WorkKind::DeadLetters => Ok(0),
             WorkKind::Mails => queues::requeue_messages(conn, Channel::Mail, chosen, now, STEP).await,
             WorkKind::Chats => queues::requeue_messages(conn, Channel::Slack, chosen, now, STEP).await,
-        };
+        })
+        .await
+    }
+
+    /// Removes stuck or dead work; returns how much. A delivery that is dropped becomes a dead letter.
+    pub async fn drop_work(&self, kind: WorkKind, chosen: &Selection) -> Result<u64> {
+        let now = self.clock.now();
+        if kind == WorkKind::DeadLetters {
+            return self.each_dead_letter(chosen, queues::drop_dead_letters).await;
+        }
+        self.in_steps(async |conn: &mut Conn| match kind {
+            WorkKind::Analyses => queues::drop_jobs(conn, chosen, now, STEP).await,
+            WorkKind::Deliveries => queues::drop_deliveries(conn, chosen, now, STEP).await,
+            WorkKind::DeadLetters => Ok(0),
+            WorkKind::Mails => queues::drop_messages(conn, Channel::Mail, chosen, now, STEP).await,
+            WorkKind::Chats => queues::drop_messages(conn, Channel::Slack, chosen, now, STEP).await,
+        })
+        .await
+    }
+
+    /// Repeats a step until it finds no more; returns how many rows it moved in all.
+    async fn in_steps(&self, step: impl AsyncFn(&mut Conn) -> store::Result<u64>) -> Result<u64> {
         let mut moved = 0;
         loop {
-            match self.store.write("requeue", step).await? {
+            match self.store.write("move_work", &step).await? {
                 0 => return Ok(moved),
                 rows => moved += rows,
             }
         }
     }
 
-    /// Removes stuck or dead work; returns how much. A delivery that is dropped becomes a dead letter.
-    pub async fn drop_work(&self, kind: WorkKind, chosen: &Selection) -> Result<u64> {
-        let now = self.clock.now();
-        let step = async |conn: &mut Conn| match kind {
-            WorkKind::Analyses => queues::drop_jobs(conn, chosen, now, STEP).await,
-            WorkKind::Deliveries => queues::drop_deliveries(conn, chosen, now, STEP).await,
-            WorkKind::DeadLetters => queues::drop_dead_letters(conn, chosen, now, STEP).await,
-            WorkKind::Mails => queues::drop_messages(conn, Channel::Mail, chosen, now, STEP).await,
-            WorkKind::Chats => queues::drop_messages(conn, Channel::Slack, chosen, now, STEP).await,
-        };
-        let mut dropped = 0;
+    /// Does something to each dead letter once, in the order of their keys: one that dies again meanwhile is not met twice,
+    /// and the clock of the operator's machine does not matter.
+    async fn each_dead_letter(
+        &self,
+        chosen: &Selection,
+        action: impl AsyncFn(&mut Conn, &[DeadLetter]) -> store::Result<()>,
+    ) -> Result<u64> {
+        let mut moved = 0;
+        let mut after = (TenantId(Uuid::nil()), Uuid::nil(), Uuid::nil());
         loop {
-            match self.store.write("drop_work", step).await? {
-                0 => return Ok(dropped),
-                rows => dropped += rows,
-            }
+            let dead = self
+                .store
+                .write("move_dead_letters", async |conn: &mut Conn| {
+                    let dead = queues::dead_letters(conn, chosen, after, STEP).await?;
+                    action(conn, &dead).await?;
+                    Ok::<_, store::Error>(dead)
+                })
+                .await?;
+            let Some(last) = dead.last() else { return Ok(moved) };
+            moved += dead.len() as u64;
+            after = *last;
         }
     }
 }

@@ -32,9 +32,9 @@ pub struct QueueState {
     pub parked: i64,
 }
 
-/// The sums of a queue, over rows with `due_at`, `lease_until`, `retried`, `suspect` and `parked`.
+/// The sums of a queue: the expression says whether a row is parked, the rest which rows are in the queue.
 macro_rules! sums {
-    ($rows:literal) => {
+    ($parked:literal, $rows:literal) => {
         concat!(
             "SELECT count(*) AS waiting, \
                     CAST(coalesce(sum(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), 0) AS bigint) AS due, \
@@ -42,7 +42,11 @@ macro_rules! sums {
                     CAST(coalesce(sum(CASE WHEN lease_until > $1 THEN 1 ELSE 0 END), 0) AS bigint) AS leased, \
                     CAST(coalesce(sum(CASE WHEN retried THEN 1 ELSE 0 END), 0) AS bigint) AS retried, \
                     CAST(coalesce(sum(CASE WHEN suspect THEN 1 ELSE 0 END), 0) AS bigint) AS suspect, \
-                    CAST(coalesce(sum(CASE WHEN parked THEN 1 ELSE 0 END), 0) AS bigint) AS parked FROM (",
+                    CAST(coalesce(sum(CASE WHEN parked THEN 1 ELSE 0 END), 0) AS bigint) AS parked FROM (\
+                 SELECT due_at, lease_until, attempts > 0 AS retried, \
+                        begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, ",
+            $parked,
+            " AS parked FROM ",
             $rows,
             " LIMIT $2) AS queued"
         )
@@ -51,47 +55,17 @@ macro_rules! sums {
 
 /// The analyses of one priority that wait.
 pub async fn jobs(conn: &mut Conn, priority: Priority, now: Timestamp) -> Result<QueueState> {
-    fetch_one!(
-        conn,
-        sums!(
-            "SELECT due_at, lease_until, attempts > 0 AS retried, \
-                    begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, unpaid AS parked \
-             FROM jobs WHERE priority = $3"
-        ),
-        now,
-        COUNT_LIMIT,
-        priority
-    )
+    fetch_one!(conn, sums!("unpaid", "jobs WHERE priority = $3"), now, COUNT_LIMIT, priority)
 }
 
 /// The webhook deliveries that wait.
 pub async fn pending_deliveries(conn: &mut Conn, now: Timestamp) -> Result<QueueState> {
-    fetch_one!(
-        conn,
-        sums!(
-            "SELECT due_at, lease_until, attempts > 0 AS retried, \
-                    begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, FALSE AS parked \
-             FROM webhook_queue WHERE endpoint_id >= $3"
-        ),
-        now,
-        COUNT_LIMIT,
-        Uuid::nil()
-    )
+    fetch_one!(conn, sums!("FALSE", "webhook_queue WHERE endpoint_id >= $3"), now, COUNT_LIMIT, Uuid::nil())
 }
 
 /// The messages of one channel that wait.
 pub async fn messages(conn: &mut Conn, channel: Channel, now: Timestamp) -> Result<QueueState> {
-    fetch_one!(
-        conn,
-        sums!(
-            "SELECT due_at, lease_until, attempts > 0 AS retried, \
-                    begun > 0 AND (lease_until IS NULL OR lease_until <= $1) AS suspect, FALSE AS parked \
-             FROM outbox WHERE channel = $3"
-        ),
-        now,
-        COUNT_LIMIT,
-        channel
-    )
+    fetch_one!(conn, sums!("FALSE", "outbox WHERE channel = $3"), now, COUNT_LIMIT, channel)
 }
 
 /// Dead letters of all endpoints, and bulk runs that have not ended.
@@ -283,39 +257,37 @@ pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp
 /// What a delivery or a firing says of itself that the operator dropped.
 const DROPPED: &str = "dropped by the operator";
 
-/// Dead letters that ended before an instant, up to `limit`.
-async fn dead_letters(
+/// The key of a dead letter: whose it is, its endpoint and itself.
+pub type DeadLetter = (TenantId, Uuid, Uuid);
+
+/// Dead letters in the order of their keys, up to `limit`, from the one after `after`.
+pub async fn dead_letters(
     conn: &mut Conn,
     chosen: &Selection,
-    before: Timestamp,
+    after: DeadLetter,
     limit: i64,
-) -> Result<Vec<(TenantId, Uuid, Uuid)>> {
+) -> Result<Vec<DeadLetter>> {
     fetch_all!(
         conn,
         "SELECT tenant_id, endpoint_id, delivery_id FROM webhook_outcomes
          WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
-           AND status = 'dead' AND ended_at <= $5
-         ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $6",
+           AND status = 'dead' AND (tenant_id, endpoint_id, delivery_id) > ($5, $6, $7)
+         ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $8",
         chosen.tenants.0,
         chosen.tenants.1,
         chosen.ids.0,
         chosen.ids.1,
-        before,
+        after.0,
+        after.1,
+        after.2,
         limit
     )
 }
 
-/// Queues up to `limit` dead letters from before an instant once more, with all of their attempts; returns how many.
-pub async fn requeue_dead_letters(
-    conn: &mut Conn,
-    chosen: &Selection,
-    before: Timestamp,
-    limit: i64,
-) -> Result<u64> {
-    let dead = dead_letters(conn, chosen, before, limit).await?;
-    for (tenant, endpoint, delivery) in &dead {
-        deliveries::replay(conn, *tenant, *delivery, before).await?;
-        // One whose content is gone stays where it is, and must not be found again.
+/// Queues dead letters once more, with all of their attempts. One whose content is gone is removed.
+pub async fn requeue_dead_letters(conn: &mut Conn, dead: &[DeadLetter], now: Timestamp) -> Result<()> {
+    for (tenant, endpoint, delivery) in dead {
+        deliveries::replay(conn, *tenant, *delivery, now).await?;
         execute!(
             conn,
             "DELETE FROM webhook_outcomes
@@ -325,23 +297,17 @@ pub async fn requeue_dead_letters(
             *delivery
         )?;
     }
-    Ok(dead.len() as u64)
+    Ok(())
 }
 
-/// Removes up to `limit` dead letters from before an instant; returns how many.
-pub async fn drop_dead_letters(
-    conn: &mut Conn,
-    chosen: &Selection,
-    before: Timestamp,
-    limit: i64,
-) -> Result<u64> {
-    let dead = dead_letters(conn, chosen, before, limit).await?;
+/// Removes dead letters, given in the order of their keys.
+pub async fn drop_dead_letters(conn: &mut Conn, dead: &[DeadLetter]) -> Result<()> {
     for of_one in dead.chunk_by(|one, other| one.0 == other.0) {
         let keys: Vec<deliveries::DeliveryKey> =
             of_one.iter().map(|(_, endpoint, delivery)| (*delivery, *endpoint)).collect();
         deliveries::drop_records(conn, of_one[0].0, &keys).await?;
     }
-    Ok(dead.len() as u64)
+    Ok(())
 }
 
 /// Makes up to `limit` messages due now that wait for a later attempt; returns how many.

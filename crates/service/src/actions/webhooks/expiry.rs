@@ -9,8 +9,8 @@ use store::actions::webhooks::queue::{self, AttemptResult, DeliveryLease, Delive
 use store::{Conn, Lease, Store};
 
 use crate::actions::webhooks::endpoints::open_url;
-use crate::actions::webhooks::settlement::MAIL_INTERVAL;
-use crate::outbox::{EmailEvent, Notifications};
+use crate::actions::webhooks::notices::mail_about_endpoint;
+use crate::outbox::Notifications;
 use crate::runtime::{Random, Result, Sealer};
 
 /// The error of a delivery that has waited for too long.
@@ -65,19 +65,16 @@ impl Expiry {
                     response: None,
                 });
                 let settled = queue::settle(conn, results.collect()).await?.len();
-                let mailed = settled > 0
-                    && endpoints::claim_dead_mail(conn, tenant, endpoint_id, now, now - MAIL_INTERVAL)
-                        .await?;
-                if mailed {
-                    let url = open_url(&self.sealer, endpoint_id, &endpoint.sealed_url)?;
-                    let reason = format!("it had waited for {} hours", self.max_age.as_secs() / 3_600);
-                    self.notifications
-                        .mail_tenant(conn, tenant, EmailEvent::WebhookDead, |templates, to| {
-                            templates.webhook_dead(to, &url, &reason, now)
-                        })
-                        .await?;
+                if settled == 0 {
+                    return Ok::<_, crate::runtime::Error>((0, false));
                 }
-                Ok::<_, crate::runtime::Error>((settled, mailed))
+                let url = open_url(&self.sealer, endpoint_id, &endpoint.sealed_url)?;
+                let reason = format!("it had waited for {} hours", self.max_age.as_secs() / 3_600);
+                let mailed = mail_about_endpoint(&self.notifications, conn, owner, now, |templates, to| {
+                    templates.webhook_dead(to, &url, &reason, now)
+                })
+                .await?;
+                Ok((settled, mailed))
             })
             .await?;
         if mailed {

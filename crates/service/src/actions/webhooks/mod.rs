@@ -7,6 +7,7 @@ mod deliveries;
 mod endpoints;
 mod expiry;
 mod handle;
+mod notices;
 mod retries;
 mod settlement;
 mod suspects;

@@ -11,14 +11,13 @@ use tracing::{debug, info};
 use uuid::Uuid;
 
 use crate::actions::webhooks::attempt::{Attempt, AttemptOutcome, ClaimedDelivery, Outcome};
+use crate::actions::webhooks::notices::mail_about_endpoint;
 use crate::actions::webhooks::retries::rest_after;
-use crate::outbox::{EmailEvent, Notifications};
+use crate::outbox::Notifications;
 use crate::runtime::Result;
 
 /// Consecutive failures after which an endpoint rests.
 const TOLERATED_FAILURES: i64 = 10;
-/// The minimum time between two mails about the same endpoint.
-pub(super) const MAIL_INTERVAL: Duration = Duration::from_hours(24);
 
 /// The result of settling, to be applied after the commit.
 pub(super) struct Settlement {
@@ -31,6 +30,11 @@ pub(super) struct Settlement {
 
 /// A delivery that was sent, and its attempt.
 type Sent<'a> = (&'a ClaimedDelivery, &'a Attempt);
+
+/// Where an attempt failed, why and when.
+fn failure<'a>((delivery, attempt): &Sent<'a>) -> (&'a str, &'a str, Timestamp) {
+    (delivery.destination.url.as_str(), attempt.error.as_deref().unwrap_or_default(), attempt.at)
+}
 
 /// Writes the outcomes of attempts.
 pub(super) struct Settler {
@@ -145,18 +149,12 @@ impl Settler {
         let given_up = sent.iter().find(|(delivery, attempt)| {
             matches!(attempt.outcome, AttemptOutcome::Dead(_)) && still_leased.contains(&delivery.delivery_id)
         });
-        let Some((delivery, attempt)) = given_up else { return Ok(false) };
-        let at: Timestamp = attempt.at;
-        if !endpoints::claim_dead_mail(conn, tenant, endpoint, at, at - MAIL_INTERVAL).await? {
-            return Ok(false);
-        }
-        let (url, reason) = (delivery.destination.url.as_str(), attempt.error.as_deref().unwrap_or_default());
-        self.notifications
-            .mail_tenant(conn, tenant, EmailEvent::WebhookDead, |templates, to| {
-                templates.webhook_dead(to, url, reason, at)
-            })
-            .await?;
-        Ok(true)
+        let Some(given_up) = given_up else { return Ok(false) };
+        let (url, reason, at) = failure(given_up);
+        mail_about_endpoint(&self.notifications, conn, (tenant, endpoint), at, |templates, to| {
+            templates.webhook_dead(to, url, reason, at)
+        })
+        .await
     }
 
     /// Queues the mail about an endpoint's first rest, unless one about this endpoint was sent recently. A receiver with many
@@ -168,20 +166,12 @@ impl Settler {
         endpoint: Uuid,
         sent: &[Sent<'_>],
     ) -> Result<bool> {
-        let Some((delivery, attempt)) = sent.iter().rfind(|(_, attempt)| !attempt.is_final()) else {
-            return Ok(false);
-        };
-        let at: Timestamp = attempt.at;
-        if !endpoints::claim_dead_mail(conn, tenant, endpoint, at, at - MAIL_INTERVAL).await? {
-            return Ok(false);
-        }
-        let (url, reason) = (delivery.destination.url.as_str(), attempt.error.as_deref().unwrap_or_default());
-        self.notifications
-            .mail_tenant(conn, tenant, EmailEvent::WebhookDead, |templates, to| {
-                templates.webhook_resting(to, url, reason, at)
-            })
-            .await?;
-        Ok(true)
+        let Some(failed) = sent.iter().rfind(|(_, attempt)| !attempt.is_final()) else { return Ok(false) };
+        let (url, reason, at) = failure(failed);
+        mail_about_endpoint(&self.notifications, conn, (tenant, endpoint), at, |templates, to| {
+            templates.webhook_resting(to, url, reason, at)
+        })
+        .await
     }
 
     /// Applies a settlement after the commit.
