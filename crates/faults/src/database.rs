@@ -138,14 +138,13 @@ impl Database {
         })
     }
 
-    /// What waits, apart from jobs that nobody can pay for and deliveries to endpoints that never accept anything.
-    pub(crate) async fn waiting(&self, [gone, silent]: [Uuid; 2]) -> Result<Waiting> {
+    /// What waits, apart from jobs that nobody can pay for and deliveries to the endpoint whose receiver never responds.
+    pub(crate) async fn waiting(&self, silent: Uuid) -> Result<Waiting> {
         let rows: Vec<(i64, i64, i64)> = rows!(
             self,
             "SELECT (SELECT count(*) FROM jobs WHERE NOT unpaid),
-                    (SELECT count(*) FROM webhook_queue WHERE endpoint_id NOT IN ($1, $2)),
+                    (SELECT count(*) FROM webhook_queue WHERE endpoint_id <> $1),
                     (SELECT count(*) FROM outbox)",
-            gone,
             silent
         );
         let (jobs, deliveries, messages) = rows.first().copied().unwrap_or_default();

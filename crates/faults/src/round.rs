@@ -263,9 +263,9 @@ fn silences(
 
 /// Waits until nothing waits any more.
 async fn settle(system: &System, lifted: Instant) -> Result<Vec<String>> {
-    let hopeless = system.hopeless_endpoints();
+    let silent = system.silent_endpoint();
     loop {
-        let waiting = system.database.waiting(hopeless).await;
+        let waiting = system.database.waiting(silent).await;
         match waiting {
             Ok(Waiting::NOTHING) => return Ok(Vec::new()),
             Ok(waiting) if lifted.elapsed() > SETTLE => {

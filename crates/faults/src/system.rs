@@ -174,15 +174,11 @@ impl System {
         Ok(())
     }
 
-    /// The endpoints that never accept anything, which rest most of the time: refuses, does not respond.
-    pub(crate) fn hopeless_endpoints(&self) -> [Uuid; 2] {
-        let endpoints = || self.tenants.iter().flat_map(|tenant| &tenant.endpoints);
-        [Role::Gone, Role::Silent].map(|role| {
-            endpoints()
-                .find(|endpoint| endpoint.receiver.role == role)
-                .map(|endpoint| endpoint.id)
-                .unwrap_or_default()
-        })
+    /// The endpoint whose receiver never responds, which rests most of the time.
+    pub(crate) fn silent_endpoint(&self) -> Uuid {
+        let mut endpoints = self.tenants.iter().flat_map(|tenant| &tenant.endpoints);
+        let silent = endpoints.find(|endpoint| endpoint.receiver.role == Role::Silent);
+        silent.map(|endpoint| endpoint.id).unwrap_or_default()
     }
 
     /// Copies the database into the directory, which is kept.
