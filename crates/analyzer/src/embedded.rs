@@ -45,8 +45,7 @@ impl Embedded {
         let decision = match timeout(self.limit, self.decide(inquiry, &has_begun)).await {
             Ok(decision) => decision?,
             Err(_) if has_begun.load(Ordering::Relaxed) => return Err(Failure::OutOfTime),
-            // Others had all the time: nothing is wrong with this inquiry.
-            Err(_) => return Err(Failure::Throttled { retry_after: None }),
+            Err(_) => return Err(Failure::Busy),
         };
         let answers = decision.answers.into_iter();
         Ok(Findings {

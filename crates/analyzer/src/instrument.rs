@@ -30,6 +30,7 @@ pub(crate) async fn instrumented(
             counter!("auspex_analyzer_throttled_total").increment(1);
             "throttled"
         }
+        Err(Failure::Busy) => "busy",
         Err(Failure::Down(_)) => "down",
         Err(Failure::Failed(_)) => "failed",
         Err(Failure::OutOfTime) => "out_of_time",

@@ -107,6 +107,9 @@ pub enum Failure {
         /// How long to wait, if the analyzer says so.
         retry_after: Option<Duration>,
     },
+    /// Other inquiries had all the time that this one could wait. Nothing is wrong with the analyzer or with the inquiry.
+    #[error("the analyzer is busy; retry later")]
+    Busy,
     /// The analyzer cannot be reached, so it has done nothing and charged nothing.
     #[error("the analyzer cannot be reached")]
     Down(#[source] Cause),

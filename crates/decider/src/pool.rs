@@ -1,5 +1,6 @@
 //! Threads that the model runs on, one for each core. They load the model in the background.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use model::Question;
@@ -67,8 +68,11 @@ impl DeciderPool {
     ) {
         let decider = Arc::clone(&self.decider);
         self.threads.spawn(move || {
-            let loaded = decider.get_or_init(Decider::load);
-            done(loaded.as_ref().map_err(Clone::clone).map(work));
+            // A panic on a thread of the pool would end the process. Here it drops `done`, which tells whoever waits for it.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                let loaded = decider.get_or_init(Decider::load);
+                done(loaded.as_ref().map_err(Clone::clone).map(work));
+            }));
         });
     }
 }

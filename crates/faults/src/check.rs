@@ -327,10 +327,8 @@ fn check_delivery(known: &Known<'_>, delivery: &Delivery, wrong: &mut Vec<String
         (Role::Steady | Role::Moody, Some("delivered"), None) => has_arrived,
         // It may misbehave for longer than the attempts last.
         (Role::Moody, Some("dead"), None) => true,
-        // A refusal is final.
-        (Role::Gone, Some("dead"), None) => !has_arrived,
-        // Its attempts fail, and meanwhile its endpoint rests.
-        (Role::Silent, Some("dead"), None) | (Role::Silent, None, Some(_)) => !has_arrived,
+        // A refusal is final. Where nobody responds, attempts fail, and meanwhile the endpoint rests.
+        (Role::Gone | Role::Silent, Some("dead"), None) | (Role::Silent, None, Some(_)) => !has_arrived,
         _ => false,
     };
     if !holds {

@@ -83,7 +83,7 @@ impl Wiring {
 
     pub(crate) fn objects(&self, nodes: &Nodes) -> Objects {
         let recorder = Recorder {
-            store: self.store.clone(),
+            store: self.store.for_groups(),
             random: self.random.clone(),
             admission: Admission {
                 enforcement: if self.unpaid.blocks { Enforcement::Block } else { Enforcement::Grace },

@@ -37,7 +37,7 @@ struct Load {
 }
 
 impl Load {
-    /// Sends an event about a new object, and says whether it was acknowledged.
+    /// Sends an event about a new object, and says whether it was acknowledged: that it is recorded, whatever came of the verdict.
     async fn send(&self, node: usize, object: &str, is_verdict: bool) -> bool {
         let url = format!("http://{}/v1/objects/{object}/events", self.addresses[node]);
         let body = json!({"events": [{"type": "event", "name": "seen"}], "wait": is_verdict});
@@ -45,12 +45,15 @@ impl Load {
             self.http.post(url).bearer_auth(&self.token).header("idempotency-key", object).json(&body);
         let answer = request.send().await;
         let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+        let is_recorded =
+            answer.as_ref().is_ok_and(|answer| answer.headers().contains_key("events-recorded"));
         assert!(
-            matches!(status, 0 | 200 | 202 | 429 | 503),
+            // A verdict that was recorded is refused when it is sent again.
+            matches!(status, 0 | 200 | 202 | 409 | 429 | 503),
             "{status}: {}",
             answer.unwrap().text().await.unwrap()
         );
-        matches!(status, 200 | 202)
+        is_recorded || matches!(status, 200 | 202 | 409)
     }
 
     async fn run(&self, node: usize, client: usize) {

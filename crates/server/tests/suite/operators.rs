@@ -21,11 +21,13 @@ use crate::two_factor::Phone;
 testkit::on_both!(
     dead_letters_are_shown_queued_again_and_dropped,
     deliveries_that_wait_are_sent_now_or_given_up,
+    analyses_that_fail_are_tried_now_or_dropped,
     mails_that_cannot_be_sent_are_shown_and_dropped,
     the_doctor_finds_nothing_where_nothing_is_wrong,
     the_doctor_names_what_is_wrong_and_what_to_do,
     a_second_factor_is_reset_by_the_operator,
     a_suspended_account_gets_in_nowhere_and_its_work_waits,
+    deliveries_of_a_suspended_account_do_not_expire,
     a_deleted_account_leaves_only_its_sums,
     an_account_that_is_not_there_is_refused,
 );
@@ -151,6 +153,34 @@ async fn mails_that_cannot_be_sent_are_shown_and_dropped(database: &TestDatabase
     let waiting = queue(&app, "mails")["waiting"].as_i64().unwrap();
     assert_eq!(admin(&app, &["queues", "drop", "mails", "--all"], ""), format!("{waiting} dropped."));
     assert_eq!(queue(&app, "mails")["waiting"], 0);
+    app.tear_down().await;
+}
+
+async fn analyses_that_fail_are_tried_now_or_dropped(database: &TestDatabase) {
+    let broken = Receiver::start().await;
+    broken.always(Answer::Status(400));
+    let url = broken.url();
+    let app = start(database, &[("AUSPEX_ANALYZER", "systemone"), ("AUSPEX_ANALYZER_URL", &url)]).await;
+    let token = app.register("ann@example.com").await;
+    let (tenant, key) = (tenant_of(&app, &token).await, app.api_key(&token).await);
+    send(&app, &key, "user_1").await;
+    send(&app, &key, "user_2").await;
+    app.advance(QUIET);
+    until("both wait for another attempt", async || queue(&app, "analyses")["retried"] == 2).await;
+    // The time of the command is not behind that of the service.
+    until("time passes", async || Clock::system().now() > app.now()).await;
+
+    let of_another = uuid::Uuid::from_u128(7).to_string();
+    assert_eq!(admin(&app, &["queues", "drop", "analyses", "--tenant", &of_another], ""), "0 dropped.");
+    let one = ["queues", "drop", "analyses", "--tenant", &tenant, "--id", "user_1"];
+    assert_eq!(admin(&app, &one, ""), "1 dropped.");
+    assert_eq!(queue(&app, "analyses")["waiting"], 1);
+    let again = ["queues", "requeue", "analyses", "--tenant", &tenant];
+    assert_eq!(admin(&app, &again, ""), "1 queued again.");
+    assert_eq!(queue(&app, "analyses")["retried"], 0, "it has all of its attempts again");
+    app.advance(Clock::system().now().since(app.now()) + Duration::from_secs(1));
+    until("it is tried", async || queue(&app, "analyses")["retried"] == 1).await;
+    assert_eq!(admin(&app, &["queues", "drop", "analyses", "--all"], ""), "1 dropped.");
     app.tear_down().await;
 }
 
@@ -289,6 +319,27 @@ async fn a_suspended_account_gets_in_nowhere_and_its_work_waits(app: &App) {
         assert!(String::from_utf8_lossy(&output.stderr).contains(reason));
     }
     admin(app, &["tenant", "resume", &tenant], "");
+}
+
+async fn deliveries_of_a_suspended_account_do_not_expire(app: &App) {
+    let receiver = Receiver::start().await;
+    receiver.always(Answer::Status(503));
+    let (tenant, key) = subscriber(app, &receiver).await;
+    send(app, &key, "user_1").await;
+    app.advance(QUIET);
+    until("a delivery waits for its next attempt", async || receiver.count() == 1).await;
+    app.workers_have_polled().await;
+    let accounts = &app.service().accounts.closure;
+    let tenant = model::TenantId(tenant.parse().unwrap());
+    accounts.suspend(tenant).await.unwrap();
+    // Longer than a delivery may wait otherwise.
+    app.advance(Duration::from_hours(100));
+    app.sweeper_has_swept().await;
+    receiver.always(Answer::Status(200));
+    accounts.resume(tenant).await.unwrap();
+    app.sweeper_has_swept().await;
+    app.advance(Duration::from_secs(10));
+    until("it is delivered", async || receiver.count() == 2).await;
 }
 
 /// Rows that a tenant has, by table.

@@ -244,6 +244,11 @@ fn a_second_process_on_one_sqlite_file_is_refused_and_commands_are_not() {
         );
         assert!(!output.status.success() && said == expected, "{command:?}: {said}");
     }
+    std::os::unix::fs::symlink("data/auspex.db", directory.path().join("other.db")).unwrap();
+    let by_another_name = [("AUSPEX_ANALYZER", "words"), ("AUSPEX_DATABASE_URL", "sqlite:other.db")];
+    let output = run(&directory, &["serve"], &by_another_name);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("is serving from"), "{said}");
     for command in [&["admin", "tenant", "create", "Acme"] as &[&str], &["admin", "audit"], &["migrate"]] {
         let output = run(&directory, command, &[]);
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

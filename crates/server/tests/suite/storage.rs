@@ -11,7 +11,11 @@ use crate::app::{App, PASSWORD, Reply};
 
 const DAY: Duration = Duration::from_hours(24);
 
-testkit::on_both!(storage_follows_every_event_that_comes_and_goes, an_audit_finds_what_was_counted_wrong);
+testkit::on_both!(
+    storage_follows_every_event_that_comes_and_goes,
+    an_audit_finds_what_was_counted_wrong,
+    an_object_with_many_events_is_deleted_in_steps,
+);
 
 /// Plays a story on both databases with a limit of one mebibyte.
 macro_rules! on_both_limited {
@@ -172,5 +176,27 @@ async fn stored_bytes_are_limited(app: &App) {
     assert_eq!(send(app, &bob, "two", large(), None).await.status, 202, "another account is not affected");
     assert_eq!(app.call(&ann, Method::DELETE, "/v1/objects/one", &Value::Null).await.status, 204);
     assert_eq!(send(app, &ann, "two", large(), Some("second")).await.status, 202, "there is room again");
+    app.advance(Duration::from_secs(30));
+}
+
+async fn an_object_with_many_events_is_deleted_in_steps(app: &App) {
+    let token = app.register("ann@example.com").await;
+    let events: Vec<Value> =
+        (0..500).map(|number| json!({"type": "message", "content": number.to_string()})).collect();
+    for _ in 0..21 {
+        assert_eq!(send(app, &token, "one", json!(events), None).await.status, 202);
+    }
+    assert_eq!(
+        send(app, &token, "other", json!([{"type": "message", "content": "12345"}]), None).await.status,
+        202
+    );
+    assert_eq!(app.call(&token, Method::DELETE, "/v1/objects/one", &Value::Null).await.status, 204);
+    assert_eq!(app.call(&token, Method::GET, "/v1/objects/one", &Value::Null).await.status, 404);
+    assert_eq!(stored(app, &token).await, 5);
+    app.call(&token, Method::DELETE, "/v1/objects/one", &Value::Null).await.refused(404, "not_found");
+    // It may come back, as a new one.
+    assert_eq!(send(app, &token, "one", json!([{"type": "event", "name": "back"}]), None).await.status, 202);
+    let found = app.call(&token, Method::GET, "/v1/objects/one", &Value::Null).await.json();
+    assert_eq!(found["event_count"], 1, "{found}");
     app.advance(Duration::from_secs(30));
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::TenantId;
 use store::accounts::{closure, tenants};
+use store::actions::webhooks::endpoints;
 use store::runtime::nodes;
 use store::{Conn, Store};
 
@@ -42,14 +43,17 @@ impl Closure {
     pub async fn resume(&self, tenant: TenantId) -> Result<()> {
         self.store
             .write("resume_tenant", async |conn: &mut Conn| {
-                if require(conn, tenant).await?.deleting_at.is_some() {
+                let known = require(conn, tenant).await?;
+                if known.deleting_at.is_some() {
                     return Err(Error::new(Kind::Conflict, "the account is being deleted"));
                 }
-                if closure::resume(conn, tenant).await? {
-                    Ok(())
-                } else {
-                    Err(Error::new(Kind::Conflict, "the account is not suspended"))
+                if !closure::resume(conn, tenant).await? {
+                    return Err(Error::new(Kind::Conflict, "the account is not suspended"));
                 }
+                let now = self.clock.now();
+                let pause = now.since(known.suspended_at.unwrap_or(now));
+                endpoints::add_pause(conn, tenant, pause).await?;
+                Ok(())
             })
             .await
     }

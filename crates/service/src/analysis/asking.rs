@@ -110,6 +110,7 @@ impl Asker {
                 call.note("gen_ai.usage.output_tokens", tokens(findings.output_tokens));
             }
             Err(Failure::Throttled { .. }) => call.fail("throttled"),
+            Err(Failure::Busy) => call.fail("busy"),
             Err(Failure::Down(_)) => call.fail("down"),
             Err(Failure::Failed(_)) => call.fail("failed"),
             Err(Failure::OutOfTime) => call.fail("out_of_time"),
@@ -126,7 +127,8 @@ impl Asker {
             None => limit.succeeded(started_at),
             Some(Failure::Throttled { retry_after }) => limit.throttled(started_at, *retry_after, now),
             Some(Failure::Down(_)) => limit.throttled(started_at, None, now),
-            Some(Failure::Failed(_) | Failure::OutOfTime | Failure::CallerLeft) => {}
+            // Inquiries of the same account may be all that it waited for: the others need not slow down.
+            Some(Failure::Busy | Failure::Failed(_) | Failure::OutOfTime | Failure::CallerLeft) => {}
         }
     }
 
@@ -143,6 +145,9 @@ pub(crate) fn refusal(failure: Failure) -> Error {
         Failure::Throttled { retry_after } => {
             Error::new(Kind::AnalyzerBusy, "the analyzer is rate-limiting; retry later")
                 .retry_after(retry_after.unwrap_or(BUSY_WAIT))
+        }
+        Failure::Busy => {
+            Error::new(Kind::AnalyzerBusy, "the analyzer is busy; retry later").retry_after(BUSY_WAIT)
         }
         Failure::OutOfTime => {
             let message = "the analyzer gave the inquiry up: it takes too long; ask less, or retry later";

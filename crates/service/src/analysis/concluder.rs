@@ -153,8 +153,10 @@ impl Group for ConclusionWriter {
     async fn write(&self, group: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
         // Invalidated before and after the commit: a reader that sees the commit must not get an older cached value.
         self.invalidate_objects(group);
+        // One conclusion may wait for a lock; several are written one by one if they would have to.
+        let store = if group.len() > 1 { self.store.for_groups() } else { self.store.clone() };
         let (outcomes, effects) =
-            self.store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
+            store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
         self.invalidate_objects(group);
         self.announcements.follow_up(&effects);
         Ok(outcomes)

@@ -330,6 +330,7 @@ impl Scheduler {
         readiness: Readiness,
         slot: OwnedSemaphorePermit,
     ) -> &'static str {
+        let mut unsettled = Unsettled { scheduler: self, job, lease, is_settled: false };
         let done = AssertUnwindSafe(self.analyze(job, lease, readiness, slot)).catch_unwind().await;
         let done = match done {
             Ok(Ok(outcome)) => Ok(outcome),
@@ -346,9 +347,9 @@ impl Scheduler {
                 self.postpone(job, lease, Failure::Failed("it panicked".into())).await
             }
         };
+        unsettled.is_settled = done.is_ok();
         done.unwrap_or_else(|error| {
             error!(cause = error.cause(), object = job.object_id, "cannot reschedule a job: {error}");
-            self.unreleased().push((job.clone(), lease));
             "error"
         })
     }
@@ -464,6 +465,7 @@ impl Scheduler {
         let now = self.clock.now();
         let (wait, counts_as_attempt, outcome) = match failure {
             Failure::Throttled { retry_after } => (retry_after.unwrap_or(ANALYZER_WAIT), false, "throttled"),
+            Failure::Busy => (ANALYZER_WAIT, false, "throttled"),
             Failure::Down(cause) => {
                 warn!(%cause, "the analyzer cannot be reached");
                 (ANALYZER_WAIT, false, "down")
@@ -503,6 +505,23 @@ impl Scheduler {
             })
             .await?;
         Ok(())
+    }
+}
+
+/// A job that was begun. Unless its outcome is written, also if its future is dropped at the end of the lease, it is left to
+/// [`Scheduler::release_unreleased`].
+struct Unsettled<'a> {
+    scheduler: &'a Scheduler,
+    job: &'a LeasedJob,
+    lease: Lease,
+    is_settled: bool,
+}
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.scheduler.unreleased().push((self.job.clone(), self.lease));
+        }
     }
 }
 

@@ -23,6 +23,8 @@ use crate::runtime::{Error, Kind, Random, Result, internal};
 const MAX_LISTED_EVENTS: i64 = 200;
 /// The allowed page sizes.
 const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+/// Events that one transaction deletes: few enough not to delay others.
+const DELETED_AT_ONCE: i64 = 5_000;
 /// The longest query, in bytes.
 const MAX_QUERY: usize = 1_000;
 
@@ -153,12 +155,17 @@ impl ObjectReads {
             .await
     }
 
-    /// Deletes an object and everything about it except its ledger entries.
+    /// Deletes an object and everything about it except its ledger entries. If it has very many events, the oldest go first, in
+    /// steps: a deletion that was interrupted is continued by calling this again.
     pub async fn delete(&self, tenant: TenantId, object_id: &str) -> Result<()> {
         let shard = self.random.shard();
+        let step = async |conn: &mut Conn| {
+            deletion::drop_oldest_events(conn, tenant, object_id, DELETED_AT_ONCE, shard).await
+        };
+        while self.store.write("delete_events", step).await? {}
         let deleted = self
             .store
-            // However many events there are.
+            // However many firings and deliveries there are.
             .for_maintenance()
             .write("delete_object", async |conn: &mut Conn| {
                 deletion::delete(conn, tenant, object_id, shard).await

@@ -19,10 +19,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long a poll is delayed after [`Wakeup::wake_soon`], to claim more jobs at once. Also in real time.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// A row that was claimed this often without an end may be what ends its process. Few such suspects are in flight at a time,
+/// A row that was claimed this often before, each time without an end, may be what ends its process. Few such suspects are in flight at a time,
 /// so that others are not suspected with them.
 pub(crate) const SUSPECT: i64 = 2;
-/// A row that was claimed this often without an end is given up.
+/// A row that was claimed this often before, each time without an end, is given up.
 const MAX_CLAIMS: i64 = 5;
 
 /// Whether a claimed row may be worked on.

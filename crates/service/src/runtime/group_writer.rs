@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use store::StoreError as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Error, Kind, Result, internal};
+
+/// How long the pieces of a group that failed are written one by one.
+const ONE_BY_ONE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Defines what is written in groups, and how.
 pub(crate) trait Group: Send + Sync + 'static {
@@ -160,21 +164,32 @@ async fn write_all<G: Group>(group: &G, pieces: &[G::Piece]) -> Vec<Result<G::Ou
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
-    // If the database is down, the commit may or may not have succeeded: a retry could write twice.
-    if error.kind() == Kind::NotReady {
+    // If the database is down, the commit may or may not have succeeded: a retry could write twice. After a conflict nothing
+    // was committed, and perhaps one row that another transaction has locked concerns one piece only.
+    let is_conflict = error.store_error().is_some_and(store::Error::is_transient);
+    if error.kind() == Kind::NotReady && !is_conflict {
         tracing::warn!(cause = error.cause(), "cannot write {}: {error}", G::PIECES);
-        let unavailable = || Err(Error::new(Kind::NotReady, "the database does not answer"));
-        return pieces.iter().map(|_| unavailable()).collect();
+        return pieces.iter().map(|_| Err(unavailable())).collect();
     }
     if pieces.len() == 1 {
         return vec![Err(error)];
     }
+    let started = Instant::now();
     let mut outcomes = Vec::with_capacity(pieces.len());
     for piece in pieces {
+        // Each may have to wait for a lock; whoever comes next should not wait for all of them.
+        if started.elapsed() > ONE_BY_ONE_LIMIT {
+            outcomes.push(Err(unavailable()));
+            continue;
+        }
         let outcome = write_catching_panics(group, std::slice::from_ref(piece)).await;
         outcomes.push(outcome.and_then(|mut one| one.pop().ok_or_else(|| internal("no outcome"))));
     }
     outcomes
+}
+
+fn unavailable() -> Error {
+    Error::new(Kind::NotReady, "the database does not answer")
 }
 
 /// Writes pieces, turning a panic into an error so that it does not end the writer.

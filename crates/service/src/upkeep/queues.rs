@@ -4,7 +4,9 @@ use model::{TenantId, Timestamp};
 use serde::Serialize;
 use store::analysis::jobs::Priority;
 use store::outbox::messages::Channel;
-use store::upkeep::queues::{self, DeadLetter, FailingEndpoint, QueueState, Selection};
+use store::upkeep::queues::{
+    self, DeliveryPlace, FailingEndpoint, JobKey, MessageKey, QueueState, Selection,
+};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -14,6 +16,15 @@ use crate::runtime::{Clock, Result};
 const STEP: i64 = 500;
 /// Failing endpoints that the overview shows.
 const MAX_ENDPOINTS: i64 = 50;
+
+/// Before every key.
+const NO_TENANT: TenantId = TenantId(Uuid::nil());
+const FIRST_DELIVERY: DeliveryPlace = (NO_TENANT, Uuid::nil(), Uuid::nil());
+const FIRST_MESSAGE: MessageKey = (NO_TENANT, Uuid::nil());
+
+fn first_job() -> JobKey {
+    (NO_TENANT, String::new())
+}
 
 /// What can be moved on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,70 +103,83 @@ impl Queues {
     /// Makes stuck or dead work due now; returns how much.
     pub async fn requeue(&self, kind: WorkKind, chosen: &Selection) -> Result<u64> {
         let now = self.clock.now();
-        if kind == WorkKind::DeadLetters {
-            let requeue = async |conn: &mut Conn, dead: &[DeadLetter]| {
-                queues::requeue_dead_letters(conn, dead, now).await
-            };
-            return self.each_dead_letter(chosen, requeue).await;
+        let messages = async |channel: Channel| {
+            self.walk(FIRST_MESSAGE, async |conn: &mut Conn, after: &MessageKey| {
+                queues::requeue_messages(conn, channel, chosen, after, now, STEP).await
+            })
+            .await
+        };
+        match kind {
+            WorkKind::Analyses => {
+                self.walk(first_job(), async |conn: &mut Conn, after: &JobKey| {
+                    queues::requeue_jobs(conn, chosen, after, now, STEP).await
+                })
+                .await
+            }
+            WorkKind::Deliveries => {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                    queues::requeue_deliveries(conn, chosen, after, now, STEP).await
+                })
+                .await
+            }
+            WorkKind::DeadLetters => {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                    queues::requeue_dead_letters(conn, chosen, after, now, STEP).await
+                })
+                .await
+            }
+            WorkKind::Mails => messages(Channel::Mail).await,
+            WorkKind::Chats => messages(Channel::Slack).await,
         }
-        self.in_steps(async |conn: &mut Conn| match kind {
-            WorkKind::Analyses => queues::requeue_jobs(conn, chosen, now, STEP).await,
-            WorkKind::Deliveries => queues::requeue_deliveries(conn, chosen, now, STEP).await,
-            WorkKind::DeadLetters => Ok(0),
-            WorkKind::Mails => queues::requeue_messages(conn, Channel::Mail, chosen, now, STEP).await,
-            WorkKind::Chats => queues::requeue_messages(conn, Channel::Slack, chosen, now, STEP).await,
-        })
-        .await
     }
 
     /// Removes stuck or dead work; returns how much. A delivery that is dropped becomes a dead letter.
     pub async fn drop_work(&self, kind: WorkKind, chosen: &Selection) -> Result<u64> {
         let now = self.clock.now();
-        if kind == WorkKind::DeadLetters {
-            return self.each_dead_letter(chosen, queues::drop_dead_letters).await;
-        }
-        self.in_steps(async |conn: &mut Conn| match kind {
-            WorkKind::Analyses => queues::drop_jobs(conn, chosen, now, STEP).await,
-            WorkKind::Deliveries => queues::drop_deliveries(conn, chosen, now, STEP).await,
-            WorkKind::DeadLetters => Ok(0),
-            WorkKind::Mails => queues::drop_messages(conn, Channel::Mail, chosen, now, STEP).await,
-            WorkKind::Chats => queues::drop_messages(conn, Channel::Slack, chosen, now, STEP).await,
-        })
-        .await
-    }
-
-    /// Repeats a step until it finds no more; returns how many rows it moved in all.
-    async fn in_steps(&self, step: impl AsyncFn(&mut Conn) -> store::Result<u64>) -> Result<u64> {
-        let mut moved = 0;
-        loop {
-            match self.store.write("move_work", &step).await? {
-                0 => return Ok(moved),
-                rows => moved += rows,
-            }
-        }
-    }
-
-    /// Does something to each dead letter once, in the order of their keys: one that dies again meanwhile is not met twice,
-    /// and the clock of the operator's machine does not matter.
-    async fn each_dead_letter(
-        &self,
-        chosen: &Selection,
-        action: impl AsyncFn(&mut Conn, &[DeadLetter]) -> store::Result<()>,
-    ) -> Result<u64> {
-        let mut moved = 0;
-        let mut after = (TenantId(Uuid::nil()), Uuid::nil(), Uuid::nil());
-        loop {
-            let dead = self
-                .store
-                .write("move_dead_letters", async |conn: &mut Conn| {
-                    let dead = queues::dead_letters(conn, chosen, after, STEP).await?;
-                    action(conn, &dead).await?;
-                    Ok::<_, store::Error>(dead)
+        let messages = async |channel: Channel| {
+            self.walk(FIRST_MESSAGE, async |conn: &mut Conn, after: &MessageKey| {
+                queues::drop_messages(conn, channel, chosen, after, now, STEP).await
+            })
+            .await
+        };
+        match kind {
+            WorkKind::Analyses => {
+                self.walk(first_job(), async |conn: &mut Conn, after: &JobKey| {
+                    queues::drop_jobs(conn, chosen, after, now, STEP).await
                 })
-                .await?;
-            let Some(last) = dead.last() else { return Ok(moved) };
-            moved += dead.len() as u64;
-            after = *last;
+                .await
+            }
+            WorkKind::Deliveries => {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                    queues::drop_deliveries(conn, chosen, after, now, STEP).await
+                })
+                .await
+            }
+            WorkKind::DeadLetters => {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                    queues::drop_dead_letters(conn, chosen, after, STEP).await
+                })
+                .await
+            }
+            WorkKind::Mails => messages(Channel::Mail).await,
+            WorkKind::Chats => messages(Channel::Slack).await,
+        }
+    }
+
+    /// Walks through a queue step by step, in the order of keys: what fails again meanwhile is not met twice. Returns how many
+    /// rows the steps have moved.
+    async fn walk<K: Clone>(
+        &self,
+        first: K,
+        step: impl AsyncFn(&mut Conn, &K) -> store::Result<Vec<K>>,
+    ) -> Result<u64> {
+        let (mut moved, mut after) = (0, first);
+        loop {
+            let keys =
+                self.store.write("move_work", async |conn: &mut Conn| step(conn, &after).await).await?;
+            let Some(last) = keys.last() else { return Ok(moved) };
+            moved += keys.len() as u64;
+            after = last.clone();
         }
     }
 }

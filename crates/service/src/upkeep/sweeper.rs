@@ -10,7 +10,7 @@ use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use store::accounts::{sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
-use store::actions::{firings, rules};
+use store::actions::{firings, recipients, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
 use store::analysis::{bulk_runs, storage, tallies, verdict_slots};
@@ -40,6 +40,8 @@ const COUNTS_RETENTION: Duration = Duration::from_hours(48);
 const BUDGETS_RETENTION: Duration = Duration::from_hours(1);
 /// How long firings are kept.
 const FIRINGS_RETENTION: Duration = Duration::from_hours(90 * 24);
+/// How long a recipient of rule mails can follow the link in the last confirmation mail.
+const UNANSWERED_RETENTION: Duration = Duration::from_hours(30 * 24);
 /// How long a finished bulk run is kept that nobody can ask for, so that an operator can still see it.
 const BULK_RUNS_RETENTION: Duration = Duration::from_hours(24);
 /// After this time no running analysis can still write state of a retired condition.
@@ -104,10 +106,14 @@ impl Sweeper {
             self.step("events", Some(tenant), self.sweep_events(tenant, now - DAY * days)).await?;
         }
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
-            let tenant = tenant.tenant_id;
+            let (is_suspended, tenant) = (tenant.suspended_at.is_some(), tenant.tenant_id);
             self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
-            self.step("expired_deliveries", Some(tenant), self.expiry.expire(tenant, now)).await?;
+            self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
+            // What waits for the end of a suspension does not age.
+            if !is_suspended {
+                self.step("expired_deliveries", Some(tenant), self.expiry.expire(tenant, now)).await?;
+            }
             self.step("deliveries", Some(tenant), self.sweep_deliveries(tenant, now)).await?;
             self.step("bulk_runs", Some(tenant), self.sweep_bulk_runs(tenant, now)).await?;
             self.step("checkouts", Some(tenant), self.checkouts.sweep(tenant, now)).await?;
@@ -231,6 +237,14 @@ impl Sweeper {
             .await?
             > 0
         {}
+        Ok(())
+    }
+
+    /// Deletes recipients of rule mails who never responded. One is asked again if a rule has another mail for it.
+    async fn sweep_recipients(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - UNANSWERED_RETENTION;
+        let step = async |conn: &mut Conn| recipients::drop_unanswered(conn, tenant, before, STEP).await;
+        while self.store.write("sweep_recipients", step).await? > 0 {}
         Ok(())
     }
 

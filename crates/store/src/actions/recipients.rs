@@ -113,3 +113,23 @@ pub async fn withdraw(conn: &mut Conn, tenant: TenantId, recipient: Uuid, now: T
     )?;
     Ok(())
 }
+
+/// Removes up to `limit` recipients of an account that were last asked before an instant and have not responded; returns how
+/// many.
+pub async fn drop_unanswered(
+    conn: &mut Conn,
+    tenant: TenantId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    execute!(
+        conn,
+        "DELETE FROM mail_recipients WHERE tenant_id = $1 AND recipient_id IN (
+             SELECT recipient_id FROM mail_recipients
+             WHERE tenant_id = $1 AND confirmed_at IS NULL AND withdrawn_at IS NULL
+               AND coalesce(asked_at, created_at) <= $2 LIMIT $3)",
+        tenant,
+        before,
+        limit
+    )
+}

@@ -1,4 +1,4 @@
-//! Analyses that wait for money: set aside until a top-up, and not looked at in between.
+//! Analyses that wait for money, or for the end of a suspension: set aside until then, and not looked at in between.
 //!
 //! A job that is set aside keeps its time and everything else, but is never due. Setting aside and waking both happen under
 //! the lock of the tenant's balance, so that no job is set aside after the top-up that should have woken it.

@@ -54,6 +54,11 @@ impl Error {
         }
     }
 
+    /// Whether a lock was not granted in time.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        matches!(self.code(), Some(Code::Postgres(code)) if code == "55P03")
+    }
+
     /// Whether the database could not be reached, did not answer in time or cannot write, as opposed to refusing a statement.
     pub fn is_unavailable(&self) -> bool {
         match (self, self.code()) {

@@ -22,7 +22,8 @@ impl FileLock {
     /// Takes the lock of the database at `url`; none on PostgreSQL, which any number of processes share.
     pub fn take(url: &str) -> Result<Option<Self>> {
         let Some(path) = sqlite_path(url) else { return Ok(None) };
-        let lock = lock_path(path);
+        // By whatever name it is opened, a database has one lock.
+        let lock = lock_path(&path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let cannot_use = |cause| Error::Address(format!("cannot use {}: {cause}", lock.display()));
         let mut file = OpenOptions::new()
             .read(true)

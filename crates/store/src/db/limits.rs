@@ -7,7 +7,7 @@ use crate::db::dialect::Backend;
 
 /// The settings of every session on PostgreSQL. They hold on the server, where a process that is frozen or cut off can no
 /// longer stand in the way: whatever it was doing, its locks are gone after the longest statement and the longest pause
-/// between two statements, 8 seconds in all.
+/// between two statements, 8 seconds in all (maintenance may run a statement for longer).
 ///
 /// Waiting for a lock is limited more strictly than pausing, so that transactions of a frozen process that wait for each other
 /// are gone before the first of them lets go.
@@ -31,6 +31,8 @@ pub(crate) const RETURN_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) enum Limits {
     /// A request's or a worker's: what everybody waits for.
     Ordinary,
+    /// What many have asked for is written together: after it has waited for a lock in vain, it is not tried again as it is.
+    Group,
     /// A sweep, an audit or the removal of much at once: a statement may take minutes.
     Maintenance,
     /// A migration: it waits for the one before it and rewrites whole tables.
@@ -42,8 +44,8 @@ impl Limits {
     /// SQLite's is longer, because all writers wait for each other, and for an `auspex admin` command beside them.
     pub(crate) fn deadline(self, backend: Backend) -> Duration {
         match (self, backend) {
-            (Self::Ordinary, Backend::Postgres) => Duration::from_secs(8),
-            (Self::Ordinary, Backend::Sqlite) => Duration::from_secs(30),
+            (Self::Ordinary | Self::Group, Backend::Postgres) => Duration::from_secs(8),
+            (Self::Ordinary | Self::Group, Backend::Sqlite) => Duration::from_secs(30),
             (Self::Maintenance, _) => Duration::from_mins(30),
             (Self::Migration, _) => Duration::from_hours(6),
         }
@@ -53,7 +55,7 @@ impl Limits {
     /// but for migrations: nothing else may hold locks while its process is frozen.
     pub(crate) fn postgres_settings(self) -> Option<&'static str> {
         match self {
-            Self::Ordinary => None,
+            Self::Ordinary | Self::Group => None,
             Self::Maintenance => Some("SET LOCAL statement_timeout = '10min'"),
             Self::Migration => Some(
                 "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '1h'; \

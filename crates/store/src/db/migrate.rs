@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     10 "0010_unbilled";
     11 "0011_ledger_of_batch";
     12 "0012_places_in_flight";
+    // 13 was never released.
     14 "0014_ends";
     15 "0015_bounds";
     16 "0016_people";
@@ -127,7 +128,7 @@ fn check_journal(applied: &[(i64, Vec<u8>)]) -> Result<()> {
         let Some(known) = MIGRATIONS.get(index) else {
             return Err(Error::Schema(format!(
                 "the database is at schema version {version}, this binary knows up to {}: run the newer auspex",
-                MIGRATIONS.len()
+                MIGRATIONS.last().map_or(0, |newest| newest.version)
             )));
         };
         if known.version != *version || *sum != checksum(known) {

@@ -43,9 +43,13 @@ impl Store {
             Database::Sqlite { .. } => Ok(None),
             Database::Postgres(pool) => {
                 // If this connection stalls, the driver waits for it where it came from: not in the pool of all others.
-                let mut listener = PgListener::connect_with(&connection_beside(pool)).await?;
-                listener.listen_all([JOBS, DELIVERIES]).await?;
-                Ok(Some(Listener(listener)))
+                let beside = connection_beside(pool);
+                let listening = timeout(PING_LIMIT, async {
+                    let mut listener = PgListener::connect_with(&beside).await?;
+                    listener.listen_all([JOBS, DELIVERIES]).await?;
+                    Ok(Some(Listener(listener)))
+                });
+                listening.await.map_err(|_| Error::Late { limit_s: PING_LIMIT.as_secs() })?
             }
         }
     }

@@ -186,7 +186,9 @@ impl Store {
         loop {
             let outcome = self.try_write(deadline, work.clone()).await;
             let error = outcome.as_ref().err().and_then(E::store_error);
-            let is_transient = error.is_some_and(Error::is_transient);
+            let is_transient = error.is_some_and(|error| {
+                error.is_transient() && !(self.limits == Limits::Group && error.is_lock_timeout())
+            });
             if !is_transient || tries == MAX_TRIES || Instant::now() >= deadline {
                 self.writability.record(outcome.is_ok(), error);
                 meter(name, started, tries, outcome.is_ok());
@@ -268,6 +270,12 @@ impl Store {
         Self { limits: Limits::Maintenance, ..self.clone() }
     }
 
+    /// The same database for work that is split if it waits in vain for a lock that somebody else holds.
+    #[must_use]
+    pub fn for_groups(&self) -> Self {
+        Self { limits: Limits::Group, ..self.clone() }
+    }
+
     fn deadline(&self) -> Duration {
         self.limits.deadline(self.database.backend())
     }
@@ -304,7 +312,7 @@ impl Store {
             Database::Postgres(pool) => {
                 let connection = pool.acquire().await?;
                 Conn::Postgres(match self.limits {
-                    Limits::Ordinary => Lent::plain(connection),
+                    Limits::Ordinary | Limits::Group => Lent::plain(connection),
                     // Other limits hold for a transaction, so that they end with it.
                     Limits::Maintenance | Limits::Migration => {
                         Lent::begun(connection, self.begin(POSTGRES_BEGIN_READ)).await?

@@ -4,8 +4,32 @@ use model::TenantId;
 
 use crate::actions::webhooks::deliveries;
 use crate::analysis::{concluder, storage};
-use crate::db::{Conn, Result, execute};
+use crate::db::{Conn, Result, execute, fetch_one};
 use crate::objects::grams;
+
+/// Removes some of the oldest events of an object that has more than `limit` of them; false when it has not. Whoever waits for
+/// the object's lock does not wait for all of its events.
+pub async fn drop_oldest_events(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    limit: i64,
+    shard: i64,
+) -> Result<bool> {
+    // In the order of all others: the object first.
+    let locked = concluder::LockedObjects::lock(conn, &[(tenant, object_id)]).await?;
+    let Some(newest) = locked.newest_seq(tenant, object_id) else { return Ok(false) };
+    let (oldest,): (Option<i64>,) = fetch_one!(
+        conn,
+        "SELECT min(seq) FROM events WHERE tenant_id = $1 AND object_id = $2",
+        tenant,
+        object_id
+    )?;
+    let Some(oldest) = oldest.filter(|oldest| newest - oldest >= limit) else { return Ok(false) };
+    let stored = concluder::drop_events(conn, tenant, object_id, oldest + limit - 1).await?;
+    storage::remove(conn, tenant, stored, shard).await?;
+    Ok(true)
+}
 
 /// Removes an object and everything about it except what was charged; false when there is none.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {

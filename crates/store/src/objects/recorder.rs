@@ -129,11 +129,18 @@ async fn refuse_beyond_quota(
 ) -> Result<()> {
     let tenants = requests.iter().map(|request| request.tenant).collect();
     let mut stored = storage::stored_by(conn, &tenants).await?;
+    let mut keys = HashSet::new();
     for (request, outcome) in requests.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_none()) {
+        let key = request.idempotency.as_ref().map(|idempotency| (request.tenant, &idempotency.key));
+        if key.is_some_and(|key| keys.contains(&key)) {
+            // A repeat of one that fits stores nothing.
+            continue;
+        }
         let stored = stored.entry(request.tenant).or_default();
         let bytes = request.stored_bytes();
         if *stored + bytes <= quota {
             *stored += bytes;
+            keys.extend(key);
         } else {
             *outcome = Some(find_repeat(conn, request).await?.unwrap_or(Recorded::QuotaExceeded));
         }

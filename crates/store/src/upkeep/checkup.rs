@@ -1,6 +1,5 @@
 //! What an operator wants to know about the database itself.
 
-use model::Timestamp;
 use sqlx::AssertSqlSafe;
 
 use crate::db::{Backend, Conn, Result, fetch_one};
@@ -13,17 +12,6 @@ pub async fn version(conn: &mut Conn) -> Result<String> {
     };
     let (version,): (String,) = fetch_one!(conn, text)?;
     Ok(version)
-}
-
-/// The time on the database's clock; none on SQLite, which has the clock of its process.
-pub async fn clock(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    match conn.backend() {
-        Backend::Sqlite => Ok(None),
-        Backend::Postgres => {
-            let (now,): (Timestamp,) = fetch_one!(conn, "SELECT clock_timestamp()")?;
-            Ok(Some(now))
-        }
-    }
 }
 
 /// The size of the database in bytes.

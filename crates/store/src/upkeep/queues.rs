@@ -4,6 +4,7 @@
 
 use model::{TenantId, Timestamp};
 use serde::Serialize;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::actions::firings;
@@ -151,67 +152,133 @@ impl Selection {
     }
 }
 
-/// Makes up to `limit` analyses due now that were tried before; returns how many.
-pub async fn requeue_jobs(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "UPDATE jobs SET run_at = $5, deadline_at = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
-         WHERE (tenant_id, object_id) IN (
-             SELECT tenant_id, object_id FROM jobs
+/// The key of a job: whose it is, and its object.
+pub type JobKey = (TenantId, String);
+/// The key of a delivery that waits or was given up: whose it is, its endpoint and itself.
+pub type DeliveryPlace = (TenantId, Uuid, Uuid);
+/// The key of a message: whose it is, and itself.
+pub type MessageKey = (TenantId, Uuid);
+
+// Each of the following moves up to `limit` rows in the order of their keys, from the one after `after`, and returns their
+// keys. So a walk through a queue ends, even if what it has moved fails again meanwhile. Rows that a worker is claiming are
+// skipped.
+
+/// Makes analyses due now that were tried before.
+pub async fn requeue_jobs(
+    conn: &mut Conn,
+    chosen: &Selection,
+    after: &JobKey,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<JobKey>> {
+    let statement = format!(
+        "{} UPDATE jobs SET run_at = $5, deadline_at = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
+         WHERE (tenant_id, object_id) IN (SELECT chosen_tenant, chosen_object FROM chosen)
+         RETURNING tenant_id, object_id",
+        chosen_jobs(conn)
+    );
+    move_jobs(conn, statement, chosen, after, now, limit).await
+}
+
+/// Removes analyses that were tried before and that nobody works on. Nothing was charged for them.
+pub async fn drop_jobs(
+    conn: &mut Conn,
+    chosen: &Selection,
+    after: &JobKey,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<JobKey>> {
+    let statement = format!(
+        "{} DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT chosen_tenant, chosen_object FROM chosen)
+         RETURNING tenant_id, object_id",
+        chosen_jobs(conn)
+    );
+    move_jobs(conn, statement, chosen, after, now, limit).await
+}
+
+fn chosen_jobs(conn: &Conn) -> String {
+    format!(
+        "WITH chosen AS MATERIALIZED (
+             SELECT tenant_id AS chosen_tenant, object_id AS chosen_object FROM jobs
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
-               AND (attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+               AND (attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5)
+               AND (tenant_id, object_id) > ($7, $8)
+             ORDER BY tenant_id, object_id LIMIT $6 {})",
+        conn.backend().skip_locked()
+    )
+}
+
+async fn move_jobs(
+    conn: &mut Conn,
+    statement: String,
+    chosen: &Selection,
+    (tenant, object_id): &JobKey,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<JobKey>> {
+    let mut moved: Vec<JobKey> = fetch_all!(
+        conn,
+        AssertSqlSafe(statement),
         chosen.tenants.0,
         chosen.tenants.1,
         &chosen.objects.0,
         &chosen.objects.1,
         now,
-        limit
-    )
+        limit,
+        *tenant,
+        object_id
+    )?;
+    moved.sort_unstable();
+    Ok(moved)
 }
 
-/// Removes up to `limit` analyses that were tried before and that nobody works on; returns how many. Nothing was charged for
-/// them.
-pub async fn drop_jobs(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM jobs WHERE (tenant_id, object_id) IN (
-             SELECT tenant_id, object_id FROM jobs
-             WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
-               AND (attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
-        chosen.tenants.0,
-        chosen.tenants.1,
-        &chosen.objects.0,
-        &chosen.objects.1,
-        now,
-        limit
-    )
-}
-
-/// Makes up to `limit` deliveries due now that wait for a later attempt; returns how many.
+/// Makes deliveries due now that wait for a later attempt.
 pub async fn requeue_deliveries(
     conn: &mut Conn,
     chosen: &Selection,
+    after: &DeliveryPlace,
     now: Timestamp,
     limit: i64,
-) -> Result<u64> {
-    execute!(
-        conn,
-        "UPDATE webhook_queue SET run_after = $5, begun = 0
-         WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
-             SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
+) -> Result<Vec<DeliveryPlace>> {
+    let statement = format!(
+        "WITH chosen AS MATERIALIZED (
+             SELECT tenant_id AS chosen_tenant, endpoint_id AS chosen_endpoint, delivery_id AS chosen_delivery
+             FROM webhook_queue
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
-               AND status = 'pending' AND (run_after > $5 OR begun > 0) LIMIT $6)",
+               AND status = 'pending' AND (run_after > $5 OR begun > 0)
+               AND (tenant_id, endpoint_id, delivery_id) > ($7, $8, $9)
+             ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $6 {})
+         UPDATE webhook_queue SET run_after = $5, begun = 0
+         WHERE status = 'pending' AND (tenant_id, endpoint_id, delivery_id) IN (
+             SELECT chosen_tenant, chosen_endpoint, chosen_delivery FROM chosen)
+         RETURNING tenant_id, endpoint_id, delivery_id",
+        conn.backend().skip_locked()
+    );
+    let mut moved: Vec<DeliveryPlace> = fetch_all!(
+        conn,
+        AssertSqlSafe(statement),
         chosen.tenants.0,
         chosen.tenants.1,
         chosen.ids.0,
         chosen.ids.1,
         now,
-        limit
-    )
+        limit,
+        after.0,
+        after.1,
+        after.2
+    )?;
+    moved.sort_unstable();
+    Ok(moved)
 }
 
-/// Turns up to `limit` deliveries that nobody is sending into dead letters; returns how many.
-pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp, limit: i64) -> Result<u64> {
+/// Turns deliveries that nobody is sending into dead letters.
+pub async fn drop_deliveries(
+    conn: &mut Conn,
+    chosen: &Selection,
+    after: &DeliveryPlace,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<DeliveryPlace>> {
     #[derive(sqlx::FromRow)]
     struct Dropped {
         tenant_id: TenantId,
@@ -221,19 +288,32 @@ pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp
         last_status_code: Option<i64>,
         last_response: Option<String>,
     }
+    let statement = format!(
+        "WITH chosen AS MATERIALIZED (
+             SELECT tenant_id AS chosen_tenant, endpoint_id AS chosen_endpoint, status AS chosen_status,
+                    delivery_id AS chosen_delivery
+             FROM webhook_queue
+             WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
+               AND (lease_until IS NULL OR lease_until <= $5)
+               AND (tenant_id, endpoint_id, delivery_id) > ($7, $8, $9)
+             ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $6 {})
+         DELETE FROM webhook_queue WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
+             SELECT chosen_tenant, chosen_endpoint, chosen_status, chosen_delivery FROM chosen)
+         RETURNING tenant_id, endpoint_id, delivery_id, attempts, last_status_code, last_response",
+        conn.backend().skip_locked()
+    );
     let dropped: Vec<Dropped> = fetch_all!(
         conn,
-        "DELETE FROM webhook_queue WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
-             SELECT tenant_id, endpoint_id, status, delivery_id FROM webhook_queue
-             WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
-               AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)
-         RETURNING tenant_id, endpoint_id, delivery_id, attempts, last_status_code, last_response",
+        AssertSqlSafe(statement),
         chosen.tenants.0,
         chosen.tenants.1,
         chosen.ids.0,
         chosen.ids.1,
         now,
-        limit
+        limit,
+        after.0,
+        after.1,
+        after.2
     )?;
     for delivery in &dropped {
         execute!(
@@ -251,22 +331,22 @@ pub async fn drop_deliveries(conn: &mut Conn, chosen: &Selection, now: Timestamp
             delivery.last_response.as_deref()
         )?;
     }
-    Ok(dropped.len() as u64)
+    let mut places: Vec<DeliveryPlace> =
+        dropped.iter().map(|row| (row.tenant_id, row.endpoint_id, row.delivery_id)).collect();
+    places.sort_unstable();
+    Ok(places)
 }
 
 /// What a delivery or a firing says of itself that the operator dropped.
 const DROPPED: &str = "dropped by the operator";
 
-/// The key of a dead letter: whose it is, its endpoint and itself.
-pub type DeadLetter = (TenantId, Uuid, Uuid);
-
-/// Dead letters in the order of their keys, up to `limit`, from the one after `after`.
-pub async fn dead_letters(
+/// Dead letters.
+async fn dead_letters(
     conn: &mut Conn,
     chosen: &Selection,
-    after: DeadLetter,
+    after: &DeliveryPlace,
     limit: i64,
-) -> Result<Vec<DeadLetter>> {
+) -> Result<Vec<DeliveryPlace>> {
     fetch_all!(
         conn,
         "SELECT tenant_id, endpoint_id, delivery_id FROM webhook_outcomes
@@ -285,8 +365,15 @@ pub async fn dead_letters(
 }
 
 /// Queues dead letters once more, with all of their attempts. One whose content is gone is removed.
-pub async fn requeue_dead_letters(conn: &mut Conn, dead: &[DeadLetter], now: Timestamp) -> Result<()> {
-    for (tenant, endpoint, delivery) in dead {
+pub async fn requeue_dead_letters(
+    conn: &mut Conn,
+    chosen: &Selection,
+    after: &DeliveryPlace,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<DeliveryPlace>> {
+    let dead = dead_letters(conn, chosen, after, limit).await?;
+    for (tenant, endpoint, delivery) in &dead {
         deliveries::replay(conn, *tenant, *delivery, now).await?;
         execute!(
             conn,
@@ -297,71 +384,101 @@ pub async fn requeue_dead_letters(conn: &mut Conn, dead: &[DeadLetter], now: Tim
             *delivery
         )?;
     }
-    Ok(())
+    Ok(dead)
 }
 
-/// Removes dead letters, given in the order of their keys.
-pub async fn drop_dead_letters(conn: &mut Conn, dead: &[DeadLetter]) -> Result<()> {
+/// Removes dead letters.
+pub async fn drop_dead_letters(
+    conn: &mut Conn,
+    chosen: &Selection,
+    after: &DeliveryPlace,
+    limit: i64,
+) -> Result<Vec<DeliveryPlace>> {
+    let dead = dead_letters(conn, chosen, after, limit).await?;
     for of_one in dead.chunk_by(|one, other| one.0 == other.0) {
         let keys: Vec<deliveries::DeliveryKey> =
             of_one.iter().map(|(_, endpoint, delivery)| (*delivery, *endpoint)).collect();
         deliveries::drop_records(conn, of_one[0].0, &keys).await?;
     }
-    Ok(())
+    Ok(dead)
 }
 
-/// Makes up to `limit` messages due now that wait for a later attempt; returns how many.
+/// Makes messages due now that wait for a later attempt.
 pub async fn requeue_messages(
     conn: &mut Conn,
     channel: Channel,
     chosen: &Selection,
+    after: &MessageKey,
     now: Timestamp,
     limit: i64,
-) -> Result<u64> {
-    execute!(
-        conn,
-        "UPDATE outbox SET run_after = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
-         WHERE (tenant_id, message_id) IN (
-             SELECT tenant_id, message_id FROM outbox
+) -> Result<Vec<MessageKey>> {
+    let statement = format!(
+        "WITH chosen AS MATERIALIZED (
+             SELECT tenant_id AS chosen_tenant, message_id AS chosen_message FROM outbox
              WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
-               AND (run_after > $5 OR attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)",
+               AND (run_after > $5 OR attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5)
+               AND (tenant_id, message_id) > ($8, $9)
+             ORDER BY tenant_id, message_id LIMIT $6 {})
+         UPDATE outbox SET run_after = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
+         WHERE (tenant_id, message_id) IN (SELECT chosen_tenant, chosen_message FROM chosen)
+         RETURNING tenant_id, message_id",
+        conn.backend().skip_locked()
+    );
+    let mut moved: Vec<MessageKey> = fetch_all!(
+        conn,
+        AssertSqlSafe(statement),
         chosen.tenants.0,
         chosen.tenants.1,
         chosen.ids.0,
         chosen.ids.1,
         now,
         limit,
-        channel
-    )
+        channel,
+        after.0,
+        after.1
+    )?;
+    moved.sort_unstable();
+    Ok(moved)
 }
 
-/// Removes up to `limit` messages that nobody is sending, and turns the firings that they report into errors; returns how many.
+/// Removes messages that nobody is sending, and turns the firings that they report into errors.
 pub async fn drop_messages(
     conn: &mut Conn,
     channel: Channel,
     chosen: &Selection,
+    after: &MessageKey,
     now: Timestamp,
     limit: i64,
-) -> Result<u64> {
-    let dropped: Vec<(TenantId, Option<Uuid>)> = fetch_all!(
-        conn,
-        "DELETE FROM outbox WHERE (tenant_id, message_id) IN (
-             SELECT tenant_id, message_id FROM outbox
+) -> Result<Vec<MessageKey>> {
+    let statement = format!(
+        "WITH chosen AS MATERIALIZED (
+             SELECT tenant_id AS chosen_tenant, message_id AS chosen_message FROM outbox
              WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
-               AND (lease_until IS NULL OR lease_until <= $5) LIMIT $6)
-         RETURNING tenant_id, firing_id",
+               AND (lease_until IS NULL OR lease_until <= $5) AND (tenant_id, message_id) > ($8, $9)
+             ORDER BY tenant_id, message_id LIMIT $6 {})
+         DELETE FROM outbox
+         WHERE (tenant_id, message_id) IN (SELECT chosen_tenant, chosen_message FROM chosen)
+         RETURNING tenant_id, message_id, firing_id",
+        conn.backend().skip_locked()
+    );
+    let mut dropped: Vec<(TenantId, Uuid, Option<Uuid>)> = fetch_all!(
+        conn,
+        AssertSqlSafe(statement),
         chosen.tenants.0,
         chosen.tenants.1,
         chosen.ids.0,
         chosen.ids.1,
         now,
         limit,
-        channel
+        channel,
+        after.0,
+        after.1
     )?;
-    for (tenant, firing) in &dropped {
+    dropped.sort_unstable();
+    for (tenant, _, firing) in &dropped {
         if let Some(firing) = firing {
             firings::settle(conn, *tenant, *firing, model::api::FiringStatus::Error, DROPPED).await?;
         }
     }
-    Ok(dropped.len() as u64)
+    Ok(dropped.into_iter().map(|(tenant, message, _)| (tenant, message)).collect())
 }

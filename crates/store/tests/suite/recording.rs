@@ -10,12 +10,16 @@ use store::analysis::storage;
 use store::analysis::verdict_slots::VerdictSlot;
 use store::objects::recorder;
 use store::objects::recorder::{Admission, Enforcement};
-use store::objects::request::{IngestRequest, Recorded};
+use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest, Recorded};
 use store::{Conn, Store};
 use testkit::{TestDatabase, on_both};
 use uuid::Uuid;
 
-on_both!(a_new_object_is_returned_as_it_is_read, the_bytes_of_an_older_database_are_counted);
+on_both!(
+    a_new_object_is_returned_as_it_is_read,
+    the_bytes_of_an_older_database_are_counted,
+    a_repeat_in_the_same_batch_needs_no_room,
+);
 
 const TENANT: TenantId = TenantId(Uuid::from_u128(1));
 const NOW: Timestamp = Timestamp::from_micros(1_784_000_000_123_456);
@@ -133,5 +137,29 @@ async fn the_bytes_of_an_older_database_are_counted(database: &TestDatabase) {
         });
         assert_eq!(counted.await.unwrap(), (expected, expected));
     }
+    store.close().await;
+}
+
+async fn a_repeat_in_the_same_batch_needs_no_room(database: &TestDatabase) {
+    let store = database.open().await;
+    let request = |key: &str| IngestRequest {
+        idempotency: Some(IdempotencyKey {
+            key: key.to_owned(),
+            kind: IngestKind::Async,
+            expires_at: NOW + Duration::from_hours(24),
+        }),
+        verdict_slot: None,
+        ..awaited("user_1", 1)
+    };
+    let requests = [request("first"), request("first"), request("second")];
+    let admission =
+        Admission { enforcement: Enforcement::Grace, storage_quota: Some(requests[0].stored_bytes()) };
+    let recorded = store
+        .write("record", async |conn: &mut Conn| recorder::record(conn, &requests, admission, 0).await)
+        .await
+        .unwrap();
+    assert!(matches!(recorded[0], Recorded::New { .. }), "{recorded:?}");
+    assert!(matches!(recorded[1], Recorded::Replayed { accepted: 2 }), "{recorded:?}");
+    assert!(matches!(recorded[2], Recorded::QuotaExceeded), "{recorded:?}");
     store.close().await;
 }

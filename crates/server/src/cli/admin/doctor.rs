@@ -22,7 +22,7 @@ use crate::config::{AnalyzerKind, Config};
 
 /// How long anything that is asked may take to answer.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Clocks may differ by this much: beyond it the service refuses to work.
+/// Clocks may differ by this much: beyond it a process does not believe its own until it has watched it for a while.
 const MAX_OFFSET: Duration = Duration::from_secs(2);
 /// A difference of clocks that is worth looking at.
 const SUSPICIOUS_OFFSET: Duration = Duration::from_millis(500);
@@ -195,7 +195,7 @@ async fn examine(report: &mut Report, config: &Config, store: &Store) -> store::
         .read("doctor", async |conn: &mut Conn| {
             let (version, size) = (checkup::version(conn).await?, checkup::size(conn).await?);
             let connections = checkup::connections(conn).await?;
-            Ok::<_, store::Error>((version, size, connections, checkup::clock(conn).await?))
+            Ok::<_, store::Error>((version, size, connections, nodes::clock(conn).await?))
         })
         .await?;
     let took = clock.now().since(asked);
@@ -254,10 +254,11 @@ async fn check_schema(report: &mut Report, config: &Config, store: &Store) -> st
             format!("{}, and auspex {} knows {}", schema.version, env!("CARGO_PKG_VERSION"), schema.newest);
         report.wrong(State::Worry, "schema", found, "back up; the next start migrates it");
     }
-    let now = Clock::system().now();
     let (stored, live) = store
         .read("doctor", async |conn: &mut Conn| {
             let stored = deployment::find(conn, MASTER_KEY_FACT).await?;
+            // Heartbeats follow the database's clock.
+            let now = nodes::clock(conn).await?.unwrap_or_else(|| Clock::system().now());
             Ok::<_, store::Error>((stored, nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await?))
         })
         .await?;

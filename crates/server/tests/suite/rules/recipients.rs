@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{firings, ingest_answered, make};
 use crate::app::{App, PASSWORD, Reply, SentMail};
 use crate::passwords::mails_once;
-use crate::scripted_analyzer::{Scripted, Settings};
+use crate::scripted_analyzer::{Scripted, Settings, until};
 use crate::signer::Signer;
 
 testkit::on_both!(
@@ -21,6 +21,7 @@ testkit::on_both!(
     a_recipient_can_withdraw_where_nobody_is_asked,
     the_pages_behind_the_links_change_nothing_when_read,
     a_link_of_another_kind_is_refused,
+    who_never_responds_is_forgotten,
 );
 
 const CONFIRM: &str = "/auth/console/recipients/confirm";
@@ -256,4 +257,26 @@ async fn a_link_of_another_kind_is_refused(stage: &Scripted<Confirming>) {
     assert!(message.refused(400, "bad_request").contains("token"));
     assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed");
     assert_eq!(confirm(stage, &token).await.status, 204);
+}
+
+async fn who_never_responds_is_forgotten(stage: &Scripted<Confirming>) {
+    const RECIPIENTS: &str = "SELECT count(*) FROM mail_recipients";
+    const WILLING: &str = "willing@elsewhere.example";
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    writes_to(stage, &key, WILLING).await;
+    assert_eq!(fire(stage, &key, "user_1").await, "unconfirmed");
+    let unanswered = token_after(&mails_to(stage, STRANGER).await[0], "/console/confirm?token=");
+    let willing = token_after(&mails_to(stage, WILLING).await[0], "/console/confirm?token=");
+    assert_eq!(confirm(stage, &willing).await.status, 204);
+    stage.advance(29 * DAY);
+    stage.sweeper_has_swept().await;
+    assert_eq!(stage.number(RECIPIENTS).await, 2);
+    stage.advance(DAY + Duration::from_secs(1));
+    until("one is forgotten", async || {
+        stage.sweeper_has_swept().await;
+        stage.number(RECIPIENTS).await == 1
+    })
+    .await;
+    confirm(stage, &unanswered).await.refused(400, "invalid_token");
 }

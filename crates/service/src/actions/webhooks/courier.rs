@@ -442,6 +442,10 @@ impl Claim<'_> {
             |due: &LeasedDelivery| DeliveryLease { tenant, endpoint_id, delivery_id: due.delivery_id, token };
         let others = others.iter().map(held).collect();
         queue::release(conn, others).await?;
+        if is_probe && deliveries.is_empty() {
+            endpoints::return_probe(conn, tenant, endpoint_id, turn.resting_until).await?;
+            return Ok(None);
+        }
         Ok(Some(ClaimedEndpoint { destination, is_probe, deliveries }))
     }
 

@@ -86,7 +86,9 @@ impl Settler {
         // In key order, to avoid deadlocks.
         let mut endpoints: Vec<_> = by_endpoint.into_iter().collect();
         endpoints.sort_unstable_by_key(|(endpoint, _)| *endpoint);
-        for ((tenant, endpoint), sent) in endpoints {
+        for ((tenant, endpoint), mut sent) in endpoints {
+            // An outcome that was written before counts once.
+            sent.retain(|(delivery, _)| still_leased.contains(&delivery.delivery_id));
             let is_healthy = sent.iter().all(|(_, attempt)| attempt.is_success());
             if is_healthy && !failing.contains(&endpoint) {
                 continue;

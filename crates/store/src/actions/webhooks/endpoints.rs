@@ -281,6 +281,34 @@ pub async fn claim_probe(
     Ok(claimed == 1)
 }
 
+/// Gives the right to try a receiver back: nothing was sent.
+pub async fn return_probe(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Uuid,
+    resting_until: Option<Timestamp>,
+) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE webhook_endpoints SET resting_until = $3 WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint,
+        resting_until
+    )?;
+    Ok(())
+}
+
+/// Counts a time in which nothing was sent to any endpoint of a tenant as if they had been disabled: deliveries do not age in it.
+pub async fn add_pause(conn: &mut Conn, tenant: TenantId, pause: Duration) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE webhook_endpoints SET disabled_us = disabled_us + $2 WHERE tenant_id = $1 AND enabled",
+        tenant,
+        i64::try_from(pause.as_micros()).unwrap_or(i64::MAX)
+    )?;
+    Ok(())
+}
+
 /// Claims the right to email about dead deliveries of an endpoint: false if there was an email after `since`.
 pub async fn claim_dead_mail(
     conn: &mut Conn,
