@@ -240,7 +240,7 @@ async fn delay_beside_silent_receiver(
     let healthy = register(service, caller, &receiver.url, true).await?;
     let events: Vec<EventInput> = serde_json::from_str(r#"[{"type":"event","name":"listing_viewed"}]"#)?;
     let signal = serde_json::from_str(r#"{"type":"noul","instructions":"Is it fraud?"}"#)?;
-    service.analysis.signals.put(tenant, "is_fraud", &signal).await?;
+    service.analysis.signals.put(caller, "is_fraud", &signal).await?;
     receiver.arrivals().clear();
     receiver.delays().clear();
     for number in 0..ANALYSES {

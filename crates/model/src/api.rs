@@ -1,6 +1,7 @@
 //! The records of the HTTP API, named as in the specification. The server and the client share them.
 
 mod account;
+mod answers;
 mod billing;
 mod keys;
 mod objects;
@@ -11,6 +12,7 @@ mod usage;
 mod webhooks;
 
 pub use account::*;
+pub use answers::*;
 pub use billing::*;
 pub use keys::*;
 pub use objects::*;

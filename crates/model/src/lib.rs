@@ -18,6 +18,7 @@ pub mod money;
 mod provider;
 mod question;
 mod record;
+pub mod recorded_answer;
 mod retry_after;
 pub mod rule;
 mod single_line;

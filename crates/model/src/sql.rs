@@ -8,8 +8,8 @@ use sqlx::types::time::{Date as SqlDate, OffsetDateTime};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
-    APIKeyStatus, ActionType, CheckoutState, DeliveryStatus, EventRetention, EventType, FiringStatus,
-    TokenType,
+    APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
+    EventType, FiringStatus, TokenType,
 };
 use crate::{Date, Provider, SignalType, Timestamp};
 
@@ -181,6 +181,8 @@ macro_rules! sql_text {
 sql_text!(
     APIKeyStatus,
     ActionType,
+    AnalysisSource,
+    AuthorKind,
     CheckoutState,
     DeliveryStatus,
     EventRetention,

@@ -165,6 +165,7 @@ fn options(config: &Config) -> Options {
         sync_limit: config.sync_limit,
         workers: config.workers,
         analyzer_timeout: config.analyzer.timeout,
+        answer_history_days: config.answer_history_days,
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
         allow_private_targets: config.allow_private_targets,

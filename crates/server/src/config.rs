@@ -57,6 +57,8 @@ pub struct Config {
     pub ingest_mib_per_minute: Mebibytes,
     /// Bytes of contents and metadata that a tenant may store.
     pub storage_quota_mib: Mebibytes,
+    /// For how many days the answers of every analysis are kept; 0 keeps none.
+    pub answer_history_days: u16,
     /// The number of verdicts in flight for a tenant, over all nodes.
     pub sync_limit: u32,
     /// The number of connections of one client address in this process.
@@ -223,6 +225,7 @@ impl Config {
             rate_limit_per_minute: set.value("rate_limit_per_minute", "3000")?,
             ingest_mib_per_minute: set.value("ingest_mib_per_minute", "64")?,
             storage_quota_mib: set.value("storage_quota_mib", "0")?,
+            answer_history_days: set.value("answer_history_days", "90")?,
             sync_limit: set.value("sync_limit", "8")?,
             connections_per_address: set.value("connections_per_address", "1000")?,
             billing: Billing::read(set)?,

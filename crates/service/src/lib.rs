@@ -29,7 +29,7 @@ pub use self::analysis::Analysis;
 pub use self::billing::{
     Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
 };
-pub use self::objects::{Ingested, ObjectQuery, Objects, Sort};
+pub use self::objects::{AnswerQuery, Ingested, ObjectQuery, Objects, Sort};
 pub use self::options::Options;
 pub use self::outbox::mail;
 #[cfg(feature = "test-util")]

@@ -33,6 +33,8 @@ pub struct Options {
     pub workers: u16,
     /// How long one call of the analyzer may take.
     pub analyzer_timeout: Duration,
+    /// For how many days the answers of every analysis are kept; 0 keeps none.
+    pub answer_history_days: u16,
     /// Whether analyses are billed.
     pub metering: bool,
     /// Whether an empty balance pauses analyses; otherwise the balance may become negative.

@@ -156,7 +156,8 @@ impl Service {
         let billing = wiring.billing(payments);
         let (checkouts, expiry) = (billing.checkouts.clone(), wiring.expiry());
         let store = store.for_maintenance();
-        let sweeper = Sweeper { store, clock, throttle, checkouts, expiry, wakeup: sweeper };
+        let history_days = u32::from(wiring.options.answer_history_days);
+        let sweeper = Sweeper { store, clock, throttle, checkouts, expiry, history_days, wakeup: sweeper };
         Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzer)))
     }
 

@@ -17,7 +17,7 @@ use crate::analysis::{
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
 };
-use crate::objects::{Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder};
+use crate::objects::{AnswerHistory, Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder};
 use crate::options::Options;
 use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
@@ -108,6 +108,7 @@ impl Wiring {
                 random: self.random.clone(),
                 cache: Arc::clone(&self.objects),
             },
+            answers: AnswerHistory { store: self.store.clone() },
             overview: Overviews { store: self.store.clone(), clock: self.clock.clone() },
         }
     }
@@ -178,6 +179,7 @@ impl Wiring {
             },
             balances: billing.balances.clone(),
             prices: self.prices.clone(),
+            keeps_history: self.options.answer_history_days > 0,
         };
         Concluder::start(&writer, self.traces.clone(), &self.workers)
     }

@@ -59,25 +59,46 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
     }
 }
 
-/// The path parameter; no route has more than one.
+/// The only path parameter.
 pub(super) struct Path<T>(pub(super) T);
 
 impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        if parts.uri.path().contains("%00") {
-            return Err(Error::bad_request("the path contains U+0000").into());
-        }
-        let parameters = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Error::bad_request("the path is not UTF-8 once it is decoded"))?;
-        let (name, text) =
-            parameters.iter().next().ok_or_else(|| Error::bad_request("the path is too short"))?;
-        // Parsing a string cannot fail; the only other path parameters are UUIDs.
-        let value = text.parse().map_err(|_| Error::bad_request(format!("{name}: it must be a UUID")))?;
-        Ok(Self(value))
+        let parameters = path_parameters(parts, state).await?;
+        Ok(Self(path_parameter(&mut parameters.iter())?))
     }
+}
+
+/// Both path parameters of a route that has two.
+pub(super) struct PathPair<T, U>(pub(super) T, pub(super) U);
+
+impl<T: FromStr, U: FromStr, S: Send + Sync> FromRequestParts<S> for PathPair<T, U> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let parameters = path_parameters(parts, state).await?;
+        let mut parameters = parameters.iter();
+        Ok(Self(path_parameter(&mut parameters)?, path_parameter(&mut parameters)?))
+    }
+}
+
+async fn path_parameters<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Error> {
+    if parts.uri.path().contains("%00") {
+        return Err(Error::bad_request("the path contains U+0000"));
+    }
+    RawPathParams::from_request_parts(parts, state)
+        .await
+        .map_err(|_| Error::bad_request("the path is not UTF-8 once it is decoded"))
+}
+
+fn path_parameter<'a, T: FromStr>(
+    parameters: &mut impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<T, Error> {
+    let (name, text) = parameters.next().ok_or_else(|| Error::bad_request("the path is too short"))?;
+    // Parsing a string cannot fail; the only other path parameters are UUIDs.
+    text.parse().map_err(|_| Error::bad_request(format!("{name}: it must be a UUID")))
 }
 
 /// The query parameters. Unknown ones are ignored.

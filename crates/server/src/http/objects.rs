@@ -6,10 +6,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
-    AnalyzeAllScheduled, AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState, Overview,
+    AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState,
+    Overview,
 };
 use serde::Deserialize;
-use service::{ObjectQuery, Sort};
+use service::{AnswerQuery, ObjectQuery, Sort};
 use utoipa::IntoParams;
 
 use super::App;
@@ -34,6 +35,19 @@ pub(super) struct ListParameters {
     #[param(minimum = 0)]
     offset: Option<i64>,
     /// `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the same.
+    cursor: Option<String>,
+}
+
+/// Which analyses of an object to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AnswerParameters {
+    /// Only answers to the signal with this key, and the analyses that have one.
+    signal: Option<String>,
+    /// The page size; 50 if left out.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+    /// `next_cursor` of the previous page; `signal` must stay the same.
     cursor: Option<String>,
 }
 
@@ -137,6 +151,28 @@ pub(super) async fn state(
     extract::Path(object_id): extract::Path<String>,
 ) -> Result<Json<ObjectState>, Refusal> {
     Ok(Json(app.service.objects.reads.state(caller.tenant, &object_id).await?))
+}
+
+/// List what every analysis of an object said.
+///
+/// Newest first, for as many days as the deployment keeps it (90, unless it is configured otherwise). Each answer has the
+/// version of the signal that was asked.
+#[utoipa::path(get, path = "/v1/objects/{object_id}/answers", tag = "objects",
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id for the object."), AnswerParameters), responses(
+    (status = 200, body = AnalysisList),
+    (status = 400, description = "A parameter is out of range, or the cursor belongs to another list.", body = Error),
+    (status = 404, description = "There is no such object.", body = Error),
+))]
+pub(super) async fn answers(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+    extract::Query(parameters): extract::Query<AnswerParameters>,
+) -> Result<Json<AnalysisList>, Refusal> {
+    let AnswerParameters { signal, limit, cursor } = parameters;
+    let query = AnswerQuery { signal, limit: limit.unwrap_or(50), cursor };
+    Ok(Json(app.service.objects.answers.list(caller.tenant, &object_id, &query).await?))
 }
 
 /// Analyze an object again.

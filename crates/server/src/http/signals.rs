@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
     BackfillStatus, Error, PlaygroundRequest, PlaygroundVerdict, Signal, SignalBackfill, SignalInput,
-    SignalList, SystemOneRequest, SystemOneResponse,
+    SignalList, SignalVersionList, SystemOneRequest, SystemOneResponse,
 };
 
 use super::App;
@@ -41,7 +41,7 @@ pub(super) async fn put(
     extract::Path(key): extract::Path<String>,
     extract::Json(input): extract::Json<SignalInput>,
 ) -> Result<Json<Signal>, Refusal> {
-    Ok(Json(app.service.analysis.signals.put(caller.tenant, &key, &input).await?))
+    Ok(Json(app.service.analysis.signals.put(caller, &key, &input).await?))
 }
 
 /// Delete a signal and its answers.
@@ -59,6 +59,46 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Refusal> {
     app.service.analysis.signals.delete(caller.tenant, &key).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// List the versions of a signal.
+///
+/// Newest first. Every change of its type, instructions, criteria or calibration makes one; the newest 100 are kept. The
+/// numbers go on when a deleted key returns.
+#[utoipa::path(get, path = "/v1/signals/{key}/versions", tag = "signals",
+    params(("key" = String, Path, description = "The signal's key.")), responses(
+    (status = 200, body = SignalVersionList),
+    (status = 404, description = "There is no such signal.", body = Error),
+))]
+pub(super) async fn versions(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key): extract::Path<String>,
+) -> Result<Json<SignalVersionList>, Refusal> {
+    Ok(Json(app.service.analysis.signals.versions(caller.tenant, &key).await?))
+}
+
+/// Restore a version of a signal.
+///
+/// Its definition becomes the next version; if the signal has it already, nothing changes.
+#[utoipa::path(post, path = "/v1/signals/{key}/versions/{version}/restore", tag = "signals",
+    params(
+        ("key" = String, Path, description = "The signal's key."),
+        ("version" = i64, Path, minimum = 1, description = "The number of the version."),
+    ), responses(
+    (status = 200, body = Signal),
+    (status = 400, description = "The version is not a number.", body = Error),
+    (status = 404, description = "There is no such signal, or it has no such version.", body = Error),
+))]
+pub(super) async fn restore_version(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::PathPair(key, version): extract::PathPair<String, String>,
+) -> Result<Json<Signal>, Refusal> {
+    let version = version.parse().ok().filter(|version| *version > 0_i64);
+    let version =
+        version.ok_or_else(|| service::Error::bad_request("version: it must be a positive integer"))?;
+    Ok(Json(app.service.analysis.signals.restore(caller, &key, version).await?))
 }
 
 /// Estimate a backfill, and read the progress of the latest one.

@@ -7,6 +7,7 @@
 )]
 
 mod admin;
+mod answer_history;
 mod app;
 mod backup;
 mod billing;
@@ -62,6 +63,7 @@ mod secrets_in_logs;
 mod sessions;
 mod settings;
 mod shell;
+mod signal_versions;
 mod signer;
 mod signing;
 mod storage;

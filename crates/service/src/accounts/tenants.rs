@@ -5,6 +5,7 @@ use model::money::MICROS_PER_CENT;
 use model::{EmailAddress, TenantId, Timestamp, UserId};
 use store::accounts::tenants::{self, Tenant};
 use store::accounts::users::{self, NewUser};
+use store::analysis::signal_versions;
 use store::analysis::signals::{self, Signal};
 use store::billing::balance::{self, Credit};
 use store::billing::ledger::LedgerReason;
@@ -131,11 +132,14 @@ impl Tenants {
                 kind: signal.kind,
                 instructions: signal.instructions.to_string(),
                 criteria: Some(signal.criteria.to_string()),
+                version: 1,
+                calibration_id: None,
                 enabled: true,
                 created_at: now,
                 updated_at: now,
             };
             signals::put(conn, tenant, &signal).await?;
+            signal_versions::record(conn, tenant, &signal, None).await?;
         }
         Ok(())
     }

@@ -1,13 +1,16 @@
 //! The concluder: group writers for finished analyses. Everything that an analysis leads to is written in one
-//! transaction: answers, counts, ranks, summary, the job, firings, deliveries, the charge and the usage.
+//! transaction: answers, their history, counts, ranks, summary, the job, firings, deliveries, the charge and the usage.
 //! Callers continue once the commit is durable.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
+use model::api::AnalysisSource;
+use model::recorded_answer::{analysis_id, encode};
 use model::{Answer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
+use store::analysis::answer_history::{self, NewAnalysis};
 use store::analysis::concluder::{self, LockedObjects, NewAnswer, NewAnswers};
 use store::analysis::jobs::{self, CoveredJob, JobLease};
 use store::analysis::signals::Signal;
@@ -130,6 +133,8 @@ pub(crate) struct ConclusionWriter {
     pub(crate) announcements: Announcements,
     pub(crate) balances: Balances,
     pub(crate) prices: Prices,
+    /// Whether what every analysis said is kept.
+    pub(crate) keeps_history: bool,
 }
 
 impl Group for ConclusionWriter {
@@ -175,11 +180,12 @@ impl ConclusionWriter {
         conn: &mut Conn,
         group: &[Arc<Conclusion>],
     ) -> Result<(Vec<Outcome>, Effects)> {
-        let now = self.clock.now();
         let shard = self.random.shard();
         // Objects before jobs, in the order of the recorder, to avoid deadlocks. Answers and rules are read while objects
         // are locked, so that a rule that was created before is applied.
         let locked = LockedObjects::lock(conn, &objects(group)).await?;
+        // The time is taken while they are locked, so that the times of an object's analyses are in the order of their commits.
+        let now = self.clock.now();
         let decided = decide(conn, group, &locked, now).await?;
         let written: Vec<&Decided<'_>> =
             decided.iter().filter(|decided| decided.outcome == Outcome::Written).collect();
@@ -196,6 +202,8 @@ impl ConclusionWriter {
             .collect();
         let mut batch = conn.batch();
         write_results(conn, &mut batch, locked, &written, now, shard).await?;
+        let analyses = self.analyses(&written, now);
+        answer_history::insert(&mut batch, &analyses);
         verdict_slots::release_all(&mut batch, &slots(group));
         balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
         // Rules are evaluated on what is written.
@@ -212,6 +220,35 @@ impl ConclusionWriter {
             }
         }
         Ok((decided.iter().map(|decided| decided.outcome).collect(), effects))
+    }
+
+    /// The rows of the history, if it is kept.
+    fn analyses<'a>(&self, written: &[&'a Decided<'_>], now: Timestamp) -> Vec<NewAnalysis<'a>> {
+        let kept = written.iter().filter(|_| self.keeps_history);
+        kept.filter_map(|written| {
+            let Conclusion { tenant, response, object, job, .. } = &**written.conclusion;
+            let AnalyzedObject { object_id, input } = object.as_ref()?;
+            let source = match job {
+                None => AnalysisSource::Sync,
+                Some(job) if job.bulk_run_id.is_some() => AnalysisSource::Bulk,
+                Some(_) => AnalysisSource::Async,
+            };
+            let versioned = response.answers.iter().filter_map(|answer| {
+                let signal = asked(answer, &input.questions.signals)?;
+                Some((answer, signal.version))
+            });
+            Some(NewAnalysis {
+                tenant: *tenant,
+                object_id,
+                analysis_id: analysis_id(now, self.random.bytes()),
+                at: now,
+                source,
+                model: &response.model,
+                read_seq: input.read_seq,
+                answers: encode(versioned),
+            })
+        })
+        .collect()
     }
 
     fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
@@ -361,11 +398,17 @@ fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>
     })
 }
 
+/// The signal that an answer belongs to, as it was asked.
+fn asked<'a>(answer: &Answer, signals: &'a [Signal]) -> Option<&'a Signal> {
+    signals.iter().find(|signal| signal.key == answer.signal)
+}
+
 fn new_answer(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
-    let signal = signals.iter().find(|signal| signal.key == answer.signal)?;
+    let signal = asked(answer, signals)?;
     let Judgement { noul, choice, probabilities, confidence, .. } = &answer.judgement;
     Some(NewAnswer {
         signal_id: signal.signal_id,
+        version: signal.version,
         is_noul: noul.is_some(),
         value: answer.judgement.value(),
         choice: choice.clone(),

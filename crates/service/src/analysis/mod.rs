@@ -11,6 +11,7 @@ mod playground;
 mod questions;
 mod running;
 mod scheduler;
+mod signal_versions;
 mod signals;
 mod verdict;
 mod verdict_slots;

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use model::api::{Signal, SignalInput, SignalList};
+use model::api::{Signal, SignalBackfill, SignalInput, SignalList};
 use model::condition::{Condition, MAX_KEY, is_key};
-use model::{Question, TenantId};
+use model::{Question, SignalType, TenantId};
 use serde_json::value::RawValue;
-use store::accounts::tenants;
+use store::accounts::tenants::{self, Tenant};
 use store::actions::rules;
-use store::analysis::signals;
+use store::analysis::{signal_versions, signals};
 use store::{Conn, Store};
+use uuid::Uuid;
 
 use crate::analysis::bulk_runs::{BulkRuns, no_such_signal};
 use crate::analysis::questions::CachedQuestions;
 use crate::objects::ObjectCache;
-use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, internal};
 
 /// The maximum number of signals per tenant: each is asked, and paid for, in every analysis, and all of them must fit one
 /// call of the analyzer. The same limit as that of `/v1/systemone`.
@@ -38,54 +39,101 @@ impl Signals {
     }
 
     /// Creates a signal, or replaces its definition. A new type makes it a new question: its old answers are no longer shown.
-    pub async fn put(&self, tenant: TenantId, key: &str, input: &SignalInput) -> Result<Signal> {
+    pub async fn put(&self, caller: Caller, key: &str, input: &SignalInput) -> Result<Signal> {
         check_key(key)?;
-        let (instructions, criteria) =
-            (input.instructions.get(), input.criteria.as_deref().map(RawValue::get));
-        Question::parse(key, input.kind, instructions, criteria)
+        let criteria = input.criteria.as_deref().map(RawValue::get).filter(|text| *text != "null");
+        let wording = Wording { kind: input.kind, instructions: input.instructions.get(), criteria };
+        Question::parse(key, wording.kind, wording.instructions, wording.criteria)
             .map_err(|error| Error::bad_request(error.to_string()))?;
-        let criteria = criteria.filter(|text| *text != "null");
         let put = self
             .store
             .write("put_signal", async |conn: &mut Conn| {
-                let now = self.clock.now();
-                let owner = tenants::lock(conn, tenant).await?;
-                let existing = signals::find(conn, tenant, key).await?;
-                if existing.is_none() && signals::count(conn, tenant).await? >= MAX_SIGNALS {
+                let owner = tenants::lock(conn, caller.tenant).await?;
+                let existing = signals::find(conn, caller.tenant, key).await?;
+                if existing.is_none() && signals::count(conn, caller.tenant).await? >= MAX_SIGNALS {
                     let reason = format!("an account has at most {MAX_SIGNALS} signals");
                     return Err(Error::new(Kind::Conflict, reason));
                 }
-                let same_question = existing.as_ref().filter(|existing| existing.kind == input.kind);
-                let signal = signals::Signal {
-                    key: key.to_owned(),
-                    signal_id: same_question
-                        .map_or_else(|| self.random.id(now), |existing| existing.signal_id),
-                    kind: input.kind,
-                    instructions: instructions.to_owned(),
-                    criteria: criteria.map(str::to_owned),
-                    enabled: input
-                        .enabled
-                        .or_else(|| existing.as_ref().map(|existing| existing.enabled))
-                        .unwrap_or(true),
-                    created_at: existing.as_ref().map_or(now, |existing| existing.created_at),
-                    updated_at: now,
+                let was_enabled = existing.as_ref().map(|existing| existing.enabled);
+                // A calibration is fitted to a wording, and off after a new one.
+                let calibration_id = existing
+                    .as_ref()
+                    .filter(|existing| wording.is_of(existing))
+                    .and_then(|existing| existing.calibration_id);
+                let definition = Definition {
+                    wording,
+                    calibration_id,
+                    enabled: input.enabled.or(was_enabled).unwrap_or(true),
                 };
-                signals::put(conn, tenant, &signal).await?;
-                self.apply_change(conn, tenant, existing.as_ref(), &signal).await?;
-                let is_new = existing.is_none_or(|existing| existing.signal_id != signal.signal_id);
-                let is_automatic = owner.is_some_and(|owner| owner.auto_backfill_signals);
-                let backfill = if is_new && is_automatic && signal.enabled {
-                    Some(self.bulk_runs.backfill_signal(conn, tenant, &signal).await?)
-                } else {
-                    None
-                };
+                let signal = self.define(conn, caller, key, existing.as_ref(), definition).await?;
+                let backfill = self.backfill_if_new(conn, owner, existing.as_ref(), &signal).await?;
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;
+        self.changed();
+        put
+    }
+
+    /// Gives a key a definition, in the caller's transaction, which has locked the tenant and found the `existing` signal. Every
+    /// change of the wording or the calibration is recorded as a version.
+    pub(crate) async fn define(
+        &self,
+        conn: &mut Conn,
+        caller: Caller,
+        key: &str,
+        existing: Option<&signals::Signal>,
+        definition: Definition<'_>,
+    ) -> Result<signals::Signal> {
+        let (now, tenant) = (self.clock.now(), caller.tenant);
+        let Definition { wording, calibration_id, enabled } = definition;
+        let same_question = existing.filter(|existing| existing.kind == wording.kind);
+        let same_version = existing
+            .filter(|existing| wording.is_of(existing) && existing.calibration_id == calibration_id)
+            .map(|existing| existing.version);
+        let signal = signals::Signal {
+            key: key.to_owned(),
+            signal_id: same_question.map_or_else(|| self.random.id(now), |existing| existing.signal_id),
+            kind: wording.kind,
+            instructions: wording.instructions.to_owned(),
+            criteria: wording.criteria.map(str::to_owned),
+            version: match same_version {
+                Some(version) => version,
+                None => signal_versions::next(conn, tenant, key).await?,
+            },
+            calibration_id,
+            enabled,
+            created_at: existing.map_or(now, |existing| existing.created_at),
+            updated_at: now,
+        };
+        signals::put(conn, tenant, &signal).await?;
+        if same_version.is_none() {
+            let author = caller.author(conn).await?;
+            signal_versions::record(conn, tenant, &signal, Some(&author)).await?;
+        }
+        self.apply_change(conn, tenant, existing, &signal).await?;
+        Ok(signal)
+    }
+
+    /// Starts a backfill of a signal that has become a new question, for a tenant that has chosen that.
+    pub(crate) async fn backfill_if_new(
+        &self,
+        conn: &mut Conn,
+        owner: Option<Tenant>,
+        before: Option<&signals::Signal>,
+        signal: &signals::Signal,
+    ) -> Result<Option<SignalBackfill>> {
+        let is_new = before.is_none_or(|before| before.signal_id != signal.signal_id);
+        match owner.filter(|owner| owner.auto_backfill_signals && is_new && signal.enabled) {
+            Some(owner) => Ok(Some(self.bulk_runs.backfill_signal(conn, owner.tenant_id, signal).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// To be called after the commit of a change: nobody sees the old definition on this node any more.
+    pub(crate) fn changed(&self) {
         self.questions.clear();
         self.objects.invalidate_all();
         self.bulk_runs.feeder.wake();
-        put
     }
 
     /// Updates counts, rules and ranks after a change of a signal, in the caller's transaction.
@@ -133,15 +181,41 @@ impl Signals {
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 signals::delete(conn, tenant, key).await?;
                 signals::delete_tallies(conn, tenant, signal.signal_id).await?;
+                signal_versions::forget_calibrations(conn, tenant, key).await?;
                 self.reset_rules(conn, tenant, key).await?;
                 self.bulk_runs.rerank_all(conn, tenant).await
             })
             .await?;
-        self.questions.clear();
-        self.objects.invalidate_all();
-        self.bulk_runs.feeder.wake();
+        self.changed();
         Ok(())
     }
+}
+
+/// What a signal asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wording<'a> {
+    pub(crate) kind: SignalType,
+    /// JSON.
+    pub(crate) instructions: &'a str,
+    /// JSON.
+    pub(crate) criteria: Option<&'a str>,
+}
+
+impl Wording<'_> {
+    /// Whether a signal has this wording, to the byte.
+    pub(crate) fn is_of(&self, signal: &signals::Signal) -> bool {
+        signal.kind == self.kind
+            && signal.instructions == self.instructions
+            && signal.criteria.as_deref() == self.criteria
+    }
+}
+
+/// Everything that a tenant says about a signal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Definition<'a> {
+    pub(crate) wording: Wording<'a>,
+    pub(crate) calibration_id: Option<Uuid>,
+    pub(crate) enabled: bool,
 }
 
 fn check_key(key: &str) -> Result<()> {
@@ -153,7 +227,7 @@ fn check_key(key: &str) -> Result<()> {
     )))
 }
 
-fn record(signal: &signals::Signal) -> Result<Signal> {
+pub(crate) fn record(signal: &signals::Signal) -> Result<Signal> {
     let raw = |text: &String| RawValue::from_string(text.clone()).map_err(internal);
     Ok(Signal {
         key: signal.key.clone(),

@@ -1,5 +1,6 @@
 //! Objects: ingest of events, recording them in groups, and reading objects.
 
+mod answer_history;
 pub(crate) mod answers;
 mod cache;
 mod idempotency;
@@ -11,6 +12,7 @@ mod recorder;
 
 pub use store::objects::reads::Sort;
 
+pub use self::answer_history::{AnswerHistory, AnswerQuery};
 pub use self::ingest::{Ingest, Ingested};
 pub use self::overview::Overviews;
 pub use self::reads::{ObjectQuery, ObjectReads};
@@ -24,6 +26,8 @@ pub struct Objects {
     pub ingest: Ingest,
     /// Reads objects.
     pub reads: ObjectReads,
+    /// The past of answers.
+    pub answers: AnswerHistory,
     /// Counts and summaries of a tenant.
     pub overview: Overviews,
 }

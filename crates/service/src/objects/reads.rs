@@ -257,6 +257,6 @@ fn read_cursor(cursor: &str, query: &ObjectQuery) -> Result<Cursor> {
     })
 }
 
-fn no_such_object() -> Error {
+pub(crate) fn no_such_object() -> Error {
     Error::new(Kind::NotFound, "there is no such object")
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use model::api::APIKeyStatus;
+use model::api::{APIKeyStatus, Author, AuthorKind};
 use model::{KeyId, TenantId, Timestamp, UserId};
 use store::Conn;
 use store::accounts::{keys, sessions, users};
@@ -82,6 +82,21 @@ impl Caller {
             }
         };
         if is_valid { Ok(()) } else { Err(Error::unauthorized()) }
+    }
+
+    /// Who is shown as the author of what this caller says: the key or the person, by the name that it has now.
+    pub(crate) async fn author(&self, conn: &mut Conn) -> Result<Author> {
+        let author = match self.credential {
+            Credential::Key(id) => keys::find(conn, self.tenant, id).await?.map(|key| Author {
+                kind: AuthorKind::Key,
+                id: id.0,
+                name: key.name,
+            }),
+            Credential::Console { user, .. } => users::find(conn, self.tenant, user)
+                .await?
+                .map(|found| Author { kind: AuthorKind::User, id: user.0, name: found.email }),
+        };
+        author.ok_or_else(Error::unauthorized)
     }
 
     /// Who is recorded as the maker of what this caller creates. Behind a key stands the member who made it.

@@ -4,6 +4,7 @@
 mod address_budget;
 mod caller;
 mod clock;
+pub(crate) mod cursor;
 pub(crate) mod driver;
 mod error;
 pub(crate) mod group_writer;

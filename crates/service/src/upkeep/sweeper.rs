@@ -1,5 +1,5 @@
 //! The sweeper deletes what has expired: sessions, reset links, throttles, idempotency keys, request budgets, old firings and
-//! deliveries, events past their retention and their quotes in summaries, bulk runs, checkouts and counts that nobody can ask
+//! deliveries, old answers, events past their retention and their quotes in summaries, bulk runs, checkouts and counts that nobody can ask
 //! for. A late sweep is harmless: every reader checks the time itself.
 
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
-use store::analysis::{bulk_runs, storage, tallies, verdict_slots};
+use store::analysis::{answer_history, bulk_runs, storage, tallies, verdict_slots};
 use store::runtime::rate;
 use store::upkeep::sweeper;
 use store::{Conn, Store};
@@ -55,6 +55,8 @@ pub(crate) struct Sweeper {
     pub(crate) throttle: Throttle,
     pub(crate) checkouts: Checkouts,
     pub(crate) expiry: Expiry,
+    /// For how many days the answers of every analysis are kept.
+    pub(crate) history_days: u32,
     /// Wakes the sweeper, so that a new retention takes effect at once.
     pub(crate) wakeup: Wakeup,
 }
@@ -108,6 +110,7 @@ impl Sweeper {
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
             let (is_suspended, tenant) = (tenant.suspended_at.is_some(), tenant.tenant_id);
             self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
+            self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
@@ -223,6 +226,14 @@ impl Sweeper {
         for endpoint in orphaned {
             drop_deliveries(&self.store, tenant, endpoint).await?;
         }
+        Ok(())
+    }
+
+    /// Deletes what analyses said before the days for which it is kept.
+    async fn sweep_answer_history(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - DAY * self.history_days;
+        let step = async |conn: &mut Conn| answer_history::drop_before(conn, tenant, before, STEP).await;
+        while self.store.write("sweep_answer_history", step).await? > 0 {}
         Ok(())
     }
 

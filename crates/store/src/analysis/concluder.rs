@@ -56,6 +56,8 @@ pub async fn drop_events(conn: &mut Conn, tenant: TenantId, object_id: &str, thr
 pub struct NewAnswer {
     /// The question.
     pub signal_id: Uuid,
+    /// The version of the signal that was asked, whatever it is now.
+    pub version: i64,
     /// Whether it is a yes/no question, whose high answers are counted.
     pub is_noul: bool,
     /// The probability of yes, or the position on the scale.
@@ -95,6 +97,8 @@ struct SignalAnswer {
     value: Option<f64>,
     choice: Option<String>,
     /// None without an answer.
+    version: Option<i64>,
+    /// None without an answer.
     read_seq: Option<i64>,
 }
 
@@ -104,8 +108,15 @@ impl SignalAnswer {
     }
 
     fn counted(&self, tenant: TenantId, is_noul: bool) -> CountedAnswer<'_> {
-        let Self { signal_id, value, choice, .. } = self;
-        CountedAnswer { tenant, signal: *signal_id, value: *value, choice: choice.as_deref(), is_noul }
+        let Self { signal_id, version, value, choice, .. } = self;
+        CountedAnswer {
+            tenant,
+            signal: *signal_id,
+            version: version.unwrap_or_default(),
+            value: *value,
+            choice: choice.as_deref(),
+            is_noul,
+        }
     }
 }
 
@@ -157,6 +168,7 @@ struct LockedRow {
     enabled: Option<bool>,
     value: Option<f64>,
     choice: Option<String>,
+    version: Option<i64>,
     read_seq: Option<i64>,
 }
 
@@ -198,7 +210,7 @@ impl LockedObjects {
                         coalesce((SELECT TRUE FROM rules
                                   WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
                                  FALSE) AS has_rules,
-                        signals.signal_id, type, enabled, value, choice, read_seq
+                        signals.signal_id, type, enabled, value, choice, answers.version, read_seq
                  FROM given CROSS JOIN objects
                  LEFT JOIN signals ON signals.tenant_id = given.tenant_id
                  LEFT JOIN answers ON answers.tenant_id = given.tenant_id
@@ -210,11 +222,12 @@ impl LockedObjects {
             .await?;
         let mut locked: HashMap<ObjectKey, (LockedObject, HashMap<Uuid, SignalAnswer>)> = HashMap::new();
         for row in rows {
-            let LockedRow { object, value, choice, read_seq, .. } = row;
+            let LockedRow { object, value, choice, version, read_seq, .. } = row;
             let key = (object.tenant_id, object.object_id.clone());
             let (_, answers) = locked.entry(key).or_insert_with(|| (object, HashMap::new()));
             if let (Some(signal_id), Some(kind), Some(enabled)) = (row.signal_id, row.kind, row.enabled) {
-                answers.insert(signal_id, SignalAnswer { signal_id, kind, enabled, value, choice, read_seq });
+                let answer = SignalAnswer { signal_id, kind, enabled, value, choice, version, read_seq };
+                answers.insert(signal_id, answer);
             }
         }
         Ok(Self(locked))
@@ -280,6 +293,7 @@ pub fn put_answers(batch: &mut Batch, mut locked: LockedObjects, analyses: &[New
             }
             stored.value = answer.value;
             stored.choice.clone_from(&answer.choice);
+            stored.version = Some(answer.version);
             stored.read_seq = Some(analysis.read_seq);
             tallies.add(stored.counted(analysis.tenant, answer.is_noul));
             newer.push((analysis, answer));
@@ -310,6 +324,7 @@ fn upsert_answers(batch: &mut Batch, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
             .column("tenant_id", |row| row.0.tenant)
             .column("object_id", |row| row.0.object_id)
             .column("signal_id", |row| row.1.signal_id)
+            .column("version", |row| row.1.version)
             .column("value", |row| row.1.value)
             .column("choice", |row| row.1.choice.as_deref())
             .column("probabilities", |row| row.1.probabilities.as_deref())
@@ -319,7 +334,7 @@ fn upsert_answers(batch: &mut Batch, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
             .column("computed_at", |row| row.0.now)
             .insert(
                 "answers",
-                "ON CONFLICT (tenant_id, object_id, signal_id) DO UPDATE SET value = excluded.value,
+                "ON CONFLICT (tenant_id, object_id, signal_id) DO UPDATE SET version = excluded.version, value = excluded.value,
                      choice = excluded.choice, probabilities = excluded.probabilities,
                      confidence = excluded.confidence, model = excluded.model, read_seq = excluded.read_seq,
                      computed_at = excluded.computed_at",
@@ -425,7 +440,7 @@ async fn current_answers(
     )?;
     let rows: Vec<AnswerOfObject> = fetch_all!(
         conn,
-        "SELECT object_id, answers.signal_id, type, enabled, value, choice, read_seq
+        "SELECT object_id, answers.signal_id, type, enabled, value, choice, answers.version, read_seq
          FROM answers JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
          WHERE answers.tenant_id = $1 AND object_id > $2 AND object_id <= $3",
         tenant,

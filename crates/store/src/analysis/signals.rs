@@ -21,6 +21,10 @@ pub struct Signal {
     pub instructions: String,
     /// JSON, as it was sent.
     pub criteria: Option<String>,
+    /// The number of this definition, from 1.
+    pub version: i64,
+    /// The calibration that is switched on.
+    pub calibration_id: Option<Uuid>,
     /// Whether it is asked.
     pub enabled: bool,
     /// When it was created.
@@ -32,7 +36,8 @@ pub struct Signal {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT key, signal_id, type, instructions, criteria, enabled, created_at, updated_at FROM signals ",
+            "SELECT key, signal_id, type, instructions, criteria, version, calibration_id, enabled, created_at, \
+             updated_at FROM signals ",
             $rest
         )
     };
@@ -58,7 +63,8 @@ pub async fn of_tenants(
     let rows = Rows::of(&tenants)
         .column("tenant_id", |tenant| *tenant)
         .with_given(
-            "SELECT signals.tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at
+            "SELECT signals.tenant_id, key, signal_id, type, instructions, criteria, version, calibration_id, enabled,
+                    created_at, updated_at
              FROM given CROSS JOIN signals WHERE signals.tenant_id = given.tenant_id
              ORDER BY signals.tenant_id, key",
         )
@@ -82,15 +88,17 @@ pub async fn count(conn: &mut Conn, tenant: TenantId) -> Result<i64> {
     Ok(count)
 }
 
-/// Creates a question, or replaces its definition.
+/// Creates a question, or replaces its definition. A definition that is new is also recorded as a version
+/// ([`crate::analysis::signal_versions`]), in the same transaction.
 pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<()> {
     expect_one(execute!(
         conn,
-        "INSERT INTO signals (tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        "INSERT INTO signals (tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at,
+                              version, calibration_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          ON CONFLICT (tenant_id, key) DO UPDATE SET signal_id = excluded.signal_id, type = excluded.type,
              instructions = excluded.instructions, criteria = excluded.criteria, enabled = excluded.enabled,
-             updated_at = excluded.updated_at",
+             updated_at = excluded.updated_at, version = excluded.version, calibration_id = excluded.calibration_id",
         tenant,
         &signal.key,
         signal.signal_id,
@@ -99,7 +107,9 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<(
         &signal.criteria,
         signal.enabled,
         signal.created_at,
-        signal.updated_at
+        signal.updated_at,
+        signal.version,
+        signal.calibration_id
     )?)
 }
 

@@ -57,9 +57,9 @@ impl ObjectTallies {
     }
 }
 
-/// Changes to the counts of answers, by signal and option.
+/// Changes to the counts of answers, by signal, version and option.
 #[derive(Default)]
-pub(crate) struct SignalTallies(BTreeMap<(TenantId, Uuid, String), AnswerCounts>);
+pub(crate) struct SignalTallies(BTreeMap<(TenantId, Uuid, i64, String), AnswerCounts>);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct AnswerCounts {
@@ -74,6 +74,8 @@ struct AnswerCounts {
 pub(crate) struct CountedAnswer<'a> {
     pub(crate) tenant: TenantId,
     pub(crate) signal: Uuid,
+    /// The version of the signal that it answers.
+    pub(crate) version: i64,
     pub(crate) value: Option<f64>,
     pub(crate) choice: Option<&'a str>,
     /// Whether the signal is a yes/no question, whose high answers are counted.
@@ -92,7 +94,8 @@ impl SignalTallies {
     }
 
     fn change(&mut self, answer: CountedAnswer<'_>, sign: i64) {
-        let key = (answer.tenant, answer.signal, answer.choice.unwrap_or_default().to_owned());
+        let choice = answer.choice.unwrap_or_default().to_owned();
+        let key = (answer.tenant, answer.signal, answer.version, choice);
         let counts = self.0.entry(key).or_default();
         let is_high = answer.is_noul && answer.value.is_some_and(|value| value >= HIGH);
         counts.answers += sign;
@@ -108,14 +111,15 @@ impl SignalTallies {
             Rows::of(&rows)
                 .column("tenant_id", |row| row.0.0)
                 .column("signal_id", |row| row.0.1)
-                .column("choice", |row| row.0.2.as_str())
+                .column("version", |row| row.0.2)
+                .column("choice", |row| row.0.3.as_str())
                 .column("shard", |_| shard)
                 .column("answers", |row| row.1.answers)
                 .column("high", |row| row.1.high)
                 .column("value_micros", |row| row.1.value_micros)
                 .insert(
                     "signal_tallies",
-                    "ON CONFLICT (tenant_id, signal_id, choice, shard) DO UPDATE SET
+                    "ON CONFLICT (tenant_id, signal_id, version, choice, shard) DO UPDATE SET
                          answers = signal_tallies.answers + excluded.answers,
                          high = signal_tallies.high + excluded.high,
                          value_micros = signal_tallies.value_micros + excluded.value_micros",
@@ -124,13 +128,13 @@ impl SignalTallies {
     }
 }
 
-/// A type of objects, or an option of a signal, that counts nothing any more.
+/// A type of objects, or an option of a version of a signal, that counts nothing any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EmptyTally {
     /// A type of objects.
     ObjectType(String),
-    /// A signal and an option of it.
-    Option(Uuid, String),
+    /// A signal, a version of it, and an option.
+    Option(Uuid, i64, String),
 }
 
 /// Tallies of a tenant whose shards add up to nothing, up to `limit` of each kind.
@@ -142,15 +146,19 @@ pub async fn empty(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<Vec<
         tenant,
         limit
     )?;
-    let options: Vec<(Uuid, String)> = fetch_all!(
+    let options: Vec<(Uuid, i64, String)> = fetch_all!(
         conn,
-        "SELECT signal_id, choice FROM signal_tallies WHERE tenant_id = $1 GROUP BY signal_id, choice
-         HAVING sum(answers) = 0 AND sum(high) = 0 AND sum(value_micros) = 0 ORDER BY signal_id, choice LIMIT $2",
+        "SELECT signal_id, version, choice FROM signal_tallies WHERE tenant_id = $1
+         GROUP BY signal_id, version, choice
+         HAVING sum(answers) = 0 AND sum(high) = 0 AND sum(value_micros) = 0
+         ORDER BY signal_id, version, choice LIMIT $2",
         tenant,
         limit
     )?;
     let types = types.into_iter().map(|(object_type,)| EmptyTally::ObjectType(object_type));
-    Ok(types.chain(options.into_iter().map(|(signal, choice)| EmptyTally::Option(signal, choice))).collect())
+    let options =
+        options.into_iter().map(|(signal, version, choice)| EmptyTally::Option(signal, version, choice));
+    Ok(types.chain(options).collect())
 }
 
 /// Removes a tally if its shards still add up to nothing. They are locked first, and exactly those are removed: whatever is
@@ -165,12 +173,12 @@ pub async fn drop_empty(conn: &mut Conn, tenant: TenantId, tally: &EmptyTally) -
             );
             fetch_all!(conn, AssertSqlSafe(statement), tenant, object_type)?
         }
-        EmptyTally::Option(signal, choice) => {
+        EmptyTally::Option(signal, version, choice) => {
             let statement = format!(
                 "SELECT shard, answers, high, value_micros FROM signal_tallies
-                 WHERE tenant_id = $1 AND signal_id = $2 AND choice = $3 ORDER BY shard {for_update}"
+                 WHERE tenant_id = $1 AND signal_id = $2 AND version = $3 AND choice = $4 ORDER BY shard {for_update}"
             );
-            fetch_all!(conn, AssertSqlSafe(statement), tenant, *signal, choice)?
+            fetch_all!(conn, AssertSqlSafe(statement), tenant, *signal, *version, choice)?
         }
     };
     let sums = shards.iter().fold((0, 0, 0), |sums, row| (sums.0 + row.1, sums.1 + row.2, sums.2 + row.3));
@@ -186,12 +194,13 @@ pub async fn drop_empty(conn: &mut Conn, tenant: TenantId, tally: &EmptyTally) -
                 object_type,
                 shard
             )?,
-            EmptyTally::Option(signal, choice) => execute!(
+            EmptyTally::Option(signal, version, choice) => execute!(
                 conn,
                 "DELETE FROM signal_tallies
-                 WHERE tenant_id = $1 AND signal_id = $2 AND choice = $3 AND shard = $4",
+                 WHERE tenant_id = $1 AND signal_id = $2 AND version = $3 AND choice = $4 AND shard = $5",
                 tenant,
                 *signal,
+                *version,
                 choice,
                 shard
             )?,

@@ -41,6 +41,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     16 "0016_people";
     17 "0017_recipients";
     18 "0018_closure";
+    19 "0019_answer_history";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

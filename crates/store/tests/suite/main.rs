@@ -39,6 +39,7 @@ macro_rules! fetch_all {
     };
 }
 
+mod answer_history;
 mod catalogue;
 mod conditions;
 mod deliveries;

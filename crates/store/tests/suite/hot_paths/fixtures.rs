@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::api::{APIKeyStatus, ActionType, EventType};
+use model::api::{APIKeyStatus, ActionType, AnalysisSource, EventType};
 use model::{KeyId, NewEvent, Provider, SignalType, TenantId, Timestamp, UserId};
 use sqlx::types::Json;
 use store::accounts::identities::Identity;
@@ -15,6 +15,7 @@ use store::actions::rules::Rule;
 use store::actions::webhooks::deliveries::NewDelivery;
 use store::actions::webhooks::endpoints;
 use store::actions::webhooks::endpoints::Endpoint;
+use store::analysis::answer_history::NewAnalysis;
 use store::analysis::concluder::{NewAnswer, NewAnswers};
 use store::analysis::jobs::Schedule;
 use store::analysis::signals;
@@ -67,6 +68,8 @@ pub(crate) async fn accounts(conn: &mut Conn) -> Result<()> {
                 kind,
                 instructions: "\"?\"".to_owned(),
                 criteria: None,
+                version: 1,
+                calibration_id: None,
                 enabled: true,
                 created_at: NOW,
                 updated_at: NOW,
@@ -206,6 +209,7 @@ pub(crate) fn ids(count: usize) -> Vec<String> {
 pub(crate) fn answers(object_id: &str) -> NewAnswers<'_> {
     let answer = |(index, (_, kind, signal_id)): (usize, &(&str, SignalType, Uuid))| NewAnswer {
         signal_id: *signal_id,
+        version: 1,
         is_noul: *kind == SignalType::Noul,
         value: (*kind != SignalType::Choice).then_some(0.9),
         choice: (*kind == SignalType::Choice).then(|| format!("option {}", index % 2)),
@@ -220,6 +224,21 @@ pub(crate) fn answers(object_id: &str) -> NewAnswers<'_> {
         read_seq: 1,
         now: NOW,
     }
+}
+
+/// What analyses of objects leave in the history; `first` is the number of the first.
+pub(crate) fn history(ids: &[String], first: u128) -> Vec<NewAnalysis<'_>> {
+    let analyses = (first..).zip(ids).map(|(number, object_id)| NewAnalysis {
+        tenant: TENANT,
+        object_id,
+        analysis_id: Uuid::from_u128(number),
+        at: NOW,
+        source: AnalysisSource::Async,
+        model: "model",
+        read_seq: 1,
+        answers: "[]".to_owned(),
+    });
+    analyses.collect()
 }
 
 /// Charges for analyses of objects, some of them of a bulk run; `first` is the number of their first entry.
@@ -268,7 +287,7 @@ pub(crate) async fn fill(pool: &sqlx::PgPool) {
 }
 
 /// Rows of many other tenants, and deliveries of the one that the hot paths are about.
-const FILL: [&str; 22] = [
+const FILL: [&str; 23] = [
     "CREATE FUNCTION id(number bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
          $$ SELECT ('11111111-0000-4000-8000-' || lpad(to_hex(number), 12, '0'))::uuid $$",
     "INSERT INTO tenants (tenant_id, name, created_at) SELECT id(n), '', now() FROM generate_series(1, 2000) AS n",
@@ -314,6 +333,8 @@ const FILL: [&str; 22] = [
      SELECT id(n % 50 + 1), id(n), n, 1, 1, 1, 1, '[]', now() FROM generate_series(1, 2000) AS n",
     "INSERT INTO summaries (tenant_id, object_id, through_seq, through_time, folded_events, state)
      SELECT id(n % 50 + 1), n::text, 1, now(), 1, '{}' FROM generate_series(1, 20000) AS n",
+    "INSERT INTO answer_history (tenant_id, object_id, analysis_id, at, source, model, read_seq, answers)
+     SELECT id(n % 50 + 1), (n % 900)::text, id(n), now(), 'async', '', 1, '[]' FROM generate_series(1, 20000) AS n",
     "INSERT INTO outbox (tenant_id, message_id, channel, message, run_after, created_at)
      SELECT id(n % 50 + 1), id(n), 'mail', '', now() + n * interval '1 second', now() FROM generate_series(1, 5000) AS n",
     "INSERT INTO rule_firings (tenant_id, firing_id, rule_id, object_id, matched_when, signal_values, action_type, status,

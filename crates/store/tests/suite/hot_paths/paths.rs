@@ -14,7 +14,7 @@ use store::analysis::bulk_runs::{BulkRunKind, NewBulkRun};
 use store::analysis::concluder::LockedObjects;
 use store::analysis::history::{EventRange, HistoryRequest, Summary};
 use store::analysis::jobs::{CoveredJob, JobLease, NewBulkJob, Priority};
-use store::analysis::{bulk_runs, concluder, history, jobs, signals, storage, verdict_slots};
+use store::analysis::{answer_history, bulk_runs, concluder, history, jobs, signals, storage, verdict_slots};
 use store::billing::ledger::LedgerKind;
 use store::billing::{balance, checkouts, ledger, unpaid, usage};
 use store::objects::reads::{Cursor, Sort};
@@ -224,6 +224,7 @@ async fn conclude(conn: &mut Conn, ids: &[String], first: u128) -> Result<(), Er
     jobs::remove_covered(&mut batch, &covered);
     jobs::finish(&mut batch, &finished);
     concluder::put_answers(&mut batch, locked, &analyses, 0);
+    answer_history::insert(&mut batch, &fixtures::history(ids, first));
     verdict_slots::release_all(&mut batch, &slots);
     balance::count_usage(&mut batch, &charges, true, NOW.date(), 0);
     batch.run(conn).await?;
@@ -448,6 +449,17 @@ async fn reading_objects(capture: &mut Capture) {
         })
         .await;
     capture
+        .write("read the history of answers", async |conn: &mut Conn| {
+            let analyses = answer_history::of_object(conn, TENANT, "object-00000", None, 10).await?;
+            assert_eq!(analyses.len(), 4);
+            let last = &analyses[3];
+            answer_history::of_object(conn, TENANT, "object-00000", Some(last.analysis_id), 10).await?;
+            answer_history::page(conn, TENANT, Some((&last.object_id, last.analysis_id)), 10).await?;
+            answer_history::page_between(conn, TENANT, NOW - MINUTE..NOW, None, 10).await?;
+            answer_history::oldest(conn, TENANT).await
+        })
+        .await;
+    capture
         .write("search by text", async |conn: &mut Conn| {
             // The first fills its page from a scan, the second is found by its grams.
             for text in ["object", "00044"] {
@@ -498,6 +510,7 @@ async fn sweeping(capture: &mut Capture) {
             sweeper::outdated(conn, TENANT, NOW, 10).await?;
             sweeper::drop_event_tallies(conn, TENANT, NOW).await?;
             sessions::sweep(conn, NOW).await?;
+            answer_history::drop_before(conn, TENANT, NOW, 10).await?;
             firings::drop_before(conn, TENANT, NOW, 10).await?;
             firings::drop_message_counts(conn, TENANT, NOW.date()).await?;
             rules::sweep_retired(conn, TENANT, CONDITION, 10).await

@@ -1,0 +1,69 @@
+//! Cursors of lists: where a page ended and which list it belongs to, as text that callers hand back.
+//!
+//! A cursor is a small record of its list. It contains the parameters that must stay the same, so that one that is used with
+//! another list is noticed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use model::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::runtime::{Error, Result};
+
+/// The times allowed in a cursor, in microseconds: up to the year 9999, which both databases can compare.
+const TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
+
+/// A cursor as text.
+pub(crate) fn encode<T: Serialize>(cursor: &T) -> String {
+    // Serializing strings and finite numbers to JSON cannot fail.
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(cursor).unwrap_or_default())
+}
+
+/// Reads a cursor, which anybody may have made up. `is_valid` says whether it belongs to this list.
+pub(crate) fn decode<T: DeserializeOwned>(text: &str, is_valid: impl FnOnce(&T) -> bool) -> Result<T> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+    let cursor = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    cursor.filter(is_valid).ok_or_else(|| Error::bad_request("cursor: does not belong to this list"))
+}
+
+/// An instant in a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "i64")]
+pub(crate) struct CursorTime(pub(crate) Timestamp);
+
+impl TryFrom<i64> for CursorTime {
+    type Error = &'static str;
+
+    fn try_from(micros: i64) -> std::result::Result<Self, Self::Error> {
+        if TIMES.contains(&micros) { Ok(Self(Timestamp::from_micros(micros))) } else { Err("out of range") }
+    }
+}
+
+impl From<CursorTime> for i64 {
+    fn from(time: CursorTime) -> Self {
+        time.0.micros()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_back_and_nonsense_is_refused() {
+        let time = CursorTime(Timestamp::from_seconds(1_800_000_000));
+        let text = encode(&("list", time));
+        let read = |text: &str| decode::<(String, CursorTime)>(text, |(list, _)| list == "list");
+        assert_eq!(read(&text).unwrap(), ("list".to_owned(), time));
+        for wrong in
+            ["", "%", "e30", &encode(&("other", time)), &encode(&("list", -1)), &encode(&("list", i64::MAX))]
+        {
+            assert_eq!(
+                read(wrong).unwrap_err().to_string(),
+                "cursor: does not belong to this list",
+                "{wrong}"
+            );
+        }
+    }
+}
