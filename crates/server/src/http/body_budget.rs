@@ -1,22 +1,27 @@
 //! The bytes of request bodies that a process holds at a time, bounded.
 //!
-//! A body is counted from before it is read until its request has been handled, since what was parsed from it is about as
-//! large. What does not fit is refused before it is read.
+//! Bytes are counted as they arrive, and until their request has been handled, since what was parsed from them is about as
+//! large. What is only announced counts for nobody: a client that announces much and sends little would otherwise take the
+//! room of those who do send. A body whose announced length does not fit is refused before it is read.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use model::TenantId;
-use service::{Error, Kind};
+use service::{Error, Kind, client_network};
 
 /// The bytes of all bodies in flight.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
-/// The part of them that one tenant may take, or everybody who has not been identified together: the rest is for others.
-const SHARE: usize = 2;
+/// The part of them that one tenant may take, and the part that all requests without a valid credential may take together.
+/// Tenants together leave the latter free, so that people can always sign in.
+const SHARE: usize = 4;
+/// The part of them that the requests of one network may take that have no valid credential.
+const NETWORK_SHARE: usize = 16;
 /// When to retry: most bodies are handled in much less.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -27,22 +32,31 @@ pub(crate) struct BodyBudget {
     in_flight: Arc<Mutex<InFlight>>,
 }
 
+/// Who sends a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Sender {
+    Tenant(TenantId),
+    /// Somebody without a valid credential, by the client's network.
+    Stranger(IpAddr),
+}
+
 #[derive(Default)]
 struct InFlight {
-    total: usize,
-    /// Those of tenants, and of requests without a valid credential.
-    by_tenant: HashMap<Option<TenantId>, usize>,
+    of_tenants: usize,
+    of_strangers: usize,
+    by_sender: HashMap<Sender, usize>,
 }
 
 /// The bytes of one request's body, counted until this is dropped.
 pub(super) struct BodyLease {
     budget: BodyBudget,
-    held: Mutex<Held>,
+    network: IpAddr,
+    held: Mutex<Option<Held>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy)]
 struct Held {
-    tenant: Option<TenantId>,
+    sender: Sender,
     bytes: usize,
 }
 
@@ -53,9 +67,10 @@ impl Default for BodyBudget {
 }
 
 impl BodyBudget {
-    /// A lease of nothing yet.
-    pub(super) fn lease(&self) -> Arc<BodyLease> {
-        Arc::new(BodyLease { budget: self.clone(), held: Mutex::default() })
+    /// A lease of nothing yet, for a request from this address.
+    pub(super) fn lease(&self, address: IpAddr) -> Arc<BodyLease> {
+        let network = client_network(address);
+        Arc::new(BodyLease { budget: self.clone(), network, held: Mutex::default() })
     }
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
@@ -63,44 +78,78 @@ impl BodyBudget {
     }
 }
 
+impl InFlight {
+    /// Whether so many more bytes of a sender fit.
+    fn has_room(&self, limit: usize, sender: Sender, bytes: usize) -> bool {
+        let own = self.by_sender.get(&sender).copied().unwrap_or_default();
+        let (all, most, own_most) = match sender {
+            Sender::Tenant(_) => (self.of_tenants, limit - limit / SHARE, limit / SHARE),
+            Sender::Stranger(_) => (self.of_strangers, limit / SHARE, limit / NETWORK_SHARE),
+        };
+        all + bytes <= most && own + bytes <= own_most
+    }
+
+    fn add(&mut self, sender: Sender, bytes: usize) {
+        *self.all_of(sender) += bytes;
+        *self.by_sender.entry(sender).or_default() += bytes;
+    }
+
+    fn remove(&mut self, sender: Sender, bytes: usize) {
+        *self.all_of(sender) -= bytes;
+        if let Some(own) = self.by_sender.get_mut(&sender) {
+            *own -= bytes;
+            // Senders without bodies in flight are removed, so that the map does not grow.
+            if *own == 0 {
+                self.by_sender.remove(&sender);
+            }
+        }
+    }
+
+    fn all_of(&mut self, sender: Sender) -> &mut usize {
+        match sender {
+            Sender::Tenant(_) => &mut self.of_tenants,
+            Sender::Stranger(_) => &mut self.of_strangers,
+        }
+    }
+}
+
 impl BodyLease {
-    /// Counts more bytes of a body that `tenant` sends, or refuses them.
+    /// Refuses a body of this length for which there is no room now. Counts nothing.
+    pub(super) fn check(&self, tenant: Option<TenantId>, bytes: usize) -> Result<(), Error> {
+        let fits = self.budget.in_flight().has_room(self.budget.limit, self.sender(tenant), bytes);
+        if fits { Ok(()) } else { Err(no_room()) }
+    }
+
+    /// Counts bytes of a body that have arrived from `tenant`, or refuses them.
     pub(super) fn grow(&self, tenant: Option<TenantId>, bytes: usize) -> Result<(), Error> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let tenant = if held.bytes == 0 { tenant } else { held.tenant };
+        let Held { sender, bytes: before } =
+            held.unwrap_or_else(|| Held { sender: self.sender(tenant), bytes: 0 });
         let mut in_flight = self.budget.in_flight();
-        let own = in_flight.by_tenant.get(&tenant).copied().unwrap_or_default();
-        let limit = self.budget.limit;
-        if in_flight.total + bytes > limit || own + bytes > limit / SHARE {
-            metrics::counter!("auspex_bodies_refused_total").increment(1);
-            return Err(Error::new(Kind::NotReady, "too many bytes of requests are being handled; retry")
-                .retry_after(RETRY_AFTER));
+        if !in_flight.has_room(self.budget.limit, sender, bytes) {
+            return Err(no_room());
         }
-        if bytes > 0 {
-            in_flight.total += bytes;
-            in_flight.by_tenant.insert(tenant, own + bytes);
-            *held = Held { tenant, bytes: held.bytes + bytes };
-        }
+        in_flight.add(sender, bytes);
+        *held = Some(Held { sender, bytes: before + bytes });
         Ok(())
+    }
+
+    fn sender(&self, tenant: Option<TenantId>) -> Sender {
+        tenant.map_or(Sender::Stranger(self.network), Sender::Tenant)
     }
 }
 
 impl Drop for BodyLease {
     fn drop(&mut self) {
-        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if held.bytes == 0 {
-            return;
-        }
-        let mut in_flight = self.budget.in_flight();
-        in_flight.total -= held.bytes;
-        if let Some(own) = in_flight.by_tenant.get_mut(&held.tenant) {
-            *own -= held.bytes;
-            // Tenants without bodies in flight are removed, so that the map does not grow.
-            if *own == 0 {
-                in_flight.by_tenant.remove(&held.tenant);
-            }
+        if let Some(held) = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            self.budget.in_flight().remove(held.sender, held.bytes);
         }
     }
+}
+
+fn no_room() -> Error {
+    metrics::counter!("auspex_bodies_refused_total").increment(1);
+    Error::new(Kind::NotReady, "too many bytes of requests are being handled; retry").retry_after(RETRY_AFTER)
 }
 
 /// The lease of the request's body, for work that goes on after its caller has left.
@@ -118,28 +167,75 @@ impl<S: Send + Sync> FromRequestParts<S> for Leased {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+
+    /// Tenants by their numbers.
+    const TENANTS: [Option<TenantId>; 5] = [
+        Some(TenantId(Uuid::from_u128(0))),
+        Some(TenantId(Uuid::from_u128(1))),
+        Some(TenantId(Uuid::from_u128(2))),
+        Some(TenantId(Uuid::from_u128(3))),
+        Some(TenantId(Uuid::from_u128(4))),
+    ];
+
+    fn lease(budget: &BodyBudget, address: &str) -> Arc<BodyLease> {
+        budget.lease(address.parse().unwrap())
+    }
 
     #[test]
     fn bytes_are_counted_until_the_lease_ends_and_one_tenant_leaves_room_for_others() {
-        let budget = BodyBudget { limit: 100, in_flight: Arc::default() };
-        let [ann, bob, eve] = [1, 2, 3].map(|number| Some(TenantId(uuid::Uuid::from_u128(number))));
-        let [first, second, third] = [budget.lease(), budget.lease(), budget.lease()];
-        first.grow(ann, 30).unwrap();
-        first.grow(ann, 20).unwrap();
-        let refused = second.grow(ann, 1).unwrap_err();
+        let budget = BodyBudget { limit: 160, in_flight: Arc::default() };
+        let here = || lease(&budget, "192.0.2.1");
+        let [first, second, third, fourth] = [here(), here(), here(), here()];
+        first.grow(TENANTS[1], 30).unwrap();
+        first.grow(TENANTS[1], 10).unwrap();
+        let refused = second.grow(TENANTS[1], 1).unwrap_err();
         assert_eq!((refused.kind(), refused.wait()), (Kind::NotReady, Some(RETRY_AFTER)));
         assert!(!refused.events_recorded());
-        second.grow(bob, 40).unwrap();
-        third.grow(eve, 10).unwrap();
-        assert!(third.grow(eve, 1).is_err(), "there is no room left");
+        second.grow(TENANTS[2], 40).unwrap();
+        third.grow(TENANTS[3], 40).unwrap();
+        assert!(fourth.grow(TENANTS[4], 1).is_err(), "the rest is for those who sign in");
+        fourth.grow(None, 10).unwrap();
         let clone = Arc::clone(&first);
         drop(first);
-        assert!(third.grow(eve, 1).is_err(), "the work goes on");
+        let fifth = here();
+        assert!(fifth.grow(TENANTS[4], 1).is_err(), "the work goes on");
         drop(clone);
-        third.grow(eve, 40).unwrap();
-        drop((second, third));
+        fifth.grow(TENANTS[4], 40).unwrap();
+        drop((second, third, fourth, fifth));
         let left = budget.in_flight();
-        assert_eq!((left.total, left.by_tenant.len()), (0, 0));
+        assert_eq!((left.of_tenants, left.of_strangers, left.by_sender.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn strangers_share_a_quarter_and_one_network_has_a_sixteenth() {
+        let budget = BodyBudget { limit: 160, in_flight: Arc::default() };
+        let first = lease(&budget, "2001:db8::1");
+        first.grow(None, 10).unwrap();
+        assert!(lease(&budget, "2001:db8::2").grow(None, 1).is_err(), "the same network");
+        let others: Vec<_> = (1..4).map(|number| lease(&budget, &format!("192.0.2.{number}"))).collect();
+        for other in &others {
+            other.grow(None, 10).unwrap();
+        }
+        let last = lease(&budget, "192.0.2.4");
+        assert!(last.grow(None, 1).is_err(), "all networks together");
+        drop(first);
+        last.grow(None, 1).unwrap();
+        last.grow(TENANTS[1], 9).unwrap();
+        assert!(last.grow(TENANTS[1], 1).is_err(), "a body is counted for who sent its first byte");
+    }
+
+    #[test]
+    fn what_is_announced_must_fit_and_counts_for_nobody() {
+        let budget = BodyBudget { limit: 160, in_flight: Arc::default() };
+        let [first, second] = [lease(&budget, "192.0.2.1"), lease(&budget, "192.0.2.1")];
+        first.check(TENANTS[1], 40).unwrap();
+        second.check(TENANTS[1], 40).unwrap();
+        assert!(first.check(TENANTS[1], 41).is_err());
+        first.grow(TENANTS[1], 1).unwrap();
+        assert!(second.check(TENANTS[1], 40).is_err());
+        second.check(TENANTS[1], 39).unwrap();
     }
 }

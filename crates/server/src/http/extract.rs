@@ -11,6 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use service::{Caller, Error, Kind};
+use tokio::time::Instant;
 use url::form_urlencoded;
 
 use super::body_budget::BodyLease;
@@ -19,8 +20,14 @@ use crate::parse_errors;
 
 /// The largest body: 500 events of the usual size, with headroom.
 pub(super) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// The largest body of a request under `/auth/`, which is read before anybody is identified: passwords, codes and tokens.
+const MAX_AUTH_BYTES: usize = 64 * 1024;
 /// How long a client may take to send its body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take to begin, before [`MIN_BYTES_PER_SECOND`] counts.
+const SLOW_START: Duration = Duration::from_secs(5);
+/// What a client must send on average, so that slow bodies do not take up room until [`BODY_TIMEOUT`].
+const MIN_BYTES_PER_SECOND: usize = 16 * 1024;
 
 /// A JSON body; `Content-Type` is ignored.
 pub(super) struct Json<T>(pub(super) T);
@@ -124,48 +131,54 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 }
 
 async fn read(request: Request) -> Result<Bytes, Error> {
-    read_up_to(MAX_BODY_BYTES, request).await
+    let limit = if request.uri().path().starts_with("/auth/") { MAX_AUTH_BYTES } else { MAX_BODY_BYTES };
+    read_up_to(limit, request).await
 }
 
-/// Reads the whole body, at most `limit` bytes and within [`BODY_TIMEOUT`].
+/// Reads the whole body, at most `limit` bytes, while there is room for it and it arrives in time.
 async fn read_up_to(limit: usize, request: Request) -> Result<Bytes, Error> {
     let (parts, body) = request.into_parts();
-    let lease = parts.extensions.get::<Arc<BodyLease>>().cloned();
+    let lease = parts.extensions.get::<Arc<BodyLease>>();
     let tenant = parts.extensions.get::<Caller>().map(|caller| caller.tenant);
-    let declared = body.size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    if declared > limit {
+    let announced = body.size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    if announced > limit {
         return Err(too_large(limit));
     }
-    let grow = |bytes| lease.as_ref().map_or(Ok(()), |lease| lease.grow(tenant, bytes));
-    grow(declared)?;
-    let reading = collect(limit, declared, body, grow);
-    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await;
-    read.unwrap_or_else(|_| Err(Error::new(Kind::RequestTimeout, "the body did not arrive in time")))
+    lease.map_or(Ok(()), |lease| lease.check(tenant, announced))?;
+    collect(limit, announced, body, |bytes| lease.map_or(Ok(()), |lease| lease.grow(tenant, bytes))).await
 }
 
-/// Collects a body. What it has beyond its `declared` length, where it declares one, is counted with `grow` as it arrives.
+/// Collects a body, and counts its bytes with `grow` as they arrive.
 async fn collect(
     limit: usize,
-    declared: usize,
+    announced: usize,
     mut body: Body,
     grow: impl Fn(usize) -> Result<(), Error>,
 ) -> Result<Bytes, Error> {
-    let mut bytes = Vec::with_capacity(declared);
-    let mut counted = declared;
-    while let Some(frame) = body.frame().await {
+    let begun = Instant::now();
+    // Memory that nothing is written to takes no room.
+    let mut bytes = Vec::with_capacity(announced);
+    loop {
+        let frame = tokio::time::timeout_at(begun + time_for(bytes.len()), body.frame()).await;
+        let Some(frame) = frame.map_err(|_| too_slow())? else { return Ok(bytes.into()) };
         let frame = frame.map_err(|_| Error::bad_request("the body did not arrive whole"))?;
         let Ok(data) = frame.into_data() else { continue };
-        let length = bytes.len() + data.len();
-        if length > limit {
+        if bytes.len() + data.len() > limit {
             return Err(too_large(limit));
         }
-        if length > counted {
-            grow(length - counted)?;
-            counted = length;
-        }
+        grow(data.len())?;
         bytes.extend_from_slice(&data);
     }
-    Ok(bytes.into())
+}
+
+/// How long a client may take until it sends more than so many bytes.
+fn time_for(bytes: usize) -> Duration {
+    let at_least = Duration::from_secs(u64::try_from(bytes / MIN_BYTES_PER_SECOND).unwrap_or(u64::MAX));
+    at_least.clamp(SLOW_START, BODY_TIMEOUT)
+}
+
+fn too_slow() -> Error {
+    Error::new(Kind::RequestTimeout, "the body did not arrive in time")
 }
 
 fn too_large(limit: usize) -> Error {
@@ -209,7 +222,32 @@ fn has_escaped_nul(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream::unfold;
+
     use super::*;
+
+    /// A body that goes on for ever: so many bytes each second.
+    fn endless(bytes_per_second: usize) -> Body {
+        Body::from_stream(unfold((), move |()| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Some((Ok::<_, Infallible>(vec![b' '; bytes_per_second]), ()))
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_arrives_slowly_is_given_up_early() {
+        for (bytes_per_second, seconds) in
+            [(0, 5), (MIN_BYTES_PER_SECOND / 2, 5), (2 * MIN_BYTES_PER_SECOND, 30)]
+        {
+            let begun = Instant::now();
+            let refused =
+                collect(MAX_BODY_BYTES, 0, endless(bytes_per_second), |_| Ok(())).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::RequestTimeout);
+            assert_eq!(begun.elapsed().as_secs(), seconds, "{bytes_per_second} bytes a second");
+        }
+    }
 
     #[test]
     fn an_escaped_nul_is_found_and_an_escaped_backslash_is_not_one() {

@@ -18,6 +18,7 @@ use tracing::{Instrument as _, debug, info_span};
 use url::Url;
 
 use super::App;
+use super::client_address::ClientAddress;
 use super::envelope::Refusal;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -39,9 +40,14 @@ pub(super) fn wrap(routes: Router<App>, app: &App) -> Router<App> {
 }
 
 /// Assigns the request id, which is in every log line about the request and in the response; traces and meters the request.
-async fn assign_request_id(State(app): State<App>, mut request: Request, next: Next) -> Response {
+async fn assign_request_id(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    mut request: Request,
+    next: Next,
+) -> Response {
     // Counts the request's body for as long as the request is handled.
-    let lease = app.bodies.lease();
+    let lease = app.bodies.lease(address);
     request.extensions_mut().insert(Arc::clone(&lease));
     let sent = request.headers().get(REQUEST_ID).filter(|id| is_valid_id(id.as_bytes())).cloned();
     let id = sent.unwrap_or_else(|| {

@@ -164,7 +164,8 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             if operation.request_body.is_some() {
                 add_error(operation, "400", "The body is malformed or fails validation.");
                 add_error(operation, "408", "The body did not arrive in time.");
-                add_error(operation, "413", "The body is larger than 4 MiB.");
+                let largest = if path.starts_with("/auth/") { "64 KiB" } else { "4 MiB" };
+                add_error(operation, "413", &format!("The body is larger than {largest}."));
             }
             if path.starts_with("/v1/") || path.starts_with("/auth/") {
                 add_error(operation, "500", "Internal error.");

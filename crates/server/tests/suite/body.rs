@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::future::select_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -16,6 +15,7 @@ testkit::on_both!(
     a_body_that_nobody_reads_is_taken_to_its_end,
     long_answers_are_compressed,
     bodies_in_flight_are_bounded,
+    what_is_announced_and_not_sent_takes_no_room,
 );
 
 async fn malformed_bodies_name_what_is_wrong(app: &App) {
@@ -36,18 +36,20 @@ async fn malformed_bodies_name_what_is_wrong(app: &App) {
     assert!(
         send(r#"{"tenant_name": "a\u0000b", "email": "a@b.c", "password": "x"}"#).await.contains("U+0000")
     );
-    let deep = format!("{{\"tenant_name\": {}", "[".repeat(100_000));
+    let deep = format!("{{\"tenant_name\": {}", "[".repeat(60_000));
     send(&deep).await;
     let latin1 = app.request(Method::POST, "/auth/console/register").body(vec![b'"', 0xe9, b'"']);
     app.send(latin1).await.refused(400, "bad_request");
 }
 
 async fn a_body_over_the_limit_is_refused(app: &App) {
-    let large = json!({"tenant_name": "x".repeat(4 * 1024 * 1024), "email": "a@b.c", "password": "x"});
-    app.post("/auth/console/register", &large).await.refused(413, "payload_too_large");
-    let fitting =
-        json!({"tenant_name": "x".repeat(4 * 1024 * 1024 - 100), "email": "a@b.c", "password": "x"});
-    app.post("/auth/console/register", &fitting).await.refused(400, "bad_request");
+    let token = app.register("ann@example.com").await;
+    let large = |bytes: usize| json!({"tenant_name": "x".repeat(bytes), "email": "a@b.c", "password": "x"});
+    for (path, limit) in [("/auth/console/register", 64 << 10), ("/v1/playground", 4 << 20)] {
+        let send = async |bytes| app.call(&token, Method::POST, path, &large(bytes)).await;
+        send(limit).await.refused(413, "payload_too_large");
+        send(limit - 100).await.refused(400, "bad_request");
+    }
 }
 
 /// A client that reads nothing before it has sent everything still gets its answer, and may ask on.
@@ -90,52 +92,89 @@ async fn long_answers_are_compressed(app: &App) {
     assert!(packed.len() < plain.text.len() / 2);
 }
 
+/// The largest body.
+const BODY: usize = 4 << 20;
 /// The bytes that one account may have in flight, in the largest bodies.
-const BODIES: usize = 32;
+const BODIES: usize = 16;
+
+/// A request whose body has not arrived whole: the given length is announced, and so many bytes of it are sent.
+async fn begin(app: &App, path: &str, token: &str, announced: usize, sent: usize) -> BufReader<TcpStream> {
+    let address = app.url("/").replace("http://", "");
+    let address = address.trim_end_matches('/');
+    let mut client = BufReader::new(TcpStream::connect(address).await.unwrap());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-length: {announced}\r\n\r\n"
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(&vec![b' '; sent]).await.unwrap();
+    client
+}
+
+/// The head of the response, in lower case.
+async fn head(client: &mut BufReader<TcpStream>) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(client.read_line(&mut head).await.unwrap() > 0, "{head}");
+    }
+    head.to_ascii_lowercase()
+}
+
+/// Sends one event until it gets this status.
+async fn ingest_until(app: &App, token: &str, status: u16) {
+    let event = json!({"events": [{"type": "event", "name": "signup"}]});
+    for _ in 0..1_000 {
+        let reply = app.call(token, Method::POST, "/v1/objects/user_1/events", &event).await;
+        if reply.status == status {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("no event gets {status}");
+}
 
 async fn bodies_in_flight_are_bounded(app: &App) {
     let (ann, bob) = (app.register("ann@example.com").await, app.register("bob@example.com").await);
-    let address = app.url("/").replace("http://", "");
-    let address = address.trim_end_matches('/');
-    // Everybody announces as much as is allowed and sends next to nothing of it: what is announced counts.
+    let path = "/v1/objects/user_2/events";
     let mut clients = Vec::new();
-    for number in 0..BODIES + 8 {
-        let mut client = BufReader::new(TcpStream::connect(address).await.unwrap());
-        let head = format!(
-            "POST /v1/objects/user_{number}/events HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {ann}\r\n\
-             content-length: {}\r\n\r\n{{",
-            4 << 20
-        );
-        client.write_all(head.as_bytes()).await.unwrap();
-        clients.push(client);
+    for _ in 0..BODIES {
+        clients.push(begin(app, path, &ann, BODY, BODY - 1).await);
     }
-    for _ in 0..8 {
-        let answers = clients.iter_mut().map(|client| Box::pin(client.fill_buf()));
-        let (_, answered, _) = select_all(answers).await;
-        let mut head = String::new();
-        let mut client = clients.swap_remove(answered);
-        while !head.ends_with("\r\n\r\n") {
-            assert!(client.read_line(&mut head).await.unwrap() > 0, "{head}");
-        }
-        let head = head.to_ascii_lowercase();
-        assert!(head.starts_with("http/1.1 503 ") && head.contains("retry-after: 1\r\n"), "{head}");
-        assert!(!head.contains("\nevents-recorded:"), "{head}");
-    }
-    let event = json!({"events": [{"type": "event", "name": "signup"}]});
-    let send = async |token: &str| app.call(token, Method::POST, "/v1/objects/user_1/events", &event).await;
-    send(&ann).await.refused(503, "not_ready");
-    assert_eq!(send(&bob).await.status, 202, "another account has room");
+    ingest_until(app, &ann, 503).await;
+    let refused = head(&mut begin(app, path, &ann, BODY, 0).await).await;
+    assert!(refused.starts_with("http/1.1 503 ") && refused.contains("retry-after: 1\r\n"), "{refused}");
+    assert!(!refused.contains("\nevents-recorded:"), "{refused}");
+    ingest_until(app, &bob, 202).await;
     drop(clients);
-    let mut again = send(&ann).await;
-    for _ in 0..1_000 {
-        if again.status == 202 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        again = send(&ann).await;
-    }
-    assert_eq!(again.status, 202, "what nobody sends any more counts no more");
+    // What nobody sends any more counts no more.
+    ingest_until(app, &ann, 202).await;
     let objects = app.call(&ann, Method::GET, "/v1/objects", &Value::Null).await.json();
     assert_eq!(objects["objects"].as_array().unwrap().len(), 1, "nothing else was recorded: {objects}");
+    app.advance(Duration::from_mins(1));
+}
+
+async fn what_is_announced_and_not_sent_takes_no_room(app: &App) {
+    let ann = app.register("ann@example.com").await;
+    // As much as the process holds at a time, for the account and for everybody who signs in.
+    let mut clients = Vec::new();
+    for path in ["/v1/objects/user_2/events", "/auth/console/login"] {
+        for _ in 0..64 {
+            let mut client = begin(app, path, &ann, BODY, 1).await;
+            if path.starts_with("/auth/") {
+                let refused = head(&mut client).await;
+                assert!(refused.starts_with("http/1.1 413 "), "nobody signs in with so much: {refused}");
+            }
+            clients.push(client);
+        }
+    }
+    for _ in 0..64 {
+        clients.push(begin(app, "/auth/console/login", &ann, 64 << 10, 1).await);
+    }
+    let bob = app.register("bob@example.com").await;
+    for token in [&ann, &bob] {
+        let event = json!({"events": [{"type": "event", "name": "signup"}]});
+        let reply = app.call(token, Method::POST, "/v1/objects/user_1/events", &event).await;
+        assert_eq!(reply.status, 202, "{}", reply.text);
+    }
+    drop(clients);
     app.advance(Duration::from_mins(1));
 }

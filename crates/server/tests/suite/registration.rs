@@ -76,7 +76,7 @@ async fn what_a_field_does_not_allow_is_named(app: &App) {
             assert!(message.contains(field), "{message}");
         }
     }
-    for blank in ["", "  ", &"x".repeat(1_000_000)] {
+    for blank in ["", "  ", &"x".repeat(50_000)] {
         let message =
             app.post(REGISTER, &with("tenant_name", &json!(blank))).await.refused(400, "bad_request");
         assert!(message.contains("tenant_name"), "{message}");
