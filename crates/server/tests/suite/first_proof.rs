@@ -31,6 +31,7 @@ testkit::on_both!(
     linking_one_s_own_address_keeps_everything,
     users_made_by_an_operator_are_proved,
     what_others_made_stays,
+    a_key_that_a_squatter_rotated_ends,
     rows_from_before_makers_were_recorded_belong_to_the_first_user,
     what_was_disabled_can_be_enabled_again,
     nonsense_proves_no_address,
@@ -306,6 +307,32 @@ async fn what_others_made_stays(app: &App) {
     bob.is_kept(app).await;
     assert_eq!(whoami(app, &bob.session).await.status, 200);
     assert_eq!(by_operator().await.status, 200, "what the operator made stays too");
+}
+
+/// Whoever made it: the squatter has its secret.
+async fn a_key_that_a_squatter_rotated_ends(app: &App) {
+    let squatter = app.register(ANN).await;
+    let tenant = tenant_of(app, &squatter).await;
+    admin(app, &["key", "import-legacy", "--tenant", &tenant], "an-old-long-key-0123456789");
+    let listed = get(app, &squatter, "/v1/api_keys").await;
+    let rotate = format!("/v1/api_keys/{}/rotate", listed["api_keys"][0]["id"].as_str().unwrap());
+    let rotated = app.call(&squatter, Method::POST, &rotate, &Value::Null).await;
+    assert_eq!(rotated.status, 200, "{}", rotated.text);
+    let rotated = rotated.json();
+    let key = Signer::new(rotated["key"].as_str().unwrap(), rotated["secret"].as_str().unwrap());
+    // A key that was rotated with it is the squatter's as well.
+    admin(app, &["key", "import-legacy", "--tenant", &tenant], "another-old-key-0123456789");
+    let listed = get(app, &squatter, "/v1/api_keys").await;
+    let rotate = format!("/v1/api_keys/{}/rotate", listed["api_keys"][1]["id"].as_str().unwrap());
+    let second = key.call(app, Method::POST, &rotate, &Value::Null).await.json();
+    let second = Signer::new(second["key"].as_str().unwrap(), second["secret"].as_str().unwrap());
+    for key in [&key, &second] {
+        assert_eq!(key.call(app, Method::GET, "/v1/me", &Value::Null).await.status, 200);
+    }
+    assert_eq!(app.post(VERIFY, &json!({"token": app.verification(ANN).await})).await.status, 204);
+    for key in [&key, &second] {
+        key.call(app, Method::GET, "/v1/me", &Value::Null).await.refused(401, "unauthorized");
+    }
 }
 
 async fn rows_from_before_makers_were_recorded_belong_to_the_first_user(app: &App) {

@@ -88,10 +88,9 @@ impl Keys {
                     }
                     None => CreatedBy::OPERATOR,
                 };
-                if !keys::insert(conn, &key).await? {
+                if !keys::insert(conn, &key, &maker).await? {
                     return Err(internal("a public key id was generated twice"));
                 }
-                keys::set_maker(conn, tenant, key_id, &maker).await?;
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyCreated, |templates, to| {
                         templates.api_key_created(to, facts(&key), now)
@@ -123,7 +122,7 @@ impl Keys {
         Ok(record(&key))
     }
 
-    /// Gives a key a new secret; the old one stops working at once.
+    /// Gives a key a new secret; the old one stops working at once. The caller is its maker from then on.
     pub async fn rotate(&self, caller: Caller, key: KeyId) -> Result<APIKeySecret> {
         let tenant = caller.tenant;
         let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
@@ -131,13 +130,16 @@ impl Keys {
         let key = self
             .store
             .write("rotate_api_key", async |conn: &mut Conn| {
-                caller.require_valid(conn, self.clock.now()).await?;
-                if !keys::rotate(conn, tenant, key, &sealed).await? {
+                let now = self.clock.now();
+                // Locked, so that a first proof of an address ends this key, or comes first and ends the caller's credential.
+                tenants::lock(conn, tenant).await?;
+                caller.require_valid(conn, now).await?;
+                let maker = caller.created_by(conn).await?;
+                if !keys::rotate(conn, tenant, key, &sealed, &maker).await? {
                     return Err(no_such_key());
                 }
                 sessions::delete_of_key(conn, key).await?;
                 let key = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
-                let now = self.clock.now();
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyRotated, |templates, to| {
                         templates.api_key_rotated(to, facts(&key), now)
@@ -208,11 +210,7 @@ impl Keys {
         let added = self
             .store
             .write("import_legacy_key", async |conn: &mut Conn| {
-                let added = keys::insert(conn, &key).await?;
-                if added {
-                    keys::set_maker(conn, tenant, key.key_id, &CreatedBy::OPERATOR).await?;
-                }
-                Ok::<_, Error>(added)
+                keys::insert(conn, &key, &CreatedBy::OPERATOR).await
             })
             .await?;
         if added {

@@ -101,8 +101,7 @@ impl Rules {
                 }
                 caller.require_valid(conn, now).await?;
                 let maker = caller.created_by(conn).await?;
-                rules::insert(conn, &rule).await?;
-                Ok(rules::set_maker(conn, tenant, rule_id, &maker).await?)
+                Ok(rules::insert(conn, &rule, &maker).await?)
             })
             .await?;
         self.record(&rule)

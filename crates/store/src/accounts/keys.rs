@@ -44,11 +44,12 @@ macro_rules! select {
 }
 
 /// Adds a key; false when its public id or its legacy key is taken.
-pub async fn insert(conn: &mut Conn, key: &Key) -> Result<bool> {
+pub async fn insert(conn: &mut Conn, key: &Key, by: &CreatedBy) -> Result<bool> {
     let added = execute!(
         conn,
-        "INSERT INTO api_keys (key_id, public_id, tenant_id, name, status, secret, legacy_hash, legacy_preview, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+        "INSERT INTO api_keys (key_id, public_id, tenant_id, name, status, secret, legacy_hash, legacy_preview, created_at,
+             created_by, created_by_user, created_by_key)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING",
         key.key_id,
         &key.public_id,
         key.tenant_id,
@@ -57,7 +58,10 @@ pub async fn insert(conn: &mut Conn, key: &Key) -> Result<bool> {
         &key.secret,
         &key.legacy_hash,
         &key.legacy_preview,
-        key.created_at
+        key.created_at,
+        by.maker.as_str(),
+        by.user,
+        by.key
     )?;
     Ok(added == 1)
 }
@@ -121,15 +125,26 @@ pub async fn update(
     Ok(changed == 1)
 }
 
-/// Gives a key a new secret and removes its legacy key; false when there is no such key.
-pub async fn rotate(conn: &mut Conn, tenant: TenantId, key: KeyId, sealed: &[u8]) -> Result<bool> {
+/// Gives a key a new secret and removes its legacy key; false when there is no such key. Whoever does so is its maker from then
+/// on: they know the secret.
+pub async fn rotate(
+    conn: &mut Conn,
+    tenant: TenantId,
+    key: KeyId,
+    sealed: &[u8],
+    by: &CreatedBy,
+) -> Result<bool> {
     let changed = execute!(
         conn,
-        "UPDATE api_keys SET secret = $3, legacy_hash = NULL, legacy_preview = NULL
+        "UPDATE api_keys SET secret = $3, legacy_hash = NULL, legacy_preview = NULL,
+             created_by = $4, created_by_user = $5, created_by_key = $6
          WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'",
         tenant,
         key,
-        sealed
+        sealed,
+        by.maker.as_str(),
+        by.user,
+        by.key
     )?;
     Ok(changed == 1)
 }
@@ -144,20 +159,6 @@ pub async fn revoke(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<boo
         key
     )?;
     Ok(changed == 1)
-}
-
-/// Records who made a key.
-pub async fn set_maker(conn: &mut Conn, tenant: TenantId, key: KeyId, by: &CreatedBy) -> Result<()> {
-    expect_one(execute!(
-        conn,
-        "UPDATE api_keys SET created_by = $3, created_by_user = $4, created_by_key = $5
-         WHERE tenant_id = $1 AND key_id = $2",
-        tenant,
-        key,
-        by.maker.as_str(),
-        by.user,
-        by.key
-    )?)
 }
 
 /// Who made a key: how, unless that is not known, and the person behind it.

@@ -61,12 +61,12 @@ macro_rules! select {
 }
 
 /// Adds a rule.
-pub async fn insert(conn: &mut Conn, rule: &Rule) -> Result<()> {
+pub async fn insert(conn: &mut Conn, rule: &Rule, by: &CreatedBy) -> Result<()> {
     expect_one(execute!(
         conn,
         "INSERT INTO rules (tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
-             cooldown_seconds, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+             cooldown_seconds, created_at, updated_at, created_by, created_by_user, created_by_key)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         rule.tenant_id,
         rule.rule_id,
         rule.condition_id,
@@ -77,7 +77,10 @@ pub async fn insert(conn: &mut Conn, rule: &Rule) -> Result<()> {
         rule.enabled,
         rule.cooldown_seconds,
         rule.created_at,
-        rule.updated_at
+        rule.updated_at,
+        by.maker.as_str(),
+        by.user,
+        by.key
     )?)
 }
 
@@ -130,20 +133,6 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
         rule.cooldown_seconds,
         rule.updated_at,
         &rule.disabled_reason
-    )?)
-}
-
-/// Records who made a rule.
-pub async fn set_maker(conn: &mut Conn, tenant: TenantId, rule: Uuid, by: &CreatedBy) -> Result<()> {
-    expect_one(execute!(
-        conn,
-        "UPDATE rules SET created_by = $3, created_by_user = $4, created_by_key = $5
-         WHERE tenant_id = $1 AND rule_id = $2",
-        tenant,
-        rule,
-        by.maker.as_str(),
-        by.user,
-        by.key
     )?)
 }
 

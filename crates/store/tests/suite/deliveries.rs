@@ -11,6 +11,7 @@ use store::actions::webhooks::endpoints;
 use store::actions::webhooks::endpoints::{Circuit, Endpoint};
 use store::actions::webhooks::queue;
 use store::actions::webhooks::queue::{AttemptResult, DeliveryLease, DeliveryOutcome, LeasedDelivery};
+use store::runtime::created_by::CreatedBy;
 use store::{Conn, Lease, Store};
 use testkit::{Backend, TestDatabase, on_both};
 use uuid::Uuid;
@@ -68,7 +69,7 @@ async fn every_edit_raises_the_version(database: &TestDatabase) {
     let one = endpoint(1, true);
     store
         .write("edit", async |conn: &mut Conn| {
-            endpoints::insert(conn, &one, b"sealed").await?;
+            endpoints::insert(conn, &one, b"sealed", &CreatedBy::OPERATOR).await?;
             for (version, updated_at) in [(2, NOW), (3, NOW - SECOND * 2), (4, NOW + SECOND)] {
                 // What the editor has read may be outdated by now.
                 let one = Endpoint { updated_at, version: 1, ..one.clone() };
@@ -90,7 +91,7 @@ async fn endpoints_come_in_turn(database: &TestDatabase) {
             // Registered in an order of their own: 7, 14, 21, … modulo 101.
             for step in 1..=100 {
                 let endpoint = endpoint(step * 7 % 101, step * 7 % 101 % 10 != 3);
-                endpoints::insert(conn, &endpoint, b"sealed").await?;
+                endpoints::insert(conn, &endpoint, b"sealed", &CreatedBy::OPERATOR).await?;
                 // Those that end in 5 have nothing due, and those that end in 7 rest.
                 let number = endpoint.endpoint_id.as_u128();
                 let due = if number % 10 == 5 { NOW + SECOND } else { NOW };
@@ -136,7 +137,7 @@ async fn a_settled_delivery_is_settled_once(database: &TestDatabase) {
     store
         .write("settle", async |conn: &mut Conn| {
             let endpoint = endpoint(1, true);
-            endpoints::insert(conn, &endpoint, b"sealed").await?;
+            endpoints::insert(conn, &endpoint, b"sealed", &CreatedBy::OPERATOR).await?;
             let queued: Vec<_> = (0..300).map(|number| delivery(&endpoint, number, NOW)).collect();
             deliveries::queue(conn, &queued).await?;
             let token = Uuid::from_u128(7);
@@ -193,7 +194,7 @@ async fn what_was_heard_last_stays_on_record(database: &TestDatabase) {
     store
         .write("settle", async |conn: &mut Conn| {
             let endpoint = endpoint(1, true);
-            endpoints::insert(conn, &endpoint, b"sealed").await?;
+            endpoints::insert(conn, &endpoint, b"sealed", &CreatedBy::OPERATOR).await?;
             deliveries::queue(conn, &[delivery(&endpoint, 1, NOW)]).await?;
             let token = Uuid::from_u128(7);
             let lease = Lease { token, until: NOW + SECOND };
@@ -249,7 +250,7 @@ async fn taking_is_counted_until_an_attempt_ends(database: &TestDatabase) {
     store
         .write("begin", async |conn: &mut Conn| {
             let endpoint = endpoint(1, true);
-            endpoints::insert(conn, &endpoint, b"sealed").await?;
+            endpoints::insert(conn, &endpoint, b"sealed", &CreatedBy::OPERATOR).await?;
             deliveries::queue(conn, &[delivery(&endpoint, 1, NOW)]).await?;
             let token = Uuid::from_u128(7);
             for begun in 0..3 {

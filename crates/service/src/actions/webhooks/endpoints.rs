@@ -88,8 +88,7 @@ impl Endpoints {
                 }
                 caller.require_valid(conn, now).await?;
                 let maker = caller.created_by(conn).await?;
-                endpoints::insert(conn, &endpoint, &sealed).await?;
-                Ok(endpoints::set_maker(conn, tenant, endpoint_id, &maker).await?)
+                Ok(endpoints::insert(conn, &endpoint, &sealed, &maker).await?)
             })
             .await?;
         Ok(WebhookEndpointSecret { endpoint: self.record(endpoint)?, secret, note: NOTE.to_owned() })

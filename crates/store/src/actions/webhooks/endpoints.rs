@@ -89,13 +89,13 @@ macro_rules! select {
 }
 
 /// Adds an endpoint with its sealed secret.
-pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8]) -> Result<()> {
+pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8], by: &CreatedBy) -> Result<()> {
     expect_one(execute!(
         conn,
         "INSERT INTO webhook_endpoints
              (tenant_id, endpoint_id, url, sealed_url, description, enabled, signal_keys, events, secret, created_at,
-              updated_at, version, disabled_at)
-         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+              updated_at, version, disabled_at, created_by, created_by_user, created_by_key)
+         VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         endpoint.tenant_id,
         endpoint.endpoint_id,
         &endpoint.sealed_url,
@@ -107,7 +107,10 @@ pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8]) -> Resu
         endpoint.created_at,
         endpoint.updated_at,
         endpoint.version,
-        endpoint.disabled_at
+        endpoint.disabled_at,
+        by.maker.as_str(),
+        by.user,
+        by.key
     )?)
 }
 
@@ -175,20 +178,6 @@ pub async fn seal_url(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, sealed:
         sealed
     )?;
     Ok(())
-}
-
-/// Records who made an endpoint.
-pub async fn set_maker(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, by: &CreatedBy) -> Result<()> {
-    expect_one(execute!(
-        conn,
-        "UPDATE webhook_endpoints SET created_by = $3, created_by_user = $4, created_by_key = $5
-         WHERE tenant_id = $1 AND endpoint_id = $2",
-        tenant,
-        endpoint,
-        by.maker.as_str(),
-        by.user,
-        by.key
-    )?)
 }
 
 /// The enabled endpoints that a person made, oldest first.

@@ -26,6 +26,7 @@ use store::billing::balance::{AnalysisCharge, Credit};
 use store::billing::ledger::LedgerReason;
 use store::billing::usage::UsageSource;
 use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest};
+use store::runtime::created_by::CreatedBy;
 use store::{Conn, Result};
 use uuid::Uuid;
 
@@ -76,10 +77,10 @@ pub(crate) async fn accounts(conn: &mut Conn) -> Result<()> {
             };
             signals::put(conn, tenant, &signal).await?;
         }
-        rules::insert(conn, &rule(tenant)).await?;
+        rules::insert(conn, &rule(tenant), &CreatedBy::OPERATOR).await?;
     }
     for endpoint_id in ENDPOINTS {
-        endpoints::insert(conn, &endpoint(endpoint_id), b"sealed").await?;
+        endpoints::insert(conn, &endpoint(endpoint_id), b"sealed", &CreatedBy::OPERATOR).await?;
     }
     people(conn).await
 }
@@ -116,7 +117,7 @@ async fn people(conn: &mut Conn) -> Result<()> {
         last_used_at: None,
         legacy_used_at: None,
     };
-    keys::insert(conn, &key).await?;
+    keys::insert(conn, &key, &CreatedBy::OPERATOR).await?;
     let session = NewSession {
         tenant_id: TENANT,
         holder: Holder::User(USER),
