@@ -12,7 +12,7 @@ use model::api::{ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringL
 use model::condition::{AnswerValue, BoundCondition, Condition, SignalShape};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
-use model::{Answer, EmailAddress, TenantId};
+use model::{Answer, TenantId};
 use serde_json::{Map, Value};
 use store::actions::firings::{self, Firing, MessageCounts};
 use store::actions::rules::{self, ConditionState, Rule};
@@ -25,14 +25,14 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::actions::effects::{ConcludedAnalysis, Effects};
-use crate::actions::recipients::{Addressees, Consent, Recipients};
+use crate::actions::recipients::{Addressees, Confirmation, Consent, Recipients};
 use crate::actions::rules::Rules;
 use crate::actions::webhooks::Deliveries;
 use crate::objects::answers::{enabled_signals, result, shape};
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::worker::Firing as FiringRef;
 use crate::outbox::{ChatMessage, ChatOutbox};
-use crate::runtime::{Clock, Error, Limit, Random, Result, internal};
+use crate::runtime::{Clock, Error, Random, Result, internal};
 
 /// Mails that the rules of a tenant may send per day: a misconfigured rule must not use up the quota of the mail server.
 const MAILS_PER_DAY: i64 = 1_000;
@@ -72,8 +72,6 @@ struct PendingWrites {
     firings: Vec<Firing>,
     messages: Vec<NewMessage>,
     deliveries: Vec<NewDelivery>,
-    /// Questions to strangers whether they want mails, by whom they are asked about.
-    confirmations: Vec<(EmailAddress, NewMessage)>,
 }
 
 /// The data that the actions of a tenant's rules need.
@@ -151,30 +149,34 @@ impl Firings {
                 for fired in &fired {
                     self.fire(fired, &mut inputs, &mut writes)?;
                 }
-                for (address, mail) in inputs.addressees.confirmations {
-                    writes.confirmations.push((address, self.mailer.seal(*tenant, &mail, None)));
-                }
+                writes.messages.extend(self.ask_recipients(conn, *tenant, inputs.addressees.due).await?);
             }
         }
         rules::put_states(conn, &writes.states).await?;
         firings::insert(conn, &writes.firings).await?;
-        self.ask_recipients(conn, &mut writes).await?;
         messages::enqueue(conn, &writes.messages).await?;
         self.deliveries.queue(conn, &writes.deliveries, effects).await?;
         writes.add_to(effects);
         Ok(())
     }
 
-    /// Queues questions to strangers, of which each gets few however many accounts ask.
-    async fn ask_recipients(&self, conn: &mut Conn, writes: &mut PendingWrites) -> Result<()> {
-        // In key order, to avoid deadlocks.
-        writes.confirmations.sort_by(|one, other| one.0.key().cmp(other.0.key()));
-        for (address, message) in writes.confirmations.drain(..) {
-            if Limit::CONFIRMATIONS.attempt(conn, address.key(), self.clock.now()).await?.is_none() {
-                writes.messages.push(message);
-            }
+    /// The confirmations that an account may send, of those that are due: they count like the mails of its rules.
+    async fn ask_recipients(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        due: Vec<Confirmation>,
+    ) -> Result<Vec<NewMessage>> {
+        if due.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let today = self.clock.now().date();
+        // Counting nothing locks the tally: until this transaction ends, no other one asks for the same account.
+        let sent = firings::count_messages(conn, tenant, today, MessageCounts::default()).await?;
+        let mails = self.recipients.claim(conn, tenant, due, MAILS_PER_DAY - sent.mails).await?;
+        let new = MessageCounts { mails: i64::try_from(mails.len()).unwrap_or(i64::MAX), chats: 0 };
+        firings::count_messages(conn, tenant, today, new).await?;
+        Ok(mails.iter().map(|mail| self.mailer.seal(tenant, mail, None)).collect())
     }
 
     /// Reads what the actions need: a few queries per type of action.
@@ -211,7 +213,7 @@ impl Firings {
             let addressee = config.and_then(|config| inputs.addressees.of(config.to.as_deref()?));
             addressee.is_some_and(|addressee| addressee.consent == Consent::Given)
         };
-        let mails = fired.iter().filter(is_mailed).count() + inputs.addressees.confirmations.len();
+        let mails = fired.iter().filter(is_mailed).count();
         let needed = MessageCounts {
             mails: i64::try_from(mails).unwrap_or(i64::MAX),
             chats: count_of(ActionType::Slack),

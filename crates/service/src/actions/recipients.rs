@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use model::{EmailAddress, TenantId};
+use model::{EmailAddress, TenantId, Timestamp};
 use sha2::{Digest as _, Sha256};
 use store::accounts::{tenants, users};
 use store::actions::recipients::{self, Recipient};
@@ -18,7 +18,7 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::outbox::mail::{Mail, MailTemplates};
-use crate::runtime::{Clock, Error, Kind, Random, Result, Sealer, internal};
+use crate::runtime::{Clock, Error, Kind, Limit, Random, Result, Sealer, internal};
 
 /// The column that secrets of recipients are sealed for.
 const SECRET_COLUMN: &str = "mail_recipients.secret";
@@ -28,6 +28,8 @@ const ID_BYTES: usize = 16;
 const CODE_BYTES: usize = 16;
 /// The shortest time between two confirmations to one recipient.
 const ASK_INTERVAL: Duration = Duration::from_hours(24);
+/// The confirmations that an account may send in that time: it could fill the mailboxes of strangers with them.
+const MAX_CONFIRMATIONS: i64 = 50;
 
 /// What a link is for.
 #[derive(Clone, Copy)]
@@ -56,11 +58,19 @@ pub(crate) struct Addressee {
     pub(crate) withdraw_url: String,
 }
 
-/// The recipients of the mails that are about to be sent, and the confirmations to be mailed to them.
+/// The recipients of the mails that are about to be sent, and the confirmations that may be mailed to them.
 #[derive(Default)]
 pub(crate) struct Addressees {
-    pub(crate) by_address: HashMap<String, Addressee>,
-    pub(crate) confirmations: Vec<(EmailAddress, Mail)>,
+    by_address: HashMap<String, Addressee>,
+    /// Whoever has waited longest comes first.
+    pub(crate) due: Vec<Confirmation>,
+}
+
+/// A question whether a recipient wants the mails of an account's rules.
+pub(crate) struct Confirmation {
+    recipient: Uuid,
+    asked_before: Option<Timestamp>,
+    mail: Mail,
 }
 
 impl Consent {
@@ -137,26 +147,71 @@ impl Recipients {
             .collect();
         let known = self.known(conn, tenant, &wanted).await?;
         let proved = if self.must_confirm { users::proved(conn, tenant).await? } else { Vec::new() };
+        let since = self.clock.now() - ASK_INTERVAL;
         let mut addressees = Addressees::default();
+        let mut askable = Vec::new();
         for (id, address) in wanted {
             let Some(recipient) = known.get(&id) else { continue };
-            let secret = self.secret(recipient)?;
-            let withdraw_url = self.templates.withdraw_url(&token(tenant, id, &secret, Purpose::Withdraw)?);
+            let token = token(tenant, id, &self.secret(recipient)?, Purpose::Withdraw)?;
+            let withdraw_url = self.templates.withdraw_url(&token);
             let consent = self.consent(recipient, &address, &proved);
-            if consent == Consent::Missing && self.claims_confirmation(conn, recipient).await? {
-                let account =
-                    tenants::find(conn, tenant).await?.map(|tenant| tenant.name).unwrap_or_default();
-                let mail = self.templates.confirm_recipient(
-                    address.as_str(),
-                    (&account, proved.first().map_or("", |(email, _)| email)),
-                    &token(tenant, id, &secret, Purpose::Confirm)?,
-                    &withdraw_url,
-                );
-                addressees.confirmations.push((address.clone(), mail));
+            if consent == Consent::Missing && recipient.asked_at.is_none_or(|asked| asked <= since) {
+                askable.push((recipient, address.clone(), withdraw_url.clone()));
             }
             addressees.by_address.insert(address.key().to_owned(), Addressee { consent, withdraw_url });
         }
+        if !askable.is_empty() {
+            let asker = proved.first().map_or("", |(email, _)| email);
+            addressees.due = self.due(conn, tenant, askable, asker).await?;
+        }
         Ok(addressees)
+    }
+
+    /// The confirmations to these recipients, but those of which other accounts have used up what an address gets in a day.
+    async fn due(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        askable: Vec<(&Recipient, EmailAddress, String)>,
+        asker: &str,
+    ) -> Result<Vec<Confirmation>> {
+        let keys = askable.iter().map(|(_, address, _)| address.key());
+        let blocked = Limit::CONFIRMATIONS.blocked(conn, keys, self.clock.now()).await?;
+        let account = tenants::find(conn, tenant).await?.map(|tenant| tenant.name).unwrap_or_default();
+        let mut due = Vec::with_capacity(askable.len());
+        for (recipient, address, withdraw_url) in &askable {
+            if blocked.contains(address.key()) {
+                continue;
+            }
+            let id = recipient.recipient_id;
+            let token = token(tenant, id, &self.secret(recipient)?, Purpose::Confirm)?;
+            let mail =
+                self.templates.confirm_recipient(address.as_str(), (&account, asker), &token, withdraw_url);
+            let mail = Mail { asks: Some(id), ..mail };
+            due.push(Confirmation { recipient: id, asked_before: recipient.asked_at, mail });
+        }
+        due.sort_by_key(|confirmation| confirmation.asked_before);
+        Ok(due)
+    }
+
+    /// Claims as many of an account's due confirmations as it may still send, at most `most`, and returns their mails. The
+    /// caller has locked the account's tally of mails.
+    pub(crate) async fn claim(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        mut due: Vec<Confirmation>,
+        most: i64,
+    ) -> Result<Vec<Mail>> {
+        let (now, since) = (self.clock.now(), self.clock.now() - ASK_INTERVAL);
+        let asked = recipients::count_asked(conn, tenant, since).await?;
+        due.truncate(usize::try_from(most.min(MAX_CONFIRMATIONS - asked)).unwrap_or_default());
+        let mut ids: Vec<Uuid> = due.iter().map(|confirmation| confirmation.recipient).collect();
+        // In key order, to avoid deadlocks.
+        ids.sort();
+        let claimed = recipients::claim_confirmations(conn, tenant, &ids, now, since).await?;
+        due.retain(|confirmation| claimed.contains(&confirmation.recipient));
+        Ok(due.into_iter().map(|confirmation| confirmation.mail).collect())
     }
 
     /// These recipients, with those added that no rule has written to before.
@@ -205,15 +260,6 @@ impl Recipients {
         }
         let is_member = proved.iter().any(|(_, key)| key == address.key());
         if is_member || recipient.confirmed_at.is_some() { Consent::Given } else { Consent::Missing }
-    }
-
-    async fn claims_confirmation(&self, conn: &mut Conn, recipient: &Recipient) -> Result<bool> {
-        let (now, since) = (self.clock.now(), self.clock.now() - ASK_INTERVAL);
-        if recipient.asked_at.is_some_and(|asked| asked > since) {
-            return Ok(false);
-        }
-        let Recipient { tenant_id, recipient_id, .. } = recipient;
-        Ok(recipients::claim_confirmation(conn, *tenant_id, *recipient_id, now, since).await?)
     }
 
     fn secret(&self, recipient: &Recipient) -> Result<Vec<u8>> {

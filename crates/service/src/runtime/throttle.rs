@@ -4,6 +4,7 @@
 //! An attempt is counted before its credential is checked; otherwise concurrent guesses would all be checked before
 //! the first of them was counted. An attempt that succeeds is forgiven.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,14 @@ impl Limit {
     pub const FORGOT_ADDRESS: Self =
         Self { scope: "forgot_address", attempts: 20, window: HOUR, block: HOUR };
 
+    /// Reset links for an email, from all networks together. Whoever asks for more sends no further mail, and the member still
+    /// has these.
+    pub const RESET_LINKS: Self = Self { scope: "reset_links", attempts: 10, window: HOUR, block: HOUR };
+
+    /// Registrations from an address; the operator may set another number.
+    pub const REGISTER_ADDRESS: Self =
+        Self { scope: "register_address", attempts: 20, window: HOUR, block: HOUR };
+
     /// Confirmations of the password or a code in the console, for a user: a stolen session must not allow guessing.
     pub const REAUTHENTICATE: Self =
         Self { scope: "reauthenticate", attempts: 5, window: QUARTER_HOUR, block: QUARTER_HOUR };
@@ -57,11 +66,13 @@ impl Limit {
     pub const CONFIRMATIONS: Self = Self { scope: "confirmations", attempts: 3, window: DAY, block: DAY };
 
     /// All limits.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
         Self::FORGOT_ADDRESS,
+        Self::RESET_LINKS,
+        Self::REGISTER_ADDRESS,
         Self::REAUTHENTICATE,
         Self::CONFIRMATIONS,
     ];
@@ -83,6 +94,20 @@ impl Limit {
             block_until: now + self.block,
         };
         throttle::attempt(conn, attempt).await
+    }
+
+    /// Which of these subjects are blocked. Counts and locks nothing.
+    pub(crate) async fn blocked<'a>(
+        &self,
+        conn: &mut Conn,
+        subjects: impl Iterator<Item = &'a str>,
+        now: Timestamp,
+    ) -> store::Result<HashSet<&'a str>> {
+        let subjects: HashMap<String, &str> =
+            subjects.map(|subject| (fingerprint(subject), subject)).collect();
+        let fingerprints: Vec<String> = subjects.keys().cloned().collect();
+        let blocked = throttle::blocked(conn, self.scope, &fingerprints, now).await?;
+        Ok(blocked.iter().filter_map(|fingerprint| subjects.get(fingerprint).copied()).collect())
     }
 }
 

@@ -13,6 +13,8 @@ use model::api::{ActionType, FiringStatus};
 use service::mail::{Firing, Mail, MailTemplates, Mailer, Transport};
 use store::actions::firings;
 use store::actions::firings::Firing as Fired;
+use store::actions::recipients;
+use store::actions::recipients::Recipient;
 use store::outbox::messages;
 use store::outbox::messages::{Channel, NewMessage};
 use store::{Backend, Conn, Lease};
@@ -27,6 +29,7 @@ use stage::{MailStage, START, TENANT, mail_to, start};
 on_both!(
     a_mail_arrives_as_it_was_written,
     a_mail_program_finds_where_to_withdraw,
+    an_address_is_asked_three_times_a_day_by_all_accounts,
     a_busy_server_is_retried_later,
     a_permanently_refused_mail_is_dropped,
     a_server_that_is_down_gets_its_mail_when_it_is_back,
@@ -97,6 +100,37 @@ async fn a_mail_program_finds_where_to_withdraw(stage: &MailStage) {
     stage.until_left(0).await;
     workers.drain().await;
     assert_eq!(peer.close().len(), 1, "a mail that is to be dropped reaches nobody");
+}
+
+async fn an_address_is_asked_three_times_a_day_by_all_accounts(stage: &MailStage) {
+    let peer = Peer::start(&[]);
+    let mailer = stage.plain_mailer(&peer.plain_url());
+    let workers = start(&mailer);
+    let askers: Vec<Uuid> = (0..5).map(Uuid::from_u128).collect();
+    let new = |recipient_id: &Uuid| Recipient {
+        tenant_id: TENANT,
+        recipient_id: *recipient_id,
+        secret: Vec::new(),
+        asked_at: None,
+        confirmed_at: None,
+        withdrawn_at: None,
+        created_at: stage.now(),
+    };
+    let new: Vec<Recipient> = askers.iter().map(new).collect();
+    let (now, since) = (stage.now(), stage.now() - Duration::from_hours(24));
+    let asked = stage.store.write("ask", async |conn: &mut Conn| {
+        recipients::insert_missing(conn, &new).await?;
+        recipients::claim_confirmations(conn, TENANT, &askers, now, since).await
+    });
+    assert_eq!(asked.await.unwrap().len(), 5);
+    for asker in &askers {
+        stage.queue(&mailer, &Mail { asks: Some(*asker), ..mail_to("Ann@example.com") }).await;
+    }
+    stage.until_left(0).await;
+    workers.drain().await;
+    assert_eq!(peer.close().len(), 3);
+    let asked = stage.store.read("asked", async |conn| recipients::count_asked(conn, TENANT, since).await);
+    assert_eq!(asked.await.unwrap(), 3, "the others may ask again");
 }
 
 async fn a_busy_server_is_retried_later(stage: &MailStage) {

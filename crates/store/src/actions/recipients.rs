@@ -3,7 +3,7 @@
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, Rows, execute, fetch_optional};
+use crate::db::{Conn, Result, Rows, execute, fetch_one, fetch_optional};
 
 /// A recipient of an account's rule mails. The id is derived from the address, which is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -14,7 +14,7 @@ pub struct Recipient {
     pub recipient_id: Uuid,
     /// What its links are derived from, sealed.
     pub secret: Vec<u8>,
-    /// When a confirmation was last mailed.
+    /// When a confirmation was last mailed, or queued to be.
     pub asked_at: Option<Timestamp>,
     /// When it agreed.
     pub confirmed_at: Option<Timestamp>,
@@ -68,24 +68,50 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, recipient: Uuid) -> Result<
     )
 }
 
-/// Claims the right to mail a confirmation: false if there was one after `since`.
-pub async fn claim_confirmation(
-    conn: &mut Conn,
-    tenant: TenantId,
-    recipient: Uuid,
-    now: Timestamp,
-    since: Timestamp,
-) -> Result<bool> {
-    let claimed = execute!(
+/// How many recipients an account has asked after `since`.
+pub async fn count_asked(conn: &mut Conn, tenant: TenantId, since: Timestamp) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
         conn,
-        "UPDATE mail_recipients SET asked_at = $3
-         WHERE tenant_id = $1 AND recipient_id = $2 AND (asked_at IS NULL OR asked_at <= $4)",
+        "SELECT count(*) FROM mail_recipients WHERE tenant_id = $1 AND asked_at > $2",
         tenant,
-        recipient,
-        now,
         since
     )?;
-    Ok(claimed == 1)
+    Ok(count)
+}
+
+/// Claims the right to mail confirmations; returns those recipients that were not asked after `since`.
+pub async fn claim_confirmations(
+    conn: &mut Conn,
+    tenant: TenantId,
+    recipients: &[Uuid],
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<Vec<Uuid>> {
+    let claimed: Vec<(Uuid,)> = Rows::of(recipients)
+        .column("tenant", |_| tenant)
+        .column("recipient", |recipient| *recipient)
+        .column("now", |_| now)
+        .column("since", |_| since)
+        .with_given(
+            "UPDATE mail_recipients SET asked_at = given.now FROM given
+             WHERE tenant_id = given.tenant AND recipient_id = given.recipient
+               AND (asked_at IS NULL OR asked_at <= given.since)
+             RETURNING recipient_id",
+        )
+        .fetch(conn)
+        .await?;
+    Ok(claimed.into_iter().map(|(recipient,)| recipient).collect())
+}
+
+/// Records that a confirmation was not mailed after all, so that the recipient can be asked.
+pub async fn take_back_confirmation(conn: &mut Conn, tenant: TenantId, recipient: Uuid) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE mail_recipients SET asked_at = NULL WHERE tenant_id = $1 AND recipient_id = $2",
+        tenant,
+        recipient
+    )?;
+    Ok(())
 }
 
 /// Records that a recipient agrees; false if it has agreed already.

@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     17 "0017_recipients";
     18 "0018_closure";
     19 "0019_answer_history";
+    22 "0022_questions_and_links";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

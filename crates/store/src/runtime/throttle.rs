@@ -2,7 +2,7 @@
 
 use model::Timestamp;
 
-use crate::db::{Conn, Result, execute, fetch_one, fetch_optional};
+use crate::db::{Conn, Result, Rows, execute, fetch_one, fetch_optional};
 
 /// One attempt and the limits on it.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +71,26 @@ pub async fn attempt(conn: &mut Conn, attempt: Attempt<'_>) -> Result<Option<Tim
         subject
     )?;
     Ok(Some(blocked_until))
+}
+
+/// Which of these subjects are blocked. Counts and locks nothing.
+pub async fn blocked(
+    conn: &mut Conn,
+    scope: &str,
+    subjects: &[String],
+    now: Timestamp,
+) -> Result<Vec<String>> {
+    let blocked: Vec<(String,)> = Rows::of(subjects)
+        .column("of_scope", |_| scope)
+        .column("of_subject", String::as_str)
+        .column("now", |_| now)
+        .with_given(
+            "SELECT subject FROM given CROSS JOIN throttles
+             WHERE scope = given.of_scope AND subject = given.of_subject AND blocked_until > given.now",
+        )
+        .fetch(conn)
+        .await?;
+    Ok(blocked.into_iter().map(|(subject,)| subject).collect())
 }
 
 /// Takes one attempt back, and with it a block: the limit is not reached any more.

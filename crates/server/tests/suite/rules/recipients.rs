@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use model::TenantId;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
+use store::Conn;
+use store::actions::firings::{self as tallies, MessageCounts};
+use testkit::Backend;
 
 use super::{firings, ingest_answered, make};
 use crate::app::{App, PASSWORD, Reply, SentMail};
@@ -18,6 +23,9 @@ testkit::on_both!(
     an_account_that_proved_no_address_asks_nobody,
     a_proved_member_needs_no_confirmation,
     many_accounts_cannot_ask_a_stranger_often,
+    a_question_that_was_not_sent_is_asked_later,
+    an_account_asks_few_strangers_a_day,
+    an_account_without_mails_left_asks_nobody,
     a_recipient_can_withdraw_where_nobody_is_asked,
     the_pages_behind_the_links_change_nothing_when_read,
     a_link_of_another_kind_is_refused,
@@ -194,6 +202,87 @@ async fn many_accounts_cannot_ask_a_stranger_often(stage: &Scripted<Confirming>)
         assert_eq!(fire(stage, &key, "user_1").await, "unconfirmed");
     }
     assert_eq!(mails_to(stage, STRANGER).await.len(), 3);
+}
+
+async fn a_question_that_was_not_sent_is_asked_later(stage: &Scripted<Confirming>) {
+    for number in 0..3 {
+        let key = proved_account(stage, &format!("eve{number}@example.com")).await;
+        writes_to(stage, &key, STRANGER).await;
+        fire(stage, &key, "user_1").await;
+    }
+    assert_eq!(mails_to(stage, STRANGER).await.len(), 3);
+    stage.advance(DAY / 2);
+    let key = proved_account(stage, "ann@example.com").await;
+    writes_to(stage, &key, STRANGER).await;
+    assert_eq!(fire(stage, &key, "user_1").await, "unconfirmed");
+    assert_eq!(mails_to(stage, STRANGER).await.len(), 3, "others have used up what the address gets");
+    stage.advance(DAY / 2);
+    assert_eq!(fire(stage, &key, "user_2").await, "unconfirmed");
+    let mails = mails_to(stage, STRANGER).await;
+    assert_eq!(mails.len(), 4, "nobody was asked in vain");
+    assert!(mails[3].text.contains("ann@example.com"), "{}", mails[3].text);
+}
+
+async fn an_account_asks_few_strangers_a_day(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    for number in 0..53 {
+        writes_to(stage, &key, &format!("stranger{number}@elsewhere.example")).await;
+    }
+    let asked = async || {
+        let mails = stage.mails().await.into_iter().filter(|mail| mail.subject == QUESTION);
+        let mut asked: Vec<String> = mails.map(|mail| mail.to).collect();
+        let questions = asked.len();
+        asked.sort();
+        asked.dedup();
+        (questions, asked.len())
+    };
+    fire(stage, &key, "user_1").await;
+    assert_eq!(asked().await, (50, 50));
+    fire(stage, &key, "user_2").await;
+    assert_eq!(asked().await, (50, 50), "not on the same day");
+    stage.advance(DAY);
+    fire(stage, &key, "user_3").await;
+    assert_eq!(asked().await, (100, 53), "whoever was not asked comes first");
+}
+
+async fn an_account_without_mails_left_asks_nobody(stage: &Scripted<Confirming>) {
+    let key = proved_account(stage, "ann@example.com").await;
+    let tenant = key.call(stage, Method::GET, "/v1/me", &Value::Null).await.json()["tenant_id"].clone();
+    let tenant = TenantId(tenant.as_str().unwrap().parse().unwrap());
+    for to in ["ann@example.com", STRANGER, "another@elsewhere.example"] {
+        writes_to(stage, &key, to).await;
+    }
+    let (today, counts) = (stage.now().date(), MessageCounts { mails: 998, chats: 0 });
+    let counted = stage.store.write("count_messages", async |conn: &mut Conn| {
+        tallies::count_messages(conn, tenant, today, counts).await
+    });
+    counted.await.unwrap();
+    ingest_answered(stage, &key, "user_1", 0.95).await;
+    let mails = stage.mails().await;
+    let sent = |subject: &str| mails.iter().filter(|mail| mail.subject == subject).count();
+    assert_eq!((sent("You have won"), sent(QUESTION)), (1, 1), "alerts come first");
+    stage.advance(DAY);
+    ingest_answered(stage, &key, "user_2", 0.95).await;
+    let mails = stage.mails().await;
+    assert_eq!(mails.iter().filter(|mail| mail.subject == QUESTION).count(), 3);
+}
+
+/// Another process counts a question to the same address, and never gets to its end.
+#[test]
+fn a_count_that_others_hold_delays_no_analysis_on_postgres() {
+    testkit::run_on(Backend::Postgres, async |stage: &Scripted<Confirming>| {
+        let key = proved_account(stage, "ann@example.com").await;
+        writes_to(stage, &key, STRANGER).await;
+        let mut connection = PgConnection::connect(stage.database_url()).await.unwrap();
+        let counting = "INSERT INTO throttles (scope, subject, attempts, window_start) \
+                        VALUES ('confirmations', encode(sha256($1), 'hex'), 1, now())";
+        sqlx::query("BEGIN").execute(&mut connection).await.unwrap();
+        sqlx::query(counting).bind(STRANGER.as_bytes()).execute(&mut connection).await.unwrap();
+        assert_eq!(fire(stage, &key, "user_1").await, "unconfirmed");
+        sqlx::query("ROLLBACK").execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        assert_eq!(mails_to(stage, STRANGER).await.len(), 1);
+    });
 }
 
 async fn a_recipient_can_withdraw_where_nobody_is_asked(stage: &Scripted) {

@@ -8,6 +8,7 @@ use lettre::message::{Body, Mailbox, MultiPart, SinglePart};
 use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::outbox::messages::LeasedMessage;
+use uuid::Uuid;
 
 use super::body::Body as MailBody;
 use crate::runtime::Result;
@@ -36,6 +37,9 @@ pub struct Mail {
     /// Where its recipient withdraws, with one click of a mail program (RFC 8058).
     #[serde(default)]
     pub withdraw_url: Option<String>,
+    /// The recipient of rule mails whom it asks for consent.
+    #[serde(default)]
+    pub asks: Option<Uuid>,
 }
 
 impl Mail {
@@ -49,6 +53,7 @@ impl Mail {
             html: body.to_html(),
             is_dropped: false,
             withdraw_url: None,
+            asks: None,
         }
     }
 
@@ -161,7 +166,6 @@ fn system_time(instant: Timestamp) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use model::TenantId;
-    use uuid::Uuid;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use store::actions::firings::{Firing, MessageCounts};
 use store::actions::rules::ConditionState;
 use store::actions::webhooks::queue::{AttemptResult, DeliveryLease, DeliveryOutcome, LeasedDelivery};
 use store::actions::webhooks::{deliveries, endpoints, queue};
-use store::actions::{firings, rules};
+use store::actions::{firings, recipients, rules};
 use store::analysis::bulk_runs::{BulkRunKind, NewBulkRun};
 use store::analysis::concluder::LockedObjects;
 use store::analysis::history::{EventRange, HistoryRequest, Summary};
@@ -88,6 +88,7 @@ async fn authentication(capture: &mut Capture) {
             };
             assert_eq!(throttle::attempt(conn, attempt).await?, None);
             assert!(throttle::attempt(conn, attempt).await?.is_some());
+            assert_eq!(throttle::blocked(conn, "sign-in", &["ann".to_owned()], NOW).await?, ["ann"]);
             throttle::forgive(conn, "sign-in", "ann").await?;
             throttle::clear(conn, "sign-in", "ann").await?;
             throttle::sweep(conn, NOW, 10).await?;
@@ -291,6 +292,10 @@ async fn rules_and_firings(capture: &mut Capture) {
                 firings::insert(conn, &ids.iter().zip(0..).map(firing).collect::<Vec<_>>()).await?;
                 let counts = MessageCounts { mails: 1, chats: 1 };
                 firings::count_messages(conn, TENANT, NOW.date(), counts).await?;
+                let asked: Vec<Uuid> = (0..count as u128).map(Uuid::from_u128).collect();
+                recipients::known(conn, TENANT, &asked).await?;
+                recipients::count_asked(conn, TENANT, NOW).await?;
+                recipients::claim_confirmations(conn, TENANT, &asked, NOW, NOW - MINUTE).await?;
                 let firing = Uuid::from_u128(count as u128 * 1_000);
                 firings::settle(conn, TENANT, firing, FiringStatus::Error, "").await
             })
