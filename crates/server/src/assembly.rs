@@ -154,6 +154,7 @@ fn options(config: &Config) -> Options {
     };
     Options {
         allow_registration: config.allow_registration,
+        registrations_per_hour: Some(config.registrations_per_hour).filter(|limit| *limit > 0),
         confirm_recipients: config.confirm_recipients,
         signup_credit_cents: config.billing.signup_credit_cents,
         recent_proof: config.recent_proof,

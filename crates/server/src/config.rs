@@ -77,6 +77,8 @@ pub struct Config {
     pub github: Github,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
+    /// Accounts that may be opened from one network in an hour; 0 is no limit. By default 20 in production.
+    pub registrations_per_hour: u32,
     /// Whether rules write only to recipients who have agreed. By default, where anyone may open an account in production.
     pub confirm_recipients: bool,
     /// How long a session may change how its user signs in, after it showed a password, a code or a provider.
@@ -208,6 +210,7 @@ impl Config {
         let set = &mut settings;
         let env: Environment = set.value("env", "development")?;
         let in_development = if env == Environment::Development { "true" } else { "false" };
+        let registrations = if env == Environment::Development { "0" } else { "20" };
         let mut config = Self {
             listen: set.value("listen", "127.0.0.1:8080")?,
             public_url: set.optional("public_url")?,
@@ -235,6 +238,7 @@ impl Config {
             google: Google::read(set)?,
             github: Github::read(set)?,
             allow_registration: set.value::<Flag>("allow_registration", "true")?.0,
+            registrations_per_hour: set.value("registrations_per_hour", registrations)?,
             confirm_recipients: false,
             recent_proof: set.value::<Seconds>("recent_proof_seconds", "900")?.0,
             allow_private_targets: set.value::<Flag>("allow_private_targets", in_development)?.0,

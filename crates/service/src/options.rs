@@ -11,6 +11,8 @@ use model::Tariff;
 pub struct Options {
     /// Whether anyone may register an account.
     pub allow_registration: bool,
+    /// Accounts that may be registered from one network in an hour, if they are limited.
+    pub registrations_per_hour: Option<u32>,
     /// Whether a rule writes only to recipients who have agreed, for accounts that have proved an address of their own.
     pub confirm_recipients: bool,
     /// The credit that a new account starts with.

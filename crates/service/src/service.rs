@@ -148,6 +148,7 @@ impl Service {
             providers,
             notifications: wiring.notifications.clone(),
             allow_registration: wiring.options.allow_registration,
+            registrations_per_hour: wiring.options.registrations_per_hour,
             signup_credit_cents: wiring.options.signup_credit_cents,
             recent_proof: wiring.options.recent_proof,
             courier: wiring.courier.clone(),

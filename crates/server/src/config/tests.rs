@@ -27,6 +27,7 @@ fn nothing_set_is_a_working_development_configuration() {
     assert_eq!(config.debounce, Duration::from_secs(3));
     assert_eq!(config.prices.input_per_mtok, Price(100_000));
     assert!(config.allow_private_targets);
+    assert_eq!(config.registrations_per_hour, 0);
     assert!(config.effective.iter().all(|setting| setting.origin == Origin::Default));
 }
 
@@ -110,6 +111,7 @@ fn production_and_postgres_require_a_master_key() {
     }
     let config = with(&[("AUSPEX_ENV", "production"), ("AUSPEX_MASTER_KEY", "x")]).unwrap();
     assert!(!config.allow_private_targets, "production keeps webhooks out of private networks");
+    assert_eq!(config.registrations_per_hour, 20, "production keeps strangers from opening accounts at will");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 use store::Backend;
 use testkit::{PATIENCE, TestDatabase};
 
@@ -308,6 +309,21 @@ async fn a_member_has_at_most_ten_links(app: &BehindProxy) {
     let links = links_once(app, 10).await;
     assert_eq!(links.len(), 10, "more mails than that help nobody");
     assert_eq!(reset(app, &links[0], NEW).await.status, 204);
+}
+
+/// Somebody works on the account of the first member, for as long as it takes.
+#[test]
+fn a_request_for_an_unknown_address_waits_for_no_member_on_postgres() {
+    testkit::run_on(Backend::Postgres, async |app: &App| {
+        app.register("ann@example.com").await;
+        let mut connection = PgConnection::connect(app.database_url()).await.unwrap();
+        for statement in ["BEGIN", "SELECT user_id FROM users FOR UPDATE"] {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        assert_eq!(forgot(app, "bob@example.com").await.status, 202);
+        background_ended(app, 1).await;
+        connection.close().await.unwrap();
+    });
 }
 
 /// Waits until so many reset links are out; their tokens, oldest first.

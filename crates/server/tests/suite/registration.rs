@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::{Conn, Store};
 
 use crate::app::{App, CONFIRM, PASSWORD, Reply, START};
-use crate::login::{DAY, race, statuses};
+use crate::login::{DAY, race, retry_after, statuses};
 
 const REGISTER: &str = "/auth/console/register";
 
@@ -22,6 +22,7 @@ testkit::on_both!(
     of_many_who_claim_an_email_one_gets_it,
     a_refusal_leaves_nothing_behind,
     registration_can_be_closed,
+    a_network_opens_a_few_accounts_an_hour,
     the_operator_sets_the_signup_credit,
     nonsense_opens_no_account,
 );
@@ -149,6 +150,27 @@ async fn registration_can_be_closed(app: &Closed) {
     app.post("/auth/console/login", &json!({"email": "ann@example.com", "password": PASSWORD}))
         .await
         .refused(401, "unauthorized");
+}
+
+async fn a_network_opens_a_few_accounts_an_hour(app: &Limited) {
+    let register = async |address: &str, email: &str| {
+        let request = app.request(Method::POST, REGISTER).header("x-forwarded-for", address);
+        app.send(request.json(&body(email))).await
+    };
+    // A refused request that hashes no password does not count; one for an address that is taken does.
+    register("2001:db8::1", "nonsense").await.refused(400, "bad_request");
+    assert_eq!(register("2001:db8::1", "ann@example.com").await.status, 201);
+    register("2001:db8::2", "ann@example.com").await.refused(409, "conflict");
+    assert_eq!(register("2001:db8::3", "bob@example.com").await.status, 201);
+    let refused = register("2001:db8::4", "cid@example.com").await;
+    refused.refused(429, "rate_limited");
+    assert!((1..=3600).contains(&retry_after(&refused)), "{:?}", refused.headers);
+    assert_eq!(register("192.0.2.1", "dan@example.com").await.status, 201, "another network");
+    app.advance(Duration::from_hours(1));
+    assert_eq!(register("2001:db8::4", "cid@example.com").await.status, 201);
+    let emails = rows(app, "SELECT email FROM users ORDER BY email").await;
+    assert_eq!(emails, ["ann@example.com", "bob@example.com", "cid@example.com", "dan@example.com"]);
+    assert_eq!(app.all_mails().await.len(), 4, "one link each");
 }
 
 async fn the_operator_sets_the_signup_credit(app: &Generous) {
@@ -284,6 +306,8 @@ fn survived(reply: &Reply, request: &str) {
 
 /// A service that strangers cannot open accounts on.
 struct Closed(App);
+/// A service on which a network opens few accounts.
+struct Limited(App);
 /// A service whose operator gives more than usual.
 struct Generous(App);
 
@@ -313,5 +337,6 @@ pub(crate) use staged;
 
 staged! {
     Closed: &[("AUSPEX_ALLOW_REGISTRATION", "false")];
+    Limited: &[("AUSPEX_REGISTRATIONS_PER_HOUR", "3"), ("AUSPEX_TRUSTED_PROXIES", "127.0.0.1")];
     Generous: &[("AUSPEX_SIGNUP_CREDIT_CENTS", "1234")];
 }

@@ -90,6 +90,7 @@ pub(crate) struct AccountParts {
     pub(crate) providers: Providers,
     pub(crate) notifications: Notifications,
     pub(crate) allow_registration: bool,
+    pub(crate) registrations_per_hour: Option<u32>,
     pub(crate) signup_credit_cents: u32,
     /// How long a session counts as proved after it showed a password, a code or a provider.
     pub(crate) recent_proof: Duration,
@@ -149,7 +150,9 @@ impl Accounts {
             passwords: passwords.clone(),
             sessions: sessions.clone(),
             verification: verification.clone(),
+            throttle: throttle.clone(),
             allow_registration: parts.allow_registration,
+            registrations_per_hour: parts.registrations_per_hour,
             signup_credit_cents: parts.signup_credit_cents,
             sweeper: parts.sweeper,
         };

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use model::EmailAddress;
 use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};
+use model::{EmailAddress, TenantId, UserId};
 use store::accounts::{sessions, users};
 use store::{Conn, Store};
 use tracing::error;
@@ -23,9 +23,6 @@ use crate::runtime::{
 
 /// The lifetime of a reset link.
 const RESET_LIFETIME: Duration = Duration::from_hours(1);
-/// Valid links that a member may have. Whoever asks for more, from however many networks, sends no further mail, and the
-/// member still has these.
-const MAX_LINKS: i64 = 10;
 
 /// Changes and resets passwords.
 #[derive(Clone)]
@@ -96,27 +93,23 @@ impl PasswordReset {
     }
 
     /// Queues a reset link. Where none is to be sent, the same statements write a link that has already expired, whose token
-    /// nobody learns, and a mail that the worker drops: otherwise the time of the next request would show that an address has
-    /// an account.
+    /// nobody learns, and a mail that the worker drops, both of nobody: otherwise the time of the next request would show that an
+    /// address has an account. Only requests for the same address wait for each other.
     async fn send_reset_link(&self, email: &EmailAddress) -> Result<()> {
         let token = tokens::secret(&self.random, tokens::RESET_TOKEN);
         let (hash, now) = (tokens::hash(&token), self.clock.now());
+        let nobody = (TenantId(self.random.id(now)), UserId(self.random.id(now)));
         self.store
             .write("send_reset_link", async |conn: &mut Conn| {
-                let known = users::by_email(conn, email.key()).await?;
-                let first = users::first(conn).await?;
-                // Without any account there is nothing to hide.
-                let Some(user) = known.as_ref().or(first.as_ref()) else { return Ok(()) };
-                // Locked, so that concurrent requests cannot exceed the limit.
-                users::lock(conn, user.tenant_id, user.user_id).await?;
-                let links = sessions::count_resets(conn, user.user_id, now).await?;
-                let is_sent = known.is_some() && links < MAX_LINKS;
-                let lifetime = if is_sent { RESET_LIFETIME } else { Duration::ZERO };
-                sessions::insert_reset(conn, user.tenant_id, user.user_id, &hash, now + lifetime).await?;
-                let to = if is_sent { &user.email } else { email.as_str() };
+                let is_blocked = Limit::RESET_LINKS.attempt(conn, email.key(), now).await?.is_some();
+                let known = users::by_email(conn, email.key()).await?.filter(|_| !is_blocked);
+                let (tenant, user) = known.as_ref().map_or(nobody, |user| (user.tenant_id, user.user_id));
+                let lifetime = if known.is_some() { RESET_LIFETIME } else { Duration::ZERO };
+                sessions::insert_reset(conn, tenant, user, &hash, now + lifetime).await?;
+                let to = known.as_ref().map_or(email.as_str(), |user| &user.email);
                 let mut mail = self.notifications.templates.password_reset(to, &token);
-                mail.is_dropped = !is_sent;
-                self.notifications.mail_user(conn, user, &mail).await
+                mail.is_dropped = known.is_none();
+                Ok::<_, Error>(self.notifications.mailer.enqueue(conn, tenant, &mail, None).await?)
             })
             .await?;
         self.notifications.wake();

@@ -15,7 +15,9 @@ use crate::accounts::email_verification::EmailVerification;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::Sessions;
 use crate::analysis::default_signals;
-use crate::runtime::{ClientInfo, Clock, Error, Kind, Random, Result, Wakeup};
+use crate::runtime::{
+    ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, client_network,
+};
 
 /// The only role.
 pub(crate) const ADMIN: &str = "admin";
@@ -40,8 +42,11 @@ pub struct Tenants {
     pub(crate) passwords: Passwords,
     pub(crate) sessions: Sessions,
     pub(crate) verification: EmailVerification,
+    pub(crate) throttle: Throttle,
     /// Whether anyone may register an account.
     pub(crate) allow_registration: bool,
+    /// Accounts that may be registered from one network in an hour, if they are limited.
+    pub(crate) registrations_per_hour: Option<u32>,
     /// The credit that a new tenant starts with.
     pub(crate) signup_credit_cents: u32,
     /// Wakes the sweeper, which applies a new retention at once.
@@ -57,6 +62,7 @@ impl Tenants {
         let email: EmailAddress =
             request.email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
         Passwords::require_strength(&request.password, &[email.as_str(), name])?;
+        self.count_registration(client).await?;
         let hash = self.passwords.hash(&request.password).await?;
         let first = FirstUser { email: &email, password_hash: Some(&hash), email_verified_at: None };
         let token = self
@@ -69,6 +75,13 @@ impl Tenants {
             .await?;
         self.verification.wake();
         Ok(token)
+    }
+
+    /// Each registration hashes a password, and sends a mail to an address that may be anybody's.
+    async fn count_registration(&self, client: &ClientInfo) -> Result<()> {
+        let Some(attempts) = self.registrations_per_hour else { return Ok(()) };
+        let limit = Limit { attempts: attempts.into(), ..Limit::REGISTER_ADDRESS };
+        self.throttle.attempt(&limit, &client_network(client.address).to_string()).await
     }
 
     pub(crate) fn require_registration(&self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::api::TokenType;
 use model::{KeyId, TenantId, Timestamp, UserId};
 
-use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
 /// Who a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,17 +207,6 @@ pub async fn insert_reset(
         user,
         expires_at
     )?)
-}
-
-/// How many reset links of a person are valid.
-pub async fn count_resets(conn: &mut Conn, user: UserId, now: Timestamp) -> Result<i64> {
-    let (count,): (i64,) = fetch_one!(
-        conn,
-        "SELECT count(*) FROM password_resets WHERE user_id = $1 AND expires_at > $2",
-        user,
-        now
-    )?;
-    Ok(count)
 }
 
 /// Removes the reset links of a person.

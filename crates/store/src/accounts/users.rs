@@ -79,11 +79,6 @@ pub async fn by_email(conn: &mut Conn, email_key: &str) -> Result<Option<User>> 
     fetch_optional!(conn, select!("WHERE email_key = $1"), email_key)
 }
 
-/// The person with the lowest id, whoever that is.
-pub async fn first(conn: &mut Conn) -> Result<Option<User>> {
-    fetch_optional!(conn, select!("ORDER BY user_id LIMIT 1"))
-}
-
 /// A person of this account.
 pub async fn find(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<Option<User>> {
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND user_id = $2"), tenant, user)
