@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -13,8 +14,14 @@ const BODY_BYTES: usize = 3_800 * 1024;
 /// What the process takes without requests, the bodies that it may hold for one account twice, and room for the rest.
 const MAX_MEMORY: usize = 600 << 20;
 
-/// Sends a request and returns the response, or what came of it.
-fn send(address: &str, path: &str, token: Option<&str>, body: &[u8]) -> String {
+/// Registrations whose passwords would together take five gigabytes to hash, and how long their clients wait for them.
+const REGISTRATIONS: usize = 280;
+const PATIENCE: Duration = Duration::from_millis(20);
+/// What the process takes without requests, the few passwords that it hashes at a time, and room for the rest.
+const MAX_MEMORY_OF_HASHES: usize = 400 << 20;
+
+/// Sends a request.
+fn begin(address: &str, path: &str, token: Option<&str>, body: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let token = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
     let head = format!(
@@ -23,9 +30,44 @@ fn send(address: &str, path: &str, token: Option<&str>, body: &[u8]) -> String {
     );
     stream.write_all(head.as_bytes()).unwrap();
     let _ = stream.write_all(body);
+    stream
+}
+
+/// Sends a request and returns the response, or what came of it.
+fn send(address: &str, path: &str, token: Option<&str>, body: &[u8]) -> String {
+    let mut stream = begin(address, path, token, body);
     let mut response = String::new();
     let _ = stream.read_to_string(&mut response);
     response
+}
+
+const REGISTER: &str = "/auth/console/register";
+
+fn account(email: &str) -> Vec<u8> {
+    json!({"tenant_name": "Acme", "email": email, "password": "correct horse battery staple"})
+        .to_string()
+        .into_bytes()
+}
+
+#[test]
+fn registrations_that_nobody_waits_for_take_little_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let service = Running::start(&directory, &[("AUSPEX_ANALYZER", "words")]);
+    std::thread::scope(|scope| {
+        for number in 0..REGISTRATIONS {
+            let address = &service.address;
+            scope.spawn(move || {
+                let stream = begin(address, REGISTER, None, &account(&format!("{number}@example.com")));
+                std::thread::sleep(PATIENCE);
+                drop(stream);
+            });
+        }
+    });
+    // Hashed after all the others that have begun.
+    let last = send(&service.address, REGISTER, None, &account("last@example.com"));
+    assert!(last.starts_with("HTTP/1.1 201 "), "{last}");
+    let peak = service.peak_memory();
+    assert!(peak < MAX_MEMORY_OF_HASHES, "{} MiB", peak >> 20);
 }
 
 #[test]
@@ -33,8 +75,7 @@ fn a_flood_of_large_requests_takes_little_memory() {
     let directory = tempfile::tempdir().unwrap();
     let settings = [("AUSPEX_ANALYZER", "words"), ("AUSPEX_INGEST_MIB_PER_MINUTE", "0")];
     let service = Running::start(&directory, &settings);
-    let account = json!({"tenant_name": "Acme", "email": "ann@example.com", "password": "correct horse battery staple"});
-    let registered = send(&service.address, "/auth/console/register", None, account.to_string().as_bytes());
+    let registered = send(&service.address, REGISTER, None, &account("ann@example.com"));
     let (_, body) = registered.split_once("\r\n\r\n").unwrap();
     let token = serde_json::from_str::<Value>(body).unwrap()["token"].as_str().unwrap().to_owned();
     let event = json!({"type": "message", "content": "x".repeat(30 * 1024)});

@@ -1,14 +1,16 @@
-//! The real binary at its most talkative: whatever it is told, no secret reaches its log.
+//! The real binary at its most talkative: whatever it is told, no secret reaches its log, nor its database as it is.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use aho_corasick::AhoCorasick;
 use model::totp;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use service::Clock;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use testkit::{Backend, PATIENCE, Stage as _, TestDatabase};
 
 use crate::admin::{MASTER_KEY, auspex, finish};
@@ -318,48 +320,98 @@ fn with_password(url: &str) -> String {
     }
 }
 
+/// A process that has been told secrets of every kind.
+struct Told {
+    process: Process,
+    secrets: Secrets,
+    /// What a command beside it has said.
+    said: String,
+}
+
+impl Told {
+    /// Starts a process with these settings beside those that are secret, and tells it everything.
+    async fn by(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
+        let (directory, url) = (database.directory(), with_password(database.url()));
+        let mut secrets = Secrets::default();
+        for (what, secret) in [
+            ("password", FIRST_PASSWORD),
+            ("password", SECOND_PASSWORD),
+            ("password", THIRD_PASSWORD),
+            ("wrong password", WRONG_PASSWORD),
+            ("misplaced password", MISPLACED_PASSWORD),
+            ("old key", OLD_KEY),
+            ("wrong old key", WRONG_OLD_KEY),
+            ("token in a query", QUERY_TOKEN),
+            ("token in a webhook's URL", URL_TOKEN),
+            ("master key", MASTER_KEY),
+            ("database password", DATABASE_PASSWORD),
+        ] {
+            secrets.add(what, secret);
+        }
+        for (name, value) in SETTINGS.iter().filter(|(name, _)| !name.ends_with("CLIENT_ID")) {
+            secrets.add(name, value);
+        }
+        let variables: Vec<_> =
+            SETTINGS.iter().chain(settings).chain(&[("AUSPEX_ANALYZER", "words")]).copied().collect();
+        let mut process = Process::start(directory, &url, &variables);
+        let token = sign_in_story(&process, directory, &mut secrets).await;
+        two_factor_story(&process, &token, &mut secrets).await;
+        let request = process.request(Method::GET, "/v1/me").bearer_auth(&token);
+        let tenant = process.send(request).await.json()["tenant_id"].as_str().unwrap().to_owned();
+        let mut import = auspex(directory, &url, &["admin", "key", "import-legacy", "--tenant", &tenant]);
+        import.envs(variables.iter().copied());
+        let imported = finish(import, OLD_KEY.as_bytes());
+        let said = String::from_utf8_lossy(&imported.stderr).into_owned();
+        assert!(imported.status.success(), "{said}");
+        let printed = String::from_utf8(imported.stdout).unwrap();
+        let legacy = printed.split_whitespace().last().unwrap();
+        key_story(&process, &token, legacy, &mut secrets).await;
+        process.speak_http2();
+        key_story(&process, &token, legacy, &mut secrets).await;
+        webhook_story(&process, &token).await;
+        Self { process, secrets, said }
+    }
+}
+
 async fn nothing_secret_is_logged(database: &TestDatabase, format: &str) {
-    let (directory, url) = (database.directory(), with_password(database.url()));
-    let mut secrets = Secrets::default();
-    for (what, secret) in [
-        ("password", FIRST_PASSWORD),
-        ("password", SECOND_PASSWORD),
-        ("password", THIRD_PASSWORD),
-        ("wrong password", WRONG_PASSWORD),
-        ("misplaced password", MISPLACED_PASSWORD),
-        ("old key", OLD_KEY),
-        ("wrong old key", WRONG_OLD_KEY),
-        ("token in a query", QUERY_TOKEN),
-        ("token in a webhook's URL", URL_TOKEN),
-        ("master key", MASTER_KEY),
-        ("database password", DATABASE_PASSWORD),
-    ] {
-        secrets.add(what, secret);
-    }
-    for (name, value) in SETTINGS.iter().filter(|(name, _)| !name.ends_with("CLIENT_ID")) {
-        secrets.add(name, value);
-    }
-    let logging = [("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format), ("AUSPEX_ANALYZER", "words")];
-    let variables: Vec<_> = SETTINGS.iter().chain(&logging).copied().collect();
-    let mut process = Process::start(directory, &url, &variables);
-    let token = sign_in_story(&process, directory, &mut secrets).await;
-    two_factor_story(&process, &token, &mut secrets).await;
-    let request = process.request(Method::GET, "/v1/me").bearer_auth(&token);
-    let tenant = process.send(request).await.json()["tenant_id"].as_str().unwrap().to_owned();
-    let mut import = auspex(directory, &url, &["admin", "key", "import-legacy", "--tenant", &tenant]);
-    import.envs(variables.iter().copied());
-    let imported = finish(import, OLD_KEY.as_bytes());
-    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
-    let printed = String::from_utf8(imported.stdout).unwrap();
-    let legacy = printed.split_whitespace().last().unwrap();
-    key_story(&process, &token, legacy, &mut secrets).await;
-    process.speak_http2();
-    key_story(&process, &token, legacy, &mut secrets).await;
-    webhook_story(&process, &token).await;
-    let log = process.stop();
+    let told = Told::by(database, &[("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format)]).await;
+    let log = told.process.stop();
     assert!(log.lines().count() > 100, "trace is on: {log}");
-    secrets.are_not_in(&log);
-    secrets.are_not_in(&String::from_utf8_lossy(&imported.stderr));
+    told.secrets.are_not_in(&log);
+    told.secrets.are_not_in(&told.said);
+}
+
+/// Everything in the database: SQLite's files, or the rows of PostgreSQL's tables, in which bytes are hexadecimal.
+async fn dump(database: &TestDatabase) -> Vec<u8> {
+    if !database.url().starts_with("postgres") {
+        let files = std::fs::read_dir(database.directory()).unwrap().map(|entry| entry.unwrap().path());
+        return files.filter(|path| path.is_file()).flat_map(|path| std::fs::read(path).unwrap()).collect();
+    }
+    let mut connection = PgConnection::connect(database.url()).await.unwrap();
+    let tables = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'";
+    let tables: Vec<(String,)> = sqlx::query_as(tables).fetch_all(&mut connection).await.unwrap();
+    let mut dump = Vec::new();
+    for (table,) in tables {
+        let rows = AssertSqlSafe(format!("SELECT t::text FROM {table} AS t"));
+        let rows: Vec<(String,)> = sqlx::query_as(rows).fetch_all(&mut connection).await.unwrap();
+        dump.extend(rows.into_iter().flat_map(|(row,)| row.into_bytes()));
+    }
+    dump
+}
+
+async fn no_secret_is_in_a_dump_of_the_database(database: &TestDatabase) {
+    let told = Told::by(database, &[]).await;
+    let dump = dump(database).await;
+    assert!(AhoCorasick::new(["ada@acme.example"]).unwrap().is_match(&dump), "it has what is no secret");
+    // A code of six digits comes up by chance.
+    let long = told.secrets.0.iter().filter(|(_, secret)| secret.len() > 6);
+    let forms: Vec<(&str, String)> =
+        long.flat_map(|(what, secret)| [(*what, secret.clone()), (*what, hex::encode(secret))]).collect();
+    let searched = AhoCorasick::new(forms.iter().map(|(_, form)| form)).unwrap();
+    if let Some(found) = searched.find(&dump) {
+        panic!("the dump has a secret: {:?}", forms[found.pattern().as_usize()]);
+    }
+    told.process.stop();
 }
 
 async fn nothing_secret_is_logged_as_text(database: &TestDatabase) {
@@ -370,7 +422,11 @@ async fn nothing_secret_is_logged_as_json(database: &TestDatabase) {
     nothing_secret_is_logged(database, "json").await;
 }
 
-testkit::on_both!(nothing_secret_is_logged_as_text, nothing_secret_is_logged_as_json);
+testkit::on_both!(
+    nothing_secret_is_logged_as_text,
+    nothing_secret_is_logged_as_json,
+    no_secret_is_in_a_dump_of_the_database,
+);
 
 /// A start that fails says why, and its reason often quotes the address.
 #[tokio::test]
