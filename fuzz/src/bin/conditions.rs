@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::condition::{Condition, Query, SignalShape};
+use model::condition::{AnswerValue, Condition, Facts, Query, SignalShape};
 
 fn shape(key: &str) -> Option<SignalShape> {
     match key.len() % 4 {
@@ -17,13 +17,20 @@ fuzz_target!(|text: &str| {
     match Condition::parse(text) {
         Ok(condition) => {
             assert!(condition.keys().len() <= condition.comparisons().len());
+            let printed = condition.to_string();
+            assert_eq!(Condition::parse(&printed).as_ref(), Ok(&condition), "{printed}");
             if let Ok(bound) = condition.bind(shape) {
-                bound.matches(|_| None);
+                assert!(!bound.matches(|_| None));
+                bound.matches_with(|_| Some(AnswerValue::Number(0.5)), Some(&Facts::default()));
             }
         }
         Err(error) => assert!(error.column <= text.chars().count() + 1, "{error:?}"),
     }
-    if let Query::Text(searched) = Query::parse(text, shape) {
+    let (query, skipped) = Query::parse_with_skipped(text, shape);
+    if let Query::Text(searched) = query {
         assert_eq!(searched, text);
+    }
+    for skipped in skipped {
+        assert!(skipped.error.column <= text.chars().count() + 1, "{skipped}");
     }
 });

@@ -1,10 +1,18 @@
 //! Conditions resolved against the signals that they name: the answers that each comparison accepts.
 //!
+//! There is no `not` in a bound condition: it is moved inwards to the comparisons, each of which has an opposite. That
+//! keeps the three values of logic: neither a comparison nor its opposite accepts a missing answer, and `all` and `any` are
+//! true exactly where they are true with every unknown taken for false.
+//!
 //! Numbers are compared exactly, as whole millionths, which is what answers are rounded to: a bound is the decimal that
 //! was written, and rounding to percents and to levels is half up.
 
+use super::facts::{BoundFact, EventWindow, Facts};
 use super::syntax::shown;
-use super::{Comparison, ConditionError, Operator, Strictness, without_duplicates};
+use super::{
+    Comparison, ConditionError, MAX_COMPARISONS, Node, Operator, Place, Skipped, Subject, too_many,
+    without_duplicates,
+};
 use crate::{Question, SignalType};
 
 const MILLION: u32 = 1_000_000;
@@ -40,7 +48,20 @@ pub enum AnswerValue<'a> {
 /// A condition over signals that exist. There is at least one comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundCondition {
-    comparisons: Vec<BoundComparison>,
+    root: BoundNode,
+}
+
+/// A part of a bound condition. `All` and `Any` have two members or more, none of which is of their own kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BoundNode {
+    /// A comparison with a signal.
+    Answer(BoundComparison),
+    /// A comparison with a fact.
+    Fact(BoundFact),
+    /// All must hold.
+    All(Vec<Self>),
+    /// One must hold.
+    Any(Vec<Self>),
 }
 
 /// A signal, and the answers that are accepted.
@@ -86,12 +107,80 @@ impl From<&Question> for SignalShape {
 }
 
 impl BoundCondition {
-    /// Merges the ranges of each signal into one: few answers may lie between two bounds that each admit many.
-    pub(super) fn all_of(comparisons: Vec<BoundComparison>) -> Self {
-        let mut merged: Vec<BoundComparison> = Vec::new();
-        for comparison in comparisons {
-            let mut ranges = merged.iter_mut().filter(|other| other.key == comparison.key);
-            let merges = ranges.any(|other| match (&mut other.accepts, &comparison.accepts) {
+    pub(super) fn new(root: BoundNode) -> Self {
+        Self { root }
+    }
+
+    /// The condition as a tree.
+    pub fn root(&self) -> &BoundNode {
+        &self.root
+    }
+
+    /// The comparisons with signals.
+    pub fn comparisons(&self) -> Vec<&BoundComparison> {
+        let mut comparisons = Vec::new();
+        self.root.each(&mut |leaf| {
+            if let BoundNode::Answer(comparison) = leaf {
+                comparisons.push(comparison);
+            }
+        });
+        comparisons
+    }
+
+    /// The comparisons with facts.
+    pub fn facts(&self) -> Vec<&BoundFact> {
+        let mut facts = Vec::new();
+        self.root.each(&mut |leaf| {
+            if let BoundNode::Fact(fact) = leaf {
+                facts.push(fact);
+            }
+        });
+        facts
+    }
+
+    /// The keys of the signals that it names, without duplicates.
+    pub fn keys(&self) -> Vec<&str> {
+        without_duplicates(self.comparisons().into_iter().map(|comparison| comparison.key.as_str()))
+    }
+
+    /// The windows in which it counts events, without duplicates.
+    pub fn event_windows(&self) -> Vec<&EventWindow> {
+        without_duplicates(self.facts().into_iter().filter_map(|fact| match fact {
+            BoundFact::Events(window, ..) => Some(window),
+            BoundFact::Age(..) | BoundFact::Type(..) => None,
+        }))
+    }
+
+    /// Whether an object matches, by its answer to each signal. No fact holds.
+    pub fn matches<'a>(&self, answer: impl Fn(&str) -> Option<AnswerValue<'a>>) -> bool {
+        self.root.holds(&answer, None)
+    }
+
+    /// Whether an object matches, by its answer to each signal and its facts.
+    pub fn matches_with<'a>(
+        &self,
+        answer: impl Fn(&str) -> Option<AnswerValue<'a>>,
+        facts: Option<&Facts>,
+    ) -> bool {
+        self.root.holds(&answer, facts)
+    }
+}
+
+impl BoundNode {
+    /// All of some parts. The ranges of each signal are merged into one: few answers may lie between two bounds that each
+    /// admit many.
+    fn all_of(parts: Vec<Self>) -> Option<Self> {
+        let mut merged: Vec<Self> = Vec::new();
+        let flat = parts.into_iter().flat_map(|part| match part {
+            Self::All(inner) => inner,
+            other => vec![other],
+        });
+        for part in flat {
+            let mut ranges = merged.iter_mut().filter_map(|other| match (other, &part) {
+                (Self::Answer(other), Self::Answer(part)) if other.key == part.key => Some((other, part)),
+                _ => None,
+            });
+            let merges = ranges.any(|(other, part)| match (&mut other.accepts, &part.accepts) {
                 (Accepts::Within(range), Accepts::Within(more)) => {
                     *range = range.intersected(*more);
                     true
@@ -99,27 +188,132 @@ impl BoundCondition {
                 _ => false,
             });
             if !merges {
-                merged.push(comparison);
+                merged.push(part);
             }
         }
-        Self { comparisons: merged }
+        if merged.len() > 1 { Some(Self::All(merged)) } else { merged.pop() }
     }
 
-    /// The comparisons, all of which must hold.
-    pub fn comparisons(&self) -> &[BoundComparison] {
-        &self.comparisons
+    /// Any of some parts.
+    fn any_of(parts: Vec<Self>) -> Option<Self> {
+        let flat = parts.into_iter().flat_map(|part| match part {
+            Self::Any(inner) => inner,
+            other => vec![other],
+        });
+        let mut flat: Vec<Self> = flat.collect();
+        if flat.len() > 1 { Some(Self::Any(flat)) } else { flat.pop() }
     }
 
-    /// The keys that it names, without duplicates.
-    pub fn keys(&self) -> Vec<&str> {
-        without_duplicates(self.comparisons.iter().map(|comparison| comparison.key.as_str()))
+    fn each<'a>(&'a self, visit: &mut impl FnMut(&'a Self)) {
+        match self {
+            Self::Answer(_) | Self::Fact(_) => visit(self),
+            Self::All(parts) | Self::Any(parts) => {
+                for part in parts {
+                    part.each(visit);
+                }
+            }
+        }
     }
 
-    /// Whether an object matches, by its answer to each signal.
-    pub fn matches<'a>(&self, answer: impl Fn(&str) -> Option<AnswerValue<'a>>) -> bool {
-        self.comparisons
-            .iter()
-            .all(|comparison| answer(&comparison.key).is_some_and(|value| comparison.accepts.admits(value)))
+    fn holds<'a>(&self, answer: &impl Fn(&str) -> Option<AnswerValue<'a>>, facts: Option<&Facts>) -> bool {
+        match self {
+            Self::Answer(comparison) => {
+                answer(&comparison.key).is_some_and(|value| comparison.accepts.admits(value))
+            }
+            Self::Fact(fact) => facts.is_some_and(|facts| fact.holds(facts)),
+            Self::All(parts) => parts.iter().all(|part| part.holds(answer, facts)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(answer, facts)),
+        }
+    }
+}
+
+/// Resolves a condition, and skips what is invalid.
+pub(super) struct Binder<'s> {
+    signals: &'s dyn Fn(&str) -> Option<SignalShape>,
+    place: Place,
+    /// The comparisons that were bound.
+    bound: usize,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+impl<'s> Binder<'s> {
+    pub(super) fn new(signals: &'s dyn Fn(&str) -> Option<SignalShape>, place: Place) -> Self {
+        Self { signals, place, bound: 0, skipped: Vec::new() }
+    }
+
+    /// Resolves a part; none if nothing of it is valid.
+    pub(super) fn bind(&mut self, node: &Node) -> Option<BoundNode> {
+        self.bind_part(node, false)
+    }
+
+    // The depth of recursion is that of the text, which is bounded.
+    fn bind_part(&mut self, node: &Node, is_negated: bool) -> Option<BoundNode> {
+        match node {
+            Node::Comparison(comparison) => self.bind_or_skip(comparison, is_negated),
+            Node::Not(inner) => self.bind_part(inner, !is_negated),
+            Node::All(parts) | Node::Any(parts) => {
+                let bound = parts.iter().filter_map(|part| self.bind_part(part, is_negated)).collect();
+                // Not all is any not, and not any is all not.
+                let is_all = matches!(node, Node::All(_)) != is_negated;
+                if is_all { BoundNode::all_of(bound) } else { BoundNode::any_of(bound) }
+            }
+        }
+    }
+
+    fn bind_or_skip(&mut self, comparison: &Comparison, is_negated: bool) -> Option<BoundNode> {
+        let bound = match self.bind_comparison(comparison, is_negated) {
+            Ok(_) if self.bound == MAX_COMPARISONS => Err(too_many(comparison)),
+            other => other,
+        };
+        match bound {
+            Ok(bound) => {
+                self.bound += 1;
+                Some(bound)
+            }
+            Err(error) => {
+                if self.skipped.len() < MAX_COMPARISONS {
+                    self.skipped.push(Skipped { text: comparison.to_string(), error });
+                }
+                None
+            }
+        }
+    }
+
+    fn bind_comparison(
+        &self,
+        comparison: &Comparison,
+        is_negated: bool,
+    ) -> Result<BoundNode, ConditionError> {
+        let key = match &comparison.subject {
+            Subject::Events(window) => {
+                return self.fact(comparison, comparison.bind_events(window), is_negated);
+            }
+            Subject::Key(key) => key,
+        };
+        let accepts = match ((self.signals)(key), key.as_str()) {
+            (Some(SignalShape::Noul), _) => comparison.bind_noul(key),
+            (Some(SignalShape::Score { levels }), _) => comparison.bind_score(key, levels),
+            (Some(SignalShape::Choice { options }), _) => comparison.bind_choice(key, &options, self.place),
+            (None, "age") => return self.fact(comparison, comparison.bind_age(), is_negated),
+            (None, "type") => return self.fact(comparison, comparison.bind_type(), is_negated),
+            (None, _) => Err(error(comparison.columns.subject, format!("unknown signal {}", shown(key)))),
+        };
+        let accepts = if is_negated { accepts?.negated() } else { accepts? };
+        Ok(BoundNode::Answer(BoundComparison { key: key.clone(), accepts }))
+    }
+
+    fn fact(
+        &self,
+        comparison: &Comparison,
+        fact: Result<BoundFact, ConditionError>,
+        is_negated: bool,
+    ) -> Result<BoundNode, ConditionError> {
+        if self.place == Place::Query {
+            let message =
+                format!("{} is a fact, which only rules know", shown(&comparison.subject.to_string()));
+            return Err(error(comparison.columns.subject, message));
+        }
+        Ok(BoundNode::Fact(if is_negated { fact?.negated() } else { fact? }))
     }
 }
 
@@ -132,6 +326,18 @@ impl Accepts {
             (Self::Option(option), AnswerValue::Choice(choice)) => option == choice,
             (Self::OtherOption(option), AnswerValue::Choice(choice)) => option != choice,
             _ => false,
+        }
+    }
+
+    /// What is accepted of all answers but these.
+    fn negated(self) -> Self {
+        match self {
+            // Nothing is within an empty range, and two ranges outside of it would overlap.
+            Self::Within(range) if range.is_empty() => Self::Within(ValueRange::POSITIONS),
+            Self::Within(range) => Self::Outside(range),
+            Self::Outside(range) => Self::Within(range),
+            Self::Option(option) => Self::OtherOption(option),
+            Self::OtherOption(option) => Self::Option(option),
         }
     }
 }
@@ -149,6 +355,10 @@ impl ValueRange {
         let low = f64::from(self.from_millionths) - 0.5;
         let high = f64::from(self.to_millionths) + 0.5;
         (low / f64::from(MILLION), high / f64::from(MILLION))
+    }
+
+    fn is_empty(self) -> bool {
+        self.from_millionths > self.to_millionths
     }
 
     fn intersected(self, other: Self) -> Self {
@@ -242,23 +452,9 @@ impl Decimal {
 }
 
 impl Comparison {
-    pub(super) fn bind(
-        &self,
-        signals: impl Fn(&str) -> Option<SignalShape>,
-        strictness: Strictness,
-    ) -> Result<BoundComparison, ConditionError> {
-        let accepts = match signals(&self.key) {
-            None => Err(error(self.columns.key, format!("unknown signal {}", shown(&self.key)))),
-            Some(SignalShape::Noul) => self.bind_noul(),
-            Some(SignalShape::Score { levels }) => self.bind_score(levels),
-            Some(SignalShape::Choice { options }) => self.bind_choice(&options, strictness),
-        };
-        Ok(BoundComparison { key: self.key.clone(), accepts: accepts? })
-    }
-
-    fn bind_noul(&self) -> Result<Accepts, ConditionError> {
+    fn bind_noul(&self, key: &str) -> Result<Accepts, ConditionError> {
         let number = self.number().ok_or_else(|| {
-            self.wrong_value("is a probability: a number from 0 to 1, or a percentage up to 100")
+            self.wrong_value(key, "is a probability: a number from 0 to 1, or a percentage up to 100")
         })?;
         let probability = if number.is_above(MILLION) { number.hundredth() } else { number };
         // Both sides in whole percents. Digits beyond the millionths cannot change the percent.
@@ -267,10 +463,10 @@ impl Comparison {
         Ok(probability.compared(self.operator, Some(equal), ValueRange::PROBABILITIES))
     }
 
-    fn bind_score(&self, levels: usize) -> Result<Accepts, ConditionError> {
+    fn bind_score(&self, key: &str, levels: usize) -> Result<Accepts, ConditionError> {
         let number = self.number().ok_or_else(|| {
             let last = levels.saturating_sub(1);
-            self.wrong_value(&format!("is a position: a number from 0 to {last}"))
+            self.wrong_value(key, &format!("is a position: a number from 0 to {last}"))
         })?;
         let is_level = number.exact && number.millionths.is_multiple_of(MILLION);
         let equal = if is_level {
@@ -282,22 +478,21 @@ impl Comparison {
         Ok(number.compared(self.operator, equal, ValueRange::POSITIONS))
     }
 
-    fn bind_choice(&self, options: &[String], strictness: Strictness) -> Result<Accepts, ConditionError> {
+    fn bind_choice(&self, key: &str, options: &[String], place: Place) -> Result<Accepts, ConditionError> {
         let option = self.value.clone();
         let accepts = match self.operator {
             Operator::Equal => Accepts::Option(option),
             Operator::NotEqual => Accepts::OtherOption(option),
             other => {
-                let message =
-                    format!("{} is a choice: it is compared with = or !=, not {other}", shown(&self.key));
+                let message = format!("{} is a choice: it is compared with = or !=, not {other}", shown(key));
                 return Err(error(self.columns.operator, message));
             }
         };
-        if strictness == Strictness::Lenient || options.contains(&self.value) {
+        if place == Place::Query || options.contains(&self.value) {
             Ok(accepts)
         } else {
             let options: Vec<String> = options.iter().map(|option| shown(option)).collect();
-            Err(self.wrong_value(&format!("is a choice of {}", options.join(", "))))
+            Err(self.wrong_value(key, &format!("is a choice of {}", options.join(", "))))
         }
     }
 
@@ -305,8 +500,8 @@ impl Comparison {
         Decimal::parse(&self.value)
     }
 
-    fn wrong_value(&self, description: &str) -> ConditionError {
-        let message = format!("{} {description}, not {}", shown(&self.key), shown(&self.value));
+    fn wrong_value(&self, key: &str, description: &str) -> ConditionError {
+        let message = format!("{} {description}, not {}", shown(key), shown(&self.value));
         error(self.columns.value, message)
     }
 }

@@ -187,8 +187,9 @@ async fn a_refusal_says_where(app: &App) {
         ),
         (
             "is_scammer > 0.9 or x",
-            "when: column 18: there is no `or`: comparisons are joined by `and` or a comma, and all must hold",
+            "when: column 22: expected an operator (>, >=, <, <=, = or !=), but the text ends here",
         ),
+        ("not (is_scammer > 0.9", "when: column 5: this parenthesis is never closed"),
         ("is_scammer > 0.9 and nobody = 1", "when: column 22: unknown signal `nobody`"),
         (
             "is_scammer > high",

@@ -8,7 +8,7 @@ use model::{TenantId, event};
 use serde_json::value::RawValue;
 use store::analysis::history;
 use store::analysis::signals::Signal;
-use store::objects::conditions::ConditionSearch;
+use store::objects::conditions::{AnswerFilter, ConditionSearch};
 use store::objects::deletion;
 use store::objects::reads::{self, Cursor, Object, Sort};
 use store::objects::search::TextSearch;
@@ -184,17 +184,11 @@ async fn matching(
     enabled: &[Signal],
     query: &ObjectQuery,
 ) -> Result<Vec<Object>> {
-    let comparisons: Vec<_> = condition
-        .comparisons()
-        .iter()
-        .filter_map(|bound| {
-            let signal = enabled.iter().find(|signal| signal.key == bound.key)?;
-            Some((signal.signal_id, &bound.accepts))
-        })
-        .collect();
+    let signal_id = |key: &str| Some(enabled.iter().find(|signal| signal.key == key)?.signal_id);
+    let Some(filter) = AnswerFilter::new(condition, signal_id) else { return Ok(Vec::new()) };
     let search = ConditionSearch {
         tenant,
-        comparisons: &comparisons,
+        filter: &filter,
         sort: query.sort,
         limit: query.limit,
         offset: query.offset,

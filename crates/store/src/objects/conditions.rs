@@ -1,7 +1,7 @@
 //! Searching objects by their answers: a condition as SQL that follows an index, however many objects there are.
 //!
-//! There are two strategies. Where few answers meet one of the comparisons, they lead to their objects, which are then
-//! sorted. Where many meet each of them, scanning the objects in their order soon fills a page. No strategy serves all cases,
+//! There are two strategies. Where few answers meet one of the comparisons that must hold, they lead to their objects, which
+//! are then sorted; of comparisons joined by `or` all are followed. Where many meet each of them, scanning the objects in their order soon fills a page. No strategy serves all cases,
 //! and the planners cannot be left to choose: SQLite keeps no statistics unless it is told to, and PostgreSQL's may be old. So
 //! the answers are counted first, up to a bound, and a scan has a bound too.
 //!
@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use model::TenantId;
-use model::condition::Accepts;
+use model::condition::{Accepts, BoundCondition, BoundNode};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -37,8 +37,8 @@ pub const LONGEST_SCAN: i64 = 50_000;
 pub struct ConditionSearch<'a> {
     /// Whose objects.
     pub tenant: TenantId,
-    /// Signals, and which of their answers are accepted; all must be.
-    pub comparisons: &'a [(Uuid, &'a Accepts)],
+    /// Which objects.
+    pub filter: &'a AnswerFilter<'a>,
     /// In which order.
     pub sort: Sort,
     /// How many at most.
@@ -47,11 +47,70 @@ pub struct ConditionSearch<'a> {
     pub offset: i64,
 }
 
+/// A condition over answers, by the ids of signals.
+#[derive(Clone, Debug)]
+pub struct AnswerFilter<'a> {
+    /// Signals, and which of their answers are accepted.
+    comparisons: Vec<(Uuid, &'a Accepts)>,
+    /// How they are joined.
+    root: Joined,
+}
+
+/// Comparisons by their index, and how they are joined.
+#[derive(Clone, Debug)]
+enum Joined {
+    Comparison(usize),
+    All(Vec<Self>),
+    Any(Vec<Self>),
+}
+
+impl<'a> AnswerFilter<'a> {
+    /// The filter for a condition without facts; none if a signal has no id.
+    pub fn new(condition: &'a BoundCondition, signal_id: impl Fn(&str) -> Option<Uuid>) -> Option<Self> {
+        let mut comparisons = Vec::new();
+        let root = join(condition.root(), &signal_id, &mut comparisons)?;
+        Some(Self { comparisons, root })
+    }
+
+    /// The number of comparisons, which strategies count from 0 in the order of the text.
+    pub fn len(&self) -> usize {
+        self.comparisons.len()
+    }
+
+    /// Whether there is no comparison, which no condition has.
+    pub fn is_empty(&self) -> bool {
+        self.comparisons.is_empty()
+    }
+}
+
+fn join<'a>(
+    node: &'a BoundNode,
+    signal_id: &impl Fn(&str) -> Option<Uuid>,
+    comparisons: &mut Vec<(Uuid, &'a Accepts)>,
+) -> Option<Joined> {
+    match node {
+        BoundNode::Answer(comparison) => {
+            comparisons.push((signal_id(&comparison.key)?, &comparison.accepts));
+            Some(Joined::Comparison(comparisons.len() - 1))
+        }
+        // A query has none.
+        BoundNode::Fact(_) => None,
+        BoundNode::All(parts) => {
+            let parts = parts.iter().map(|part| join(part, signal_id, comparisons));
+            Some(Joined::All(parts.collect::<Option<_>>()?))
+        }
+        BoundNode::Any(parts) => {
+            let parts = parts.iter().map(|part| join(part, signal_id, comparisons));
+            Some(Joined::Any(parts.collect::<Option<_>>()?))
+        }
+    }
+}
+
 /// How a page is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// From the few answers that meet the comparison at this index to their objects.
-    FollowAnswers(usize),
+    /// From the few answers that meet these comparisons to their objects. Whatever meets the condition meets one of them.
+    FollowAnswers(Vec<usize>),
     /// By scanning so many of the objects in their order.
     ScanObjects(i64),
 }
@@ -89,7 +148,7 @@ impl ConditionSearch<'_> {
                 Step::Follow(most) => self.fewest(conn, most).await?.map(Strategy::FollowAnswers),
             };
             let Some(strategy) = strategy else { continue };
-            let page = self.run_by(conn, strategy).await?;
+            let page = self.run_by(conn, &strategy).await?;
             // A scan that does not fill the page may have ended too early.
             let is_full = i64::try_from(page.len()).is_ok_and(|found| found == self.limit);
             if is_full || matches!(strategy, Strategy::FollowAnswers(_)) {
@@ -105,31 +164,36 @@ impl ConditionSearch<'_> {
         self.offset.saturating_add(self.limit).saturating_mul(per_result).clamp(least, LONGEST_SCAN)
     }
 
-    /// The comparison that the fewest answers meet, if those are fewer than a bound.
-    async fn fewest(&self, conn: &mut Conn, bound: i64) -> Result<Option<usize>> {
-        let (mut fewest, mut at) = (bound, None);
-        for (index, (signal, accepts)) in self.comparisons.iter().enumerate() {
+    /// Comparisons one of which every object of the page meets, and that the fewest answers meet, if those are fewer than a
+    /// bound.
+    async fn fewest(&self, conn: &mut Conn, bound: i64) -> Result<Option<Vec<usize>>> {
+        let mut counts = Vec::with_capacity(self.filter.len());
+        // No other comparison can be better than one that must hold and that fewer answers meet.
+        let mut least = bound;
+        for (index, (signal, accepts)) in self.filter.comparisons.iter().enumerate() {
             let mut found = 0;
             for range in ranges(accepts) {
-                let count = self.count(*signal, &range, fewest - found);
+                let count = self.count(*signal, &range, least - found);
                 let rows: Vec<(i64,)> = count.fetch_all(conn).await?;
                 found += rows.first().map_or(0, |(counted,)| *counted);
             }
-            if found < fewest {
-                (fewest, at) = (found, Some(index));
+            if found < least && self.filter.root.requires(index) {
+                least = found;
             }
+            counts.push(found);
         }
-        Ok(at)
+        let (found, followed) = self.filter.root.cover(&counts);
+        Ok((found < bound).then_some(followed))
     }
 
     /// Finds the page by one strategy: it is the same page with each, unless a scan ends too early.
-    pub async fn run_by(&self, conn: &mut Conn, strategy: Strategy) -> Result<Vec<Object>> {
+    pub async fn run_by(&self, conn: &mut Conn, strategy: &Strategy) -> Result<Vec<Object>> {
         self.page(conn.backend(), strategy).fetch_all(conn).await
     }
 
     /// The plan of the database for the page, line by line.
     #[cfg(feature = "test-util")]
-    pub async fn explain(&self, conn: &mut Conn, strategy: Strategy) -> Result<Vec<String>> {
+    pub async fn explain(&self, conn: &mut Conn, strategy: &Strategy) -> Result<Vec<String>> {
         let backend = conn.backend();
         let mut page = self.page(backend, strategy);
         match backend {
@@ -155,11 +219,11 @@ impl ConditionSearch<'_> {
         statement
     }
 
-    fn page(&self, backend: Backend, strategy: Strategy) -> Statement<'_> {
+    fn page(&self, backend: Backend, strategy: &Strategy) -> Statement<'_> {
         let mut statement = Statement::new("");
         match strategy {
-            Strategy::ScanObjects(most) => self.scan(&mut statement, most),
-            Strategy::FollowAnswers(index) => self.follow(&mut statement, backend, index),
+            Strategy::ScanObjects(most) => self.scan(&mut statement, *most),
+            Strategy::FollowAnswers(followed) => self.follow(&mut statement, backend, followed),
         }
         statement.push(" ORDER BY ").push(self.sort.order());
         statement.push(" LIMIT ").bind(Value::Count(self.limit));
@@ -167,34 +231,33 @@ impl ConditionSearch<'_> {
         statement
     }
 
-    /// The first objects in their order that meet all comparisons.
+    /// The first objects in their order that meet the condition.
     fn scan<'a>(&'a self, statement: &mut Statement<'a>, most: i64) {
         let columns = reads::COLUMNS;
         statement.push("SELECT ").push(columns).push(" FROM (SELECT tenant_id, ").push(columns);
         statement.push(" FROM objects WHERE tenant_id = ").bind(Value::Id(self.tenant.0));
         statement.push(" ORDER BY ").push(self.sort.order()).push(" LIMIT ").bind(Value::Count(most));
-        statement.push(") AS objects WHERE TRUE");
-        for (signal, accepts) in self.comparisons {
-            statement.push(" AND ").has_answer("objects", *signal, accepts);
-        }
+        statement.push(") AS objects WHERE ").meets("objects", self.filter, &self.filter.root, None);
     }
 
-    /// The objects of the answers that meet one comparison and whose objects meet the others.
+    /// The objects of the answers that meet one of some comparisons and whose objects meet the condition.
     ///
     /// One object after the other is looked up for the answers found. Each database has its own form for that: SQLite
     /// takes the tables of a cross join in their order; PostgreSQL would rather read all objects where it expects many
     /// answers, and its estimate is far off, because it does not know that each signal has values of its own.
-    fn follow<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, index: usize) {
-        let (signal, accepts) = self.comparisons[index];
+    fn follow<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, followed: &[usize]) {
+        // An object is found once by its only answer to a signal, but may be found by answers to several.
+        let union = if followed.len() == 1 { " UNION ALL " } else { " UNION " };
         statement.push("WITH found AS MATERIALIZED (");
-        for (number, range) in ranges(accepts).iter().enumerate() {
-            statement.push(if number == 0 { "" } else { " UNION ALL " });
-            statement.push("SELECT object_id AS found_id FROM answers AS met WHERE ");
-            statement.answers_of(self.tenant, signal).push(" AND ").range(range);
-            for (other, (signal, accepts)) in self.comparisons.iter().enumerate() {
-                if other != index {
-                    statement.push(" AND ").has_answer("met", *signal, accepts);
-                }
+        let mut is_first = true;
+        for index in followed {
+            let (signal, accepts) = self.filter.comparisons[*index];
+            for range in ranges(accepts) {
+                statement.push(if is_first { "" } else { union });
+                is_first = false;
+                statement.push("SELECT object_id AS found_id FROM answers AS met WHERE ");
+                statement.answers_of(self.tenant, signal).push(" AND ").range(&range);
+                statement.push(" AND ").meets("met", self.filter, &self.filter.root, Some(*index));
             }
         }
         let (before, after) = match backend {
@@ -206,6 +269,34 @@ impl ConditionSearch<'_> {
         };
         statement.push(") SELECT ").push(reads::COLUMNS).push(" FROM ").push(before);
         statement.push("tenant_id = ").bind(Value::Id(self.tenant.0)).push(after);
+    }
+}
+
+impl Joined {
+    /// Whether a comparison must hold.
+    fn requires(&self, index: usize) -> bool {
+        match self {
+            Self::Comparison(other) => *other == index,
+            Self::All(parts) => parts.iter().any(|part| part.requires(index)),
+            Self::Any(_) => false,
+        }
+    }
+
+    /// Comparisons one of which holds wherever this does, such that the fewest answers meet them, and how many those are.
+    fn cover(&self, counts: &[i64]) -> (i64, Vec<usize>) {
+        match self {
+            Self::Comparison(index) => (counts[*index], vec![*index]),
+            Self::All(parts) => {
+                let covers = parts.iter().map(|part| part.cover(counts));
+                covers.min_by_key(|(found, _)| *found).unwrap_or((i64::MAX, Vec::new()))
+            }
+            Self::Any(parts) => parts.iter().fold((0, Vec::new()), |(mut found, mut indexes), part| {
+                let (more, others) = part.cover(counts);
+                found += more;
+                indexes.extend(others);
+                (found, indexes)
+            }),
+        }
     }
 }
 
@@ -288,6 +379,36 @@ impl<'a> Statement<'a> {
             self.push(if index == 0 { "" } else { " OR " }).range(range);
         }
         self.push(") LIMIT 1 OFFSET 0)")
+    }
+
+    /// Whether the object of the row with this name meets a condition. A comparison that is known to hold is left out where
+    /// it must hold anyway.
+    fn meets(
+        &mut self,
+        row: &'static str,
+        filter: &AnswerFilter<'a>,
+        joined: &Joined,
+        known: Option<usize>,
+    ) -> &mut Self {
+        match joined {
+            Joined::Comparison(index) if known == Some(*index) => self.push("TRUE"),
+            Joined::Comparison(index) => {
+                let (signal, accepts) = filter.comparisons[*index];
+                self.has_answer(row, signal, accepts)
+            }
+            Joined::All(parts) | Joined::Any(parts) => {
+                let is_all = matches!(joined, Joined::All(_));
+                for (number, part) in parts.iter().enumerate() {
+                    self.push(match (number, is_all) {
+                        (0, _) => "(",
+                        (_, true) => " AND ",
+                        (_, false) => " OR ",
+                    });
+                    self.meets(row, filter, part, known);
+                }
+                self.push(")")
+            }
+        }
     }
 
     /// All rows, each as the type that the caller names.

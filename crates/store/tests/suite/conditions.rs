@@ -1,6 +1,6 @@
 //! A condition finds the objects that it accepts, the same in SQL as in Rust, in order, and by an index.
 
-use model::condition::{Accepts, AnswerValue, BoundCondition, Query, SignalShape};
+use model::condition::{AnswerValue, BoundCondition, Query, SignalShape};
 use model::{TenantId, Timestamp};
 use proptest::collection::vec;
 use proptest::option::of;
@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::QueryBuilder;
-use store::objects::conditions::{ConditionSearch, LONGEST_SCAN, MANY_ANSWERS, Strategy as SearchStrategy};
+use store::objects::conditions::{
+    AnswerFilter, ConditionSearch, LONGEST_SCAN, MANY_ANSWERS, Strategy as SearchStrategy,
+};
 use store::objects::reads::Sort;
 use store::{Backend, Conn, Result, Store};
 use testkit::{TestDatabase, on_both};
@@ -54,9 +56,8 @@ fn bound(text: &str) -> BoundCondition {
     }
 }
 
-fn comparisons(condition: &BoundCondition) -> Vec<(Uuid, &Accepts)> {
-    let all = condition.comparisons().iter();
-    all.map(|comparison| (signal_id(&comparison.key), &comparison.accepts)).collect()
+fn filter(condition: &BoundCondition) -> AnswerFilter<'_> {
+    AnswerFilter::new(condition, |key| Some(signal_id(key))).unwrap()
 }
 
 /// An object and its latest answers, the numbers in millionths.
@@ -179,7 +180,7 @@ async fn replace(store: &Store, ours: &[Object], neighbours: &[Object]) {
 async fn page(store: &Store, search: ConditionSearch<'_>, way: Option<SearchStrategy>) -> Vec<String> {
     let rows = store
         .read("search", async |conn: &mut Conn| match way {
-            Some(way) => search.run_by(conn, way).await,
+            Some(way) => search.run_by(conn, &way).await,
             None => search.run(conn).await,
         })
         .await;
@@ -239,28 +240,46 @@ fn any_comparison() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Comparisons joined in every way.
+fn any_tree() -> impl Strategy<Value = String> {
+    any_comparison().prop_recursive(4, 10, 3, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|inner| format!("not ({inner})")),
+            vec(inner.clone(), 2..=3).prop_map(|parts| format!("({})", parts.join(" and "))),
+            vec(inner, 2..=3).prop_map(|parts| format!("({})", parts.join(" or "))),
+        ]
+    })
+}
+
 async fn rust_and_sql_accept_the_same_objects(database: &TestDatabase) {
     let store = database.open().await;
     let mut runner = TestRunner::new(Config { cases: 150, failure_persistence: None, ..Config::default() });
-    let trial = async |ours: Vec<Object>, neighbours: Vec<Object>, conditions: Vec<Vec<String>>| {
+    let trial = async |ours: Vec<Object>,
+                       neighbours: Vec<Object>,
+                       conditions: Vec<Vec<String>>,
+                       trees: Vec<String>| {
         replace(&store, &ours, &neighbours).await;
-        for text in conditions.iter().map(|parts| parts.join(" and ")) {
+        for text in conditions.iter().map(|parts| parts.join(" and ")).chain(trees) {
             let condition = bound(&text);
-            let comparisons = comparisons(&condition);
+            let filter = filter(&condition);
             let sort = SORTS[text.len() % SORTS.len()];
-            let search =
-                ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
+            let search = ConditionSearch { tenant: TENANT, filter: &filter, sort, limit: 100, offset: 0 };
             let expected = expected(&ours, &condition, sort);
-            let ways = (0..comparisons.len()).map(SearchStrategy::FollowAnswers);
-            let ways = ways.chain([SearchStrategy::ScanObjects(LONGEST_SCAN)]).map(Some);
+            // Where all must hold each leads to the objects; otherwise all of them together do.
+            let all: Vec<usize> = (0..filter.len()).collect();
+            let each = all.iter().filter(|_| !text.contains(['(', ')']) && !text.contains(" or "));
+            let ways = each.map(|index| SearchStrategy::FollowAnswers(vec![*index]));
+            let ways = ways.chain([SearchStrategy::ScanObjects(LONGEST_SCAN)]);
+            let ways = ways.chain([SearchStrategy::FollowAnswers(all.clone())]).map(Some);
             for way in ways.chain([None]) {
-                assert_eq!(page(&store, search, way).await, expected, "{text} by {way:?}");
+                assert_eq!(page(&store, search, way.clone()).await, expected, "{text} by {way:?}");
             }
         }
     };
-    let cases = (any_objects(), any_objects(), vec(vec(any_comparison(), 1..=3), 1..=5));
-    let outcome = runner.run(&cases, |(ours, neighbours, conditions)| {
-        block_in_place(|| Handle::current().block_on(trial(ours, neighbours, conditions)));
+    let cases =
+        (any_objects(), any_objects(), vec(vec(any_comparison(), 1..=3), 1..=5), vec(any_tree(), 1..=4));
+    let outcome = runner.run(&cases, |(ours, neighbours, conditions, trees)| {
+        block_in_place(|| Handle::current().block_on(trial(ours, neighbours, conditions, trees)));
         Ok(())
     });
     outcome.unwrap();
@@ -279,14 +298,13 @@ async fn pages_follow_each_other_in_every_order(database: &TestDatabase) {
     let objects: Vec<Object> = (0..60).map(object).collect();
     replace(&store, &objects, &[]).await;
     let condition = bound("category = car");
-    let comparisons = comparisons(&condition);
+    let filter = filter(&condition);
     for sort in SORTS {
-        for way in [SearchStrategy::FollowAnswers(0), SearchStrategy::ScanObjects(LONGEST_SCAN)] {
+        for way in [SearchStrategy::FollowAnswers(vec![0]), SearchStrategy::ScanObjects(LONGEST_SCAN)] {
             let mut listed = Vec::new();
             for offset in [0, 7, 14, 21, 28, 35] {
-                let search =
-                    ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 7, offset };
-                listed.extend(page(&store, search, Some(way)).await);
+                let search = ConditionSearch { tenant: TENANT, filter: &filter, sort, limit: 7, offset };
+                listed.extend(page(&store, search, Some(way.clone())).await);
             }
             assert_eq!(listed, expected(&objects, &condition, sort), "{sort:?} by {way:?}");
             assert_eq!(listed.len(), 30);
@@ -317,12 +335,13 @@ async fn many_objects(database: &TestDatabase) -> Store {
 /// The way that a search takes, and the plan for it.
 async fn way_and_plan(store: &Store, text: &str, sort: Sort) -> (SearchStrategy, Vec<String>) {
     let condition = bound(text);
-    let comparisons = comparisons(&condition);
-    let search = ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 50, offset: 0 };
+    let filter = filter(&condition);
+    let search = ConditionSearch { tenant: TENANT, filter: &filter, sort, limit: 50, offset: 0 };
     let found: Result<_> = store
         .read("explain", async |conn: &mut Conn| {
             let (_, way) = search.run_with_strategy(conn).await?;
-            Ok((way, search.explain(conn, way).await?))
+            let plan = search.explain(conn, &way).await?;
+            Ok((way, plan))
         })
         .await;
     found.unwrap()
@@ -343,17 +362,21 @@ async fn few_answers_lead_to_their_objects(database: &TestDatabase) {
     let store = many_objects(database).await;
     // A condition, which of its comparisons few answers meet, and the index that finds them.
     for (text, few, index) in [
-        ("is_scammer > 99.9", 0, "answers_by_value"),
-        ("is_scammer = 3, quality >= 0", 0, "answers_by_value"),
-        ("quality >= 0 and category = é and is_scammer > 0", 1, "answers_by_choice"),
-        ("is_scammer > 50 and is_scammer < 50.1", 0, "answers_by_value"),
-        ("category != car", 0, "answers_by_choice"),
-        ("quality != 4, quality > 3.499", 1, "answers_by_value"),
-        ("category = nothing", 0, "answers_by_choice"),
+        ("is_scammer > 99.9", &[0][..], "answers_by_value"),
+        ("is_scammer = 3, quality >= 0", &[0], "answers_by_value"),
+        ("quality >= 0 and category = é and is_scammer > 0", &[1], "answers_by_choice"),
+        ("is_scammer > 50 and is_scammer < 50.1", &[0], "answers_by_value"),
+        ("category != car", &[0], "answers_by_choice"),
+        ("quality != 4, quality > 3.499", &[1], "answers_by_value"),
+        ("category = nothing", &[0], "answers_by_choice"),
+        ("is_scammer > 99.9 or category = é", &[0, 1], "answers_by_choice"),
+        ("not (is_scammer <= 99.9 and category != é)", &[0, 1], "answers_by_value"),
+        ("quality >= 0 and (is_scammer > 99.9 or category = é)", &[1, 2], "answers_by_value"),
+        ("category = é and (quality > 1 or is_scammer > 20)", &[0], "answers_by_choice"),
     ] {
         for sort in SORTS {
             let (way, plan) = way_and_plan(&store, text, sort).await;
-            assert_eq!(way, SearchStrategy::FollowAnswers(few), "{text}");
+            assert_eq!(way, SearchStrategy::FollowAnswers(few.to_vec()), "{text}");
             let plan = plan.join("\n");
             assert!(!plan.lines().any(reads_all), "{text}:\n{plan}");
             assert!(plan.contains(index), "{text}:\n{plan}");
@@ -382,17 +405,16 @@ async fn many_answers_are_followed_where_many_meet_each_and_few_meet_all(databas
     // Values rise together: the upper half of the one and the lower half of the other.
     let text = "is_scammer >= 50, quality < 2.0002";
     let condition = bound(text);
-    let comparisons = comparisons(&condition);
+    let filter = filter(&condition);
     for sort in SORTS {
         let (way, plan) = way_and_plan(&store, text, sort).await;
         let plan = plan.join("\n");
-        assert_eq!(way, SearchStrategy::FollowAnswers(0), "{text}:\n{plan}");
+        assert_eq!(way, SearchStrategy::FollowAnswers(vec![0]), "{text}:\n{plan}");
         assert!(plan.contains("answers_by_value"), "{text}:\n{plan}");
         assert!(
             !plan.lines().any(|line| line.contains("SCAN objects") || line.contains("Seq Scan on objects"))
         );
-        let search =
-            ConditionSearch { tenant: TENANT, comparisons: &comparisons, sort, limit: 100, offset: 0 };
+        let search = ConditionSearch { tenant: TENANT, filter: &filter, sort, limit: 100, offset: 0 };
         assert_eq!(page(&store, search, None).await, ["object-10000"], "{sort:?}");
     }
 }
