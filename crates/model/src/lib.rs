@@ -19,6 +19,7 @@ mod provider;
 mod question;
 mod record;
 pub mod recorded_answer;
+pub mod replay;
 mod retry_after;
 pub mod rule;
 mod single_line;

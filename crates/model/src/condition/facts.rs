@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::syntax::{quoted_if_needed, shown};
-use super::{Comparison, ConditionError, Operator};
+use super::{BoundCondition, Comparison, ConditionError, Operator};
 
 /// The longest window and the longest duration.
 pub const MAX_WINDOW: Duration = Duration::from_hours(30 * 24);
@@ -41,6 +43,20 @@ pub enum BoundFact {
     Age(Operator, Duration),
     /// The type of the object: `=` or `!=`.
     Type(Operator, String),
+}
+
+impl Facts {
+    /// The facts that a condition is about, each under its text: counts, seconds and the type.
+    pub fn values(&self, condition: &BoundCondition) -> Vec<(String, Value)> {
+        let value = |fact: &BoundFact| match fact {
+            BoundFact::Events(window, ..) => {
+                (window.to_string(), Value::from(self.events.get(window).copied()))
+            }
+            BoundFact::Age(..) => ("age".to_owned(), Value::from(self.age.as_secs())),
+            BoundFact::Type(..) => ("type".to_owned(), Value::from(self.object_type.as_str())),
+        };
+        condition.facts().into_iter().map(value).collect()
+    }
 }
 
 impl BoundFact {
