@@ -5,6 +5,7 @@ mod authenticate;
 mod billing;
 mod body_budget;
 mod client_address;
+mod conditions;
 mod connections;
 mod docs;
 mod envelope;
@@ -172,6 +173,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(rules::list, rules::create))
         .routes(routes!(rules::read, rules::update, rules::delete))
         .routes(routes!(rules::firings))
+        .routes(routes!(conditions::check))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
         .routes(routes!(webhooks::list, webhooks::create))

@@ -17,7 +17,9 @@ use crate::analysis::{
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
 };
-use crate::objects::{AnswerHistory, Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder};
+use crate::objects::{
+    AnswerHistory, ConditionChecks, Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder,
+};
 use crate::options::Options;
 use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
@@ -109,6 +111,7 @@ impl Wiring {
                 cache: Arc::clone(&self.objects),
             },
             answers: AnswerHistory { store: self.store.clone() },
+            conditions: ConditionChecks { store: self.store.clone() },
             overview: Overviews { store: self.store.clone(), clock: self.clock.clone() },
         }
     }

@@ -15,6 +15,7 @@ mod body;
 mod books;
 mod bulk_runs;
 mod clocks;
+mod conditions;
 mod database_down;
 mod demo;
 mod docs;

@@ -3,6 +3,7 @@
 mod answer_history;
 pub(crate) mod answers;
 mod cache;
+mod conditions;
 mod idempotency;
 pub(crate) mod ingest;
 mod overview;
@@ -13,6 +14,7 @@ mod recorder;
 pub use store::objects::reads::Sort;
 
 pub use self::answer_history::{AnswerHistory, AnswerQuery};
+pub use self::conditions::ConditionChecks;
 pub use self::ingest::{Ingest, Ingested};
 pub use self::overview::Overviews;
 pub use self::reads::{ObjectQuery, ObjectReads};
@@ -28,6 +30,8 @@ pub struct Objects {
     pub reads: ObjectReads,
     /// The past of answers.
     pub answers: AnswerHistory,
+    /// Checks conditions.
+    pub conditions: ConditionChecks,
     /// Counts and summaries of a tenant.
     pub overview: Overviews,
 }

@@ -72,6 +72,23 @@ impl<'a> AnswerFilter<'a> {
         Some(Self { comparisons, root })
     }
 
+    /// The number of objects that meet it, counted up to a bound. Exact: where many answers meet each comparison and few
+    /// objects meet all, every object is read.
+    pub async fn count(&self, conn: &mut Conn, tenant: TenantId, most: i64) -> Result<i64> {
+        let search = ConditionSearch { tenant, filter: self, sort: Sort::Recent, limit: 0, offset: 0 };
+        let mut statement = Statement::new("SELECT count(*) FROM (");
+        match search.fewest(conn, MOST_ANSWERS).await? {
+            Some(followed) => search.found(&mut statement, &followed),
+            None => {
+                statement.push("SELECT 1 AS one FROM objects WHERE tenant_id = ").bind(Value::Id(tenant.0));
+                statement.push(" AND ").meets("objects", self, &self.root, None);
+            }
+        }
+        statement.push(" LIMIT ").bind(Value::Count(most)).push(") AS counted");
+        let rows: Vec<(i64,)> = statement.fetch_all(conn).await?;
+        Ok(rows.first().map_or(0, |(counted,)| *counted))
+    }
+
     /// The number of comparisons, which strategies count from 0 in the order of the text.
     pub fn len(&self) -> usize {
         self.comparisons.len()
@@ -246,9 +263,23 @@ impl ConditionSearch<'_> {
     /// takes the tables of a cross join in their order; PostgreSQL would rather read all objects where it expects many
     /// answers, and its estimate is far off, because it does not know that each signal has values of its own.
     fn follow<'a>(&'a self, statement: &mut Statement<'a>, backend: Backend, followed: &[usize]) {
+        statement.push("WITH found AS MATERIALIZED (");
+        self.found(statement, followed);
+        let (before, after) = match backend {
+            Backend::Sqlite => ("found CROSS JOIN objects WHERE object_id = found_id AND ", ""),
+            Backend::Postgres => (
+                "found CROSS JOIN LATERAL (SELECT * FROM objects WHERE object_id = found_id AND ",
+                " LIMIT 1) AS objects",
+            ),
+        };
+        statement.push(") SELECT ").push(reads::COLUMNS).push(" FROM ").push(before);
+        statement.push("tenant_id = ").bind(Value::Id(self.tenant.0)).push(after);
+    }
+
+    /// The ids of the objects of the answers that meet one of some comparisons, if the objects meet the condition.
+    fn found<'a>(&'a self, statement: &mut Statement<'a>, followed: &[usize]) {
         // An object is found once by its only answer to a signal, but may be found by answers to several.
         let union = if followed.len() == 1 { " UNION ALL " } else { " UNION " };
-        statement.push("WITH found AS MATERIALIZED (");
         let mut is_first = true;
         for index in followed {
             let (signal, accepts) = self.filter.comparisons[*index];
@@ -260,15 +291,6 @@ impl ConditionSearch<'_> {
                 statement.push(" AND ").meets("met", self.filter, &self.filter.root, Some(*index));
             }
         }
-        let (before, after) = match backend {
-            Backend::Sqlite => ("found CROSS JOIN objects WHERE object_id = found_id AND ", ""),
-            Backend::Postgres => (
-                "found CROSS JOIN LATERAL (SELECT * FROM objects WHERE object_id = found_id AND ",
-                " LIMIT 1) AS objects",
-            ),
-        };
-        statement.push(") SELECT ").push(reads::COLUMNS).push(" FROM ").push(before);
-        statement.push("tenant_id = ").bind(Value::Id(self.tenant.0)).push(after);
     }
 }
 

@@ -265,6 +265,15 @@ async fn rust_and_sql_accept_the_same_objects(database: &TestDatabase) {
             let sort = SORTS[text.len() % SORTS.len()];
             let search = ConditionSearch { tenant: TENANT, filter: &filter, sort, limit: 100, offset: 0 };
             let expected = expected(&ours, &condition, sort);
+            let counted = async |most| {
+                let count = async |conn: &mut Conn| filter.count(conn, TENANT, most).await;
+                usize::try_from(store.read("count", count).await.unwrap()).unwrap()
+            };
+            assert_eq!(
+                (counted(100).await, counted(3).await),
+                (expected.len(), expected.len().min(3)),
+                "{text}"
+            );
             // Where all must hold each leads to the objects; otherwise all of them together do.
             let all: Vec<usize> = (0..filter.len()).collect();
             let each = all.iter().filter(|_| !text.contains(['(', ')']) && !text.contains(" or "));

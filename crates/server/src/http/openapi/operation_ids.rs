@@ -69,6 +69,7 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("patch", "/v1/rules/{rule_id}") => "updateRule",
         ("delete", "/v1/rules/{rule_id}") => "deleteRule",
         ("get", "/v1/rule_firings") => "listRuleFirings",
+        ("post", "/v1/conditions/check") => "checkCondition",
         ("get", "/v1/webhooks") => "listWebhooks",
         ("post", "/v1/webhooks") => "createWebhook",
         ("get", "/v1/webhooks/{endpoint_id}") => "getWebhook",
