@@ -9,7 +9,7 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
     APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
-    EventType, FiringStatus, TokenType,
+    EventType, FiringStatus, RuleMode, TokenType,
 };
 use crate::{Date, Provider, SignalType, Timestamp};
 
@@ -189,6 +189,7 @@ sql_text!(
     EventType,
     FiringStatus,
     Provider,
+    RuleMode,
     SignalType,
     TokenType,
 );

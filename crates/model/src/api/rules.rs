@@ -32,6 +32,19 @@ pub enum FiringStatus {
     Error,
     /// Nothing was sent, because the recipient of the email has not agreed to it.
     Unconfirmed,
+    /// Nothing was sent, because the rule is in shadow.
+    Shadow,
+}
+
+/// Whether a rule acts, or is only tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleMode {
+    /// Its action is carried out.
+    #[default]
+    Live,
+    /// Its firings are recorded with the status `shadow`, and nothing is sent.
+    Shadow,
 }
 
 /// A string that is not the name of a variant.
@@ -39,7 +52,13 @@ pub enum FiringStatus {
 pub struct UnknownName;
 
 crate::text_values!(ActionType { Email = "email", Slack = "slack", Webhook = "webhook" });
-crate::text_values!(FiringStatus { Dispatched = "dispatched", Error = "error", Unconfirmed = "unconfirmed" });
+crate::text_values!(FiringStatus {
+    Dispatched = "dispatched",
+    Error = "error",
+    Unconfirmed = "unconfirmed",
+    Shadow = "shadow",
+});
+crate::text_values!(RuleMode { Live = "live", Shadow = "shadow" });
 
 impl FromStr for ActionType {
     type Err = UnknownName;
@@ -54,6 +73,14 @@ impl FromStr for FiringStatus {
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or(UnknownName)
+    }
+}
+
+impl FromStr for RuleMode {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or(UnknownName)
     }
 }
 
@@ -82,6 +109,9 @@ pub struct Rule {
     pub action_config: ActionConfig,
     /// Whether it is evaluated.
     pub enabled: bool,
+    /// Whether its action is carried out; `live` in answers of earlier versions, which do not say it.
+    #[serde(default)]
+    pub mode: RuleMode,
     /// Why the service disabled it: `address proved` if somebody proved the maker's email address first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "address proved")]
@@ -132,7 +162,7 @@ pub struct RuleCreate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub name: Option<String>,
-    /// Comparisons of signals joined by `and` or a comma; all must hold.
+    /// Comparisons of signals and facts, joined by `and`, `or` and commas, negated by `not`, grouped by parentheses.
     #[schema(max_length = 4000)]
     pub when: String,
     /// The action.
@@ -145,6 +175,9 @@ pub struct RuleCreate {
     /// Whether it is evaluated; true if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Whether its action is carried out; `live` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RuleMode>,
     /// The cooldown in seconds; 0 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 31_536_000)]
@@ -173,6 +206,9 @@ pub struct RuleUpdate {
     /// Whether it is evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Whether its action is carried out. The rule's state stays: what was already true does not fire when it goes live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RuleMode>,
     /// The cooldown in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 31_536_000)]
@@ -197,7 +233,7 @@ pub struct RuleFiring {
     pub object_id: String,
     /// The condition at that time.
     pub matched_when: String,
-    /// The values that satisfied it, by signal.
+    /// The values that satisfied it, by signal, and by fact where the condition has facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Object, example = json!({"is_scammer": 0.97}))]
     pub signal_values: Option<Value>,

@@ -149,6 +149,7 @@ async fn create_rule(page: &Page, client: &Client, receiver: &Receiver) -> DemoR
         action_type: ActionType::Webhook,
         action_config: config,
         enabled: None,
+        mode: None,
         cooldown_seconds: None,
     };
     let rule = client.create_rule(&rule).await?;

@@ -3,7 +3,9 @@
 mod actions;
 mod chat;
 mod firing;
+mod logic;
 mod recipients;
+mod shadow;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -108,6 +110,7 @@ async fn a_rule_is_made_read_changed_and_deleted(app: &App) {
         "action_type": "slack",
         "action_config": body["action_config"],
         "enabled": false,
+        "mode": "live",
         "cooldown_seconds": 3600,
         "created_at": made_at,
         "updated_at": made_at,

@@ -213,6 +213,7 @@ async fn a_rule_fires_and_its_webhook_verifies(app: &App) {
         action_type: ActionType::Webhook,
         action_config,
         enabled: None,
+        mode: None,
         cooldown_seconds: None,
     };
     let rule = client.create_rule(&rule).await.unwrap();

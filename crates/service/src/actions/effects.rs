@@ -15,6 +15,8 @@ pub(crate) struct ConcludedAnalysis<'a> {
     pub(crate) answers: &'a [Answer],
     /// The model that answered.
     pub(crate) model: &'a str,
+    /// The newest event that was read.
+    pub(crate) read_seq: i64,
     /// Whether a caller waited for it.
     pub(crate) is_sync: bool,
     /// When it finished.

@@ -8,8 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use model::api::{ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringList, RuleTriggered};
-use model::condition::{AnswerValue, BoundCondition, Condition, SignalShape};
+use model::api::{
+    ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringList, RuleMode, RuleTriggered,
+};
+use model::condition::{AnswerValue, BoundCondition, Condition, EventWindow, Facts, SignalShape};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
@@ -18,7 +20,8 @@ use store::actions::firings::{self, Firing, MessageCounts};
 use store::actions::rules::{self, ConditionState, Rule};
 use store::actions::webhooks::deliveries::NewDelivery;
 use store::actions::webhooks::endpoints::{self, Endpoint};
-use store::analysis::signals::Signal;
+use store::analysis::signals::{self, Signal};
+use store::objects::event_counters::{self, FactRequest};
 use store::objects::reads::{self, StoredAnswer};
 use store::outbox::messages::{self, NewMessage};
 use store::{Conn, Store};
@@ -28,7 +31,7 @@ use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::recipients::{Addressees, Confirmation, Consent, Recipients};
 use crate::actions::rules::Rules;
 use crate::actions::webhooks::Deliveries;
-use crate::objects::answers::{enabled_signals, result, shape};
+use crate::objects::answers::{result, shape};
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::worker::Firing as FiringRef;
 use crate::outbox::{ChatMessage, ChatOutbox};
@@ -47,6 +50,8 @@ struct Fired<'a> {
     rule: &'a Rule,
     concluded: &'a ConcludedAnalysis<'a>,
     values: Vec<Answer>,
+    /// The facts in the condition, each with its value.
+    facts: Vec<(String, Value)>,
 }
 
 /// The outcome of a firing's action.
@@ -144,9 +149,18 @@ impl Firings {
                 continue;
             }
             let fired = evaluate(conn, *tenant, &tenant_rules, objects, &mut writes.states).await?;
-            if !fired.is_empty() {
-                let mut inputs = self.read_inputs(conn, *tenant, &fired).await?;
-                for fired in &fired {
+            let (shadow, live): (Vec<_>, Vec<_>) =
+                fired.into_iter().partition(|fired| fired.rule.mode == RuleMode::Shadow);
+            for fired in &shadow {
+                writes.firings.push(fired.record(
+                    self.random.id(fired.concluded.at),
+                    FiringStatus::Shadow,
+                    None,
+                ));
+            }
+            if !live.is_empty() {
+                let mut inputs = self.read_inputs(conn, *tenant, &live).await?;
+                for fired in &live {
                     self.fire(fired, &mut inputs, &mut writes)?;
                 }
                 writes.messages.extend(self.ask_recipients(conn, *tenant, inputs.addressees.due).await?);
@@ -228,8 +242,7 @@ impl Firings {
 
     /// Dispatches a firing's action, and records the outcome.
     fn fire(&self, fired: &Fired<'_>, inputs: &mut ActionInputs, writes: &mut PendingWrites) -> Result<()> {
-        let Fired { rule, concluded, values } = fired;
-        let firing_id = self.random.id(concluded.at);
+        let firing_id = self.random.id(fired.concluded.at);
         let (status, detail) = match self.dispatch(fired, firing_id, inputs, writes)? {
             Dispatch::Queued => (FiringStatus::Dispatched, None),
             Dispatch::QueuedAs(delivery) => {
@@ -238,18 +251,7 @@ impl Firings {
             Dispatch::Refused(reason) => (FiringStatus::Error, Some(reason)),
             Dispatch::Unconfirmed(reason) => (FiringStatus::Unconfirmed, Some(reason.to_owned())),
         };
-        writes.firings.push(Firing {
-            tenant_id: rule.tenant_id,
-            firing_id,
-            rule_id: rule.rule_id,
-            object_id: concluded.object_id.to_owned(),
-            matched_when: rule.condition.clone(),
-            signal_values: signal_values(values).to_string(),
-            action_type: rule.action_type,
-            status,
-            detail,
-            fired_at: concluded.at,
-        });
+        writes.firings.push(fired.record(firing_id, status, detail));
         Ok(())
     }
 
@@ -261,7 +263,7 @@ impl Firings {
         inputs: &mut ActionInputs,
         writes: &mut PendingWrites,
     ) -> Result<Dispatch> {
-        let Fired { rule, concluded, values } = fired;
+        let Fired { rule, concluded, values, .. } = fired;
         let tenant = rule.tenant_id;
         let firing = FiringRef { object_id: concluded.object_id, firing_id };
         let Some(Some(config)) = inputs.configs.get(&rule.rule_id) else {
@@ -321,7 +323,7 @@ impl Firings {
     }
 
     fn delivery_of(&self, fired: &Fired<'_>, endpoint: &Endpoint) -> Result<NewDelivery> {
-        let Fired { rule, concluded, values } = fired;
+        let Fired { rule, concluded, values, .. } = fired;
         let payload = RuleTriggered {
             event: RULE_TRIGGERED.to_owned(),
             rule_id: rule.rule_id,
@@ -349,6 +351,24 @@ impl Firings {
     }
 }
 
+impl Fired<'_> {
+    fn record(&self, firing_id: Uuid, status: FiringStatus, detail: Option<String>) -> Firing {
+        let Self { rule, concluded, values, facts } = self;
+        Firing {
+            tenant_id: rule.tenant_id,
+            firing_id,
+            rule_id: rule.rule_id,
+            object_id: concluded.object_id.to_owned(),
+            matched_when: rule.condition.clone(),
+            signal_values: signal_values(values, facts).to_string(),
+            action_type: rule.action_type,
+            status,
+            detail,
+            fired_at: concluded.at,
+        }
+    }
+}
+
 impl PendingWrites {
     fn add_to(&self, effects: &mut Effects) {
         for firing in &self.firings {
@@ -367,12 +387,14 @@ async fn evaluate<'a>(
     objects: &BTreeMap<&str, &'a ConcludedAnalysis<'a>>,
     states: &mut Vec<ConditionState>,
 ) -> Result<Vec<Fired<'a>>> {
-    let enabled = enabled_signals(conn, tenant).await?;
-    let bound = bind(rules, &enabled);
+    let (enabled, disabled): (Vec<Signal>, Vec<Signal>) =
+        signals::of_tenant(conn, tenant).await?.into_iter().partition(|signal| signal.enabled);
+    let bound = bind(rules, &enabled, &disabled);
     if bound.is_empty() {
         return Ok(Vec::new());
     }
     let ids: Vec<&str> = objects.keys().copied().collect();
+    let facts = read_facts(conn, tenant, &bound, objects).await?;
     let answers = reads::answers_of(conn, tenant, &ids).await?;
     let known: HashMap<(String, Uuid), _> = rules::states_of(conn, tenant, &ids)
         .await?
@@ -383,9 +405,10 @@ async fn evaluate<'a>(
     for (object_id, concluded) in objects {
         let stored = answers.get(*object_id).map_or(&[][..], Vec::as_slice);
         let current = by_key(&enabled, stored);
+        let facts = facts.get(*object_id);
         for (rule, condition) in &bound {
-            let matches =
-                condition.matches(|key| current.get(key).and_then(|(_, answer)| comparable(answer)));
+            let answer = |key: &str| current.get(key).and_then(|(_, answer)| comparable(answer));
+            let matches = condition.matches_with(answer, facts);
             let known = known.get(&((*object_id).to_owned(), rule.condition_id));
             let before = known.copied().unwrap_or_default();
             let cooldown = Duration::from_secs(rule.cooldown_seconds.unsigned_abs());
@@ -403,17 +426,52 @@ async fn evaluate<'a>(
                 let used = condition.keys().into_iter().filter_map(|key| current.get(key));
                 let values =
                     used.map(|(signal, answer)| Ok(result(signal, answer)?.into())).collect::<Result<_>>()?;
-                fired.push(Fired { rule, concluded, values });
+                let facts = facts.map_or_else(Vec::new, |facts| facts.values(condition));
+                fired.push(Fired { rule, concluded, values, facts });
             }
         }
     }
     Ok(fired)
 }
 
-/// The rules that can be bound to the current signals.
-fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal]) -> Vec<(&'a Rule, BoundCondition)> {
-    let parsed: Vec<(&Rule, Condition)> =
-        rules.iter().filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?))).collect();
+/// The facts that conditions ask for, by object: of each as far as its analysis has read. Without facts in a condition nothing is
+/// read.
+async fn read_facts<'a>(
+    conn: &mut Conn,
+    tenant: TenantId,
+    bound: &[(&Rule, BoundCondition)],
+    objects: &BTreeMap<&'a str, &ConcludedAnalysis<'_>>,
+) -> Result<HashMap<&'a str, Facts>> {
+    if bound.iter().all(|(_, condition)| condition.facts().is_empty()) {
+        return Ok(HashMap::new());
+    }
+    let mut windows: Vec<&EventWindow> = Vec::new();
+    for window in bound.iter().flat_map(|(_, condition)| condition.event_windows()) {
+        if !windows.contains(&window) {
+            windows.push(window);
+        }
+    }
+    let request = |(id, one): (&&'a str, &&ConcludedAnalysis<'_>)| FactRequest {
+        tenant,
+        object_id: id,
+        read_seq: one.read_seq,
+    };
+    let requests: Vec<FactRequest<'a>> = objects.iter().map(request).collect();
+    let Some(now) = objects.values().map(|one| one.at).max() else { return Ok(HashMap::new()) };
+    let facts = event_counters::facts(conn, &requests, &windows, now).await?;
+    let by_object =
+        requests.iter().zip(facts).filter_map(|(request, facts)| Some((request.object_id, facts?)));
+    Ok(by_object.collect())
+}
+
+/// The rules that can be bound to the current signals. One that names a disabled signal cannot, also if it is called like a fact.
+fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal], disabled: &[Signal]) -> Vec<(&'a Rule, BoundCondition)> {
+    let is_disabled = |key: &&str| disabled.iter().any(|signal| signal.key == **key);
+    let parsed: Vec<(&Rule, Condition)> = rules
+        .iter()
+        .filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?)))
+        .filter(|(_, condition)| !condition.keys().iter().any(is_disabled))
+        .collect();
     let used: BTreeSet<&str> = parsed.iter().flat_map(|(_, condition)| condition.keys()).collect();
     let shapes: HashMap<&str, SignalShape> =
         used.iter().filter_map(|key| Some((*key, shape(enabled, key)?))).collect();
@@ -439,13 +497,14 @@ fn comparable(answer: &StoredAnswer) -> Option<AnswerValue<'_>> {
     answer.value.map(AnswerValue::Number).or_else(|| answer.choice.as_deref().map(AnswerValue::Choice))
 }
 
-/// The values by signal: numbers, and names of options.
-fn signal_values(values: &[Answer]) -> Value {
+/// The values by signal: numbers, and names of options; then the facts.
+fn signal_values(values: &[Answer], facts: &[(String, Value)]) -> Value {
     let value = |answer: &Answer| match (answer.judgement.value(), &answer.judgement.choice) {
         (Some(number), _) => Value::from(number),
         (None, choice) => Value::from(choice.clone()),
     };
-    Value::Object(values.iter().map(|answer| (answer.signal.clone(), value(answer))).collect::<Map<_, _>>())
+    let answers = values.iter().map(|answer| (answer.signal.clone(), value(answer)));
+    Value::Object(answers.chain(facts.iter().cloned()).collect::<Map<_, _>>())
 }
 
 fn record(firing: Firing) -> Result<RuleFiring> {

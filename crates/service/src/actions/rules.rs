@@ -1,6 +1,6 @@
 //! Rules: conditions over answers and their actions, as a tenant edits them.
 
-use model::api::{ActionConfig, ActionType, Rule, RuleCreate, RuleList, RuleUpdate};
+use model::api::{ActionConfig, ActionType, Rule, RuleCreate, RuleList, RuleMode, RuleUpdate};
 use model::condition::Condition;
 use model::webhook::RULE_TRIGGERED;
 use model::{EmailAddress, TenantId};
@@ -20,7 +20,7 @@ const SEALED_COLUMN: &str = "rules.action_config";
 /// The maximum number of rules per tenant: each is evaluated after each analysis.
 const MAX_RULES: i64 = 200;
 const MAX_NAME: usize = 200;
-const MAX_WHEN: usize = 4_000;
+pub(crate) const MAX_WHEN: usize = 4_000;
 const MAX_SUBJECT: usize = 200;
 /// A year.
 const MAX_COOLDOWN_SECONDS: i64 = 31_536_000;
@@ -32,6 +32,7 @@ struct Draft {
     action: ActionType,
     config: ActionConfig,
     enabled: bool,
+    mode: RuleMode,
     cooldown_seconds: i64,
 }
 
@@ -70,6 +71,7 @@ impl Rules {
             action: request.action_type,
             config: checked_config(request.action_type, &request.action_config)?,
             enabled: request.enabled.unwrap_or(true),
+            mode: request.mode.unwrap_or_default(),
             cooldown_seconds: checked_cooldown(request.cooldown_seconds.unwrap_or(0))?,
         };
         self.check_address(&draft.config).await?;
@@ -85,6 +87,7 @@ impl Rules {
             condition: draft.when,
             enabled: draft.enabled,
             disabled_reason: None,
+            mode: draft.mode,
             cooldown_seconds: draft.cooldown_seconds,
             created_at: now,
             updated_at: now,
@@ -139,6 +142,7 @@ impl Rules {
                     // Until somebody enables it, it keeps the reason.
                     disabled_reason: existing.disabled_reason.filter(|_| !draft.enabled),
                     enabled: draft.enabled,
+                    mode: draft.mode,
                     cooldown_seconds: draft.cooldown_seconds,
                     updated_at: now,
                     ..existing
@@ -184,6 +188,7 @@ impl Rules {
             action,
             config,
             enabled: update.enabled.unwrap_or(existing.enabled),
+            mode: update.mode.unwrap_or(existing.mode),
             cooldown_seconds: checked_cooldown(update.cooldown_seconds.unwrap_or(existing.cooldown_seconds))?,
         })
     }
@@ -219,6 +224,7 @@ impl Rules {
             action_type: rule.action_type,
             action_config: self.open_config(rule)?,
             enabled: rule.enabled,
+            mode: rule.mode,
             disabled_reason: rule.disabled_reason.clone(),
             cooldown_seconds: rule.cooldown_seconds,
             created_at: rule.created_at,
@@ -261,14 +267,14 @@ fn checked_name(name: &str) -> Result<String> {
     }
 }
 
-fn checked_length(when: &str) -> Result<&str> {
+pub(crate) fn checked_length(when: &str) -> Result<&str> {
     if when.chars().count() > MAX_WHEN {
         return Err(Error::bad_request(format!("when: it must have at most {MAX_WHEN} characters")));
     }
     Ok(when)
 }
 
-fn checked_cooldown(seconds: i64) -> Result<i64> {
+pub(crate) fn checked_cooldown(seconds: i64) -> Result<i64> {
     if (0..=MAX_COOLDOWN_SECONDS).contains(&seconds) {
         Ok(seconds)
     } else {

@@ -210,6 +210,7 @@ impl ConclusionWriter {
         batch.run(conn).await?;
         let mut effects = Effects::default();
         self.announcements.announce(conn, &concluded, &with_rules, &mut effects).await?;
+        drop_read_events(conn, &written, shard).await?;
         if self.prices.metering && !charges.is_empty() {
             // Balances come last, so that other transactions that charge this tenant wait only for the commit.
             for account in balance::charge(conn, &charges, now).await? {
@@ -293,20 +294,29 @@ async fn write_results(
     let new: Vec<NewAnswers<'_>> =
         conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
     concluder::put_answers(batch, locked, &new, shard);
-    let mut storage = StorageChanges::default();
     for (tenant, object) in
         conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.object.as_ref()?)))
     {
         if let Some(summary) = &object.input.new_summary {
             concluder::put_summary(conn, tenant, &object.object_id, summary).await?;
         }
-        if object.input.drop_events {
-            let read_seq = object.input.read_seq;
-            storage.add(tenant, -concluder::drop_events(conn, tenant, &object.object_id, read_seq).await?);
-        }
     }
-    storage.write(batch, shard);
     Ok(())
+}
+
+/// Removes the events of tenants that keep them only until they are analyzed. Rules have counted them before.
+async fn drop_read_events(conn: &mut Conn, written: &[&Decided<'_>], shard: i64) -> Result<()> {
+    let mut storage = StorageChanges::default();
+    for conclusion in written.iter().map(|written| written.conclusion) {
+        let Some(object) = conclusion.object.as_ref().filter(|object| object.input.drop_events) else {
+            continue;
+        };
+        let (tenant, read_seq) = (conclusion.tenant, object.input.read_seq);
+        storage.add(tenant, -concluder::drop_events(conn, tenant, &object.object_id, read_seq).await?);
+    }
+    let mut batch = conn.batch();
+    storage.write(&mut batch, shard);
+    Ok(batch.run(conn).await?)
 }
 
 /// An analysis, and whether it is still valid.
@@ -378,6 +388,7 @@ fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysi
         object_id: &object.object_id,
         answers: &conclusion.response.answers,
         model: &conclusion.response.model,
+        read_seq: object.input.read_seq,
         is_sync: conclusion.job.is_none(),
         at: now,
         traceparent: conclusion.response.traceparent.as_deref(),

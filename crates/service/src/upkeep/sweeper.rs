@@ -14,6 +14,7 @@ use store::actions::{firings, recipients, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
 use store::analysis::{answer_history, bulk_runs, storage, tallies, verdict_slots};
+use store::objects::event_counters;
 use store::runtime::rate;
 use store::upkeep::sweeper;
 use store::{Conn, Store};
@@ -111,6 +112,7 @@ impl Sweeper {
             let (is_suspended, tenant) = (tenant.suspended_at.is_some(), tenant.tenant_id);
             self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
             self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
+            self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
@@ -234,6 +236,13 @@ impl Sweeper {
         let before = now - DAY * self.history_days;
         let step = async |conn: &mut Conn| answer_history::drop_before(conn, tenant, before, STEP).await;
         while self.store.write("sweep_answer_history", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes counters of events that are no longer kept.
+    async fn sweep_event_counters(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let step = async |conn: &mut Conn| event_counters::sweep(conn, tenant, now, STEP).await;
+        while self.store.write("sweep_event_counters", step).await? > 0 {}
         Ok(())
     }
 

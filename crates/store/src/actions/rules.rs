@@ -1,6 +1,6 @@
 //! Rules, and the state of their conditions for each object.
 
-use model::api::ActionType;
+use model::api::{ActionType, RuleMode};
 use model::rule::RuleState;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
@@ -29,6 +29,8 @@ pub struct Rule {
     pub enabled: bool,
     /// Why the service disabled it.
     pub disabled_reason: Option<String>,
+    /// Whether its action is carried out.
+    pub mode: RuleMode,
     /// How long it rests after a firing.
     pub cooldown_seconds: i64,
     /// When it was made.
@@ -54,7 +56,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled, \
-             disabled_reason, cooldown_seconds, created_at, updated_at FROM rules ",
+             disabled_reason, mode, cooldown_seconds, created_at, updated_at FROM rules ",
             $rest
         )
     };
@@ -65,8 +67,8 @@ pub async fn insert(conn: &mut Conn, rule: &Rule, by: &CreatedBy) -> Result<()> 
     expect_one(execute!(
         conn,
         "INSERT INTO rules (tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
-             cooldown_seconds, created_at, updated_at, created_by, created_by_user, created_by_key)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+             cooldown_seconds, created_at, updated_at, created_by, created_by_user, created_by_key, mode)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         rule.tenant_id,
         rule.rule_id,
         rule.condition_id,
@@ -80,7 +82,8 @@ pub async fn insert(conn: &mut Conn, rule: &Rule, by: &CreatedBy) -> Result<()> 
         rule.updated_at,
         by.maker.as_str(),
         by.user,
-        by.key
+        by.key,
+        rule.mode
     )?)
 }
 
@@ -95,7 +98,7 @@ pub async fn enabled_of(conn: &mut Conn, tenants: &[TenantId]) -> Result<Vec<Rul
         .column("tenant", |tenant| *tenant)
         .with_given(
             "SELECT tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
-                    disabled_reason, cooldown_seconds, created_at, updated_at
+                    disabled_reason, mode, cooldown_seconds, created_at, updated_at
              FROM given CROSS JOIN rules WHERE tenant_id = tenant AND enabled",
         )
         .fetch::<Rule>(conn)
@@ -120,7 +123,8 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
     expect_one(execute!(
         conn,
         "UPDATE rules SET condition_id = $3, name = $4, condition = $5, action_type = $6, action_config = $7,
-             enabled = $8, cooldown_seconds = $9, updated_at = $10, disabled_reason = $11
+             enabled = $8, cooldown_seconds = $9, updated_at = $10, disabled_reason = $11,
+             mode = $12
          WHERE tenant_id = $1 AND rule_id = $2",
         rule.tenant_id,
         rule.rule_id,
@@ -132,7 +136,8 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
         rule.enabled,
         rule.cooldown_seconds,
         rule.updated_at,
-        &rule.disabled_reason
+        &rule.disabled_reason,
+        rule.mode
     )?)
 }
 

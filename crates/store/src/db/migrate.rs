@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     17 "0017_recipients";
     18 "0018_closure";
     19 "0019_answer_history";
+    20 "0020_event_counters";
     22 "0022_questions_and_links";
 };
 

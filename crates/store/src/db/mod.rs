@@ -75,7 +75,7 @@ pub use migrate::Schema;
 pub use notify::{Listener, Notification};
 pub use transaction::{Conn, Lent, Store, StoreError};
 
-pub(crate) use rows::Rows;
+pub(crate) use rows::{Rows, RowsStatement};
 pub(crate) use statement::{
     Sql, bigint, execute, expect_one, expect_rows, fetch_all, fetch_one, fetch_optional, on_either,
 };

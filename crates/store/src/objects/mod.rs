@@ -2,6 +2,7 @@
 
 pub mod conditions;
 pub mod deletion;
+pub mod event_counters;
 pub mod grams;
 pub(crate) mod idempotency;
 pub mod overview;

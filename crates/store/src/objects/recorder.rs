@@ -14,6 +14,7 @@ use crate::analysis::verdict_slots;
 use crate::analysis::verdict_slots::VerdictSlot;
 use crate::billing::balance;
 use crate::db::{Batch, Conn, Result, Rows, bigint, execute, fetch_one};
+use crate::objects::event_counters;
 use crate::objects::grams;
 use crate::objects::grams::SearchText;
 use crate::objects::idempotency::{find_repeat, settle_keys, settle_within_batch};
@@ -76,6 +77,7 @@ pub async fn record(
     let slots = verdict_slots::take(&mut batch, &requested, in_flight);
     let last_seqs = insert_events(&mut batch, &fresh, &written);
     count_events(&mut batch, &fresh, shard);
+    event_counters::count(&mut batch, &fresh);
     schedule(&mut batch, &fresh);
     let mut storage = StorageChanges::default();
     for request in &fresh {

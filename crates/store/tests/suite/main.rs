@@ -43,6 +43,7 @@ mod answer_history;
 mod catalogue;
 mod conditions;
 mod deliveries;
+mod event_counters;
 mod hot_paths;
 mod jobs;
 mod limits;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::api::{APIKeyStatus, ActionType, AnalysisSource, EventType};
+use model::api::{APIKeyStatus, ActionType, AnalysisSource, EventType, RuleMode};
 use model::{KeyId, NewEvent, Provider, SignalType, TenantId, Timestamp, UserId};
 use sqlx::types::Json;
 use store::accounts::identities::Identity;
@@ -141,6 +141,7 @@ fn rule(tenant: TenantId) -> Rule {
         action_config: Vec::new(),
         enabled: true,
         disabled_reason: None,
+        mode: RuleMode::Live,
         cooldown_seconds: 0,
         created_at: NOW,
         updated_at: NOW,

@@ -2,6 +2,7 @@
 
 use model::api::{ActionType, DeliveryStatus, EventType, FiringStatus};
 use model::compaction::Folded;
+use model::condition::EventWindow;
 use model::rule::RuleState;
 use model::{CompactedState, Provider, Timestamp};
 use store::accounts::{identities, keys, sessions, users};
@@ -17,11 +18,12 @@ use store::analysis::jobs::{CoveredJob, JobLease, NewBulkJob, Priority};
 use store::analysis::{answer_history, bulk_runs, concluder, history, jobs, signals, storage, verdict_slots};
 use store::billing::ledger::LedgerKind;
 use store::billing::{balance, checkouts, ledger, unpaid, usage};
+use store::objects::event_counters::FactRequest;
 use store::objects::reads::{Cursor, Sort};
 use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::IngestKind;
 use store::objects::search::TextSearch;
-use store::objects::{deletion, overview, reads, recorder};
+use store::objects::{deletion, event_counters, overview, reads, recorder};
 use store::outbox::messages;
 use store::outbox::messages::{Channel, NewMessage};
 use store::runtime::rate::{Budget, Window};
@@ -276,6 +278,18 @@ async fn rules_and_firings(capture: &mut Capture) {
                     condition_id: CONDITION,
                     rule_state: RuleState { matched: true, fired_at: Some(NOW) },
                 };
+                let windows =
+                    [(Some("reported"), 24), (None, 1), (None, 24 * 7)].map(|(name, hours)| EventWindow {
+                        name: name.map(str::to_owned),
+                        window: std::time::Duration::from_hours(hours),
+                    });
+                let windows: Vec<&EventWindow> = windows.iter().collect();
+                let facts: Vec<FactRequest<'_>> = objects
+                    .iter()
+                    .map(|object_id| FactRequest { tenant: TENANT, object_id, read_seq: 1 })
+                    .collect();
+                let facts = event_counters::facts(conn, &facts, &windows, NOW).await?;
+                assert!(facts.iter().all(Option::is_some));
                 rules::put_states(conn, &ids.iter().map(state).collect::<Vec<_>>()).await?;
                 let firing = |(object_id, number): (&String, u128)| Firing {
                     tenant_id: TENANT,
@@ -518,6 +532,7 @@ async fn sweeping(capture: &mut Capture) {
             answer_history::drop_before(conn, TENANT, NOW, 10).await?;
             firings::drop_before(conn, TENANT, NOW, 10).await?;
             firings::drop_message_counts(conn, TENANT, NOW.date()).await?;
+            event_counters::sweep(conn, TENANT, NOW, 10).await?;
             rules::sweep_retired(conn, TENANT, CONDITION, 10).await
         })
         .await;
