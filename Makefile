@@ -45,6 +45,11 @@ bench: ## Measure the figures in the documentation, as ratios within one run
 	cargo build --release --quiet --package auspex-server --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench $(BUILT)/release/auspex
 
+.PHONY: bench-replay
+bench-replay: ## Measure the replay of a rule over a million analyses on both databases
+	cargo build --release --quiet --package auspex-bench
+	scripts/with-postgres --durable $(BUILT)/release/auspex-bench replay 1000000
+
 .PHONY: bench-reads
 bench-reads: ## Measure reads among a million objects on both databases; seeding takes a few minutes
 	cargo build --release --quiet --package auspex-bench

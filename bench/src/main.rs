@@ -1,6 +1,7 @@
 //! Measures the figures that the documentation claims, and compares each with its limit.
 //!
-//! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`.
+//! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`, and
+//! `make bench-replay` runs `auspex-bench replay 1000000`.
 //! `auspex-bench seed URL OBJECTS` fills a database and keeps it.
 
 #![expect(clippy::print_stdout, reason = "it prints its results")]
@@ -11,6 +12,7 @@ mod ingest;
 mod load;
 mod process;
 mod reads;
+mod replay;
 mod seed;
 mod signing;
 mod verdicts;
@@ -68,6 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match arguments[..] {
         ["seed", url, objects] => runtime.block_on(reads::seed(url, objects.parse()?)),
+        ["replay", rows] => judge(&runtime.block_on(measure_replays(rows.parse()?))?),
         ["reads", objects] => judge(&runtime.block_on(measure_reads(objects.parse()?))?),
         [binary, ref parts @ ..] if parts.iter().all(|part| PARTS.contains(part)) => {
             let parts = if parts.is_empty() { &PARTS } else { parts };
@@ -75,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => {
             let parts = PARTS.join("|");
-            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | seed URL OBJECTS")
+            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | replay ANALYSES | seed URL OBJECTS")
                 .into())
         }
     }
@@ -86,6 +89,15 @@ async fn measure_reads(objects: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = reads::measure(None, objects).await?;
     if let Some(cluster) = cluster() {
         figures.extend(reads::measure(Some(&cluster), objects).await?);
+    }
+    Ok(figures)
+}
+
+/// Measures replays over a long history.
+async fn measure_replays(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = replay::measure(None, rows).await?;
+    if let Some(cluster) = cluster() {
+        figures.extend(replay::measure(Some(&cluster), rows).await?);
     }
     Ok(figures)
 }

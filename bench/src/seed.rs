@@ -10,7 +10,8 @@ use service::Service;
 use sqlx::{AssertSqlSafe, QueryBuilder};
 use store::objects::grams;
 use store::objects::grams::SearchText;
-use store::objects::recorder::{SHARDS, hour_of, minute_of};
+use store::objects::recorder::SHARDS;
+use store::objects::time_spans::{hour_of, minute_of};
 use store::{Backend, Conn};
 use uuid::Uuid;
 

@@ -1,7 +1,10 @@
 //! Rules and their firings.
 
 use http::Method;
-use model::api::{Rule, RuleCreate, RuleFiring, RuleFiringList, RuleList, RuleUpdate};
+use model::api::{
+    ConditionCheck, ConditionCheckRequest, Rule, RuleCreate, RuleFiring, RuleFiringList, RuleList,
+    RuleReplayRequest, RuleReplayResponse, RuleReplayRun, RuleUpdate,
+};
 use uuid::Uuid;
 
 use crate::call::Call;
@@ -43,6 +46,21 @@ impl Client {
     /// Deletes a rule.
     pub async fn delete_rule(&self, id: Uuid) -> Result<(), Error> {
         self.done(Call::new(Method::DELETE, &["v1", "rules", &id.to_string()])?).await
+    }
+
+    /// Checks a condition: what is wrong with it and where, and how many objects it is true for.
+    pub async fn check_condition(&self, check: &ConditionCheckRequest) -> Result<ConditionCheck, Error> {
+        self.call(Call::new(Method::POST, &["v1", "conditions", "check"])?.json(check)?).await
+    }
+
+    /// Replays a rule over the past of answers; a long history in the background.
+    pub async fn replay_rule(&self, request: &RuleReplayRequest) -> Result<RuleReplayResponse, Error> {
+        self.call(Call::new(Method::POST, &["v1", "rules", "replay"])?.json(request)?).await
+    }
+
+    /// Returns a replay that runs in the background.
+    pub async fn rule_replay(&self, id: Uuid) -> Result<RuleReplayRun, Error> {
+        self.call(Call::new(Method::GET, &["v1", "rules", "replays", &id.to_string()])?).await
     }
 
     /// Lists firings, newest first.

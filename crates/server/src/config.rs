@@ -57,6 +57,8 @@ pub struct Config {
     pub ingest_mib_per_minute: Mebibytes,
     /// Bytes of contents and metadata that a tenant may store.
     pub storage_quota_mib: Mebibytes,
+    /// The number of analyses up to which a caller waits for the replay of a rule.
+    pub replay_inline: u32,
     /// For how many days the answers of every analysis are kept; 0 keeps none.
     pub answer_history_days: u16,
     /// The number of verdicts in flight for a tenant, over all nodes.
@@ -228,6 +230,7 @@ impl Config {
             rate_limit_per_minute: set.value("rate_limit_per_minute", "3000")?,
             ingest_mib_per_minute: set.value("ingest_mib_per_minute", "64")?,
             storage_quota_mib: set.value("storage_quota_mib", "0")?,
+            replay_inline: set.value("replay_inline", "200000")?,
             answer_history_days: set.value("answer_history_days", "90")?,
             sync_limit: set.value("sync_limit", "8")?,
             connections_per_address: set.value("connections_per_address", "1000")?,

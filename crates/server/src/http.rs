@@ -172,6 +172,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::backfill, signals::start_backfill))
         .routes(routes!(rules::list, rules::create))
         .routes(routes!(rules::read, rules::update, rules::delete))
+        .routes(routes!(rules::replay))
+        .routes(routes!(rules::read_replay))
         .routes(routes!(rules::firings))
         .routes(routes!(conditions::check))
         .routes(routes!(signals::playground))

@@ -8,7 +8,7 @@ use store::objects::recorder::{Admission, Enforcement};
 
 use crate::actions::{
     Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Expiry, Firings,
-    Recipients, Rules,
+    Recipients, Replays, Rules,
 };
 use crate::analysis::{
     Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
@@ -140,6 +140,13 @@ impl Wiring {
             must_confirm: self.options.confirm_recipients,
         };
         Actions {
+            replays: Replays::new(
+                self.store.clone(),
+                self.clock.clone(),
+                self.random.clone(),
+                self.workers.clone(),
+                (self.options.replay_inline, u32::from(self.options.answer_history_days)),
+            ),
             firings: Firings {
                 store: self.store.clone(),
                 clock: self.clock.clone(),

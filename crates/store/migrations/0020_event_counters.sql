@@ -51,7 +51,7 @@ CREATE TABLE rule_replays (
     replay_id   UUID NOT NULL,
     -- The analyses that were read so far.
     analyses    BIGINT NOT NULL,
-    -- JSON; null until it is done.
+    -- JSON, without the examples; null until it is done.
     result      TEXT,
     -- Why it failed.
     error       TEXT,
@@ -60,3 +60,15 @@ CREATE TABLE rule_replays (
     created_at  TIMESTAMP NOT NULL,
     PRIMARY KEY (tenant_id, replay_id)
 ) STRICT;
+-- The firings that a replay shows. Apart from it, because they go with their objects.
+CREATE TABLE rule_replay_examples (
+    tenant_id     UUID NOT NULL,
+    replay_id     UUID NOT NULL,
+    -- In the order in which they are shown.
+    ordinal       BIGINT NOT NULL,
+    object_id     TEXT NOT NULL,
+    at            TIMESTAMP NOT NULL,
+    signal_values TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, replay_id, ordinal)
+) STRICT;
+CREATE INDEX rule_replay_examples_of_object ON rule_replay_examples (tenant_id, object_id);

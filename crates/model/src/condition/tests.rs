@@ -430,10 +430,8 @@ proptest! {
         let query = Query::parse(&text, signals);
         if let Ok(condition) = Condition::parse(&text) {
             prop_assert_eq!(&Condition::parse(&condition.to_string()).unwrap(), &condition);
-            if let Ok(strict) = condition.bind(signals) {
-                if strict.facts().is_empty() {
-                    prop_assert_eq!(query, Query::Signals(strict), "a valid condition means the same in a query");
-                }
+            if let Ok(strict) = condition.bind(signals) && strict.facts().is_empty() {
+                prop_assert_eq!(query, Query::Signals(strict), "a valid condition means the same in a query");
             }
         }
     }

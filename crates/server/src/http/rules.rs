@@ -3,7 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::api::{Error, Rule, RuleCreate, RuleFiringList, RuleList, RuleUpdate};
+use axum::response::{IntoResponse as _, Response};
+use model::api::{
+    Error, Rule, RuleCreate, RuleFiringList, RuleList, RuleReplay, RuleReplayRequest, RuleReplayResponse,
+    RuleReplayRun, RuleUpdate,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -124,4 +128,42 @@ pub(super) async fn firings(
 ) -> Result<Json<RuleFiringList>, Refusal> {
     let (rule, object_id) = (parameters.rule_id, parameters.object_id.as_deref());
     Ok(Json(app.service.actions.firings.list(caller.tenant, rule, object_id, parameters.limit).await?))
+}
+
+/// Replay a rule over the past of answers.
+///
+/// Says how often a rule would have fired, for which objects and on which days, and which of the enabled rules would have fired for
+/// the same ones. No model runs and nothing is charged. Above 200,000 analyses (`AUSPEX_REPLAY_INLINE`) it runs in the background.
+#[utoipa::path(post, path = "/v1/rules/replay", tag = "rules", request_body = RuleReplayRequest, responses(
+    (status = 200, body = RuleReplay),
+    (status = 202, description = "It runs in the background.", body = RuleReplayRun),
+    (status = 400, description = "The condition is invalid, or the time range is.", body = Error),
+    (status = 409, description = "A replay of the account is running in the background.", body = Error),
+))]
+pub(super) async fn replay(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Json(request): extract::Json<RuleReplayRequest>,
+) -> Result<Response, Refusal> {
+    Ok(match app.service.actions.replays.replay(caller.tenant, &request).await? {
+        RuleReplayResponse::Done(result) => Json(result).into_response(),
+        RuleReplayResponse::Started(run) => (StatusCode::ACCEPTED, Json(run)).into_response(),
+    })
+}
+
+/// Read a replay that runs in the background.
+///
+/// Once its status is `done`, it has the fields of a replay. It is kept for a week.
+#[utoipa::path(get, path = "/v1/rules/replays/{replay_id}", tag = "rules",
+    params(("replay_id" = Uuid, Path, description = "The replay's id.")), responses(
+    (status = 200, body = RuleReplayRun),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such replay.", body = Error),
+))]
+pub(super) async fn read_replay(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(replay_id): extract::Path<Uuid>,
+) -> Result<Json<RuleReplayRun>, Refusal> {
+    Ok(Json(app.service.actions.replays.get(caller.tenant, replay_id).await?))
 }

@@ -5,6 +5,7 @@ mod chat;
 mod firing;
 mod logic;
 mod recipients;
+mod replay;
 mod shadow;
 
 use reqwest::Method;

@@ -40,6 +40,8 @@ impl Owned {
             "key_id" => self.key.to_string(),
             // Checkouts and sign-ins have stories of their own: `payments.rs`, `sessions.rs`, `identities.rs`.
             "session_id" => Uuid::from_u128(7).to_string(),
+            // Of replays in the background `rules/replay.rs` tells.
+            "replay_id" => Uuid::from_u128(8).to_string(),
             "provider" => "google".to_owned(),
             other => panic!("{template}: say what {{{other}}} is, and whose"),
         };

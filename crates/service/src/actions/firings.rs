@@ -465,7 +465,11 @@ async fn read_facts<'a>(
 }
 
 /// The rules that can be bound to the current signals. One that names a disabled signal cannot, also if it is called like a fact.
-fn bind<'a>(rules: &[&'a Rule], enabled: &[Signal], disabled: &[Signal]) -> Vec<(&'a Rule, BoundCondition)> {
+pub(crate) fn bind<'a>(
+    rules: &[&'a Rule],
+    enabled: &[Signal],
+    disabled: &[Signal],
+) -> Vec<(&'a Rule, BoundCondition)> {
     let is_disabled = |key: &&str| disabled.iter().any(|signal| signal.key == **key);
     let parsed: Vec<(&Rule, Condition)> = rules
         .iter()

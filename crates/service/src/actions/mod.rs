@@ -4,11 +4,13 @@ mod announcements;
 mod effects;
 mod firings;
 mod recipients;
+mod replays;
 mod rules;
 mod webhooks;
 
 pub use self::firings::Firings;
 pub use self::recipients::Recipients;
+pub use self::replays::Replays;
 pub use self::rules::Rules;
 pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
 
@@ -24,6 +26,8 @@ pub struct Actions {
     pub rules: Rules,
     /// The record of fired rules.
     pub firings: Firings,
+    /// What rules would have done.
+    pub replays: Replays,
     /// Who rules may write to.
     pub recipients: Recipients,
     /// Webhook endpoints.

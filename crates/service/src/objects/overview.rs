@@ -9,7 +9,7 @@ use model::{SignalType, TenantId};
 use store::analysis::signals::{self, Signal};
 use store::objects::overview::{self, SignalTally};
 use store::objects::reads::{self, Sort};
-use store::objects::recorder::minute_of;
+use store::objects::time_spans::minute_of;
 use store::{Conn, Store};
 
 use crate::runtime::{Clock, Result};

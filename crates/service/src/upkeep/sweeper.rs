@@ -10,7 +10,7 @@ use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use store::accounts::{sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
-use store::actions::{firings, recipients, rules};
+use store::actions::{firings, recipients, replays, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
 use store::analysis::{answer_history, bulk_runs, storage, tallies, verdict_slots};
@@ -43,6 +43,8 @@ const BUDGETS_RETENTION: Duration = Duration::from_hours(1);
 const FIRINGS_RETENTION: Duration = Duration::from_hours(90 * 24);
 /// How long a recipient of rule mails can follow the link in the last confirmation mail.
 const UNANSWERED_RETENTION: Duration = Duration::from_hours(30 * 24);
+/// How long the result of a replay is kept.
+const REPLAYS_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// How long a finished bulk run is kept that nobody can ask for, so that an operator can still see it.
 const BULK_RUNS_RETENTION: Duration = Duration::from_hours(24);
 /// After this time no running analysis can still write state of a retired condition.
@@ -114,6 +116,7 @@ impl Sweeper {
             self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
             self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
+            self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
             if !is_suspended {
@@ -266,6 +269,12 @@ impl Sweeper {
         let step = async |conn: &mut Conn| recipients::drop_unanswered(conn, tenant, before, STEP).await;
         while self.store.write("sweep_recipients", step).await? > 0 {}
         Ok(())
+    }
+
+    /// Deletes old replays, of which there are few.
+    async fn sweep_replays(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let sweep = async |conn: &mut Conn| replays::drop_before(conn, tenant, now - REPLAYS_RETENTION).await;
+        Ok(self.store.write("sweep_replays", sweep).await?)
     }
 
     /// Deletes the state of a retired condition.

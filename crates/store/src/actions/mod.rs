@@ -2,5 +2,6 @@
 
 pub mod firings;
 pub mod recipients;
+pub mod replays;
 pub mod rules;
 pub mod webhooks;

@@ -10,7 +10,7 @@ use model::recorded_answer::first_id;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::{Batch, Conn, Result, Rows, execute, fetch_all};
+use crate::db::{Batch, Conn, Result, Rows, execute, fetch_all, fetch_one};
 
 /// An analysis to be recorded.
 #[derive(Clone, Debug)]
@@ -135,6 +135,20 @@ pub async fn page_between(
         first_id(range.end),
         limit
     )
+}
+
+/// The number of analyses that are kept of a tenant, counted up to a bound.
+pub async fn count_up_to(conn: &mut Conn, tenant: TenantId, most: i64) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM (
+             SELECT 1 AS one FROM answer_history WHERE tenant_id = $1 AND analysis_id > $2 ORDER BY analysis_id LIMIT $3
+         ) AS counted",
+        tenant,
+        Uuid::nil(),
+        most
+    )?;
+    Ok(count)
 }
 
 /// When the oldest analysis that is kept of a tenant was concluded.

@@ -77,12 +77,11 @@ impl<'a> AnswerFilter<'a> {
     pub async fn count(&self, conn: &mut Conn, tenant: TenantId, most: i64) -> Result<i64> {
         let search = ConditionSearch { tenant, filter: self, sort: Sort::Recent, limit: 0, offset: 0 };
         let mut statement = Statement::new("SELECT count(*) FROM (");
-        match search.fewest(conn, MOST_ANSWERS).await? {
-            Some(followed) => search.found(&mut statement, &followed),
-            None => {
-                statement.push("SELECT 1 AS one FROM objects WHERE tenant_id = ").bind(Value::Id(tenant.0));
-                statement.push(" AND ").meets("objects", self, &self.root, None);
-            }
+        if let Some(followed) = search.fewest(conn, MOST_ANSWERS).await? {
+            search.found(&mut statement, &followed);
+        } else {
+            statement.push("SELECT 1 AS one FROM objects WHERE tenant_id = ").bind(Value::Id(tenant.0));
+            statement.push(" AND ").meets("objects", self, &self.root, None);
         }
         statement.push(" LIMIT ").bind(Value::Count(most)).push(") AS counted");
         let rows: Vec<(i64,)> = statement.fetch_all(conn).await?;

@@ -11,8 +11,8 @@ use model::condition::{EventWindow, Facts};
 use model::{TenantId, Timestamp};
 
 use crate::db::{Batch, Conn, Result, Rows, RowsStatement, bigint, execute};
-use crate::objects::recorder::hour_of;
 use crate::objects::request::IngestRequest;
+use crate::objects::time_spans::hour_of;
 
 const HOUR: Duration = Duration::from_hours(1);
 /// How long counters are kept: the answers of 90 days can be replayed with windows of 30 days.

@@ -10,3 +10,4 @@ pub mod reads;
 pub mod recorder;
 pub mod request;
 pub mod search;
+pub mod time_spans;

@@ -6,7 +6,7 @@ use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
 use crate::db::{Conn, Result, fetch_all, fetch_one};
-use crate::objects::recorder::hour_of;
+use crate::objects::time_spans::hour_of;
 
 const HOUR: Duration = Duration::from_hours(1);
 

@@ -19,6 +19,7 @@ use crate::objects::grams;
 use crate::objects::grams::SearchText;
 use crate::objects::idempotency::{find_repeat, settle_keys, settle_within_batch};
 use crate::objects::request::{IngestRequest, Recorded};
+use crate::objects::time_spans::{hour_of, minute_of};
 
 /// The type of an object whose request names none.
 pub const DEFAULT_OBJECT_TYPE: &str = "object";
@@ -409,20 +410,6 @@ fn count_events(batch: &mut Batch, fresh: &[&IngestRequest], shard: i64) {
                  DO UPDATE SET events = hourly_event_tallies.events + excluded.events",
             ),
     );
-}
-
-/// The start of the minute that an instant falls into.
-pub fn minute_of(instant: Timestamp) -> Timestamp {
-    start_of(instant, 60)
-}
-
-/// The start of the hour that an instant falls into.
-pub fn hour_of(instant: Timestamp) -> Timestamp {
-    start_of(instant, 3_600)
-}
-
-fn start_of(instant: Timestamp, seconds: i64) -> Timestamp {
-    Timestamp::from_seconds(instant.seconds() - instant.seconds().rem_euclid(seconds))
 }
 
 /// Schedules an analysis of every object whose request asks for one.

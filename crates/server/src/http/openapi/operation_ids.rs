@@ -69,6 +69,8 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("patch", "/v1/rules/{rule_id}") => "updateRule",
         ("delete", "/v1/rules/{rule_id}") => "deleteRule",
         ("get", "/v1/rule_firings") => "listRuleFirings",
+        ("post", "/v1/rules/replay") => "replayRule",
+        ("get", "/v1/rules/replays/{replay_id}") => "getRuleReplay",
         ("post", "/v1/conditions/check") => "checkCondition",
         ("get", "/v1/webhooks") => "listWebhooks",
         ("post", "/v1/webhooks") => "createWebhook",
