@@ -176,8 +176,9 @@ impl Backlog<'_> {
             status: Some(DeliveryStatus::Delivering),
             endpoint_id: Some(endpoint),
             limit: 1,
+            cursor: None,
         };
-        while !self.service.actions.deliveries.list(self.tenant, in_flight()).await?.deliveries.is_empty() {
+        while !self.service.actions.deliveries.list(self.tenant, &in_flight()).await?.deliveries.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())

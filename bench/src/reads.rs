@@ -84,6 +84,16 @@ const KINDS: &[Kind] = &[
     Kind { name: "trust, 1", path: |_, _| "/v1/objects?sort=trust&limit=1".to_owned(), role: Role::Limited },
     Kind { name: "selective condition, 1", path: |n, size| condition(n, size, 1), role: Role::Limited },
     Kind { name: "selective substring, 1", path: |n, size| substring(n, size, 1), role: Role::Limited },
+    Kind {
+        name: "past of answers",
+        path: |n, size| format!("/v1/objects/{}/answers", size.id(n)),
+        role: Role::Limited,
+    },
+    Kind {
+        name: "timeline",
+        path: |n, size| format!("/v1/objects/{}/timeline", size.id(n)),
+        role: Role::Limited,
+    },
     Kind { name: "overview", path: |_, _| "/v1/overview".to_owned(), role: Role::Limited },
     Kind { name: "recent, 100", path: |_, _| "/v1/objects".to_owned(), role: Role::Limited },
     Kind { name: "flagged, 100", path: |_, _| "/v1/objects?sort=flagged".to_owned(), role: Role::Limited },

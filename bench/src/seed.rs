@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
+use model::api::AnalysisSource;
+use model::recorded_answer::analysis_id;
 use model::{SignalType, TenantId, Timestamp};
 use service::Service;
 use sqlx::{AssertSqlSafe, QueryBuilder};
+use store::analysis::answer_history;
+use store::analysis::answer_history::NewAnalysis;
 use store::objects::grams;
 use store::objects::grams::SearchText;
 use store::objects::recorder::SHARDS;
@@ -93,6 +97,25 @@ impl Seeded {
         }
     }
 
+    /// The analysis of the object, as the history has it.
+    fn analysis(&self, tenant: TenantId) -> NewAnalysis<'_> {
+        let random = self.object_id.bytes().rev().take(8).fold([0; 8], |mut bytes: [u8; 8], byte| {
+            bytes.rotate_left(1);
+            bytes[7] = byte;
+            bytes
+        });
+        NewAnalysis {
+            tenant,
+            object_id: &self.object_id,
+            analysis_id: analysis_id(self.seen, random),
+            at: self.seen,
+            source: AnalysisSource::Async,
+            model: "seed",
+            read_seq: 1,
+            answers: SAID.to_owned(),
+        }
+    }
+
     fn answers(&self, questions: Questions) -> [Answer<'_>; 3] {
         let scores = r#"{"0":0.25,"1":0.5,"2":0.25}"#;
         let choices = r#"{"browsing":0.5,"comparing":0.25,"ready_to_buy":0.25}"#;
@@ -105,6 +128,9 @@ impl Seeded {
         ]
     }
 }
+
+/// What the analysis of every object said, as it is kept.
+const SAID: &str = r#"[{"s":"buyer_intent","v":1,"c":"browsing","p":{"browsing":0.5,"comparing":0.25,"ready_to_buy":0.25},"f":0.1},{"s":"is_scammer","v":1,"n":0.5},{"s":"trust_score","v":1,"l":1.0,"p":[0.25,0.5,0.25],"f":0.1}]"#;
 
 struct Answer<'a> {
     of: &'a Seeded,
@@ -238,8 +264,10 @@ async fn write(
             is_new: true,
         })
         .collect();
+    let analyses: Vec<NewAnalysis<'_>> = batch.iter().map(|object| object.analysis(tenant)).collect();
     let mut batch = conn.batch();
     grams::index(&mut batch, &texts);
+    answer_history::insert(&mut batch, &analyses);
     batch.run(conn).await
 }
 
@@ -248,12 +276,13 @@ const ROLLUPS: [&str; 2] = [
     "INSERT INTO object_tallies (tenant_id, object_type, shard, objects, analyzed, flagged)
      SELECT tenant_id, object_type, 0, count(*), count(*), sum(CASE WHEN risk >= 0.8 THEN 1 ELSE 0 END)
      FROM objects WHERE tenant_id = $1 GROUP BY tenant_id, object_type",
-    "INSERT INTO signal_tallies (tenant_id, signal_id, choice, shard, answers, high, value_micros)
-     SELECT answers.tenant_id, answers.signal_id, coalesce(choice, ''), 0, count(*),
+    "INSERT INTO signal_tallies (tenant_id, signal_id, version, choice, shard, answers, high, value_micros)
+     SELECT answers.tenant_id, answers.signal_id, answers.version, coalesce(choice, ''), 0, count(*),
             sum(CASE WHEN type = 'noul' AND value >= 0.8 THEN 1 ELSE 0 END),
             CAST(coalesce(sum(round(value * 1000000)), 0) AS bigint)
      FROM answers JOIN signals ON signals.tenant_id = answers.tenant_id AND signals.signal_id = answers.signal_id
-     WHERE answers.tenant_id = $1 GROUP BY answers.tenant_id, answers.signal_id, coalesce(choice, '')",
+     WHERE answers.tenant_id = $1
+     GROUP BY answers.tenant_id, answers.signal_id, answers.version, coalesce(choice, '')",
 ];
 
 async fn roll_up(conn: &mut Conn, tenant: TenantId, minutes: &Counts) -> store::Result<()> {

@@ -10,6 +10,7 @@ mod replays;
 mod rules;
 mod signals;
 mod system;
+mod timeline;
 mod usage;
 mod webhooks;
 
@@ -23,5 +24,6 @@ pub use replays::*;
 pub use rules::*;
 pub use signals::*;
 pub use system::*;
+pub use timeline::*;
 pub use usage::*;
 pub use webhooks::*;

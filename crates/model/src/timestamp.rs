@@ -24,6 +24,9 @@ pub struct InvalidTimestamp;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 impl Timestamp {
+    /// The last instant that can be written: the end of the year 9999. Both databases can compare with it.
+    pub const MAX: Self = Self::from_micros(253_402_300_799_999_999);
+
     /// The instant this many microseconds after the epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)

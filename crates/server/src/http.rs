@@ -161,6 +161,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(objects::read, objects::delete))
         .routes(routes!(objects::state))
         .routes(routes!(objects::answers))
+        .routes(routes!(objects::timeline))
         .routes(routes!(objects::analyze))
         .routes(routes!(objects::analyze_all))
         .routes(routes!(events::ingest, events::list))

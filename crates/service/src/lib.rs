@@ -24,8 +24,8 @@ mod wiring;
 pub use self::accounts::{
     Accounts, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
 };
-pub use self::actions::{Actions, DeliveryQuery, seal_plain_urls};
-pub use self::analysis::Analysis;
+pub use self::actions::{Actions, DeliveryQuery, FiringQuery, seal_plain_urls};
+pub use self::analysis::{Analysis, TimelineQuery};
 pub use self::billing::{
     Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
 };

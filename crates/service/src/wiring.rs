@@ -12,7 +12,7 @@ use crate::actions::{
 };
 use crate::analysis::{
     Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
-    Scheduler, Signals, VerdictSlots, Verdicts,
+    Scheduler, Signals, Timeline, VerdictSlots, Verdicts,
 };
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
@@ -241,6 +241,7 @@ impl Wiring {
                 questions: questions.clone(),
                 objects: Arc::clone(&self.objects),
             },
+            timeline: Timeline { store: self.store.clone() },
             jobs: jobs.clone(),
             bulk_runs,
             verdicts: Verdicts {

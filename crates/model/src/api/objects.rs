@@ -110,6 +110,10 @@ pub struct Event {
 pub struct EventList {
     /// At most 200 events.
     pub events: Vec<Event>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
 }
 
 /// Events to be recorded, and whether to wait for a verdict.
@@ -238,6 +242,12 @@ impl From<SignalResult> for Answer {
 pub struct ObjectAnalysis {
     /// The object's id.
     pub object_id: String,
+    /// The object's type.
+    pub object_type: String,
+    /// The object's display name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub display_name: Option<String>,
     /// The number of events ever recorded.
     pub event_count: i64,
     /// The latest answers to the enabled signals.

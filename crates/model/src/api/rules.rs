@@ -254,6 +254,10 @@ pub struct RuleFiring {
 pub struct RuleFiringList {
     /// The firings.
     pub firings: Vec<RuleFiring>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
 }
 
 /// The payload of `rule.triggered`.

@@ -183,6 +183,10 @@ pub struct WebhookDelivery {
 pub struct WebhookDeliveryList {
     /// The deliveries, newest first.
     pub deliveries: Vec<WebhookDelivery>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
 }
 
 /// The payload of `analysis.completed`.

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use model::api::{Error, EventList, IngestAccepted, IngestRequest, ModerationVerdict};
+use serde::Deserialize;
 use service::Ingested;
+use utoipa::IntoParams;
 
 use super::App;
 use super::authenticate::Authenticated;
@@ -96,21 +98,31 @@ pub(super) async fn ingest_alias(
     ingest(app, caller, object_id, headers, lease, request).await
 }
 
-/// List an object's most recent events.
+/// Which events to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventParameters {
+    /// `next_cursor` of the previous page.
+    cursor: Option<String>,
+}
+
+/// List an object's events.
 ///
-/// Up to 200, newest first; an empty list for an object that does not exist.
+/// Up to 200 a page, newest first; an empty list for an object that does not exist.
 #[utoipa::path(get, path = "/v1/objects/{object_id}/events", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id for the object.")), responses(
+        description = "Your own id for the object."), EventParameters), responses(
     (status = 200, body = EventList),
-    (status = 400, description = "The id is invalid.", body = Error),
+    (status = 400, description = "The id is invalid, or the cursor belongs to another list.", body = Error),
 ))]
 pub(super) async fn list(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
+    extract::Query(parameters): extract::Query<EventParameters>,
 ) -> Result<Json<EventList>, Refusal> {
-    Ok(Json(app.service.objects.reads.events(caller.tenant, &object_id).await?))
+    let cursor = parameters.cursor.as_deref();
+    Ok(Json(app.service.objects.reads.events(caller.tenant, &object_id, cursor).await?))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, service::Error> {

@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
     AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState,
-    Overview,
+    Overview, Timeline,
 };
 use serde::Deserialize;
-use service::{AnswerQuery, ObjectQuery, Sort};
+use service::{AnswerQuery, ObjectQuery, Sort, TimelineQuery};
 use utoipa::IntoParams;
 
 use super::App;
@@ -48,6 +48,20 @@ pub(super) struct AnswerParameters {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
     /// `next_cursor` of the previous page; `signal` must stay the same.
+    cursor: Option<String>,
+}
+
+/// Which part of a timeline to read.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TimelineParameters {
+    /// Kinds of items, separated by commas: `event`, `analysis`, `firing`, `delivery`; all if left out.
+    #[param(example = "event,analysis")]
+    kinds: Option<String>,
+    /// The page size; 50 if left out.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+    /// `next_cursor` of the previous page; `kinds` must stay the same.
     cursor: Option<String>,
 }
 
@@ -173,6 +187,28 @@ pub(super) async fn answers(
     let AnswerParameters { signal, limit, cursor } = parameters;
     let query = AnswerQuery { signal, limit: limit.unwrap_or(50), cursor };
     Ok(Json(app.service.objects.answers.list(caller.tenant, &object_id, &query).await?))
+}
+
+/// Read an object's timeline.
+///
+/// One list, newest first, of what happened about it: its events, what analyses said, rules that fired, and webhook
+/// deliveries. The record of an item is under the name of its kind.
+#[utoipa::path(get, path = "/v1/objects/{object_id}/timeline", tag = "objects",
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id for the object."), TimelineParameters), responses(
+    (status = 200, body = Timeline),
+    (status = 400, description = "A parameter is invalid, or the cursor belongs to another list.", body = Error),
+    (status = 404, description = "There is no such object.", body = Error),
+))]
+pub(super) async fn timeline(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+    extract::Query(parameters): extract::Query<TimelineParameters>,
+) -> Result<Json<Timeline>, Refusal> {
+    let TimelineParameters { kinds, limit, cursor } = parameters;
+    let query = TimelineQuery { kinds, limit, cursor };
+    Ok(Json(app.service.analysis.timeline.list(caller.tenant, &object_id, &query).await?))
 }
 
 /// Analyze an object again.

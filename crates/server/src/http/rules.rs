@@ -9,6 +9,7 @@ use model::api::{
     RuleReplayRun, RuleUpdate,
 };
 use serde::Deserialize;
+use service::FiringQuery;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
@@ -28,6 +29,8 @@ pub(super) struct FiringParameters {
     /// The maximum number; 50 if left out.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
+    /// `next_cursor` of the previous page; the other parameters must stay the same.
+    cursor: Option<String>,
 }
 
 /// List the rules.
@@ -119,15 +122,16 @@ pub(super) async fn delete(
 /// Each lists the values that satisfied the condition and the outcome of the action.
 #[utoipa::path(get, path = "/v1/rule_firings", tag = "rules", params(FiringParameters), responses(
     (status = 200, body = RuleFiringList),
-    (status = 400, description = "A parameter is out of range or not a UUID.", body = Error),
+    (status = 400, description = "A parameter is out of range or not a UUID, or the cursor belongs to another list.", body = Error),
 ))]
 pub(super) async fn firings(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     extract::Query(parameters): extract::Query<FiringParameters>,
 ) -> Result<Json<RuleFiringList>, Refusal> {
-    let (rule, object_id) = (parameters.rule_id, parameters.object_id.as_deref());
-    Ok(Json(app.service.actions.firings.list(caller.tenant, rule, object_id, parameters.limit).await?))
+    let FiringParameters { rule_id, object_id, limit, cursor } = parameters;
+    let query = FiringQuery { rule_id, object_id, limit, cursor };
+    Ok(Json(app.service.actions.firings.list(caller.tenant, &query).await?))
 }
 
 /// Replay a rule over the past of answers.

@@ -28,6 +28,8 @@ pub(super) struct DeliveryParameters {
     /// The maximum number; 50 if left out.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
+    /// `next_cursor` of the previous page; the other parameters must stay the same.
+    cursor: Option<String>,
 }
 
 /// List the endpoints.
@@ -128,8 +130,9 @@ pub(super) async fn deliveries(
         status: parameters.status,
         endpoint_id: parameters.endpoint_id,
         limit: parameters.limit.unwrap_or(50),
+        cursor: parameters.cursor,
     };
-    Ok(Json(app.service.actions.deliveries.list(caller.tenant, query).await?))
+    Ok(Json(app.service.actions.deliveries.list(caller.tenant, &query).await?))
 }
 
 /// Send a delivery again.

@@ -71,6 +71,7 @@ mod storage;
 mod supervision;
 mod sweeps;
 mod tenancy;
+mod timeline;
 mod traces;
 mod two_factor;
 mod upgrade;

@@ -8,9 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use model::api::{
-    ActionConfig, ActionType, FiringStatus, RuleFiring, RuleFiringList, RuleMode, RuleTriggered,
-};
+use model::api::{ActionConfig, ActionType, FiringStatus, RuleMode, RuleTriggered};
 use model::condition::{AnswerValue, BoundCondition, Condition, EventWindow, Facts, SignalShape};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
@@ -35,16 +33,12 @@ use crate::objects::answers::{result, shape};
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::worker::Firing as FiringRef;
 use crate::outbox::{ChatMessage, ChatOutbox};
-use crate::runtime::{Clock, Error, Random, Result, internal};
+use crate::runtime::{Clock, Random, Result, internal};
 
 /// Mails that the rules of a tenant may send per day: a misconfigured rule must not use up the quota of the mail server.
 const MAILS_PER_DAY: i64 = 1_000;
 /// Chat messages that the rules of a tenant may send per day; Slack accepts about one per second.
 const CHATS_PER_DAY: i64 = 1_000;
-/// The default number of firings in a list.
-const FIRINGS_LISTED: i64 = 50;
-const MAX_FIRINGS_LISTED: i64 = 200;
-
 /// A rule that fires.
 struct Fired<'a> {
     rule: &'a Rule,
@@ -103,26 +97,6 @@ pub struct Firings {
 }
 
 impl Firings {
-    /// The newest firings of a tenant.
-    pub async fn list(
-        &self,
-        tenant: TenantId,
-        rule: Option<Uuid>,
-        object_id: Option<&str>,
-        limit: Option<i64>,
-    ) -> Result<RuleFiringList> {
-        let limit = limit.unwrap_or(FIRINGS_LISTED);
-        if !(1..=MAX_FIRINGS_LISTED).contains(&limit) {
-            let message = format!("limit: it must be from 1 to {MAX_FIRINGS_LISTED}");
-            return Err(Error::bad_request(message));
-        }
-        let firings = self
-            .store
-            .read("rule_firings", async |conn| firings::newest(conn, tenant, rule, object_id, limit).await)
-            .await?;
-        Ok(RuleFiringList { firings: firings.into_iter().map(record).collect::<Result<_>>()? })
-    }
-
     /// Evaluates the rules of all tenants whose objects were analyzed, in the transaction that writes the answers and
     /// locks the objects. The caller leaves out objects for which no rule can fire.
     pub(crate) async fn apply_rules(
@@ -509,18 +483,4 @@ fn signal_values(values: &[Answer], facts: &[(String, Value)]) -> Value {
     };
     let answers = values.iter().map(|answer| (answer.signal.clone(), value(answer)));
     Value::Object(answers.chain(facts.iter().cloned()).collect::<Map<_, _>>())
-}
-
-fn record(firing: Firing) -> Result<RuleFiring> {
-    Ok(RuleFiring {
-        id: firing.firing_id,
-        rule_id: firing.rule_id,
-        object_id: firing.object_id,
-        matched_when: firing.matched_when,
-        signal_values: Some(serde_json::from_str(&firing.signal_values).map_err(internal)?),
-        action_type: firing.action_type,
-        status: firing.status,
-        detail: firing.detail,
-        fired_at: firing.fired_at,
-    })
 }

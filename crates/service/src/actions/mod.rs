@@ -2,12 +2,14 @@
 
 mod announcements;
 mod effects;
+mod firing_list;
 mod firings;
 mod recipients;
 mod replays;
 mod rules;
 mod webhooks;
 
+pub use self::firing_list::FiringQuery;
 pub use self::firings::Firings;
 pub use self::recipients::Recipients;
 pub use self::replays::Replays;
@@ -16,8 +18,10 @@ pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
 
 pub(crate) use self::announcements::Announcements;
 pub(crate) use self::effects::{ConcludedAnalysis, Effects};
+pub(crate) use self::firing_list::record as firing_record;
 pub(crate) use self::webhooks::{
-    Courier, CourierHandle, CourierOptions, Expiry, disable_endpoints_made_by, drop_deliveries,
+    Courier, CourierHandle, CourierOptions, Expiry, delivery_record, disable_endpoints_made_by,
+    drop_deliveries,
 };
 
 /// Rules and webhooks.

@@ -13,6 +13,7 @@ mod running;
 mod scheduler;
 mod signal_versions;
 mod signals;
+mod timeline;
 mod verdict;
 mod verdict_slots;
 
@@ -20,6 +21,7 @@ pub use self::bulk_runs::BulkRuns;
 pub use self::jobs::Jobs;
 pub use self::playground::Playground;
 pub use self::signals::Signals;
+pub use self::timeline::{Timeline, TimelineQuery};
 pub use self::verdict::Verdicts;
 
 pub(crate) use self::asking::Asker;
@@ -39,6 +41,8 @@ pub struct Analysis {
     pub bulk_runs: BulkRuns,
     /// Records events and returns answers while the caller waits.
     pub verdicts: Verdicts,
+    /// What happened about an object.
+    pub timeline: Timeline,
     /// Answers about events that are not recorded.
     pub playground: Playground,
 }

@@ -108,6 +108,8 @@ mod tests {
     fn object(events: i64) -> ObjectAnalysis {
         ObjectAnalysis {
             object_id: "a".to_owned(),
+            object_type: "object".to_owned(),
+            display_name: None,
             event_count: events,
             analysis: Vec::new(),
             pending: Vec::new(),

@@ -1,6 +1,6 @@
 //! Objects: ingest of events, recording them in groups, and reading objects.
 
-mod answer_history;
+pub(crate) mod answer_history;
 pub(crate) mod answers;
 mod cache;
 mod conditions;
@@ -8,7 +8,7 @@ mod idempotency;
 pub(crate) mod ingest;
 mod overview;
 mod page_cursor;
-mod reads;
+pub(crate) mod reads;
 mod recorder;
 
 pub use store::objects::reads::Sort;

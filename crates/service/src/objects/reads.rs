@@ -5,18 +5,20 @@ use std::sync::Arc;
 use model::api::{Event, EventList, ObjectAnalysis, ObjectList, ObjectState, ObjectSummary};
 use model::condition::{BoundCondition, Query};
 use model::{TenantId, event};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::analysis::history;
 use store::analysis::signals::Signal;
 use store::objects::conditions::{AnswerFilter, ConditionSearch};
 use store::objects::deletion;
-use store::objects::reads::{self, Cursor, Object, Sort};
+use store::objects::reads::{self, Cursor, ListedEvent, Object, Sort};
 use store::objects::search::TextSearch;
 use store::{Conn, Store};
 
 use crate::objects::answers::{enabled_signals, results, shape};
 use crate::objects::cache::ObjectCache;
 use crate::objects::page_cursor::PageCursor;
+use crate::runtime::cursor::{self, CursorTime};
 use crate::runtime::{Error, Kind, Random, Result, internal};
 
 /// The maximum number of events in a list.
@@ -43,6 +45,14 @@ pub struct ObjectQuery {
     pub cursor: Option<String>,
 }
 
+/// Where a page of events ended.
+#[derive(Serialize, Deserialize)]
+struct EventCursor {
+    object_id: String,
+    at: CursorTime,
+    seq: i64,
+}
+
 /// Reads and deletes objects.
 pub struct ObjectReads {
     pub(crate) store: Store,
@@ -66,6 +76,8 @@ impl ObjectReads {
                     results(&enabled, answers.get(object_id).map_or(&[], Vec::as_slice))?;
                 Ok(ObjectAnalysis {
                     object_id: object.object_id,
+                    object_type: object.object_type,
+                    display_name: object.display_name,
                     event_count: object.event_count,
                     analysis,
                     pending,
@@ -118,23 +130,24 @@ impl ObjectReads {
             .await
     }
 
-    /// The newest events of an object; empty if it does not exist.
-    pub async fn events(&self, tenant: TenantId, object_id: &str) -> Result<EventList> {
+    /// A page of the events of an object, newest first; empty if it does not exist.
+    pub async fn events(&self, tenant: TenantId, object_id: &str, cursor: Option<&str>) -> Result<EventList> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
+        let is_of_list = |cursor: &EventCursor| cursor.object_id == object_id;
+        let cursor = cursor.map(|text| cursor::decode(text, is_of_list)).transpose()?;
+        let before = cursor.map(|cursor| (cursor.at.0, cursor.seq));
         let events = self
             .store
-            .read("events", async |conn| reads::events(conn, tenant, object_id, MAX_LISTED_EVENTS).await)
-            .await?;
-        let record = |event: reads::ListedEvent| {
-            Ok(Event {
-                kind: event.kind,
-                metadata: event.metadata.map(RawValue::from_string).transpose().map_err(internal)?,
-                name: event.name,
-                content: event.content,
-                occurred_at: event.occurred_at,
+            .read("events", async |conn| {
+                reads::events(conn, tenant, object_id, before, MAX_LISTED_EVENTS + 1).await
             })
-        };
-        Ok(EventList { events: events.into_iter().map(record).collect::<Result<_>>()? })
+            .await?;
+        let (events, last) = cursor::cut(events, MAX_LISTED_EVENTS);
+        let next_cursor = last.map(|last| {
+            let (object_id, at) = (object_id.to_owned(), CursorTime(last.occurred_at));
+            cursor::encode(&EventCursor { object_id, at, seq: last.seq })
+        });
+        Ok(EventList { events: events.into_iter().map(event_record).collect::<Result<_>>()?, next_cursor })
     }
 
     /// The summary of an object; empty if it does not exist.
@@ -174,6 +187,17 @@ impl ObjectReads {
         self.cache.invalidate(tenant, object_id);
         if deleted { Ok(()) } else { Err(no_such_object()) }
     }
+}
+
+/// An event as the API shows it.
+pub(crate) fn event_record(event: ListedEvent) -> Result<Event> {
+    Ok(Event {
+        kind: event.kind,
+        metadata: event.metadata.map(RawValue::from_string).transpose().map_err(internal)?,
+        name: event.name,
+        content: event.content,
+        occurred_at: event.occurred_at,
+    })
 }
 
 /// A page of the objects whose answers match a condition.

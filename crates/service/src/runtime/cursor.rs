@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::runtime::{Error, Result};
 
-/// The times allowed in a cursor, in microseconds: up to the year 9999, which both databases can compare.
-const TIMES: std::ops::Range<i64> = 0..253_402_300_800_000_000;
+/// The times allowed in a cursor, in microseconds.
+const TIMES: std::ops::RangeInclusive<i64> = 0..=Timestamp::MAX.micros();
 
 /// A cursor as text.
 pub(crate) fn encode<T: Serialize>(cursor: &T) -> String {
@@ -25,6 +25,15 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &str, is_valid: impl FnOnce(&T) 
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
     let cursor = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     cursor.filter(is_valid).ok_or_else(|| Error::bad_request("cursor: does not belong to this list"))
+}
+
+/// Cuts a list that was read with one extra row to the page, and returns the last row of the page if there is a next one.
+pub(crate) fn cut<T: Clone>(mut rows: Vec<T>, limit: i64) -> (Vec<T>, Option<T>) {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_next = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| has_next).cloned();
+    (rows, last)
 }
 
 /// An instant in a cursor.

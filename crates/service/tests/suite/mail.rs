@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::api::{ActionType, FiringStatus};
 use service::mail::{Firing, Mail, MailTemplates, Mailer, Transport};
 use store::actions::firings;
-use store::actions::firings::Firing as Fired;
+use store::actions::firings::{Firing as Fired, FiringFilter};
 use store::actions::recipients;
 use store::actions::recipients::Recipient;
 use store::outbox::messages;
@@ -527,7 +527,9 @@ async fn outcome_of(stage: &MailStage, mailer: &Mailer, number: u128) -> (String
     stage.until_left(0).await;
     let all = stage
         .store
-        .read("firings", async |conn: &mut Conn| firings::newest(conn, TENANT, None, None, 9).await)
+        .read("firings", async |conn: &mut Conn| {
+            firings::newest(conn, TENANT, FiringFilter::default(), 9).await
+        })
         .await
         .unwrap();
     let firing = all.into_iter().find(|firing| firing.firing_id == firing_id).unwrap();

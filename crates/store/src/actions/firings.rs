@@ -37,7 +37,7 @@ macro_rules! select {
             "SELECT tenant_id, firing_id, rule_id, object_id, matched_when, signal_values, action_type, status, detail, \
              fired_at FROM rule_firings ",
             $rest,
-            " ORDER BY fired_at DESC, firing_id DESC LIMIT $2"
+            " AND (fired_at, firing_id) < ($2, $3) ORDER BY fired_at DESC, firing_id DESC LIMIT $4"
         )
     };
 }
@@ -61,30 +61,38 @@ pub async fn insert(conn: &mut Conn, firings: &[Firing]) -> Result<()> {
     Ok(())
 }
 
-/// The newest firings of a tenant: all, or those of a rule, about an object, or both.
+/// Which firings of a tenant are listed: all, or those of a rule, about an object, or both.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FiringFilter<'a> {
+    /// Only those of this rule.
+    pub rule: Option<Uuid>,
+    /// Only those about this object.
+    pub object_id: Option<&'a str>,
+    /// Only those before this time and id, in the order of the list.
+    pub before: Option<(Timestamp, Uuid)>,
+}
+
+/// The newest firings of a tenant.
 pub async fn newest(
     conn: &mut Conn,
     tenant: TenantId,
-    rule: Option<Uuid>,
-    object_id: Option<&str>,
+    filter: FiringFilter<'_>,
     limit: i64,
 ) -> Result<Vec<Firing>> {
-    match (rule, object_id) {
-        (None, None) => fetch_all!(conn, select!("WHERE tenant_id = $1"), tenant, limit),
+    let (at, id) = filter.before.unwrap_or((Timestamp::MAX, Uuid::max()));
+    match (filter.rule, filter.object_id) {
+        (None, None) => fetch_all!(conn, select!("WHERE tenant_id = $1"), tenant, at, id, limit),
         (Some(rule), None) => {
-            fetch_all!(conn, select!("WHERE tenant_id = $1 AND rule_id = $3"), tenant, limit, rule)
+            fetch_all!(conn, select!("WHERE tenant_id = $1 AND rule_id = $5"), tenant, at, id, limit, rule)
         }
         (None, Some(object_id)) => {
-            fetch_all!(conn, select!("WHERE tenant_id = $1 AND object_id = $3"), tenant, limit, object_id)
+            let text = select!("WHERE tenant_id = $1 AND object_id = $5");
+            fetch_all!(conn, text, tenant, at, id, limit, object_id)
         }
-        (Some(rule), Some(object_id)) => fetch_all!(
-            conn,
-            select!("WHERE tenant_id = $1 AND object_id = $3 AND rule_id = $4"),
-            tenant,
-            limit,
-            object_id,
-            rule
-        ),
+        (Some(rule), Some(object_id)) => {
+            let text = select!("WHERE tenant_id = $1 AND object_id = $5 AND rule_id = $6");
+            fetch_all!(conn, text, tenant, at, id, limit, object_id, rule)
+        }
     }
 }
 

@@ -54,6 +54,8 @@ pub struct StoredAnswer {
 /// An event as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct ListedEvent {
+    /// Its number, in order of arrival.
+    pub seq: i64,
     /// What kind of thing it is.
     #[sqlx(rename = "type")]
     pub kind: EventType,
@@ -302,19 +304,24 @@ pub async fn answers_of(
     Ok(by_object)
 }
 
-/// The newest events of an object.
+/// The newest events of an object: all up to `limit`, or those before a time and a number.
 pub async fn events(
     conn: &mut Conn,
     tenant: TenantId,
     object_id: &str,
+    before: Option<(Timestamp, i64)>,
     limit: i64,
 ) -> Result<Vec<ListedEvent>> {
+    let (occurred_at, seq) = before.unwrap_or((Timestamp::MAX, i64::MAX));
     fetch_all!(
         conn,
-        "SELECT type, name, content, metadata, occurred_at FROM events WHERE tenant_id = $1 AND object_id = $2
-         ORDER BY occurred_at DESC, seq DESC LIMIT $3",
+        "SELECT seq, type, name, content, metadata, occurred_at FROM events
+         WHERE tenant_id = $1 AND object_id = $2 AND (occurred_at, seq) < ($3, $4)
+         ORDER BY occurred_at DESC, seq DESC LIMIT $5",
         tenant,
         object_id,
+        occurred_at,
+        seq,
         limit
     )
 }

@@ -6,7 +6,7 @@ use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use store::actions::webhooks::deliveries;
-use store::actions::webhooks::deliveries::NewDelivery;
+use store::actions::webhooks::deliveries::{DeliveryFilter, NewDelivery};
 use store::actions::webhooks::endpoints;
 use store::actions::webhooks::endpoints::{Circuit, Endpoint};
 use store::actions::webhooks::queue;
@@ -354,7 +354,7 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
             assert_eq!(plain, [(endpoint.tenant_id, endpoint.endpoint_id, url)]);
             endpoints::seal_url(conn, endpoint.tenant_id, endpoint.endpoint_id, b"sealed").await?;
             assert_eq!(endpoints::with_plain_url(conn, 10).await?, []);
-            let all = deliveries::list(conn, endpoint.tenant_id, None, None, 10).await?;
+            let all = deliveries::list(conn, endpoint.tenant_id, DeliveryFilter::default(), 10).await?;
             assert_eq!(all.len(), statuses.len());
             for (number, status) in (0_i64..).zip(statuses) {
                 let id = Uuid::from_u128(number.unsigned_abs().into());
@@ -375,7 +375,8 @@ async fn a_database_from_before_the_queue_loses_no_delivery(database: &TestDatab
                     delivered_at: (status == DeliveryStatus::Delivered).then_some(NOW),
                 };
                 assert_eq!(deliveries::find(conn, endpoint.tenant_id, id).await?, Some(expected.clone()));
-                let listed = deliveries::list(conn, endpoint.tenant_id, None, Some(status), 10).await?;
+                let filter = DeliveryFilter { status: Some(status), ..DeliveryFilter::default() };
+                let listed = deliveries::list(conn, endpoint.tenant_id, filter, 10).await?;
                 assert_eq!(listed, [expected]);
             }
             // What waited is due, what was being sent keeps its lease, and both are sent.

@@ -51,6 +51,7 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("delete", "/v1/objects/{object_id}") => "deleteObject",
         ("get", "/v1/objects/{object_id}/state") => "getObjectState",
         ("get", "/v1/objects/{object_id}/answers") => "listAnswers",
+        ("get", "/v1/objects/{object_id}/timeline") => "getTimeline",
         ("post", "/v1/objects/{object_id}/analyze") => "analyzeObject",
         ("post", "/v1/analyze") => "analyzeAllObjects",
         ("get", "/v1/overview") => "getOverview",

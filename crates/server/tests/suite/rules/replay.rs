@@ -12,6 +12,7 @@ use model::{Distribution, TenantId, Timestamp};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::actions::firings;
+use store::actions::firings::FiringFilter;
 use store::{Backend, Conn, Store};
 use testkit::Stage;
 
@@ -149,7 +150,8 @@ async fn live_firings_are_replayed_firings(stage: &ByChanceStage) {
     assert_eq!(usize::try_from(analyses).unwrap(), OBJECTS * usize::try_from(ROUNDS).unwrap());
     for (rule, when, cooldown) in rules {
         let rule_id = id(&rule).parse().unwrap();
-        let list = async |conn: &mut Conn| firings::newest(conn, tenant, Some(rule_id), None, 100_000).await;
+        let filter = FiringFilter { rule: Some(rule_id), ..FiringFilter::default() };
+        let list = async |conn: &mut Conn| firings::newest(conn, tenant, filter, 100_000).await;
         let live = stage.store.read("firings", list).await.unwrap();
         assert!(live.len() > 50, "{when}: {}", live.len());
         for (first, last) in [(0, ROUNDS), (13, 37), (44, 44)] {

@@ -7,15 +7,16 @@ use std::time::Duration;
 use model::TenantId;
 use model::api::{AnalysisCompleted, DeliveryStatus, WebhookDelivery, WebhookDeliveryList};
 use model::webhook::ANALYSIS_COMPLETED;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::actions::webhooks::deliveries::{self, Delivery, NewDelivery};
+use store::actions::webhooks::deliveries::{self, Delivery, DeliveryFilter, NewDelivery};
 use store::actions::webhooks::endpoints::{self, Endpoint};
 use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::webhooks::handle::CourierHandle;
-use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
+use crate::runtime::{Clock, Error, Kind, Random, Result, cursor, internal};
 
 /// Deliveries of a deleted endpoint that one transaction removes.
 const DROP_STEP: i64 = 500;
@@ -24,7 +25,7 @@ const DROP_TRIES: u32 = 20;
 const DROP_WAIT: Duration = Duration::from_millis(50);
 
 /// A query of deliveries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct DeliveryQuery {
     /// Only those with this status.
     pub status: Option<DeliveryStatus>,
@@ -32,6 +33,16 @@ pub struct DeliveryQuery {
     pub endpoint_id: Option<Uuid>,
     /// The maximum number.
     pub limit: i64,
+    /// Where the previous page ended.
+    pub cursor: Option<String>,
+}
+
+/// Where a page of deliveries ended.
+#[derive(Serialize, Deserialize)]
+struct DeliveryCursor {
+    status: Option<DeliveryStatus>,
+    endpoint_id: Option<Uuid>,
+    before: Uuid,
 }
 
 /// The webhook deliveries of all tenants.
@@ -46,19 +57,34 @@ pub struct Deliveries {
 }
 
 impl Deliveries {
-    /// Deliveries of a tenant, newest first.
-    pub async fn list(&self, tenant: TenantId, query: DeliveryQuery) -> Result<WebhookDeliveryList> {
+    /// A page of the deliveries of a tenant, newest first.
+    pub async fn list(&self, tenant: TenantId, query: &DeliveryQuery) -> Result<WebhookDeliveryList> {
         if !(1..=200).contains(&query.limit) {
             return Err(Error::bad_request("limit: it must be from 1 to 200"));
         }
+        let is_of_list = |cursor: &DeliveryCursor| {
+            cursor.status == query.status && cursor.endpoint_id == query.endpoint_id
+        };
+        let cursor = query.cursor.as_deref().map(|text| cursor::decode(text, is_of_list)).transpose()?;
+        let filter = DeliveryFilter {
+            endpoint: query.endpoint_id,
+            status: query.status,
+            before: cursor.map(|cursor| cursor.before),
+        };
         // A snapshot, so that a delivery whose status changes meanwhile is neither missed nor listed twice.
         let found: Vec<Delivery> = self
             .store
             .snapshot("deliveries", async |conn: &mut Conn| {
-                deliveries::list(conn, tenant, query.endpoint_id, query.status, query.limit).await
+                deliveries::list(conn, tenant, filter, query.limit + 1).await
             })
             .await?;
-        Ok(WebhookDeliveryList { deliveries: found.into_iter().map(record).collect::<Result<_>>()? })
+        let (found, last) = cursor::cut(found, query.limit);
+        let next_cursor = last.map(|last| {
+            let DeliveryQuery { status, endpoint_id, .. } = *query;
+            cursor::encode(&DeliveryCursor { status, endpoint_id, before: last.delivery_id })
+        });
+        let deliveries = found.into_iter().map(record).collect::<Result<_>>()?;
+        Ok(WebhookDeliveryList { deliveries, next_cursor })
     }
 
     /// Sends a finished delivery again. A pending one does not change.
@@ -180,7 +206,7 @@ fn no_such_delivery() -> Error {
     Error::new(Kind::NotFound, "there is no such webhook delivery")
 }
 
-fn record(delivery: Delivery) -> Result<WebhookDelivery> {
+pub(crate) fn record(delivery: Delivery) -> Result<WebhookDelivery> {
     Ok(WebhookDelivery {
         id: delivery.delivery_id,
         endpoint_id: delivery.endpoint_id,

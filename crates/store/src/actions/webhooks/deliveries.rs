@@ -3,6 +3,8 @@
 //! What is sent is written once. The state is a row of the queue ([`crate::actions::webhooks::queue`]) until the delivery has
 //! ended, and a row of outcomes from then on; a replay moves it back.
 
+use std::cmp::Reverse;
+
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
@@ -101,32 +103,72 @@ pub struct Delivery {
     pub delivered_at: Option<Timestamp>,
 }
 
+/// Which deliveries of a tenant are listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeliveryFilter {
+    /// Only those to this endpoint.
+    pub endpoint: Option<Uuid>,
+    /// Only those with this status.
+    pub status: Option<DeliveryStatus>,
+    /// Only those with smaller ids.
+    pub before: Option<Uuid>,
+}
+
 /// Lists deliveries of a tenant, newest first; those of a deleted endpoint are hidden.
 pub async fn list(
     conn: &mut Conn,
     tenant: TenantId,
-    endpoint: Option<Uuid>,
-    status: Option<DeliveryStatus>,
+    filter: DeliveryFilter,
     limit: i64,
 ) -> Result<Vec<Delivery>> {
-    let mut ids = match (endpoint, status) {
+    let before = filter.before.unwrap_or(Uuid::max());
+    let mut ids = match (filter.endpoint, filter.status) {
         (None, None) => {
             let newest: Vec<(Uuid,)> = fetch_all!(
                 conn,
                 "SELECT delivery_id FROM webhook_deliveries
-                 WHERE tenant_id = $1 AND EXISTS (SELECT 1 FROM webhook_endpoints AS known
+                 WHERE tenant_id = $1 AND delivery_id < $2 AND EXISTS (SELECT 1 FROM webhook_endpoints AS known
                      WHERE known.tenant_id = $1 AND known.endpoint_id = webhook_deliveries.endpoint_id)
-                 ORDER BY delivery_id DESC LIMIT $2",
+                 ORDER BY delivery_id DESC LIMIT $3",
                 tenant,
+                before,
                 limit
             )?;
             newest
         }
-        _ => newest_by_endpoint(conn, tenant, endpoint, status, limit).await?,
+        _ => newest_by_endpoint(conn, tenant, filter, before, limit).await?,
     };
     ids.sort_unstable_by(|one, other| other.cmp(one));
     ids.truncate(usize::try_from(limit).unwrap_or(0));
     load(conn, tenant, &ids).await
+}
+
+/// Deliveries about an object, newest first: all up to `limit`, or those before a time and an id. Those of a deleted endpoint
+/// are hidden.
+pub async fn of_object(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    before: Option<(Timestamp, Uuid)>,
+    limit: i64,
+) -> Result<Vec<Delivery>> {
+    let (created_at, delivery_id) = before.unwrap_or((Timestamp::MAX, Uuid::max()));
+    let ids: Vec<(Uuid,)> = fetch_all!(
+        conn,
+        "SELECT delivery_id FROM webhook_deliveries
+         WHERE tenant_id = $1 AND object_id = $2 AND (created_at, delivery_id) < ($3, $4)
+           AND EXISTS (SELECT 1 FROM webhook_endpoints AS known
+               WHERE known.tenant_id = $1 AND known.endpoint_id = webhook_deliveries.endpoint_id)
+         ORDER BY created_at DESC, delivery_id DESC LIMIT $5",
+        tenant,
+        object_id,
+        created_at,
+        delivery_id,
+        limit
+    )?;
+    let mut found = load(conn, tenant, &ids).await?;
+    found.sort_unstable_by_key(|delivery| Reverse((delivery.created_at, delivery.delivery_id)));
+    Ok(found)
 }
 
 /// The newest ids of each endpoint and status. A tenant has few endpoints: some short reads by the primary key instead of one
@@ -134,29 +176,33 @@ pub async fn list(
 async fn newest_by_endpoint(
     conn: &mut Conn,
     tenant: TenantId,
-    endpoint: Option<Uuid>,
-    status: Option<DeliveryStatus>,
+    filter: DeliveryFilter,
+    before: Uuid,
     limit: i64,
 ) -> Result<Vec<(Uuid,)>> {
     let known = endpoints::of_tenant(conn, tenant).await?;
     let endpoints =
-        known.iter().map(|known| known.endpoint_id).filter(|id| endpoint.is_none_or(|one| one == *id));
-    let statuses: Vec<DeliveryStatus> =
-        DeliveryStatus::ALL.into_iter().filter(|known| status.is_none_or(|one| one == *known)).collect();
+        known.iter().map(|known| known.endpoint_id).filter(|id| filter.endpoint.is_none_or(|one| one == *id));
+    let statuses: Vec<DeliveryStatus> = DeliveryStatus::ALL
+        .into_iter()
+        .filter(|known| filter.status.is_none_or(|one| one == *known))
+        .collect();
     let mut ids = Vec::new();
     for endpoint in endpoints {
         for status in &statuses {
             let text = match status {
                 DeliveryStatus::Pending | DeliveryStatus::Delivering => {
                     "SELECT delivery_id FROM webhook_queue
-                     WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+                     WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 AND delivery_id < $4
+                     ORDER BY delivery_id DESC LIMIT $5"
                 }
                 DeliveryStatus::Delivered | DeliveryStatus::Dead => {
                     "SELECT delivery_id FROM webhook_outcomes
-                     WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 ORDER BY delivery_id DESC LIMIT $4"
+                     WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3 AND delivery_id < $4
+                     ORDER BY delivery_id DESC LIMIT $5"
                 }
             };
-            let some: Vec<(Uuid,)> = fetch_all!(conn, text, tenant, endpoint, *status, limit)?;
+            let some: Vec<(Uuid,)> = fetch_all!(conn, text, tenant, endpoint, *status, before, limit)?;
             ids.extend(some);
         }
     }
@@ -188,7 +234,7 @@ async fn load(conn: &mut Conn, tenant: TenantId, ids: &[(Uuid,)]) -> Result<Vec<
         )
         .fetch::<Delivery>(conn)
         .await?;
-    found.sort_unstable_by_key(|delivery| std::cmp::Reverse(delivery.delivery_id));
+    found.sort_unstable_by_key(|delivery| Reverse(delivery.delivery_id));
     Ok(found)
 }
 

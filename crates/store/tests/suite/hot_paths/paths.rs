@@ -6,8 +6,9 @@ use model::condition::EventWindow;
 use model::rule::RuleState;
 use model::{CompactedState, Provider, Timestamp};
 use store::accounts::{identities, keys, sessions, users};
-use store::actions::firings::{Firing, MessageCounts};
+use store::actions::firings::{Firing, FiringFilter, MessageCounts};
 use store::actions::rules::ConditionState;
+use store::actions::webhooks::deliveries::DeliveryFilter;
 use store::actions::webhooks::queue::{AttemptResult, DeliveryLease, DeliveryOutcome, LeasedDelivery};
 use store::actions::webhooks::{deliveries, endpoints, queue};
 use store::actions::{firings, recipients, rules};
@@ -317,13 +318,16 @@ async fn rules_and_firings(capture: &mut Capture) {
     }
     capture
         .write("list firings", async |conn: &mut Conn| {
-            for (rule, object) in [
+            for (rule, object_id) in [
                 (None, None),
                 (Some(RULE), None),
                 (None, Some("object-00000")),
                 (Some(RULE), Some("object-00000")),
             ] {
-                assert!(!firings::newest(conn, TENANT, rule, object, 10).await?.is_empty());
+                for before in [None, Some((NOW, Uuid::max()))] {
+                    let filter = FiringFilter { rule, object_id, before };
+                    assert!(!firings::newest(conn, TENANT, filter, 10).await?.is_empty());
+                }
             }
             Ok(())
         })
@@ -404,7 +408,7 @@ async fn listing_deliveries(capture: &mut Capture) {
                 (None, Some(DeliveryStatus::Delivered)),
                 (Some(ENDPOINTS[1]), Some(DeliveryStatus::Pending)),
             ] {
-                deliveries::list(conn, TENANT, endpoint, status, 50).await?;
+                deliveries::list(conn, TENANT, DeliveryFilter { endpoint, status, before: None }, 50).await?;
             }
             let delivery = Uuid::from_u128(10_000);
             assert!(deliveries::find(conn, TENANT, delivery).await?.is_some());
@@ -464,7 +468,8 @@ async fn reading_objects(capture: &mut Capture) {
             for ids in [&ids[..1], &ids[..5], &ids] {
                 assert_eq!(reads::answers_of(conn, TENANT, ids).await?.len(), ids.len());
             }
-            reads::events(conn, TENANT, "object-00000", 10).await
+            reads::events(conn, TENANT, "object-00000", None, 10).await?;
+            deliveries::of_object(conn, TENANT, "object-00000", None, 10).await
         })
         .await;
     capture
