@@ -43,7 +43,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     18 "0018_closure";
     19 "0019_answer_history";
     20 "0020_event_counters";
-    22 "0022_questions_and_links";
+    21 "0021_questions_and_links";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.
