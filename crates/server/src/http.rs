@@ -160,6 +160,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(objects::list))
         .routes(routes!(objects::read, objects::delete))
         .routes(routes!(objects::state))
+        .routes(routes!(objects::count))
+        .routes(routes!(objects::distribution))
         .routes(routes!(objects::answers))
         .routes(routes!(objects::timeline))
         .routes(routes!(objects::analyze))

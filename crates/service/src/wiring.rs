@@ -18,7 +18,7 @@ use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
 };
 use crate::objects::{
-    AnswerHistory, ConditionChecks, Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder,
+    AnswerHistory, ConditionChecks, Counts, Ingest, ObjectCache, ObjectReads, Objects, Overviews, Recorder,
 };
 use crate::options::Options;
 use crate::outbox::mail::Mailer;
@@ -110,6 +110,7 @@ impl Wiring {
                 random: self.random.clone(),
                 cache: Arc::clone(&self.objects),
             },
+            counts: Counts { store: self.store.clone() },
             answers: AnswerHistory { store: self.store.clone() },
             conditions: ConditionChecks { store: self.store.clone() },
             overview: Overviews { store: self.store.clone(), clock: self.clock.clone() },

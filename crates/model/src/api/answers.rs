@@ -117,3 +117,33 @@ pub struct SignalVersionList {
     /// The newest 100 versions.
     pub versions: Vec<SignalVersion>,
 }
+
+/// How the present answers to a signal are distributed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Distribution {
+    /// The number of objects that are counted: those with an answer to the signal.
+    pub objects: i64,
+    /// Whether more objects match than are counted. Those that were analyzed most recently are.
+    pub sampled: bool,
+    /// The bins: 20 equal ones for `noul`, one for each level of a `score`, one for each option of a `choice`.
+    pub bins: Vec<DistributionBin>,
+}
+
+/// How many answers are in a range, or are an option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DistributionBin {
+    /// The lower end, which belongs to the bin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub from: Option<f64>,
+    /// The upper end, which belongs to the next bin, except that the last bin of `noul` includes 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub to: Option<f64>,
+    /// The option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub option: Option<String>,
+    /// The number of answers.
+    pub count: i64,
+}

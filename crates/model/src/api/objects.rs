@@ -290,6 +290,9 @@ pub struct ObjectList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next_cursor: Option<String>,
+    /// Each comparison of `q` that was skipped, and why.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// The summary of an object.

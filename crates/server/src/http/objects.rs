@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
-    AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Error, ObjectAnalysis, ObjectList, ObjectState,
-    Overview, Timeline,
+    AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Distribution, Error, MatchCount, ObjectAnalysis,
+    ObjectList, ObjectState, Overview, Timeline,
 };
 use serde::Deserialize;
 use service::{AnswerQuery, ObjectQuery, Sort, TimelineQuery};
@@ -36,6 +36,16 @@ pub(super) struct ListParameters {
     offset: Option<i64>,
     /// `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the same.
     cursor: Option<String>,
+    /// Whether comparisons that would be skipped, and listed in `warnings`, are refused instead.
+    strict: Option<bool>,
+}
+
+/// Which objects to count.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CountParameters {
+    /// A part of an object's id or display name, or comparisons of signals, as for the list of objects.
+    q: Option<String>,
 }
 
 /// Which analyses of an object to list.
@@ -105,8 +115,42 @@ pub(super) async fn list(
         limit: parameters.limit.unwrap_or(100),
         offset: parameters.offset.unwrap_or(0),
         cursor: parameters.cursor,
+        strict: parameters.strict.unwrap_or(false),
     };
     Ok(Json(app.service.objects.reads.list(caller.tenant, &query).await?))
+}
+
+/// Count objects.
+///
+/// All of them, or those that match a query: exact up to 10,000.
+#[utoipa::path(get, path = "/v1/object_count", tag = "objects", params(CountParameters), responses(
+    (status = 200, body = MatchCount),
+    (status = 400, description = "The query is too long.", body = Error),
+))]
+pub(super) async fn count(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<CountParameters>,
+) -> Result<Json<MatchCount>, Refusal> {
+    Ok(Json(app.service.objects.counts.objects(caller.tenant, parameters.q.as_deref()).await?))
+}
+
+/// Read how the answers to a signal are distributed.
+///
+/// Over the objects that match a query, or all: the 10,000 that were analyzed most recently among the 50,000 seen last.
+#[utoipa::path(get, path = "/v1/signals/{key}/distribution", tag = "signals",
+    params(("key" = String, Path, description = "The signal's key."), CountParameters), responses(
+    (status = 200, body = Distribution),
+    (status = 400, description = "The query is too long.", body = Error),
+    (status = 404, description = "There is no such signal.", body = Error),
+))]
+pub(super) async fn distribution(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(key): extract::Path<String>,
+    extract::Query(parameters): extract::Query<CountParameters>,
+) -> Result<Json<Distribution>, Refusal> {
+    Ok(Json(app.service.objects.counts.distribution(caller.tenant, &key, parameters.q.as_deref()).await?))
 }
 
 /// Read an object's answers.

@@ -16,6 +16,7 @@ mod books;
 mod bulk_runs;
 mod clocks;
 mod conditions;
+mod counts;
 mod database_down;
 mod demo;
 mod docs;

@@ -192,6 +192,8 @@ async fn a_cursor_belongs_to_its_list(app: &Scripted) {
     let deliveries = cursor("/v1/webhook_deliveries?limit=1").await;
     let timeline = cursor("/v1/objects/user_1/timeline?limit=1").await;
     assert_eq!(ingest_and_wait(app, &key, "user_2", "x").await.status, 200);
+    // While somebody receives what it fires.
+    app.settle().await;
     for path in [
         format!("/v1/rule_firings?object_id=user_1&cursor={firings}"),
         format!("/v1/rule_firings?cursor={deliveries}"),

@@ -4,6 +4,7 @@ pub(crate) mod answer_history;
 pub(crate) mod answers;
 mod cache;
 mod conditions;
+mod counts;
 mod idempotency;
 pub(crate) mod ingest;
 mod overview;
@@ -15,6 +16,7 @@ pub use store::objects::reads::Sort;
 
 pub use self::answer_history::{AnswerHistory, AnswerQuery};
 pub use self::conditions::ConditionChecks;
+pub use self::counts::Counts;
 pub use self::ingest::{Ingest, Ingested};
 pub use self::overview::Overviews;
 pub use self::reads::{ObjectQuery, ObjectReads};
@@ -28,6 +30,8 @@ pub struct Objects {
     pub ingest: Ingest,
     /// Reads objects.
     pub reads: ObjectReads,
+    /// Numbers of objects, and how their answers are distributed.
+    pub counts: Counts,
     /// The past of answers.
     pub answers: AnswerHistory,
     /// Checks conditions.

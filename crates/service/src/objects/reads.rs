@@ -43,6 +43,17 @@ pub struct ObjectQuery {
     pub offset: i64,
     /// Where the previous page ended.
     pub cursor: Option<String>,
+    /// Whether comparisons that would be skipped are refused.
+    pub strict: bool,
+}
+
+/// A query without the white space around it; none if it is empty.
+pub(crate) fn checked_query(q: Option<&str>) -> Result<Option<&str>> {
+    let q = q.map(str::trim).filter(|text| !text.is_empty());
+    if q.is_some_and(|text| text.len() > MAX_QUERY) {
+        return Err(Error::bad_request(format!("q: it must have at most {MAX_QUERY} bytes")));
+    }
+    Ok(q)
 }
 
 /// Where a page of events ended.
@@ -95,16 +106,19 @@ impl ObjectReads {
             return Err(Error::bad_request("offset: it must not be negative"));
         }
         let place = query.cursor.as_deref().map(|cursor| read_cursor(cursor, query)).transpose()?;
-        let q = query.q.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        if q.is_some_and(|text| text.len() > MAX_QUERY) {
-            return Err(Error::bad_request(format!("q: it must have at most {MAX_QUERY} bytes")));
-        }
+        let q = checked_query(query.q.as_deref())?;
         self.store
             .read("objects", async |conn: &mut Conn| {
                 let enabled = enabled_signals(conn, tenant).await?;
                 // One more than requested shows whether there is a next page.
                 let more = query.limit + 1;
-                let parsed = q.map(|text| Query::parse(text, |key| shape(&enabled, key)));
+                let parsed = q.map(|text| Query::parse_with_skipped(text, |key| shape(&enabled, key)));
+                let (parsed, skipped) = parsed.unzip();
+                let warnings: Vec<String> =
+                    skipped.unwrap_or_default().iter().map(ToString::to_string).collect();
+                if query.strict && !warnings.is_empty() {
+                    return Err(Error::bad_request(format!("q: {}", warnings.join("; "))));
+                }
                 let (found, next) = match (&parsed, &place) {
                     (Some(Query::Signals(condition)), _) => {
                         (matching(conn, tenant, condition, &enabled, query).await?, None)
@@ -125,7 +139,7 @@ impl ObjectReads {
                 let next_cursor = next.map(|place| write_cursor(place, query));
                 let objects = summaries(conn, tenant, &enabled, found).await?;
                 let offset = if place.is_some() { 0 } else { query.offset };
-                Ok(ObjectList { objects, limit: query.limit, offset, next_cursor })
+                Ok(ObjectList { objects, limit: query.limit, offset, next_cursor, warnings })
             })
             .await
     }

@@ -9,5 +9,6 @@ pub mod overview;
 pub mod reads;
 pub mod recorder;
 pub mod request;
+pub mod samples;
 pub mod search;
 pub mod time_spans;

@@ -50,6 +50,8 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("get", "/v1/objects/{object_id}") => "getObject",
         ("delete", "/v1/objects/{object_id}") => "deleteObject",
         ("get", "/v1/objects/{object_id}/state") => "getObjectState",
+        ("get", "/v1/object_count") => "countObjects",
+        ("get", "/v1/signals/{key}/distribution") => "getDistribution",
         ("get", "/v1/objects/{object_id}/answers") => "listAnswers",
         ("get", "/v1/objects/{object_id}/timeline") => "getTimeline",
         ("post", "/v1/objects/{object_id}/analyze") => "analyzeObject",
