@@ -16,6 +16,7 @@ pub mod history;
 mod id;
 pub mod money;
 mod provider;
+pub mod quality;
 mod question;
 mod record;
 pub mod recorded_answer;

@@ -67,6 +67,23 @@ pub fn verify_webhooks(deliveries: &[Value]) -> Vec<String> {
     said
 }
 
+/// Figures of quality by scikit-learn, for each set of answers and labels.
+pub fn scikit_learn_figures(sets: Vec<Value>) -> Vec<Value> {
+    let mut process = spawn("quality.py", &[]);
+    let mut questions = process.stdin.take().unwrap();
+    // Beside reading: both pipes are short.
+    let writer = std::thread::spawn(move || {
+        for set in sets {
+            writeln!(questions, "{set}").unwrap();
+        }
+    });
+    let figures = BufReader::new(process.stdout.take().unwrap()).lines();
+    let figures = figures.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    writer.join().unwrap();
+    assert!(process.wait().unwrap().success());
+    figures
+}
+
 /// What openapi-spec-validator holds against a document.
 pub fn openapi_complaints(document: &Value) -> String {
     let mut process = spawn("openapi.py", &[]);

@@ -7,5 +7,6 @@ extern crate auspex_service as service;
 
 mod mail;
 mod providers;
+mod quality;
 mod rate;
 mod rooms;

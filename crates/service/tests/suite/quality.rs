@@ -1,0 +1,146 @@
+//! Figures of quality agree with scikit-learn.
+
+use model::api::{Figure, SignalQuality};
+use model::quality::calibration::fit_yes_no;
+use model::quality::{Classes, Costs, Labelled, Scope, YesNoAnswer};
+use model::{Judgement, SignalType, Timestamp};
+use serde_json::{Value, json};
+use service::Random;
+
+const SETS: usize = 1_000;
+const COSTS: Costs = Costs { false_yes: 1.0, false_no: 1.0 };
+
+fn scope(kind: SignalType) -> Scope {
+    Scope { signal: "is_scammer".to_owned(), kind, version: None }
+}
+
+fn labelled<T>(answers: impl IntoIterator<Item = T>) -> Vec<Labelled<T>> {
+    let at = Timestamp::from_seconds(1_767_225_600);
+    answers.into_iter().map(|answer| Labelled { answer, at, audit: false }).collect()
+}
+
+/// A number below `bound`.
+fn below(random: &Random, bound: u32) -> u32 {
+    u32::from_be_bytes(random.bytes()) % bound
+}
+
+/// Answers and labels that depend on them. Every second set has few distinct answers, and so many ties; none is at the
+/// edge of a bin, where scikit-learn's bins end differently.
+fn random_set(random: &Random, number: usize, count: u32) -> Vec<YesNoAnswer> {
+    let label = |_| {
+        let answer = if number.is_multiple_of(2) {
+            f64::from(2 * below(random, 10) + 1) / 20.0
+        } else {
+            f64::from(below(random, 10) * 100_000 + 1 + below(random, 99_999)) / 1e6
+        };
+        YesNoAnswer { answer, is_yes: random.fraction() < (answer + 0.3) / 1.6 }
+    };
+    (0..count).map(label).collect()
+}
+
+fn same(ours: Option<f64>, theirs: &Value, what: &str) {
+    match (ours, theirs.as_f64()) {
+        (Some(ours), Some(theirs)) => assert!((ours - theirs).abs() < 1e-9, "{what}: {ours} is not {theirs}"),
+        (None, None) => {}
+        (ours, theirs) => panic!("{what}: {ours:?} is not {theirs:?}"),
+    }
+}
+
+fn value(figure: Option<Figure>) -> Option<f64> {
+    figure.map(|figure| figure.value)
+}
+
+fn compare(report: &SignalQuality, theirs: &Value) {
+    let figures = &report.figures;
+    same(value(figures.accuracy), &theirs["accuracy"], "accuracy");
+    same(value(figures.auc), &theirs["auc"], "auc");
+    same(value(figures.brier), &theirs["brier"], "brier");
+    same(value(figures.calibration_error), &theirs["calibration_error"], "calibration_error");
+    // scikit-learn leaves empty bins out.
+    let bins = report.reliability.as_ref().unwrap().iter().filter(|bin| bin.count > 0);
+    for (index, bin) in bins.enumerate() {
+        same(value(bin.share_yes), &theirs["share_yes"][index], "share_yes");
+        same(bin.mean_answer, &theirs["mean_answer"][index], "mean_answer");
+    }
+    for (index, row) in report.thresholds.as_ref().unwrap().iter().enumerate() {
+        same(value(row.precision), &theirs["precision"][index], "precision");
+        same(value(row.recall), &theirs["recall"][index], "recall");
+        same(Some(row.flagged.value), &theirs["flagged"][index], "flagged");
+    }
+}
+
+#[test]
+fn yes_no_figures_agree_with_scikit_learn_on_a_thousand_sets() {
+    let random = Random::seeded(21);
+    let sets: Vec<Vec<YesNoAnswer>> =
+        (0..SETS).map(|number| random_set(&random, number, 10 + below(&random, 30))).collect();
+    let questions: Vec<Value> = sets
+        .iter()
+        .map(|set| {
+            let answers: Vec<f64> = set.iter().map(|label| label.answer).collect();
+            let labels: Vec<u8> = set.iter().map(|label| u8::from(label.is_yes)).collect();
+            json!({"answers": answers, "labels": labels})
+        })
+        .collect();
+    for (set, theirs) in sets.iter().zip(testkit::scikit_learn_figures(questions)) {
+        let report = scope(SignalType::Noul).yes_no(&labelled(set.iter().copied()), COSTS);
+        compare(&report, &theirs);
+    }
+}
+
+#[test]
+fn figures_of_scores_agree_with_scikit_learn() {
+    let random = Random::seeded(22);
+    let sets: Vec<Vec<(u32, u32)>> =
+        (0..40).map(|_| (0..40).map(|_| (below(&random, 4), below(&random, 5))).collect()).collect();
+    let columns = |set: &Vec<(u32, u32)>| {
+        let (truth, answered): (Vec<u32>, Vec<u32>) = set.iter().copied().unzip();
+        json!({"truth": truth, "answered": answered})
+    };
+    let questions = sets.iter().map(columns).collect();
+    for (set, theirs) in sets.iter().zip(testkit::scikit_learn_figures(questions)) {
+        let mut classes = Classes::new((0..5).map(|level: u32| level.to_string()));
+        let answer = |level: u32| Judgement {
+            kind: SignalType::Score,
+            noul: None,
+            choice: None,
+            score: Some(f64::from(level)),
+            probabilities: Some([(level.to_string(), 1.0)].into_iter().collect()),
+            confidence: Some(1.0),
+        };
+        let answers: Vec<_> = set
+            .iter()
+            .map(|(truth, answered)| classes.compare(&truth.to_string(), &answer(*answered)).unwrap())
+            .collect();
+        let report = scope(SignalType::Score).classes(&classes, &labelled(answers));
+        same(value(report.figures.accuracy), &theirs["accuracy"], "accuracy");
+        same(value(report.figures.macro_f1), &theirs["macro_f1"], "macro_f1");
+        same(value(report.figures.mean_distance), &theirs["mean_distance"], "mean_distance");
+        let confusion = report.confusion.unwrap();
+        let mut names: Vec<u32> = set.iter().flat_map(|(truth, answered)| [*truth, *answered]).collect();
+        names.sort_unstable();
+        names.dedup();
+        for (row, truth) in names.iter().enumerate() {
+            for (column, answered) in names.iter().enumerate() {
+                let counted =
+                    confusion.get(&truth.to_string()).and_then(|row| row.get(&answered.to_string()));
+                assert_eq!(json!(counted.unwrap_or(&0)), theirs["confusion"][row][column]);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_isotonic_calibration_agrees_with_scikit_learn() {
+    let random = Random::seeded(23);
+    let set = random_set(&random, 1, 1_000);
+    let answers: Vec<f64> = set.iter().map(|label| label.answer).collect();
+    let labels: Vec<u8> = set.iter().map(|label| u8::from(label.is_yes)).collect();
+    let theirs =
+        testkit::scikit_learn_figures(vec![json!({"answers": answers, "labels": labels, "isotonic": true})]);
+    let calibrator = fit_yes_no(&set).unwrap().calibrator;
+    for probe in 0..25_u32 {
+        let raw = 0.01 + 0.98 * f64::from(probe) / 24.0;
+        same(Some(calibrator.probability(raw)), &theirs[0]["isotonic"][probe as usize], "isotonic");
+    }
+}
