@@ -100,12 +100,63 @@ pub struct Answer {
     /// Its type and value.
     #[serde(flatten)]
     pub judgement: Judgement,
+    /// The analyzer's own answer, where a calibration is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub raw: Option<RawAnswer>,
+}
+
+/// What the analyzer said before calibration. Only the fields of its type are set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RawAnswer {
+    /// The probability of yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    pub noul: Option<f64>,
+    /// The most likely option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub choice: Option<String>,
+    /// The expected level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub score: Option<f64>,
+    /// The probability of each option, or of each level by its index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub probabilities: Option<IndexMap<String, f64>>,
+    /// 1 minus the entropy divided by its maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    pub confidence: Option<f64>,
 }
 
 impl Answer {
     /// Derives the answer from a distribution over the question's candidates.
     pub fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
-        Ok(Self { signal: question.key.clone(), judgement: Judgement::new(question, distribution)? })
+        let judgement = Judgement::new(question, distribution)?;
+        Ok(Self { signal: question.key.clone(), judgement, raw: None })
+    }
+
+    /// The answer with a calibrated value; its own value becomes the raw one.
+    #[must_use]
+    pub fn calibrated(self, value: Judgement) -> Self {
+        Self { signal: self.signal, judgement: value, raw: Some(self.judgement.into()) }
+    }
+}
+
+impl From<Judgement> for RawAnswer {
+    fn from(judgement: Judgement) -> Self {
+        let Judgement { kind: _, noul, choice, score, probabilities, confidence } = judgement;
+        Self { noul, choice, score, probabilities, confidence }
+    }
+}
+
+impl RawAnswer {
+    /// The value, with its type.
+    pub fn judgement(&self, kind: SignalType) -> Judgement {
+        let Self { noul, choice, score, probabilities, confidence } = self.clone();
+        Judgement { kind, noul, choice, score, probabilities, confidence }
     }
 }
 

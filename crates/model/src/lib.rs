@@ -31,7 +31,7 @@ mod timestamp;
 pub mod totp;
 pub mod webhook;
 
-pub use answer::{Answer, Distribution, InvalidDistribution, Judgement};
+pub use answer::{Answer, Distribution, InvalidDistribution, Judgement, RawAnswer};
 pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};
 pub use email::{EmailAddress, InvalidEmail};

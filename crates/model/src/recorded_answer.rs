@@ -12,6 +12,7 @@
 //! | `l` | the expected level | `score` |
 //! | `p` | the probabilities: by option, or a list in the order of the levels | `choice`, `score` |
 //! | `f` | the confidence | `choice`, `score` |
+//! | `r` | the analyzer's own answer, as an object of `n`, `c`, `l`, `p`, `f` | where a calibration is on |
 //!
 //! Exactly one of `n`, `c` and `l` is there, and says the type. A reader skips names that it does not know, so that later
 //! versions may add some, and a number may be written in any JSON form.
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{Answer, Judgement, SignalType, Timestamp};
+use crate::{Answer, Judgement, RawAnswer, SignalType, Timestamp};
 
 /// An answer as it is kept. Texts are borrowed from the row, and probabilities are not parsed until somebody asks for them.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,6 +48,23 @@ pub struct RecordedAnswer<'a> {
     probabilities: Option<&'a RawValue>,
     #[serde(rename = "f", default)]
     confidence: Option<f64>,
+    #[serde(rename = "r", default, borrow)]
+    raw: Option<&'a RawValue>,
+}
+
+/// The analyzer's own answer, as it is kept.
+#[derive(Deserialize)]
+struct RecordedRaw {
+    #[serde(rename = "n", default)]
+    noul: Option<f64>,
+    #[serde(rename = "c", default)]
+    choice: Option<String>,
+    #[serde(rename = "l", default)]
+    score: Option<f64>,
+    #[serde(rename = "p", default)]
+    probabilities: Option<Probabilities>,
+    #[serde(rename = "f", default)]
+    confidence: Option<f64>,
 }
 
 /// The probabilities of an answer, in either of their forms.
@@ -55,6 +73,24 @@ pub struct RecordedAnswer<'a> {
 enum Probabilities {
     OfLevels(Vec<f64>),
     OfOptions(IndexMap<String, f64>),
+}
+
+impl Probabilities {
+    fn by_name(self) -> IndexMap<String, f64> {
+        match self {
+            Self::OfOptions(shares) => shares,
+            Self::OfLevels(shares) => {
+                shares.into_iter().enumerate().map(|(level, share)| (level.to_string(), share)).collect()
+            }
+        }
+    }
+}
+
+impl From<RecordedRaw> for RawAnswer {
+    fn from(raw: RecordedRaw) -> Self {
+        let RecordedRaw { noul, choice, score, probabilities, confidence } = raw;
+        Self { noul, choice, score, probabilities: probabilities.map(Probabilities::by_name), confidence }
+    }
 }
 
 impl RecordedAnswer<'_> {
@@ -75,12 +111,8 @@ impl RecordedAnswer<'_> {
     /// The whole answer, as the API shows it.
     pub fn answer(&self) -> serde_json::Result<Answer> {
         let shares = self.probabilities.map(|raw| serde_json::from_str(raw.get())).transpose()?;
-        let shares = shares.map(|shares| match shares {
-            Probabilities::OfOptions(shares) => shares,
-            Probabilities::OfLevels(shares) => {
-                shares.into_iter().enumerate().map(|(level, share)| (level.to_string(), share)).collect()
-            }
-        });
+        let shares = shares.map(Probabilities::by_name);
+        let raw = self.raw.map(|raw| serde_json::from_str::<RecordedRaw>(raw.get())).transpose()?;
         let judgement = Judgement {
             kind: self.kind(),
             noul: self.noul,
@@ -89,7 +121,7 @@ impl RecordedAnswer<'_> {
             probabilities: shares,
             confidence: self.confidence,
         };
-        Ok(Answer { signal: self.signal.clone().into_owned(), judgement })
+        Ok(Answer { signal: self.signal.clone().into_owned(), judgement, raw: raw.map(RawAnswer::from) })
     }
 }
 
@@ -110,6 +142,23 @@ struct WrittenAnswer<'a> {
     probabilities: Option<Shares<'a>>,
     #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    raw: Option<WrittenRaw<'a>>,
+}
+
+/// What [`RecordedRaw`] reads.
+#[derive(Serialize)]
+struct WrittenRaw<'a> {
+    #[serde(rename = "n", skip_serializing_if = "Option::is_none")]
+    noul: Option<f64>,
+    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
+    choice: Option<&'a str>,
+    #[serde(rename = "l", skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    probabilities: Option<Shares<'a>>,
+    #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -117,6 +166,15 @@ struct WrittenAnswer<'a> {
 enum Shares<'a> {
     OfLevels(Vec<f64>),
     OfOptions(&'a IndexMap<String, f64>),
+}
+
+impl<'a> Shares<'a> {
+    fn of(kind: SignalType, shares: &'a IndexMap<String, f64>) -> Self {
+        match kind {
+            SignalType::Score => Self::OfLevels(shares.values().copied().collect()),
+            SignalType::Noul | SignalType::Choice => Self::OfOptions(shares),
+        }
+    }
 }
 
 /// Writes the answers of an analysis, each with the version of the signal that was asked.
@@ -129,11 +187,15 @@ pub fn encode<'a>(answers: impl Iterator<Item = (&'a Answer, i64)>) -> String {
             noul: *noul,
             choice: choice.as_deref(),
             score: *score,
-            probabilities: probabilities.as_ref().map(|shares| match kind {
-                SignalType::Score => Shares::OfLevels(shares.values().copied().collect()),
-                SignalType::Noul | SignalType::Choice => Shares::OfOptions(shares),
-            }),
+            probabilities: probabilities.as_ref().map(|shares| Shares::of(*kind, shares)),
             confidence: *confidence,
+            raw: answer.raw.as_ref().map(|raw| WrittenRaw {
+                noul: raw.noul,
+                choice: raw.choice.as_deref(),
+                score: raw.score,
+                probabilities: raw.probabilities.as_ref().map(|shares| Shares::of(*kind, shares)),
+                confidence: raw.confidence,
+            }),
         }
     });
     let written: Vec<WrittenAnswer<'_>> = written.collect();
@@ -192,6 +254,24 @@ mod tests {
         assert_eq!(read.iter().map(|answer| answer.answer().unwrap()).collect::<Vec<_>>(), answers);
         assert_eq!(read.iter().map(|answer| answer.version).collect::<Vec<_>>(), [3, 1, 12]);
         assert!(matches!(read[0].signal, Cow::Borrowed(_)), "texts are not copied");
+    }
+
+    #[test]
+    fn the_analyzer_s_own_answer_is_kept_beside_a_calibrated_one() {
+        let calibrated: Vec<Answer> = answers()
+            .into_iter()
+            .map(|answer| {
+                let value = answer.judgement.clone();
+                answer.calibrated(value)
+            })
+            .collect();
+        let row = encode(calibrated.iter().map(|answer| (answer, 1)));
+        assert!(
+            row.contains(r#""r":{"n":0.75}"#) && row.contains(r#""r":{"l":1.5,"p":[0.0,0.5,0.5]"#),
+            "{row}"
+        );
+        let read = parse(&row).unwrap();
+        assert_eq!(read.iter().map(|answer| answer.answer().unwrap()).collect::<Vec<_>>(), calibrated);
     }
 
     #[test]

@@ -205,7 +205,7 @@ mod tests {
             probabilities: None,
             confidence: None,
         };
-        Answer { signal: signal.to_owned(), judgement }
+        Answer { signal: signal.to_owned(), judgement, raw: None }
     }
 
     fn choice(signal: &str, option: &str) -> Answer {

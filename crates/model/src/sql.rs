@@ -9,7 +9,7 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
     APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
-    EventType, FiringStatus, RuleMode, TokenType,
+    EventType, FiringStatus, LabelSource, RuleMode, TokenType,
 };
 use crate::{Date, Provider, SignalType, Timestamp};
 
@@ -188,6 +188,7 @@ sql_text!(
     EventRetention,
     EventType,
     FiringStatus,
+    LabelSource,
     Provider,
     RuleMode,
     SignalType,

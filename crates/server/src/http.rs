@@ -14,10 +14,12 @@ mod extract;
 mod health;
 mod identities;
 mod keys;
+mod labels;
 mod metrics;
 mod middleware;
 mod objects;
 mod openapi;
+mod quality;
 mod recipients;
 mod request_body;
 mod rules;
@@ -173,6 +175,12 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::versions))
         .routes(routes!(signals::restore_version))
         .routes(routes!(signals::backfill, signals::start_backfill))
+        .routes(routes!(labels::put))
+        .routes(routes!(labels::list, labels::put_many))
+        .routes(routes!(labels::delete))
+        .routes(routes!(quality::report))
+        .routes(routes!(quality::fit_calibration))
+        .routes(routes!(quality::set_calibration))
         .routes(routes!(rules::list, rules::create))
         .routes(routes!(rules::read, rules::update, rules::delete))
         .routes(routes!(rules::replay))

@@ -3,7 +3,7 @@
 //! Rooms depend on each other in one direction only:
 //!
 //! ```text
-//! upkeep, accounts -> analysis -> actions -> objects
+//! upkeep, accounts -> analysis -> actions -> quality -> objects
 //!                     analysis -> billing -> outbox -> runtime
 //! ```
 //!
@@ -16,6 +16,7 @@ pub mod billing;
 pub mod objects;
 mod options;
 pub mod outbox;
+pub mod quality;
 pub mod runtime;
 mod service;
 pub mod upkeep;
@@ -32,6 +33,7 @@ pub use self::billing::{
 pub use self::objects::{AnswerQuery, Ingested, ObjectQuery, Objects, Sort};
 pub use self::options::Options;
 pub use self::outbox::mail;
+pub use self::quality::{LabelQuery, Quality, QualityQuery};
 #[cfg(feature = "test-util")]
 pub use self::runtime::ClockHands;
 pub use self::runtime::{

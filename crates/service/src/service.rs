@@ -15,6 +15,7 @@ use crate::objects::{ObjectCache, Objects};
 use crate::options::Options;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::{ChatOutbox, Notifications};
+use crate::quality::Quality;
 use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
     Waiting, Wakeup, Workers, internal,
@@ -30,6 +31,8 @@ pub struct Service {
     pub analysis: Analysis,
     /// Rules and webhooks.
     pub actions: Actions,
+    /// Labels, and how good the answers are by them.
+    pub quality: Quality,
     /// Tenants, members and keys.
     pub accounts: Accounts,
     /// Balances and payments.
@@ -183,6 +186,7 @@ impl Service {
             },
             objects,
             actions,
+            quality: wiring.quality(),
             accounts,
             billing,
             gauges: Gauges { store: store.clone(), clock: clock.clone(), running: scheduler.running.clone() },

@@ -23,6 +23,7 @@ use crate::objects::{
 use crate::options::Options;
 use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
+use crate::quality::{Calibrations, Computing, Labels, Quality, QualityReports};
 use crate::runtime::{Clock, Nodes, Outbound, Random, RateBudget, Sealer, Traces, Wakeup, Workers};
 
 /// What several rooms share.
@@ -171,6 +172,24 @@ impl Wiring {
             },
             rules,
             deliveries,
+        }
+    }
+
+    pub(crate) fn quality(&self) -> Quality {
+        let computing = Computing::new();
+        Quality {
+            labels: Labels {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+            },
+            reports: QualityReports { store: self.store.clone(), computing: computing.clone() },
+            calibrations: Calibrations {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                computing,
+            },
         }
     }
 

@@ -13,6 +13,7 @@ pub mod billing;
 pub mod db;
 pub mod objects;
 pub mod outbox;
+pub mod quality;
 pub mod runtime;
 pub mod upkeep;
 

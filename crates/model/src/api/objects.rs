@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::record::object_only;
-use crate::{Answer, CompactedState, Judgement, SignalType, Timestamp};
+use crate::{Answer, CompactedState, Judgement, RawAnswer, SignalType, Timestamp};
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -223,6 +223,10 @@ pub struct SignalResult {
     /// Its type and value.
     #[serde(flatten)]
     pub judgement: Judgement,
+    /// The analyzer's own answer, where a calibration is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub raw: Option<RawAnswer>,
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -233,7 +237,7 @@ pub struct SignalResult {
 
 impl From<SignalResult> for Answer {
     fn from(result: SignalResult) -> Self {
-        Self { signal: result.key, judgement: result.judgement }
+        Self { signal: result.key, judgement: result.judgement, raw: result.raw }
     }
 }
 

@@ -5,13 +5,15 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Timestamp;
-use crate::api::{AnalysisRecord, Event, RuleFiring, WebhookDelivery};
+use crate::api::{AnalysisRecord, Event, Label, RuleFiring, WebhookDelivery};
 
 /// The kind of an item on a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 // In the order of items at the same time, newest first: what follows from another one comes before it.
 pub enum TimelineKind {
+    /// Somebody said what is true.
+    Label,
     /// A webhook delivery was queued.
     Delivery,
     /// A rule fired.
@@ -23,6 +25,7 @@ pub enum TimelineKind {
 }
 
 crate::text_values!(TimelineKind {
+    Label = "label",
     Delivery = "delivery",
     Firing = "firing",
     Analysis = "analysis",
@@ -56,12 +59,16 @@ pub struct TimelineItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub delivery: Option<WebhookDelivery>,
+    /// The label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub label: Option<Label>,
 }
 
 impl TimelineItem {
     /// An item without its record, which the caller adds.
     pub fn new(kind: TimelineKind, at: Timestamp, id: Option<Uuid>) -> Self {
-        Self { kind, at, id, event: None, analysis: None, firing: None, delivery: None }
+        Self { kind, at, id, event: None, analysis: None, firing: None, delivery: None, label: None }
     }
 }
 

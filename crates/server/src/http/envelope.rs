@@ -77,6 +77,7 @@ fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
         Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
         Kind::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
         Kind::Conflict => (StatusCode::CONFLICT, "conflict"),
+        Kind::NotEnoughLabels => (StatusCode::CONFLICT, "not_enough_labels"),
         Kind::PayloadTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"),
         Kind::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
         Kind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),

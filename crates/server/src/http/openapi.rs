@@ -33,6 +33,7 @@ use super::openapi_document;
         (name = "api keys", description = "Keys that sign requests."),
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
+        (name = "quality", description = "Labels, how good the answers are by them, and calibrations."),
         (name = "webhooks", description = "Endpoints, signed deliveries and dead letters."),
         (name = "rules", description = "Actions to take when answers satisfy a condition."),
         (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
@@ -197,8 +198,11 @@ fn add_examples(document: &mut OpenApi) {
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap_or_default();
     let Some(components) = document.components.as_mut() else { return };
     for (name, example) in examples {
-        if let Some(RefOr::T(Schema::Object(record))) = components.schemas.get_mut(&name) {
-            record.examples = vec![example];
+        match components.schemas.get_mut(&name) {
+            Some(RefOr::T(Schema::Object(record))) => record.examples = vec![example],
+            // A record that contains another one.
+            Some(RefOr::T(Schema::AllOf(record))) => record.examples = vec![example],
+            _ => {}
         }
     }
 }
@@ -211,7 +215,8 @@ fn describe_responses(document: &mut OpenApi) {
         let Some(RefOr::T(body)) = response.content.values().next() else { return None };
         let Some(RefOr::Ref(reference)) = &body.schema else { return None };
         match schemas.get(reference.ref_location.rsplit('/').next()?)? {
-            RefOr::T(Schema::Object(object)) => object.description.clone(),
+            RefOr::T(Schema::Object(record)) => record.description.clone(),
+            RefOr::T(Schema::AllOf(record)) => record.description.clone(),
             _ => None,
         }
     };

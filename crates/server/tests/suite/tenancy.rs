@@ -23,6 +23,7 @@ struct Owned {
     endpoint: Uuid,
     delivery: Uuid,
     key: Uuid,
+    label: Uuid,
 }
 
 impl Owned {
@@ -38,6 +39,7 @@ impl Owned {
             "endpoint_id" => self.endpoint.to_string(),
             "delivery_id" => self.delivery.to_string(),
             "key_id" => self.key.to_string(),
+            "label_id" => self.label.to_string(),
             // Checkouts and sign-ins have stories of their own: `payments.rs`, `sessions.rs`, `identities.rs`.
             "session_id" => Uuid::from_u128(7).to_string(),
             // Of replays in the background `rules/replay.rs` tells.
@@ -75,6 +77,8 @@ async fn belongings(app: &App, key: &Signer, receiver: &Receiver) -> Owned {
     let events = json!({"wait": true, "events": [
         {"type": "message", "content": CANARY, "metadata": {"name": CANARY}}]});
     made(app, key, Method::POST, &format!("/v1/objects/{object}/events"), &events).await;
+    let label = json!({"value": true, "note": CANARY});
+    let label = made(app, key, Method::PUT, &format!("/v1/objects/{object}/labels/{signal}"), &label).await;
     tokio::time::timeout(PATIENCE, receiver.got(1)).await.unwrap();
     app.settle().await;
     let deliveries = made(app, key, Method::GET, "/v1/webhook_deliveries", &Value::Null).await;
@@ -85,6 +89,7 @@ async fn belongings(app: &App, key: &Signer, receiver: &Receiver) -> Owned {
         endpoint: id(&endpoint["endpoint"]["id"]),
         delivery: id(&deliveries["deliveries"][0]["id"]),
         key: id(&own_key["api_key"]["id"]),
+        label: id(&label["id"]),
     }
 }
 
@@ -100,6 +105,7 @@ async fn everything(app: &App, key: &Signer, owned: &Owned) -> Vec<Value> {
         "/v1/signals",
         "/v1/rules",
         "/v1/rule_firings",
+        "/v1/labels",
         "/v1/webhooks",
         "/v1/webhook_deliveries",
         "/v1/api_keys",

@@ -120,8 +120,8 @@ async fn a_timeline_shows_the_kinds_that_are_named(app: &Scripted) {
     assert_eq!(kinds(&some), [["firing", "analysis"]; 4].concat());
     assert_eq!(walk(app, &key, &format!("{path}?kinds=delivery&limit=2"), "items", 2).await.len(), 7);
     for (wrong, message) in [
-        ("kinds=nonsense", "kinds: each must be one of delivery, firing, analysis, event"),
-        ("kinds=event,", "kinds: each must be one of delivery, firing, analysis, event"),
+        ("kinds=nonsense", "kinds: each must be one of label, delivery, firing, analysis, event"),
+        ("kinds=event,", "kinds: each must be one of label, delivery, firing, analysis, event"),
         ("limit=0", "limit: it must be from 1 to 200"),
         ("limit=201", "limit: it must be from 1 to 200"),
         ("cursor=x", "cursor: does not belong to this list"),

@@ -46,14 +46,16 @@ impl Asker {
         self.analyzer.model()
     }
 
-    /// Asks the questions about an object of a tenant; `caller` waits for the answers, if anybody does.
+    /// Asks the questions about an object of a tenant, and calibrates the answers of signals that have a calibration;
+    /// `caller` waits for the answers, if anybody does.
     pub(crate) async fn ask(
         &self,
         tenant: TenantId,
         input: &AnalysisInput,
         caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
-        self.inquire(tenant, &input.state, input.questions.questions(), caller).await
+        let response = self.inquire(tenant, &input.state, input.questions.questions(), caller).await?;
+        Ok(AnalyzerResponse { answers: input.questions.calibrated(response.answers), ..response })
     }
 
     /// Asks questions about a text.

@@ -426,5 +426,6 @@ fn new_answer(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
         // Serializing strings and finite numbers to JSON cannot fail.
         probabilities: probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
         confidence: *confidence,
+        raw: answer.raw.as_ref().and_then(|raw| serde_json::to_string(raw).ok()),
     })
 }

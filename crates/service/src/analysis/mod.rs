@@ -3,6 +3,7 @@
 
 mod asking;
 mod bulk_runs;
+mod calibration;
 mod concluder;
 pub(crate) mod default_signals;
 pub(crate) mod history;

@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::{Question, TenantId};
+use model::quality::calibration::Calibrator;
+use model::{Answer, Question, TenantId};
 use store::analysis::signals::{self, Signal};
+use store::quality::calibrations;
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -14,7 +16,11 @@ use crate::runtime::{Result, ShortCache, internal};
 pub(crate) struct QuestionSet {
     pub(crate) signals: Vec<Signal>,
     questions: Vec<Question>,
+    calibrators: Calibrators,
 }
+
+/// The calibrations that are switched on, by id.
+type Calibrators = Arc<HashMap<Uuid, Calibrator>>;
 
 /// Which of a tenant's enabled signals are asked.
 #[derive(Clone, Copy)]
@@ -34,7 +40,7 @@ impl<'a> SignalSelection<'a> {
 
 impl QuestionSet {
     /// Parses the enabled signals that are selected. Keys and ids without a signal are skipped.
-    fn of(signals: &[Signal], selection: SignalSelection<'_>) -> Result<Self> {
+    fn of(signals: &[Signal], selection: SignalSelection<'_>, calibrators: &Calibrators) -> Result<Self> {
         let is_selected = |signal: &&Signal| match selection {
             SignalSelection::All => true,
             SignalSelection::Keys(keys) => keys.contains(&signal.key),
@@ -47,7 +53,7 @@ impl QuestionSet {
                 .map_err(internal)
         };
         let questions = signals.iter().map(parse).collect::<Result<_>>()?;
-        Ok(Self { signals, questions })
+        Ok(Self { signals, questions, calibrators: Arc::clone(calibrators) })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -57,6 +63,38 @@ impl QuestionSet {
     pub(crate) fn questions(&self) -> &[Question] {
         &self.questions
     }
+
+    /// The analyzer's answers, each calibrated where its signal has a calibration; the others are left as they are.
+    pub(crate) fn calibrated(&self, answers: Vec<Answer>) -> Vec<Answer> {
+        if self.calibrators.is_empty() {
+            return answers;
+        }
+        let calibrated = |answer: &Answer| {
+            let asked = self.signals.iter().zip(&self.questions);
+            let (signal, question) = asked.into_iter().find(|(signal, _)| signal.key == answer.signal)?;
+            self.calibrators.get(&signal.calibration_id?)?.calibrate(question, &answer.judgement)
+        };
+        let calibrate = |answer: Answer| match calibrated(&answer) {
+            Some(value) => answer.calibrated(value),
+            None => answer,
+        };
+        answers.into_iter().map(calibrate).collect()
+    }
+}
+
+/// The calibrations that signals of a tenant have switched on.
+fn switched_on(tenant: TenantId, signals: &[Signal]) -> impl Iterator<Item = (TenantId, Uuid)> {
+    signals.iter().filter_map(move |signal| Some((tenant, signal.calibration_id?)))
+}
+
+/// Reads calibrations; for most tenants there are none, and no query.
+async fn read_calibrators(conn: &mut Conn, ids: &[(TenantId, Uuid)]) -> Result<Calibrators> {
+    if ids.is_empty() {
+        return Ok(Calibrators::default());
+    }
+    let found = calibrations::calibrators(conn, ids).await?.into_iter();
+    let parsed = found.map(|(id, json)| Ok((id, serde_json::from_str(&json).map_err(internal)?)));
+    Ok(Arc::new(parsed.collect::<Result<_>>()?))
 }
 
 /// The question set of each request. Most requests select all signals of their tenant, which
@@ -67,10 +105,14 @@ pub(crate) async fn question_sets<'a>(
 ) -> Result<Vec<Arc<QuestionSet>>> {
     let tenants: BTreeSet<TenantId> = requests.clone().map(|(tenant, _)| tenant).collect();
     let signals = signals::of_tenants(conn, &tenants).await?;
+    let ids: Vec<_> =
+        signals.iter().flat_map(|(tenant, of_tenant)| switched_on(*tenant, of_tenant)).collect();
+    let calibrators = read_calibrators(conn, &ids).await?;
     let mut all: HashMap<TenantId, Arc<QuestionSet>> = HashMap::new();
     let mut sets = Vec::new();
     for (tenant, selection) in requests {
-        let parse = || QuestionSet::of(signals.get(&tenant).map_or(&[], Vec::as_slice), selection);
+        let parse =
+            || QuestionSet::of(signals.get(&tenant).map_or(&[], Vec::as_slice), selection, &calibrators);
         let set = match (selection, all.get(&tenant)) {
             (SignalSelection::All, Some(cached)) => Arc::clone(cached),
             (SignalSelection::All, None) => {
@@ -108,13 +150,20 @@ impl CachedQuestions {
             all
         } else {
             let read = self.cache.start_read();
-            let signals =
-                self.store.read("signals", async |conn| signals::of_tenant(conn, tenant).await).await?;
-            self.cache.insert(tenant, read, QuestionSet::of(&signals, SignalSelection::All)?)
+            let set = self
+                .store
+                .read("signals", async |conn: &mut Conn| {
+                    let signals = signals::of_tenant(conn, tenant).await?;
+                    let ids: Vec<_> = switched_on(tenant, &signals).collect();
+                    let calibrators = read_calibrators(conn, &ids).await?;
+                    QuestionSet::of(&signals, SignalSelection::All, &calibrators)
+                })
+                .await?;
+            self.cache.insert(tenant, read, set)
         };
         match selection {
             SignalSelection::All => Ok(all),
-            some => Ok(Arc::new(QuestionSet::of(&all.signals, some)?)),
+            some => Ok(Arc::new(QuestionSet::of(&all.signals, some, &all.calibrators)?)),
         }
     }
 

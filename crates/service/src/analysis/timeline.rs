@@ -4,20 +4,23 @@
 //! every kind and merges them. A new kind is a value of [`TimelineKind`] and an arm of [`next_items`].
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use model::api::{self, TimelineItem, TimelineKind};
 use model::{TenantId, Timestamp, event, recorded_answer};
 use serde::{Deserialize, Serialize};
 use store::actions::firings::{self, FiringFilter};
 use store::actions::webhooks::deliveries;
-use store::analysis::answer_history;
+use store::analysis::{answer_history, signals};
 use store::objects::reads;
+use store::quality::labels::LabelFilter;
 use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::actions::{delivery_record, firing_record};
 use crate::objects::answer_history::record as analysis_record;
 use crate::objects::reads::{event_record, no_such_object};
+use crate::quality::label_page;
 use crate::runtime::cursor::{self, CursorTime};
 use crate::runtime::{Error, Result};
 
@@ -174,6 +177,19 @@ async fn next_items(
                 items.push((position, TimelineItem { firing: Some(firing_record(firing)?), ..item }));
             }
         }
+        TimelineKind::Label => {
+            let signals = signals::of_tenant(conn, tenant).await?;
+            let keys: HashMap<Uuid, &str> =
+                signals.iter().map(|signal| (signal.signal_id, signal.key.as_str())).collect();
+            // Ids of labels sort by their time, as those of analyses do.
+            let before = before.map(|(at, key)| analysis_bound(at, key));
+            let object_id = Some(object_id);
+            let filter = LabelFilter { signal: None, object_id, source: None, before, limit };
+            for label in label_page(conn, tenant, filter, &keys).await?.0 {
+                let item = TimelineItem::new(kind, label.created_at, Some(label.id));
+                items.push((at(label.created_at, label.id), TimelineItem { label: Some(label), ..item }));
+            }
+        }
         TimelineKind::Delivery => {
             for delivery in deliveries::of_object(conn, tenant, object_id, before, limit).await? {
                 let position = at(delivery.created_at, delivery.delivery_id);
@@ -211,7 +227,7 @@ mod tests {
         let named = kinds(Some("event, firing,event")).unwrap();
         assert_eq!(named, [TimelineKind::Firing, TimelineKind::Event]);
         for wrong in ["no", "event,", "Event", "event;firing"] {
-            let message = "kinds: each must be one of delivery, firing, analysis, event";
+            let message = "kinds: each must be one of label, delivery, firing, analysis, event";
             assert_eq!(kinds(Some(wrong)).unwrap_err().to_string(), message, "{wrong}");
         }
     }

@@ -52,6 +52,7 @@ pub(crate) fn result(signal: &Signal, answer: &StoredAnswer) -> Result<SignalRes
     Ok(SignalResult {
         key: signal.key.clone(),
         judgement,
+        raw: answer.raw.as_deref().map(serde_json::from_str).transpose().map_err(internal)?,
         model: Some(answer.model.clone()),
         computed_at: answer.computed_at,
     })

@@ -56,6 +56,8 @@ pub enum Kind {
     MethodNotAllowed,
     /// The request conflicts with the current state.
     Conflict,
+    /// There are too few labels for what was asked.
+    NotEnoughLabels,
     /// The body is larger than the limit.
     PayloadTooLarge,
     /// The idempotency key was used for another object.

@@ -13,8 +13,9 @@ use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
-use store::analysis::{answer_history, bulk_runs, storage, tallies, verdict_slots};
+use store::analysis::{answer_history, bulk_runs, signals, storage, tallies, verdict_slots};
 use store::objects::event_counters;
+use store::quality::{calibrations, labels};
 use store::runtime::rate;
 use store::upkeep::sweeper;
 use store::{Conn, Store};
@@ -117,6 +118,7 @@ impl Sweeper {
             self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
             self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
+            self.step("labels", Some(tenant), self.sweep_labels(tenant)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
             if !is_suspended {
@@ -246,6 +248,32 @@ impl Sweeper {
     async fn sweep_event_counters(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
         let step = async |conn: &mut Conn| event_counters::sweep(conn, tenant, now, STEP).await;
         while self.store.write("sweep_event_counters", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes the labels and calibrations of signals that were deleted, or have become another question.
+    async fn sweep_labels(&self, tenant: TenantId) -> Result<()> {
+        let mut last = Uuid::nil();
+        let next = async |last: Uuid| {
+            self.store
+                .read("labelled_question", async |conn: &mut Conn| {
+                    let Some(signal) = labels::next_question(conn, tenant, last).await? else {
+                        return Ok(None);
+                    };
+                    let signals = signals::of_tenant(conn, tenant).await?;
+                    let exists = signals.iter().any(|existing| existing.signal_id == signal);
+                    Ok::<_, Error>(Some((signal, exists)))
+                })
+                .await
+        };
+        while let Some((signal, exists)) = next(last).await? {
+            // The id of a question that is gone does not come back.
+            let step = async |conn: &mut Conn| labels::drop_some(conn, tenant, signal, STEP).await;
+            while !exists && self.store.write("sweep_labels", step).await? > 0 {}
+            last = signal;
+        }
+        let sweep = async |conn: &mut Conn| calibrations::drop_of_deleted(conn, tenant).await;
+        self.store.write("sweep_calibrations", sweep).await?;
         Ok(())
     }
 

@@ -68,6 +68,8 @@ pub struct NewAnswer {
     pub probabilities: Option<String>,
     /// How sure it is.
     pub confidence: Option<f64>,
+    /// JSON: the analyzer's own answer, where a calibration is on.
+    pub raw: Option<String>,
 }
 
 /// The answers of one analysis.
@@ -329,6 +331,7 @@ fn upsert_answers(batch: &mut Batch, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
             .column("choice", |row| row.1.choice.as_deref())
             .column("probabilities", |row| row.1.probabilities.as_deref())
             .column("confidence", |row| row.1.confidence)
+            .column("raw", |row| row.1.raw.as_deref())
             .column("model", |row| row.0.model)
             .column("read_seq", |row| row.0.read_seq)
             .column("computed_at", |row| row.0.now)
@@ -336,7 +339,7 @@ fn upsert_answers(batch: &mut Batch, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
                 "answers",
                 "ON CONFLICT (tenant_id, object_id, signal_id) DO UPDATE SET version = excluded.version, value = excluded.value,
                      choice = excluded.choice, probabilities = excluded.probabilities,
-                     confidence = excluded.confidence, model = excluded.model, read_seq = excluded.read_seq,
+                     confidence = excluded.confidence, raw = excluded.raw, model = excluded.model, read_seq = excluded.read_seq,
                      computed_at = excluded.computed_at",
             ),
     );

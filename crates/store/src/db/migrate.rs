@@ -35,7 +35,6 @@ const MIGRATIONS: &[Migration] = &migrations! {
     10 "0010_unbilled";
     11 "0011_ledger_of_batch";
     12 "0012_places_in_flight";
-    // 13 was never released.
     14 "0014_ends";
     15 "0015_bounds";
     16 "0016_people";
@@ -44,6 +43,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     19 "0019_answer_history";
     20 "0020_event_counters";
     21 "0021_questions_and_links";
+    22 "0022_labels";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -45,6 +45,8 @@ pub struct StoredAnswer {
     pub probabilities: Option<String>,
     /// How sure it is.
     pub confidence: Option<f64>,
+    /// JSON: the analyzer's own answer, where a calibration is on.
+    pub raw: Option<String>,
     /// What answered.
     pub model: String,
     /// When.
@@ -292,7 +294,7 @@ pub async fn answers_of(
         .column("tenant", |_| tenant)
         .column("id", |id| *id)
         .with_given(
-            "SELECT object_id, signal_id, value, choice, probabilities, confidence, model, computed_at
+            "SELECT object_id, signal_id, value, choice, probabilities, confidence, raw, model, computed_at
              FROM given CROSS JOIN answers WHERE tenant_id = tenant AND object_id = id",
         )
         .fetch::<StoredAnswer>(conn)

@@ -20,13 +20,14 @@ use crate::migrated;
 on_both!(every_hot_path_follows_an_index, a_slow_path_is_noticed);
 
 /// Tables that grow without end.
-const GROWING: [&str; 16] = [
+const GROWING: [&str; 17] = [
     "answer_history",
     "answers",
     "event_counters",
     "events",
     "idempotency_keys",
     "jobs",
+    "labels",
     "ledger_entries",
     "object_grams",
     "objects",
@@ -64,10 +65,11 @@ const IN_ORDER: [(&str, &str); 17] = [
 const ONE_END: [&str; 2] = ["jobs_due", "object_grams_listed"];
 
 /// Paths that sort, and why what they sort is little.
-const SORTING: [(&str, &str); 8] = [
+const SORTING: [(&str, &str); 9] = [
     ("bulk runs", "those that are under way"),
     ("claim deliveries", "the endpoints of one round"),
     ("conclude", "the given rows, before they are locked"),
+    ("give labels", "the given rows, before they are locked"),
     ("overview", "the types of objects"),
     ("read a long history", "the signals of a tenant"),
     ("read histories", "the events that are read"),

@@ -46,6 +46,7 @@ mod deliveries;
 mod event_counters;
 mod hot_paths;
 mod jobs;
+mod labels;
 mod limits;
 mod migrations;
 mod recording;

@@ -5,8 +5,8 @@ use std::path::Path;
 use testkit::ModuleGraph;
 
 /// From the room that may import every other one to the room that may import none.
-const ORDER: [&str; 9] =
-    ["upkeep", "accounts", "objects", "billing", "analysis", "actions", "outbox", "runtime", "db"];
+const ORDER: [&str; 10] =
+    ["upkeep", "accounts", "objects", "billing", "analysis", "actions", "quality", "outbox", "runtime", "db"];
 
 #[test]
 fn dependencies_between_rooms_run_one_way() {

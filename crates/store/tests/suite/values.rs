@@ -207,6 +207,7 @@ async fn answers_come_back_to_the_last_bit(database: &TestDatabase) {
             .is_multiple_of(3)
             .then(|| json!({ OBJECTS[object]: NUMBERS[number] }).to_string()),
         confidence: (number != 5).then_some(NUMBERS[number] / 7.0),
+        raw: None,
         model: OBJECTS[2 - object].to_owned(),
         computed_at: edges()[number],
     };

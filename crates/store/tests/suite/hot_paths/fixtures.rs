@@ -217,6 +217,7 @@ pub(crate) fn answers(object_id: &str) -> NewAnswers<'_> {
         choice: (*kind == SignalType::Choice).then(|| format!("option {}", index % 2)),
         probabilities: None,
         confidence: Some(0.5),
+        raw: None,
     };
     NewAnswers {
         tenant: TENANT,

@@ -1,6 +1,6 @@
 //! Every hot path of the store, run for real: what runs all the time, or reads tables that grow without end.
 
-use model::api::{ActionType, DeliveryStatus, EventType, FiringStatus};
+use model::api::{ActionType, AuthorKind, DeliveryStatus, EventType, FiringStatus, LabelSource};
 use model::compaction::Folded;
 use model::condition::EventWindow;
 use model::rule::RuleState;
@@ -27,6 +27,7 @@ use store::objects::search::TextSearch;
 use store::objects::{deletion, event_counters, overview, reads, recorder};
 use store::outbox::messages;
 use store::outbox::messages::{Channel, NewMessage};
+use store::quality::labels::{self, Label, LabelFilter};
 use store::runtime::rate::{Budget, Window};
 use store::runtime::throttle::Attempt;
 use store::runtime::{nodes, rate, throttle};
@@ -53,6 +54,7 @@ pub(crate) async fn run(capture: &mut Capture) {
     concluding(capture).await;
     bulk_runs(capture).await;
     rules_and_firings(capture).await;
+    labelling(capture).await;
     sending(capture).await;
     listing_deliveries(capture).await;
     outbox(capture).await;
@@ -261,6 +263,59 @@ async fn bulk_runs(capture: &mut Capture) {
             jobs::schedule_bulk(conn, TENANT, BULK_RUN, &new_jobs, NOW).await?;
             assert!(bulk_runs::advance(conn, &run, "object-00050").await?);
             concluder::rerank(conn, TENANT, "", "object-00050", 0).await
+        })
+        .await;
+}
+
+async fn labelling(capture: &mut Capture) {
+    let label = |object: &str, signal: usize, number: usize| Label {
+        label_id: Uuid::from_u128((number * SIGNALS.len() + signal) as u128),
+        object_id: object.to_owned(),
+        signal_id: SIGNALS[signal].2,
+        version: 1,
+        value: "true".to_owned(),
+        note: None,
+        source: LabelSource::Api,
+        author_kind: AuthorKind::Key,
+        author_id: KEY.0,
+        author_name: "key".to_owned(),
+        audit: false,
+        answer: Some("{}".to_owned()),
+        created_at: NOW,
+    };
+    for size in SIZES {
+        let objects = ids(size);
+        capture
+            .write("give labels", async |conn: &mut Conn| {
+                let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+                assert!(!labels::lock_objects(conn, TENANT, &objects).await?.is_empty());
+                for (signal, (_, _, signal_id)) in SIGNALS.iter().enumerate() {
+                    let asked: Vec<(&str, Uuid)> =
+                        objects.iter().map(|object| (*object, *signal_id)).collect();
+                    labels::present_answers(conn, TENANT, &asked).await?;
+                    let given = objects.iter().zip(0..).map(|(object, number)| label(object, signal, number));
+                    labels::put(conn, TENANT, &given.collect::<Vec<_>>()).await?;
+                }
+                Ok(())
+            })
+            .await;
+    }
+    let (_, _, signal) = SIGNALS[0];
+    capture
+        .write("read labels", async |conn: &mut Conn| {
+            for (signal, source) in [
+                (None, None),
+                (Some(signal), None),
+                (None, Some(LabelSource::Api)),
+                (Some(signal), Some(LabelSource::Api)),
+            ] {
+                let filter = LabelFilter { signal, object_id: None, source, before: None, limit: 10 };
+                assert!(!labels::newest(conn, TENANT, filter).await?.is_empty());
+            }
+            assert!(!labels::answered(conn, TENANT, signal, 10).await?.is_empty());
+            assert!(labels::next_question(conn, TENANT, Uuid::nil()).await?.is_some());
+            labels::drop_some(conn, TENANT, signal, 10).await?;
+            Ok(())
         })
         .await;
 }

@@ -1,0 +1,162 @@
+//! Labels: what people say is true.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::{Author, UnknownName};
+use crate::record::object_only;
+use crate::{Answer, Timestamp};
+
+/// How a label was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelSource {
+    /// By a person in the console.
+    Person,
+    /// With an API key.
+    Api,
+    /// With the resolution of a review.
+    Review,
+}
+
+crate::text_values!(LabelSource { Person = "person", Api = "api", Review = "review" });
+
+impl FromStr for LabelSource {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|source| source.as_str() == text).ok_or(UnknownName)
+    }
+}
+
+/// What is true: `noul` true or false; `score` the index of a level; `choice` an option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum LabelValue {
+    /// Yes or no.
+    YesNo(bool),
+    /// The index of a level.
+    Level(i64),
+    /// An option.
+    Choice(String),
+}
+
+/// What a person, or a program, says is true about a signal of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Label {
+    /// Its id.
+    pub id: Uuid,
+    /// The object's id.
+    pub object_id: String,
+    /// The key of the signal.
+    pub signal: String,
+    /// The version of the signal when the label was given.
+    #[schema(minimum = 1)]
+    pub version: i64,
+    /// What is true.
+    pub value: LabelValue,
+    /// What else the author said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub note: Option<String>,
+    /// How it was given.
+    pub source: LabelSource,
+    /// Who gave it.
+    pub by: Author,
+    /// Whether the object was drawn at random.
+    pub audit: bool,
+    /// What the service said then; left out if it had not answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub answer: Option<LabelAnswer>,
+    /// When it was given.
+    pub created_at: Timestamp,
+}
+
+/// What the service said when a label was given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LabelAnswer {
+    /// The answer.
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// The version of the signal that was asked.
+    #[schema(minimum = 1)]
+    pub version: i64,
+    /// The model that answered.
+    pub model: String,
+    /// The sequence number of the newest event that was read.
+    pub read_seq: i64,
+}
+
+/// A label to be given.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({"value": true, "note": "Refunded by the bank."}))]
+pub struct LabelInput {
+    /// What is true: `noul` true or false; `choice` an option; `score` the index of a level.
+    #[schema(value_type = LabelValue)]
+    pub value: Value,
+    /// What else is worth knowing; at most 2,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2000)]
+    pub note: Option<String>,
+}
+
+/// A label to be given, and what it is about.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct LabelCreate {
+    /// The object's id.
+    pub object_id: String,
+    /// The key of the signal.
+    pub signal: String,
+    /// What is true: `noul` true or false; `choice` an option; `score` the index of a level.
+    #[schema(value_type = LabelValue)]
+    pub value: Value,
+    /// What else is worth knowing; at most 2,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2000)]
+    pub note: Option<String>,
+}
+
+object_only!(LabelCreate);
+
+/// Labels to be given.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LabelsCreate {
+    /// 1 to 1,000 labels.
+    #[schema(min_items = 1, max_items = 1000)]
+    pub labels: Vec<LabelCreate>,
+}
+
+/// How many labels were taken, and which were not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LabelsAccepted {
+    /// The number of labels that were taken.
+    pub accepted: i64,
+    /// Those that were not.
+    pub refused: Vec<RefusedLabel>,
+}
+
+/// A label that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefusedLabel {
+    /// Its place in the request, from 0.
+    pub index: i64,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// A page of labels, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LabelList {
+    /// The labels.
+    pub labels: Vec<Label>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
+}

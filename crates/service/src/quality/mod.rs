@@ -1,0 +1,24 @@
+//! What people say is true, how good the answers are by that, and calibrations that are fitted to it.
+
+mod calibrations;
+mod computing;
+mod labelled;
+mod labels;
+mod reports;
+
+pub use self::calibrations::Calibrations;
+pub use self::labels::{LabelQuery, Labels};
+pub use self::reports::{QualityQuery, QualityReports};
+
+pub(crate) use self::computing::Computing;
+pub(crate) use self::labels::page as label_page;
+
+/// Labels, and what follows from them.
+pub struct Quality {
+    /// What people say is true.
+    pub labels: Labels,
+    /// How good the answers are.
+    pub reports: QualityReports,
+    /// Fits answers to labels.
+    pub calibrations: Calibrations,
+}
