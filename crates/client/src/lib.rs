@@ -31,7 +31,9 @@ mod builder;
 mod call;
 mod error;
 mod objects;
+mod quality;
 mod retry;
+mod reviews;
 mod rules;
 mod sign;
 mod signals;
@@ -44,6 +46,8 @@ pub use model::{Answer, Date, Judgement, SignalType, Timestamp, api};
 pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery};
 
 pub use billing::LedgerQuery;
+pub use quality::{LabelsQuery, QualityQuery};
+pub use reviews::ReviewsQuery;
 pub use rules::FiringsQuery;
 pub use webhooks::DeliveriesQuery;
 

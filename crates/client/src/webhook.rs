@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::Mac as _;
 use http::HeaderMap;
 use model::Timestamp;
-use model::api::{AnalysisCompleted, RuleTriggered};
-use model::webhook::{ANALYSIS_COMPLETED, RULE_TRIGGERED, SECRET_PREFIX};
+use model::api::{AnalysisCompleted, ReviewEvent, RuleTriggered};
+use model::webhook::{ANALYSIS_COMPLETED, REVIEW_OPENED, REVIEW_RESOLVED, RULE_TRIGGERED, SECRET_PREFIX};
 use serde::Deserialize;
 
 use crate::sign::mac;
@@ -40,6 +40,10 @@ pub enum Payload {
     AnalysisCompleted(AnalysisCompleted<'static>),
     /// A rule has fired.
     RuleTriggered(RuleTriggered),
+    /// A review was opened, or opened again.
+    ReviewOpened(ReviewEvent),
+    /// A review was resolved.
+    ReviewResolved(ReviewEvent),
     /// An event that this version of the client does not know.
     Other(serde_json::Value),
 }
@@ -87,6 +91,8 @@ pub fn parse(body: &[u8]) -> Result<Payload, serde_json::Error> {
     Ok(match event.as_str() {
         ANALYSIS_COMPLETED => Payload::AnalysisCompleted(serde_json::from_slice(body)?),
         RULE_TRIGGERED => Payload::RuleTriggered(serde_json::from_slice(body)?),
+        REVIEW_OPENED => Payload::ReviewOpened(serde_json::from_slice(body)?),
+        REVIEW_RESOLVED => Payload::ReviewResolved(serde_json::from_slice(body)?),
         _ => Payload::Other(serde_json::from_slice(body)?),
     })
 }

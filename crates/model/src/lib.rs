@@ -22,6 +22,7 @@ mod record;
 pub mod recorded_answer;
 pub mod replay;
 mod retry_after;
+pub mod review;
 pub mod rule;
 mod single_line;
 #[cfg(feature = "sqlx")]

@@ -9,7 +9,7 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
     APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
-    EventType, FiringStatus, LabelSource, RuleMode, TokenType,
+    EventType, FiringStatus, LabelSource, ReviewReason, ReviewStatus, RuleMode, TokenType,
 };
 use crate::{Date, Provider, SignalType, Timestamp};
 
@@ -190,6 +190,8 @@ sql_text!(
     FiringStatus,
     LabelSource,
     Provider,
+    ReviewReason,
+    ReviewStatus,
     RuleMode,
     SignalType,
     TokenType,

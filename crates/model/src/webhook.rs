@@ -12,8 +12,14 @@ use crate::Timestamp;
 pub const ANALYSIS_COMPLETED: &str = "analysis.completed";
 /// The event type of a rule that fired.
 pub const RULE_TRIGGERED: &str = "rule.triggered";
+/// The event type of a review that was opened.
+pub const REVIEW_OPENED: &str = "review.opened";
+/// The event type of a review that was decided.
+pub const REVIEW_RESOLVED: &str = "review.resolved";
 /// Every event type, in the order in which they are listed.
-pub const EVENT_TYPES: [&str; 2] = [ANALYSIS_COMPLETED, RULE_TRIGGERED];
+pub const EVENT_TYPES: [&str; 4] = [ANALYSIS_COMPLETED, RULE_TRIGGERED, REVIEW_OPENED, REVIEW_RESOLVED];
+/// What an endpoint gets that does not say what it wants.
+pub const DEFAULT_EVENT_TYPES: [&str; 2] = [ANALYSIS_COMPLETED, RULE_TRIGGERED];
 
 /// The prefix of an endpoint's secret; standard base64 follows.
 pub const SECRET_PREFIX: &str = "whsec_";

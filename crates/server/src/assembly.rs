@@ -166,6 +166,7 @@ fn options(config: &Config) -> Options {
         sync_limit: config.sync_limit,
         workers: config.workers,
         analyzer_timeout: config.analyzer.timeout,
+        claim: config.claim,
         replay_inline: i64::from(config.replay_inline),
         answer_history_days: config.answer_history_days,
         metering: config.billing.metering,

@@ -57,6 +57,8 @@ pub struct Config {
     pub ingest_mib_per_minute: Mebibytes,
     /// Bytes of contents and metadata that a tenant may store.
     pub storage_quota_mib: Mebibytes,
+    /// How long a claimed review waits for its claimer.
+    pub claim: Duration,
     /// The number of analyses up to which a caller waits for the replay of a rule.
     pub replay_inline: u32,
     /// For how many days the answers of every analysis are kept; 0 keeps none.
@@ -230,6 +232,7 @@ impl Config {
             rate_limit_per_minute: set.value("rate_limit_per_minute", "3000")?,
             ingest_mib_per_minute: set.value("ingest_mib_per_minute", "64")?,
             storage_quota_mib: set.value("storage_quota_mib", "0")?,
+            claim: set.value::<Seconds>("claim_seconds", "600")?.0,
             replay_inline: set.value("replay_inline", "200000")?,
             answer_history_days: set.value("answer_history_days", "90")?,
             sync_limit: set.value("sync_limit", "8")?,

@@ -22,6 +22,7 @@ mod openapi;
 mod quality;
 mod recipients;
 mod request_body;
+mod reviews;
 mod rules;
 mod sessions;
 mod sign_in;
@@ -181,6 +182,14 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(quality::report))
         .routes(routes!(quality::fit_calibration))
         .routes(routes!(quality::set_calibration))
+        .routes(routes!(reviews::list, reviews::open))
+        .routes(routes!(reviews::queues))
+        .routes(routes!(reviews::next))
+        .routes(routes!(reviews::read))
+        .routes(routes!(reviews::claim))
+        .routes(routes!(reviews::release))
+        .routes(routes!(reviews::resolve))
+        .routes(routes!(reviews::reopen))
         .routes(routes!(rules::list, rules::create))
         .routes(routes!(rules::read, rules::update, rules::delete))
         .routes(routes!(rules::replay))

@@ -35,6 +35,8 @@ pub struct Options {
     pub workers: u16,
     /// How long one call of the analyzer may take.
     pub analyzer_timeout: Duration,
+    /// How long a claimed review waits for its claimer.
+    pub claim: Duration,
     /// The number of analyses up to which a caller waits for the replay of a rule.
     pub replay_inline: i64,
     /// For how many days the answers of every analysis are kept; 0 keeps none.

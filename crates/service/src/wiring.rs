@@ -7,8 +7,8 @@ use store::Store;
 use store::objects::recorder::{Admission, Enforcement};
 
 use crate::actions::{
-    Actions, Announcements, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Expiry, Firings,
-    Recipients, Replays, Rules,
+    Actions, Announcements, Audits, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Expiry,
+    Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
 };
 use crate::analysis::{
     Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
@@ -141,7 +141,19 @@ impl Wiring {
             templates: self.notifications.templates.clone(),
             must_confirm: self.options.confirm_recipients,
         };
+        let events = ReviewEvents { random: self.random.clone(), deliveries: deliveries.clone() };
+        let opener = ReviewOpener { random: self.random.clone(), events: events.clone() };
         Actions {
+            reviews: Reviews {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                labels: self.labels(),
+                opener: opener.clone(),
+                events,
+                courier: self.courier.clone(),
+                claim: self.options.claim,
+            },
+            audits: Audits { random: self.random.clone(), opener: opener.clone() },
             replays: Replays::new(
                 self.store.clone(),
                 self.clock.clone(),
@@ -159,6 +171,7 @@ impl Wiring {
                 chat: self.chat.clone(),
                 deliveries: deliveries.clone(),
                 recipients: recipients.clone(),
+                opener,
             },
             recipients,
             endpoints: Endpoints {
@@ -175,14 +188,14 @@ impl Wiring {
         }
     }
 
+    fn labels(&self) -> Labels {
+        Labels { store: self.store.clone(), clock: self.clock.clone(), random: self.random.clone() }
+    }
+
     pub(crate) fn quality(&self) -> Quality {
         let computing = Computing::new();
         Quality {
-            labels: Labels {
-                store: self.store.clone(),
-                clock: self.clock.clone(),
-                random: self.random.clone(),
-            },
+            labels: self.labels(),
             reports: QualityReports { store: self.store.clone(), computing: computing.clone() },
             calibrations: Calibrations {
                 store: self.store.clone(),
@@ -202,6 +215,7 @@ impl Wiring {
             objects: Arc::clone(&self.objects),
             announcements: Announcements {
                 firings: actions.firings.clone(),
+                audits: actions.audits.clone(),
                 deliveries: actions.deliveries.clone(),
                 mailer: self.mailer.clone(),
                 chat: self.chat.clone(),
@@ -261,7 +275,7 @@ impl Wiring {
                 questions: questions.clone(),
                 objects: Arc::clone(&self.objects),
             },
-            timeline: Timeline { store: self.store.clone() },
+            timeline: Timeline { store: self.store.clone(), clock: self.clock.clone() },
             jobs: jobs.clone(),
             bulk_runs,
             verdicts: Verdicts {

@@ -223,7 +223,7 @@ pub struct VerifyRequest {
 }
 
 /// The settings of an account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Settings {
     /// Whether a new signal is asked about existing objects at once.
     pub auto_backfill_signals: bool,
@@ -232,10 +232,18 @@ pub struct Settings {
     /// How many days, with `days`; null otherwise.
     #[schema(required = true)]
     pub event_retention_days: Option<i64>,
+    /// The share of analyzed objects that is drawn at random for a review, in percent; 0 draws none.
+    #[serde(default)]
+    #[schema(required = true, minimum = 0, maximum = 10)]
+    pub audit_rate_pct: f64,
+    /// The queue of those reviews.
+    #[serde(default)]
+    #[schema(required = true, example = "audit")]
+    pub audit_queue: String,
 }
 
 /// A change of settings; fields left out keep their values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SettingsUpdate {
     /// Whether a new signal is asked about existing objects at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,6 +255,14 @@ pub struct SettingsUpdate {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 3650)]
     pub event_retention_days: Option<Option<i64>>,
+    /// The share of analyzed objects that is drawn at random for a review, in percent, each at most once in 30 days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 10)]
+    pub audit_rate_pct: Option<f64>,
+    /// The queue of those reviews; 1 to 64 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub audit_queue: Option<String>,
 }
 
 /// Distinguishes null from a field that was left out.

@@ -20,6 +20,8 @@ pub enum ActionType {
     Slack,
     /// Delivers `rule.triggered` to a registered endpoint.
     Webhook,
+    /// Opens a review of the object.
+    Review,
 }
 
 /// The outcome of a firing's action.
@@ -51,7 +53,7 @@ pub enum RuleMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;
 
-crate::text_values!(ActionType { Email = "email", Slack = "slack", Webhook = "webhook" });
+crate::text_values!(ActionType { Email = "email", Slack = "slack", Webhook = "webhook", Review = "review" });
 crate::text_values!(FiringStatus {
     Dispatched = "dispatched",
     Error = "error",
@@ -146,6 +148,14 @@ pub struct ActionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub endpoint_id: Option<Uuid>,
+    /// `review`: the queue, 1 to 64 characters; required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1, max_length = 64)]
+    pub queue: Option<String>,
+    /// `review`: the keys of the signals to be labelled; if left out, those in the condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_items = 1, max_items = 50)]
+    pub signals: Option<Vec<String>>,
 }
 
 /// A new rule.
@@ -169,7 +179,7 @@ pub struct RuleCreate {
     pub action_type: ActionType,
     /// The settings of the action. `email`: `to` (an address; required) and `subject`. `slack`: `webhook_url`
     /// (of an incoming webhook; required). `webhook`: `endpoint_id` (of a registered endpoint that receives
-    /// `rule.triggered`; required). Fields of other action types are ignored.
+    /// `rule.triggered`; required). `review`: `queue` (required) and `signals`. Fields of other action types are ignored.
     #[schema(value_type = Object)]
     pub action_config: Map<String, Value>,
     /// Whether it is evaluated; true if left out.

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Timestamp;
-use crate::api::{AnalysisRecord, Event, Label, RuleFiring, WebhookDelivery};
+use crate::api::{AnalysisRecord, Event, Label, Review, RuleFiring, WebhookDelivery};
 
 /// The kind of an item on a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -16,6 +16,8 @@ pub enum TimelineKind {
     Label,
     /// A webhook delivery was queued.
     Delivery,
+    /// A review was opened.
+    Review,
     /// A rule fired.
     Firing,
     /// The object was analyzed.
@@ -27,6 +29,7 @@ pub enum TimelineKind {
 crate::text_values!(TimelineKind {
     Label = "label",
     Delivery = "delivery",
+    Review = "review",
     Firing = "firing",
     Analysis = "analysis",
     Event = "event",
@@ -63,12 +66,26 @@ pub struct TimelineItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub label: Option<Label>,
+    /// The review, as it is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub review: Option<Review>,
 }
 
 impl TimelineItem {
     /// An item without its record, which the caller adds.
     pub fn new(kind: TimelineKind, at: Timestamp, id: Option<Uuid>) -> Self {
-        Self { kind, at, id, event: None, analysis: None, firing: None, delivery: None, label: None }
+        Self {
+            kind,
+            at,
+            id,
+            event: None,
+            analysis: None,
+            firing: None,
+            delivery: None,
+            label: None,
+            review: None,
+        }
     }
 }
 

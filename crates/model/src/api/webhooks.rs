@@ -57,7 +57,7 @@ pub struct WebhookEndpointCreate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 1000)]
     pub signal_keys: Option<Vec<String>>,
-    /// The event types that it gets; all if left out.
+    /// The event types that it gets; `analysis.completed` and `rule.triggered` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, example = json!(["analysis.completed", "rule.triggered"]))]
     pub events: Option<Vec<String>>,

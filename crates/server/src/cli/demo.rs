@@ -242,6 +242,9 @@ async fn show_firings(page: &Page, client: &Client, rule: &Rule, receiver: &Rece
         let what = match &delivery.payload {
             Payload::RuleTriggered(payload) => format!("rule.triggered       {}", payload.object_id),
             Payload::AnalysisCompleted(payload) => format!("analysis.completed   {}", payload.object_id),
+            Payload::ReviewOpened(event) | Payload::ReviewResolved(event) => {
+                format!("{:<20} {}", event.event, event.review.object_id)
+            }
             Payload::Other(_) => "something else".to_owned(),
         };
         page.delivery(&what, delivery.verified.as_ref().err());

@@ -34,13 +34,19 @@ use super::openapi_document;
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
         (name = "quality", description = "Labels, how good the answers are by them, and calibrations."),
+        (name = "reviews", description = "Objects that people are to look at, in queues."),
         (name = "webhooks", description = "Endpoints, signed deliveries and dead letters."),
         (name = "rules", description = "Actions to take when answers satisfy a condition."),
         (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
         (name = "console", description = "Sign-in and settings of console users."),
         (name = "system", description = "Health, metrics and this document."),
     ),
-    components(schemas(model::api::AnalysisCompleted<'_>, model::api::Error, model::api::RuleTriggered)),
+    components(schemas(
+        model::api::AnalysisCompleted<'_>,
+        model::api::Error,
+        model::api::ReviewEvent,
+        model::api::RuleTriggered
+    )),
     modifiers(&SecuritySchemes),
 )]
 pub(super) struct Document;

@@ -15,7 +15,7 @@ testkit::on_both!(
 );
 
 fn escaped(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    text.bytes().fold(String::new(), |text, byte| format!("{text}%{byte:02X}"))
 }
 
 async fn read(app: &App, key: &Signer, path: &str, q: &str) -> Value {

@@ -58,6 +58,7 @@ mod refusals;
 mod registration;
 mod rekey;
 mod retention;
+mod reviews;
 mod rules;
 mod rust_client;
 mod scheduler;

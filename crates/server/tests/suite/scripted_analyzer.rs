@@ -308,6 +308,18 @@ impl<S> Scripted<S> {
         number(&self.store, query).await
     }
 
+    /// Changes rows behind the service's back.
+    pub(crate) async fn execute(&self, statement: &'static str) {
+        let written = self.store.write("test", async |conn: &mut Conn| {
+            match conn {
+                Conn::Sqlite(lent) => sqlx::query(statement).execute(lent.native()).await.map(drop)?,
+                Conn::Postgres(lent) => sqlx::query(statement).execute(lent.native()).await.map(drop)?,
+            }
+            Ok::<_, store::Error>(())
+        });
+        written.await.unwrap();
+    }
+
     /// Analyses charged so far.
     pub(crate) async fn charges(&self) -> i64 {
         self.number("SELECT count(*) FROM ledger_entries WHERE reason = 'analysis'").await

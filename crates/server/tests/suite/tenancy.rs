@@ -24,6 +24,7 @@ struct Owned {
     delivery: Uuid,
     key: Uuid,
     label: Uuid,
+    review: Uuid,
 }
 
 impl Owned {
@@ -40,6 +41,7 @@ impl Owned {
             "delivery_id" => self.delivery.to_string(),
             "key_id" => self.key.to_string(),
             "label_id" => self.label.to_string(),
+            "review_id" => self.review.to_string(),
             // Checkouts and sign-ins have stories of their own: `payments.rs`, `sessions.rs`, `identities.rs`.
             "session_id" => Uuid::from_u128(7).to_string(),
             // Of replays in the background `rules/replay.rs` tells.
@@ -79,6 +81,8 @@ async fn belongings(app: &App, key: &Signer, receiver: &Receiver) -> Owned {
     made(app, key, Method::POST, &format!("/v1/objects/{object}/events"), &events).await;
     let label = json!({"value": true, "note": CANARY});
     let label = made(app, key, Method::PUT, &format!("/v1/objects/{object}/labels/{signal}"), &label).await;
+    let review =
+        made(app, key, Method::POST, "/v1/reviews", &json!({"object_id": object, "queue": CANARY})).await;
     tokio::time::timeout(PATIENCE, receiver.got(1)).await.unwrap();
     app.settle().await;
     let deliveries = made(app, key, Method::GET, "/v1/webhook_deliveries", &Value::Null).await;
@@ -90,6 +94,7 @@ async fn belongings(app: &App, key: &Signer, receiver: &Receiver) -> Owned {
         delivery: id(&deliveries["deliveries"][0]["id"]),
         key: id(&own_key["api_key"]["id"]),
         label: id(&label["id"]),
+        review: id(&review["id"]),
     }
 }
 
@@ -106,6 +111,7 @@ async fn everything(app: &App, key: &Signer, owned: &Owned) -> Vec<Value> {
         "/v1/rules",
         "/v1/rule_firings",
         "/v1/labels",
+        "/v1/reviews",
         "/v1/webhooks",
         "/v1/webhook_deliveries",
         "/v1/api_keys",

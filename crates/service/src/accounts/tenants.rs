@@ -14,6 +14,7 @@ use store::{Conn, Store};
 use crate::accounts::email_verification::EmailVerification;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::Sessions;
+use crate::actions::checked_queue;
 use crate::analysis::default_signals;
 use crate::runtime::{
     ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, client_network,
@@ -25,6 +26,8 @@ pub(crate) const ADMIN: &str = "admin";
 const MAX_TENANT_NAME: usize = 100;
 /// Ten years.
 const MAX_RETENTION_DAYS: i64 = 3_650;
+/// In percent.
+const MAX_AUDIT_RATE: f64 = 10.0;
 
 /// The first member of a new tenant.
 pub(crate) struct FirstUser<'a> {
@@ -199,6 +202,15 @@ fn apply(update: &SettingsUpdate, tenant: &mut Tenant) -> Result<()> {
     if let Some(mode) = update.event_retention {
         tenant.event_retention = mode;
     }
+    if let Some(rate) = update.audit_rate_pct {
+        if !(0.0..=MAX_AUDIT_RATE).contains(&rate) {
+            return Err(Error::bad_request(format!("audit_rate_pct: it must be from 0 to {MAX_AUDIT_RATE}")));
+        }
+        tenant.audit_rate_pct = rate;
+    }
+    if let Some(queue) = &update.audit_queue {
+        checked_queue("audit_queue", queue)?.clone_into(&mut tenant.audit_queue);
+    }
     let by_days = tenant.event_retention == EventRetention::Days;
     // A mode without days drops the stored number; a number in the request must match the mode.
     let days = update.event_retention_days.unwrap_or(tenant.event_retention_days.filter(|_| by_days));
@@ -224,5 +236,7 @@ fn settings_of(tenant: &Tenant) -> Settings {
         auto_backfill_signals: tenant.auto_backfill_signals,
         event_retention: tenant.event_retention,
         event_retention_days: tenant.event_retention_days,
+        audit_rate_pct: tenant.audit_rate_pct,
+        audit_queue: tenant.audit_queue.clone(),
     }
 }

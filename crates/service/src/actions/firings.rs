@@ -5,11 +5,11 @@
 //! options is) is suspended: it does not match and keeps its state, so that it fires neither now nor when the signal is
 //! enabled again. If a signal is deleted or changes its type, its answers are deleted, and the state of its rules is reset.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use model::api::{ActionConfig, ActionType, FiringStatus, RuleMode, RuleTriggered};
-use model::condition::{AnswerValue, BoundCondition, Condition, EventWindow, Facts, SignalShape};
+use model::api::{ActionConfig, ActionType, FiringStatus, ReviewReason, RuleMode, RuleTriggered};
+use model::condition::{AnswerValue, BoundCondition, EventWindow, Facts};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
@@ -25,11 +25,13 @@ use store::outbox::messages::{self, NewMessage};
 use store::{Conn, Store};
 use uuid::Uuid;
 
+use crate::actions::binding::bind;
 use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::recipients::{Addressees, Confirmation, Consent, Recipients};
+use crate::actions::reviews::{ReviewOpener, ReviewRequest};
 use crate::actions::rules::Rules;
 use crate::actions::webhooks::Deliveries;
-use crate::objects::answers::{result, shape};
+use crate::objects::answers::result;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::worker::Firing as FiringRef;
 use crate::outbox::{ChatMessage, ChatOutbox};
@@ -52,6 +54,8 @@ struct Fired<'a> {
 enum Dispatch {
     /// The message is queued.
     Queued,
+    /// A review is opened.
+    Review,
     /// The webhook is queued as this delivery.
     QueuedAs(Uuid),
     /// Nothing can be sent, with the reason.
@@ -66,7 +70,9 @@ fn refused(reason: impl Into<String>) -> Dispatch {
 
 /// The rows to be written.
 #[derive(Default)]
-struct PendingWrites {
+struct PendingWrites<'a> {
+    /// The reviews to be opened for firings of one tenant, by the index of the firing.
+    reviews: Vec<(usize, ReviewRequest<'a>)>,
     states: Vec<ConditionState>,
     firings: Vec<Firing>,
     messages: Vec<NewMessage>,
@@ -94,6 +100,7 @@ pub struct Firings {
     pub(crate) chat: ChatOutbox,
     pub(crate) deliveries: Deliveries,
     pub(crate) recipients: Recipients,
+    pub(crate) opener: ReviewOpener,
 }
 
 impl Firings {
@@ -138,6 +145,7 @@ impl Firings {
                     self.fire(fired, &mut inputs, &mut writes)?;
                 }
                 writes.messages.extend(self.ask_recipients(conn, *tenant, inputs.addressees.due).await?);
+                self.open_reviews(conn, *tenant, &mut writes, effects).await?;
             }
         }
         rules::put_states(conn, &writes.states).await?;
@@ -145,6 +153,24 @@ impl Firings {
         messages::enqueue(conn, &writes.messages).await?;
         self.deliveries.queue(conn, &writes.deliveries, effects).await?;
         writes.add_to(effects);
+        Ok(())
+    }
+
+    /// Opens the reviews of a tenant's firings, which then name them.
+    async fn open_reviews(
+        &self,
+        conn: &mut Conn,
+        tenant: TenantId,
+        writes: &mut PendingWrites<'_>,
+        effects: &mut Effects,
+    ) -> Result<()> {
+        let (firings, requests): (Vec<usize>, Vec<ReviewRequest<'_>>) =
+            std::mem::take(&mut writes.reviews).into_iter().unzip();
+        let opened = self.opener.open(conn, tenant, &requests, effects).await?;
+        for (firing, opened) in firings.into_iter().zip(opened) {
+            let what = if opened.is_new { "opened" } else { "raised the priority of" };
+            writes.firings[firing].detail = Some(format!("{what} review {}", opened.review.review_id));
+        }
         Ok(())
     }
 
@@ -215,10 +241,15 @@ impl Firings {
     }
 
     /// Dispatches a firing's action, and records the outcome.
-    fn fire(&self, fired: &Fired<'_>, inputs: &mut ActionInputs, writes: &mut PendingWrites) -> Result<()> {
+    fn fire<'a>(
+        &self,
+        fired: &Fired<'a>,
+        inputs: &mut ActionInputs,
+        writes: &mut PendingWrites<'a>,
+    ) -> Result<()> {
         let firing_id = self.random.id(fired.concluded.at);
         let (status, detail) = match self.dispatch(fired, firing_id, inputs, writes)? {
-            Dispatch::Queued => (FiringStatus::Dispatched, None),
+            Dispatch::Queued | Dispatch::Review => (FiringStatus::Dispatched, None),
             Dispatch::QueuedAs(delivery) => {
                 (FiringStatus::Dispatched, Some(format!("queued as delivery {delivery}")))
             }
@@ -230,12 +261,12 @@ impl Firings {
     }
 
     /// Queues a firing's message or delivery. If that is impossible, the analysis does not fail.
-    fn dispatch(
+    fn dispatch<'a>(
         &self,
-        fired: &Fired<'_>,
+        fired: &Fired<'a>,
         firing_id: Uuid,
         inputs: &mut ActionInputs,
-        writes: &mut PendingWrites,
+        writes: &mut PendingWrites<'a>,
     ) -> Result<Dispatch> {
         let Fired { rule, concluded, values, .. } = fired;
         let tenant = rule.tenant_id;
@@ -243,6 +274,10 @@ impl Firings {
         let Some(Some(config)) = inputs.configs.get(&rule.rule_id) else {
             return Ok(refused("the settings of the action cannot be read"));
         };
+        if let Some(queue) = &config.queue {
+            writes.reviews.push((writes.firings.len(), fired.review(queue, config.signals.as_ref())));
+            return Ok(Dispatch::Review);
+        }
         let link = self.templates.object_page(concluded.object_id);
         let triggered = Triggered {
             rule_name: &rule.name,
@@ -325,7 +360,20 @@ impl Firings {
     }
 }
 
-impl Fired<'_> {
+impl<'a> Fired<'a> {
+    /// The review that is to be opened: of the signals in the condition, unless the rule names others.
+    fn review(&self, queue: &str, signals: Option<&Vec<String>>) -> ReviewRequest<'a> {
+        let in_condition = || self.values.iter().map(|answer| answer.signal.clone()).collect();
+        ReviewRequest {
+            object_id: self.concluded.object_id,
+            queue: queue.to_owned(),
+            rule_id: Some(self.rule.rule_id),
+            reason: ReviewReason::Rule,
+            signals: signals.cloned().unwrap_or_else(in_condition),
+            at: self.concluded.at,
+        }
+    }
+
     fn record(&self, firing_id: Uuid, status: FiringStatus, detail: Option<String>) -> Firing {
         let Self { rule, concluded, values, facts } = self;
         Firing {
@@ -343,7 +391,7 @@ impl Fired<'_> {
     }
 }
 
-impl PendingWrites {
+impl PendingWrites<'_> {
     fn add_to(&self, effects: &mut Effects) {
         for firing in &self.firings {
             effects.mails |= firing.action_type == ActionType::Email;
@@ -436,27 +484,6 @@ async fn read_facts<'a>(
     let by_object =
         requests.iter().zip(facts).filter_map(|(request, facts)| Some((request.object_id, facts?)));
     Ok(by_object.collect())
-}
-
-/// The rules that can be bound to the current signals. One that names a disabled signal cannot, also if it is called like a fact.
-pub(crate) fn bind<'a>(
-    rules: &[&'a Rule],
-    enabled: &[Signal],
-    disabled: &[Signal],
-) -> Vec<(&'a Rule, BoundCondition)> {
-    let is_disabled = |key: &&str| disabled.iter().any(|signal| signal.key == **key);
-    let parsed: Vec<(&Rule, Condition)> = rules
-        .iter()
-        .filter_map(|rule| Some((*rule, Condition::parse(&rule.condition).ok()?)))
-        .filter(|(_, condition)| !condition.keys().iter().any(is_disabled))
-        .collect();
-    let used: BTreeSet<&str> = parsed.iter().flat_map(|(_, condition)| condition.keys()).collect();
-    let shapes: HashMap<&str, SignalShape> =
-        used.iter().filter_map(|key| Some((*key, shape(enabled, key)?))).collect();
-    let bound = parsed
-        .iter()
-        .filter_map(|(rule, condition)| Some((*rule, condition.bind(|key| shapes.get(key).cloned()).ok()?)));
-    bound.collect()
 }
 
 /// The answers to enabled signals, by key.

@@ -1,11 +1,13 @@
-//! Actions that follow from answers: rules and their firings, and webhooks.
+//! Actions that follow from answers: rules and their firings, reviews, and webhooks.
 
 mod announcements;
+mod binding;
 mod effects;
 mod firing_list;
 mod firings;
 mod recipients;
 mod replays;
+mod reviews;
 mod rules;
 mod webhooks;
 
@@ -13,18 +15,22 @@ pub use self::firing_list::FiringQuery;
 pub use self::firings::Firings;
 pub use self::recipients::Recipients;
 pub use self::replays::Replays;
+pub use self::reviews::{ReviewQuery, Reviews};
 pub use self::rules::Rules;
 pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
 
 pub(crate) use self::announcements::Announcements;
 pub(crate) use self::effects::{ConcludedAnalysis, Effects};
 pub(crate) use self::firing_list::record as firing_record;
+pub(crate) use self::reviews::{
+    Audits, REOPEN_WITHIN, ReviewEvents, ReviewOpener, checked_queue, review_record,
+};
 pub(crate) use self::webhooks::{
     Courier, CourierHandle, CourierOptions, Expiry, delivery_record, disable_endpoints_made_by,
     drop_deliveries,
 };
 
-/// Rules and webhooks.
+/// Rules, reviews and webhooks.
 pub struct Actions {
     /// Conditions over answers, and their actions.
     pub rules: Rules,
@@ -32,6 +38,10 @@ pub struct Actions {
     pub firings: Firings,
     /// What rules would have done.
     pub replays: Replays,
+    /// Work for people.
+    pub reviews: Reviews,
+    /// Draws objects for reviews.
+    pub(crate) audits: Audits,
     /// Who rules may write to.
     pub recipients: Recipients,
     /// Webhook endpoints.

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::actions::firings;
+use crate::actions::binding::bind;
 use crate::actions::rules::{checked_cooldown, checked_length};
 use crate::objects::answers::shape;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Workers, internal};
@@ -156,7 +156,7 @@ impl Replays {
         let existing: Vec<&rules::Rule> = existing.iter().filter(|rule| rule.enabled).collect();
         let mut others = Vec::new();
         let mut rules = vec![ReplayedRule { condition, cooldown }];
-        for (rule, condition) in firings::bind(&existing, &enabled, &disabled) {
+        for (rule, condition) in bind(&existing, &enabled, &disabled) {
             others.push((rule.rule_id, rule.name.clone()));
             let cooldown = Duration::from_secs(rule.cooldown_seconds.unsigned_abs());
             rules.push(ReplayedRule { condition, cooldown });

@@ -12,6 +12,7 @@ use store::analysis::signals;
 use store::{Conn, Store};
 use uuid::Uuid;
 
+use crate::actions::reviews::{checked_queue, checked_signals};
 use crate::objects::answers::shape;
 use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, internal};
 
@@ -95,7 +96,7 @@ impl Rules {
         self.store
             .write("create_rule", async |conn: &mut Conn| {
                 check_condition(conn, tenant, &rule.condition).await?;
-                check_endpoint(conn, tenant, &draft.config).await?;
+                check_references(conn, tenant, &draft.config).await?;
                 // Locked, so that two concurrent requests cannot exceed the limit.
                 tenants::lock(conn, tenant).await?;
                 if rules::count(conn, tenant).await? >= MAX_RULES {
@@ -126,7 +127,7 @@ impl Rules {
                 // Once more: a concurrent edit may have changed the rule.
                 let draft = self.edited(&existing, update)?;
                 let condition = check_condition(conn, tenant, &draft.when).await?;
-                check_endpoint(conn, tenant, &draft.config).await?;
+                check_references(conn, tenant, &draft.config).await?;
                 let now = self.clock.now();
                 let is_same =
                     Condition::parse(&existing.condition).is_ok_and(|existing| existing == condition);
@@ -243,8 +244,11 @@ async fn check_condition(conn: &mut Conn, tenant: TenantId, when: &str) -> Resul
     condition.map_err(|error| Error::bad_request(format!("when: column {}: {}", error.column, error.message)))
 }
 
-/// Refuses an endpoint that does not exist or is not subscribed to the events of rules.
-async fn check_endpoint(conn: &mut Conn, tenant: TenantId, config: &ActionConfig) -> Result<()> {
+/// Refuses signals that do not exist, and an endpoint that does not exist or is not subscribed to the events of rules.
+async fn check_references(conn: &mut Conn, tenant: TenantId, config: &ActionConfig) -> Result<()> {
+    if let Some(keys) = &config.signals {
+        checked_signals("action_config.signals", keys, &signals::of_tenant(conn, tenant).await?)?;
+    }
     let Some(endpoint) = config.endpoint_id else { return Ok(()) };
     let refused = |reason| Err(Error::bad_request(format!("action_config.endpoint_id: {reason}")));
     match endpoints::find(conn, tenant, endpoint).await? {
@@ -315,6 +319,13 @@ fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<Act
         ActionType::Webhook => {
             let id = required("endpoint_id")?.parse();
             checked.endpoint_id = Some(id.map_err(|_| refused("endpoint_id", "it is not a UUID"))?);
+        }
+        ActionType::Review => {
+            checked.queue = Some(checked_queue("action_config.queue", required("queue")?)?.to_owned());
+            let signals = config.get("signals").filter(|signals| !signals.is_null());
+            let signals = signals.map(|signals| serde_json::from_value(signals.clone()));
+            checked.signals =
+                signals.transpose().map_err(|_| refused("signals", "it must be a list of keys"))?;
         }
     }
     Ok(checked)

@@ -200,6 +200,10 @@ impl ConclusionWriter {
             .filter(|analysis| locked.has_rules(analysis.tenant, analysis.object_id))
             .copied()
             .collect();
+        let is_drawn = |analysis: &&ConcludedAnalysis<'_>| {
+            self.announcements.audits.is_drawn(locked.audit_rate(analysis.tenant, analysis.object_id))
+        };
+        let drawn: Vec<ConcludedAnalysis<'_>> = concluded.iter().filter(is_drawn).copied().collect();
         let mut batch = conn.batch();
         write_results(conn, &mut batch, locked, &written, now, shard).await?;
         let analyses = self.analyses(&written, now);
@@ -209,7 +213,7 @@ impl ConclusionWriter {
         // Rules are evaluated on what is written.
         batch.run(conn).await?;
         let mut effects = Effects::default();
-        self.announcements.announce(conn, &concluded, &with_rules, &mut effects).await?;
+        self.announcements.announce(conn, &concluded, &with_rules, &drawn, &mut effects).await?;
         drop_read_events(conn, &written, shard).await?;
         if self.prices.metering && !charges.is_empty() {
             // Balances come last, so that other transactions that charge this tenant wait only for the commit.

@@ -10,6 +10,7 @@ use model::api::{self, TimelineItem, TimelineKind};
 use model::{TenantId, Timestamp, event, recorded_answer};
 use serde::{Deserialize, Serialize};
 use store::actions::firings::{self, FiringFilter};
+use store::actions::reviews;
 use store::actions::webhooks::deliveries;
 use store::analysis::{answer_history, signals};
 use store::objects::reads;
@@ -17,12 +18,12 @@ use store::quality::labels::LabelFilter;
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::actions::{delivery_record, firing_record};
+use crate::actions::{delivery_record, firing_record, review_record};
 use crate::objects::answer_history::record as analysis_record;
 use crate::objects::reads::{event_record, no_such_object};
 use crate::quality::label_page;
 use crate::runtime::cursor::{self, CursorTime};
-use crate::runtime::{Error, Result};
+use crate::runtime::{Clock, Error, Result};
 
 /// The allowed page sizes, and the usual one.
 const LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
@@ -79,6 +80,7 @@ struct TimelineCursor {
 /// Reads timelines.
 pub struct Timeline {
     pub(crate) store: Store,
+    pub(crate) clock: Clock,
 }
 
 impl Timeline {
@@ -98,6 +100,7 @@ impl Timeline {
         let is_of_list = |cursor: &TimelineCursor| cursor.object_id == object_id && cursor.kinds == kinds;
         let cursor = query.cursor.as_deref().map(|text| cursor::decode(text, is_of_list)).transpose()?;
         let after = cursor.map(|cursor| cursor.after);
+        let now = self.clock.now();
         // A snapshot, so that nothing that one list has follows from what another one lacks.
         let mut found = self
             .store
@@ -107,7 +110,8 @@ impl Timeline {
                 for kind in &kinds {
                     let before = after.map(|after| after.bound(*kind));
                     // One more than the page shows whether there is a next one.
-                    found.extend(next_items(conn, tenant, object_id, *kind, before, limit + 1).await?);
+                    let page = Page { before, limit: limit + 1, now };
+                    found.extend(next_items(conn, tenant, object_id, *kind, page).await?);
                 }
                 Ok::<_, Error>(found)
             })
@@ -141,14 +145,21 @@ fn kinds(list: Option<&str>) -> Result<Vec<TimelineKind>> {
     Ok(kinds)
 }
 
+/// Which items of a kind are read, at what time.
+#[derive(Clone, Copy)]
+struct Page {
+    before: Option<(Timestamp, Uuid)>,
+    limit: i64,
+    now: Timestamp,
+}
+
 /// The next items of one kind, newest first: from the start, or those below a time and a key.
 async fn next_items(
     conn: &mut Conn,
     tenant: TenantId,
     object_id: &str,
     kind: TimelineKind,
-    before: Option<(Timestamp, Uuid)>,
-    limit: i64,
+    Page { before, limit, now }: Page,
 ) -> Result<Vec<(Position, TimelineItem)>> {
     let at = |at: Timestamp, key: Uuid| Position { at: CursorTime(at), kind, key };
     let mut items = Vec::new();
@@ -190,6 +201,13 @@ async fn next_items(
                 items.push((at(label.created_at, label.id), TimelineItem { label: Some(label), ..item }));
             }
         }
+        TimelineKind::Review => {
+            for review in reviews::of_object(conn, tenant, object_id, before, limit).await? {
+                let position = at(review.created_at, review.review_id);
+                let item = TimelineItem::new(kind, review.created_at, Some(review.review_id));
+                items.push((position, TimelineItem { review: Some(review_record(&review, now)?), ..item }));
+            }
+        }
         TimelineKind::Delivery => {
             for delivery in deliveries::of_object(conn, tenant, object_id, before, limit).await? {
                 let position = at(delivery.created_at, delivery.delivery_id);
@@ -227,7 +245,7 @@ mod tests {
         let named = kinds(Some("event, firing,event")).unwrap();
         assert_eq!(named, [TimelineKind::Firing, TimelineKind::Event]);
         for wrong in ["no", "event,", "Event", "event;firing"] {
-            let message = "kinds: each must be one of label, delivery, firing, analysis, event";
+            let message = "kinds: each must be one of label, delivery, review, firing, analysis, event";
             assert_eq!(kinds(Some(wrong)).unwrap_err().to_string(), message, "{wrong}");
         }
     }

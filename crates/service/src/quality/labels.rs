@@ -68,7 +68,6 @@ pub(crate) struct NewLabel<'a> {
 pub(crate) struct WrittenLabels {
     pub(crate) written: Vec<labels::Label>,
     /// What stands again if the written ones are withdrawn ([`labels::reinstate`]).
-    #[expect(dead_code, reason = "read when a review is reopened")]
     pub(crate) replaced: Vec<labels::Label>,
 }
 
@@ -370,7 +369,7 @@ pub(crate) fn checked_value(question: &Question, value: &Value) -> std::result::
     serde_json::to_string(&value).map_err(|error| error.to_string())
 }
 
-fn checked_note(note: Option<&str>) -> std::result::Result<Option<&str>, String> {
+pub(crate) fn checked_note(note: Option<&str>) -> std::result::Result<Option<&str>, String> {
     if note.is_some_and(|note| note.chars().count() > MAX_NOTE) {
         return Err(format!("note: it must have at most {MAX_NOTE} characters"));
     }

@@ -99,6 +99,14 @@ impl Caller {
         author.ok_or_else(Error::unauthorized)
     }
 
+    /// Whether this caller is the author of something.
+    pub(crate) fn is(&self, author: &Author) -> bool {
+        match self.credential {
+            Credential::Key(id) => author.kind == AuthorKind::Key && author.id == id.0,
+            Credential::Console { user, .. } => author.kind == AuthorKind::User && author.id == user.0,
+        }
+    }
+
     /// Who is recorded as the maker of what this caller creates. Behind a key stands the member who made it.
     pub(crate) async fn created_by(&self, conn: &mut Conn) -> Result<CreatedBy> {
         let key = match self.credential {

@@ -10,7 +10,7 @@ use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
 use store::accounts::{sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
-use store::actions::{firings, recipients, replays, rules};
+use store::actions::{firings, recipients, replays, reviews, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
 use store::analysis::{answer_history, bulk_runs, signals, storage, tallies, verdict_slots};
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
-use crate::actions::{Expiry, drop_deliveries};
+use crate::actions::{Expiry, REOPEN_WITHIN, drop_deliveries};
 use crate::analysis::history::fold;
 use crate::billing::Checkouts;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Throttle, Wakeup, count_panic};
@@ -118,6 +118,7 @@ impl Sweeper {
             self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
             self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
+            self.step("reviews", Some(tenant), self.sweep_reviews(tenant, now)).await?;
             self.step("labels", Some(tenant), self.sweep_labels(tenant)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
@@ -274,6 +275,14 @@ impl Sweeper {
         }
         let sweep = async |conn: &mut Conn| calibrations::drop_of_deleted(conn, tenant).await;
         self.store.write("sweep_calibrations", sweep).await?;
+        Ok(())
+    }
+
+    /// Forgets the labels that reviews replaced, once the reviews can no longer be reopened.
+    async fn sweep_reviews(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - REOPEN_WITHIN;
+        let step = async |conn: &mut Conn| reviews::forget_undo(conn, tenant, before, STEP).await;
+        while self.store.write("sweep_reviews", step).await? > 0 {}
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use model::{TenantId, Timestamp};
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
 /// An account.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
 pub struct Tenant {
     /// Its id.
     pub tenant_id: TenantId,
@@ -18,6 +18,10 @@ pub struct Tenant {
     pub event_retention: EventRetention,
     /// How many days, with `days`.
     pub event_retention_days: Option<i64>,
+    /// The share of analyzed objects that is drawn for a review, in percent.
+    pub audit_rate_pct: f64,
+    /// The queue of those reviews.
+    pub audit_queue: String,
     /// When it was made.
     pub created_at: Timestamp,
     /// Since when it is suspended.
@@ -29,8 +33,8 @@ pub struct Tenant {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, name, auto_backfill_signals, event_retention, event_retention_days, created_at, \
-             suspended_at, deleting_at FROM tenants ",
+            "SELECT tenant_id, name, auto_backfill_signals, event_retention, event_retention_days, audit_rate_pct, \
+             audit_queue, created_at, suspended_at, deleting_at FROM tenants ",
             $rest
         )
     };
@@ -68,11 +72,14 @@ pub async fn all(conn: &mut Conn) -> Result<Vec<Tenant>> {
 pub async fn set_settings(conn: &mut Conn, tenant: &Tenant) -> Result<()> {
     expect_one(execute!(
         conn,
-        "UPDATE tenants SET auto_backfill_signals = $2, event_retention = $3, event_retention_days = $4
+        "UPDATE tenants SET auto_backfill_signals = $2, event_retention = $3, event_retention_days = $4,
+             audit_rate_pct = $5, audit_queue = $6
          WHERE tenant_id = $1",
         tenant.tenant_id,
         tenant.auto_backfill_signals,
         tenant.event_retention,
-        tenant.event_retention_days
+        tenant.event_retention_days,
+        tenant.audit_rate_pct,
+        &tenant.audit_queue
     )?)
 }

@@ -157,6 +157,8 @@ struct LockedObject {
     event_count: i64,
     /// Whether its tenant has rules that are enabled.
     has_rules: bool,
+    /// The share of analyzed objects of its tenant that is drawn for a review, in percent.
+    audit_rate_pct: f64,
 }
 
 /// A locked object and one of the signals; none where its tenant has no signals.
@@ -212,6 +214,8 @@ impl LockedObjects {
                         coalesce((SELECT TRUE FROM rules
                                   WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
                                  FALSE) AS has_rules,
+                        coalesce((SELECT audit_rate_pct FROM tenants WHERE tenants.tenant_id = given.tenant_id),
+                                 0.0) AS audit_rate_pct,
                         signals.signal_id, type, enabled, value, choice, answers.version, read_seq
                  FROM given CROSS JOIN objects
                  LEFT JOIN signals ON signals.tenant_id = given.tenant_id
@@ -256,6 +260,11 @@ impl LockedObjects {
     /// Whether the tenant of an object has enabled rules: if not, none of them can fire.
     pub fn has_rules(&self, tenant: TenantId, object_id: &str) -> bool {
         self.object(tenant, object_id).is_some_and(|object| object.has_rules)
+    }
+
+    /// The share of analyzed objects of an object's tenant that is drawn for a review, from 0 to 1.
+    pub fn audit_rate(&self, tenant: TenantId, object_id: &str) -> f64 {
+        self.object(tenant, object_id).map_or(0.0, |object| object.audit_rate_pct / 100.0)
     }
 
     /// Whether `is_answered` holds for every enabled signal of an object's tenant.

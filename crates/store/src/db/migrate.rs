@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     20 "0020_event_counters";
     21 "0021_questions_and_links";
     22 "0022_labels";
+    23 "0023_reviews";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -7,13 +7,14 @@ use std::collections::HashSet;
 
 use model::api::{Author, AuthorKind, LabelSource};
 use model::{TenantId, Timestamp};
+use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::{Backend, Conn, Result, Rows, Sql, execute, fetch_all, fetch_optional};
+use crate::db::{Backend, Conn, Result, Rows, Sql, execute, fetch_all, fetch_one, fetch_optional};
 
-/// A label.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+/// A label. It is serialized where what it replaces may have to be put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, sqlx::FromRow)]
 pub struct Label {
     /// Its id, which sorts by time.
     pub label_id: Uuid,
@@ -308,6 +309,18 @@ pub async fn answered(
         signal,
         limit
     )
+}
+
+/// Counts the labels about a question, up to a limit.
+pub async fn count(conn: &mut Conn, tenant: TenantId, signal: Uuid, limit: i64) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM (SELECT label_id FROM labels WHERE tenant_id = $1 AND signal_id = $2 LIMIT $3) AS some",
+        tenant,
+        signal,
+        limit
+    )?;
+    Ok(count)
 }
 
 /// The next question after this one that a tenant has labels about.

@@ -35,6 +35,14 @@ pub(super) fn paths() -> Paths {
             model::webhook::RULE_TRIGGERED,
             delivery("receiveRuleTriggered", "A rule whose action is a webhook has fired.", "RuleTriggered"),
         )
+        .path(
+            model::webhook::REVIEW_OPENED,
+            delivery("receiveReviewOpened", "A review was opened, or opened again.", "ReviewEvent"),
+        )
+        .path(
+            model::webhook::REVIEW_RESOLVED,
+            delivery("receiveReviewResolved", "A review was resolved.", "ReviewEvent"),
+        )
         .build()
 }
 

@@ -6,7 +6,7 @@ use model::api::{
     WebhookEndpoint, WebhookEndpointCreate, WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
 };
 use model::condition::is_key;
-use model::webhook::{EVENT_TYPES, SECRET_PREFIX};
+use model::webhook::{DEFAULT_EVENT_TYPES, EVENT_TYPES, SECRET_PREFIX};
 use model::{TenantId, Timestamp};
 use store::accounts::tenants;
 use store::actions::webhooks::endpoints::{self, Endpoint};
@@ -69,7 +69,7 @@ impl Endpoints {
             enabled,
             disabled_reason: None,
             signal_keys: signal_keys(request.signal_keys.as_deref().unwrap_or_default())?.into(),
-            events: request.events.as_deref().map_or_else(|| Ok(all_events()), events)?.into(),
+            events: request.events.as_deref().map_or_else(|| Ok(default_events()), events)?.into(),
             created_at: now,
             updated_at: now,
             version: 1,
@@ -270,20 +270,21 @@ fn signal_keys(keys: &[String]) -> Result<Vec<String>> {
     Ok(unique)
 }
 
-fn all_events() -> Vec<String> {
-    EVENT_TYPES.map(str::to_owned).to_vec()
+fn default_events() -> Vec<String> {
+    DEFAULT_EVENT_TYPES.map(str::to_owned).to_vec()
 }
 
 /// The event types without duplicates, in a fixed order.
 fn events(requested: &[String]) -> Result<Vec<String>> {
     if requested.is_empty() {
-        return Err(Error::bad_request("events: leave it out for all, or name at least one"));
+        return Err(Error::bad_request("events: name at least one, or leave it out"));
     }
     if let Some(at) = requested.iter().position(|event| !EVENT_TYPES.contains(&event.as_str())) {
-        let known = EVENT_TYPES.join(" or ");
-        return Err(Error::bad_request(format!("events[{at}]: it must be {known}")));
+        let known = EVENT_TYPES.join(", ");
+        return Err(Error::bad_request(format!("events[{at}]: it must be one of {known}")));
     }
-    Ok(all_events().into_iter().filter(|event| requested.contains(event)).collect())
+    let known = EVENT_TYPES.map(str::to_owned).into_iter();
+    Ok(known.filter(|event| requested.contains(event)).collect())
 }
 
 fn no_such_endpoint() -> Error {

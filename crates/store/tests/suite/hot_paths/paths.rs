@@ -1,12 +1,16 @@
 //! Every hot path of the store, run for real: what runs all the time, or reads tables that grow without end.
 
-use model::api::{ActionType, AuthorKind, DeliveryStatus, EventType, FiringStatus, LabelSource};
+use model::api::{
+    ActionType, Author, AuthorKind, DeliveryStatus, EventType, FiringStatus, LabelSource, ReviewOrder,
+    ReviewReason, ReviewStatus,
+};
 use model::compaction::Folded;
 use model::condition::EventWindow;
 use model::rule::RuleState;
 use model::{CompactedState, Provider, Timestamp};
 use store::accounts::{identities, keys, sessions, users};
 use store::actions::firings::{Firing, FiringFilter, MessageCounts};
+use store::actions::reviews::{self, NewReview, Resolution, ReviewFilter};
 use store::actions::rules::ConditionState;
 use store::actions::webhooks::deliveries::DeliveryFilter;
 use store::actions::webhooks::queue::{AttemptResult, DeliveryLease, DeliveryOutcome, LeasedDelivery};
@@ -55,6 +59,7 @@ pub(crate) async fn run(capture: &mut Capture) {
     bulk_runs(capture).await;
     rules_and_firings(capture).await;
     labelling(capture).await;
+    reviewing(capture).await;
     sending(capture).await;
     listing_deliveries(capture).await;
     outbox(capture).await;
@@ -316,6 +321,69 @@ async fn labelling(capture: &mut Capture) {
             assert!(labels::next_question(conn, TENANT, Uuid::nil()).await?.is_some());
             labels::drop_some(conn, TENANT, signal, 10).await?;
             Ok(())
+        })
+        .await;
+}
+
+async fn reviewing(capture: &mut Capture) {
+    let at =
+        |number: u128| model::recorded_answer::analysis_id(NOW, u64::try_from(number).unwrap().to_be_bytes());
+    let by = Author { kind: AuthorKind::Key, id: KEY.0, name: "key".to_owned() };
+    for size in SIZES {
+        let objects = ids(size);
+        capture
+            .write("open reviews", async |conn: &mut Conn| {
+                let wanted: Vec<(&str, &str)> = objects.iter().map(|object| (object.as_str(), "q")).collect();
+                let known = reviews::open_of(conn, TENANT, &wanted).await?;
+                let is_new = |object: &&String| !known.iter().any(|review| review.object_id == **object);
+                let new: Vec<NewReview> = objects
+                    .iter()
+                    .filter(is_new)
+                    .zip(0..)
+                    .map(|(object, number)| NewReview {
+                        review_id: at(size as u128 * 1_000 + number),
+                        object_id: object.clone(),
+                        queue: "q".to_owned(),
+                        rule_id: None,
+                        reason: ReviewReason::Person,
+                        signals: "[]".to_owned(),
+                        refirings: 0,
+                        priority: i64::try_from(number).unwrap(),
+                        created_at: NOW,
+                    })
+                    .collect();
+                reviews::insert(conn, TENANT, &new).await?;
+                let drawn: Vec<&str> = objects.iter().map(String::as_str).collect();
+                reviews::audited_since(conn, TENANT, &drawn, NOW - MINUTE).await?;
+                let open = reviews::open_of(conn, TENANT, &wanted).await?;
+                reviews::raise(conn, TENANT, &open[0]).await
+            })
+            .await;
+    }
+    capture
+        .write("work through reviews", async |conn: &mut Conn| {
+            for since in [NOW - MINUTE, NOW + MINUTE] {
+                let next = reviews::next(conn, TENANT, "q", NOW, since).await?.unwrap();
+                reviews::set_claim(conn, TENANT, next.review_id, Some((&by, NOW + MINUTE))).await?;
+            }
+            let next = reviews::next(conn, TENANT, "q", NOW, NOW).await?.unwrap();
+            let found = reviews::lock(conn, TENANT, next.review_id).await?.unwrap();
+            let resolution = Resolution { decision: "x", note: None, by: &by, at: NOW, undo: "{}" };
+            reviews::resolve(conn, TENANT, found.review_id, &resolution).await?;
+            for queue in [None, Some("q")] {
+                for status in [ReviewStatus::Open, ReviewStatus::Resolved] {
+                    for order in [ReviewOrder::Value, ReviewOrder::Oldest] {
+                        let filter =
+                            ReviewFilter { queue, status, claimed: None, order, after: None, limit: 10 };
+                        assert!(!reviews::list(conn, TENANT, filter).await?.is_empty());
+                    }
+                }
+            }
+            assert!(!reviews::of_object(conn, TENANT, &found.object_id, None, 10).await?.is_empty());
+            assert_eq!(reviews::resolved_since(conn, TENANT, NOW - MINUTE).await?.len(), 1);
+            labels::count(conn, TENANT, SIGNALS[0].2, 10).await?;
+            assert_eq!(reviews::forget_undo(conn, TENANT, NOW + MINUTE, 10).await?, 1);
+            reviews::reopen(conn, TENANT, found.review_id).await
         })
         .await;
 }
