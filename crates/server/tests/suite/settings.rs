@@ -172,6 +172,8 @@ fn record(auto_backfill: bool, retention: &str, days: Option<i64>) -> Value {
         "auto_backfill_signals": auto_backfill,
         "event_retention": retention,
         "event_retention_days": days,
+        "audit_rate_pct": 0.0,
+        "audit_queue": "audit",
     })
 }
 

@@ -136,7 +136,8 @@ async fn no_route_leads_to_another_account(app: &App) {
     let bob = app.api_key(&bobs_token).await;
     let before = everything(app, &ann, &owned).await;
     let change = json!({"enabled": false, "name": "taken", "description": "taken", "status": "inactive", "wait": false,
-        "type": "noul", "instructions": "Taken?", "events": [{"type": "event", "name": "taken"}]});
+        "type": "noul", "instructions": "Taken?", "events": [{"type": "event", "name": "taken"}],
+        "decision": "taken"});
     let mut asked = 0;
     for operation in operations() {
         let path = owned.path(&operation.template);
@@ -158,7 +159,8 @@ async fn no_route_leads_to_another_account(app: &App) {
             assert!(!status.is_server_error() || status == 503, "{method} {template}: {}", reply.text);
             if !is_name && (template.ends_with("_id}") || template.contains("_id}/")) {
                 assert!(!status.is_success(), "{method} {template}: {}", reply.text);
-                if body != json!({}) && operation.method != Method::PATCH && status != 503 {
+                let is_unread = reply.text.contains("the body is empty");
+                if body != json!({}) && !is_unread && operation.method != Method::PATCH && status != 503 {
                     assert_eq!(status, 404, "{method} {template}: {}", reply.text);
                 }
             }

@@ -315,7 +315,7 @@ pub async fn answered(
 pub async fn count(conn: &mut Conn, tenant: TenantId, signal: Uuid, limit: i64) -> Result<i64> {
     let (count,): (i64,) = fetch_one!(
         conn,
-        "SELECT count(*) FROM (SELECT label_id FROM labels WHERE tenant_id = $1 AND signal_id = $2 LIMIT $3) AS some",
+        "SELECT count(*) FROM (SELECT label_id FROM labels WHERE tenant_id = $1 AND signal_id = $2 LIMIT $3) AS counted",
         tenant,
         signal,
         limit
@@ -338,11 +338,11 @@ pub async fn next_question(conn: &mut Conn, tenant: TenantId, after: Uuid) -> Re
 pub async fn drop_some(conn: &mut Conn, tenant: TenantId, signal: Uuid, limit: i64) -> Result<u64> {
     execute!(
         conn,
-        "DELETE FROM labels WHERE (tenant_id, label_id) IN (
-             SELECT tenant_id, label_id FROM labels WHERE tenant_id = $1 AND signal_id = $2
-             ORDER BY label_id LIMIT $3)",
+        "DELETE FROM labels WHERE tenant_id = $1 AND signal_id = $2 AND label_id < coalesce((
+             SELECT label_id FROM labels WHERE tenant_id = $1 AND signal_id = $2 ORDER BY label_id LIMIT 1 OFFSET $3), $4)",
         tenant,
         signal,
-        limit
+        limit,
+        Uuid::max()
     )
 }

@@ -380,7 +380,6 @@ async fn reviewing(capture: &mut Capture) {
                 }
             }
             assert!(!reviews::of_object(conn, TENANT, &found.object_id, None, 10).await?.is_empty());
-            assert_eq!(reviews::resolved_since(conn, TENANT, NOW - MINUTE).await?.len(), 1);
             labels::count(conn, TENANT, SIGNALS[0].2, 10).await?;
             assert_eq!(reviews::forget_undo(conn, TENANT, NOW + MINUTE, 10).await?, 1);
             reviews::reopen(conn, TENANT, found.review_id).await
