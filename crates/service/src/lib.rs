@@ -37,8 +37,8 @@ pub use self::quality::{LabelQuery, Quality, QualityQuery};
 #[cfg(feature = "test-util")]
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
-    AddressBudget, Allowance, Caller, CannotUnseal, ClientInfo, Clock, Credential, Decision, Error, Health,
-    InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
+    AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
+    Health, InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
     Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};

@@ -17,6 +17,9 @@ mod bulk_runs;
 mod clocks;
 mod conditions;
 mod counts;
+#[cfg(feature = "console")]
+mod console;
+mod cookies;
 mod database_down;
 mod demo;
 mod docs;

@@ -103,6 +103,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("get", "/v1/billing/checkout/{session_id}", "getCheckout"),
     ("get", "/v1/usage", "getUsage"),
     ("post", "/webhooks/stripe", "receiveStripeEvent"),
+    ("get", "/auth/console/state", "getConsoleState"),
 ];
 
 /// The id of an operation.
