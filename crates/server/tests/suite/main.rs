@@ -16,10 +16,10 @@ mod books;
 mod bulk_runs;
 mod clocks;
 mod conditions;
-mod counts;
 #[cfg(feature = "console")]
 mod console;
 mod cookies;
+mod counts;
 mod database_down;
 mod demo;
 mod docs;
