@@ -60,6 +60,7 @@ async fn authenticate(service: &Service, token: &str) -> Result<(), service::Err
         request,
         address: Ipv4Addr::LOCALHOST.into(),
         agent: None,
+        cookie: None,
     };
     service.accounts.authentication.authenticate(presented).await.map(drop)
 }

@@ -4,15 +4,15 @@
 //! the function that evaluates live ones (`model::replay`, `model::rule`). No model runs and nothing is charged. A long history
 //! is replayed in the background; if its process ends, it is started again by whoever still wants it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::api::{
-    ReplayDay, ReplayExample, ReplayStatus, RuleOverlap, RuleReplay, RuleReplayRequest, RuleReplayResponse,
-    RuleReplayRun,
+    LabelValue, ReplayDay, ReplayExample, ReplayLabels, ReplayStatus, RuleOverlap, RuleReplay,
+    RuleReplayRequest, RuleReplayResponse, RuleReplayRun,
 };
-use model::condition::{AnswerValue, Condition, EventWindow, Facts};
+use model::condition::{AnswerValue, BoundCondition, Condition, EventWindow, Facts};
 use model::recorded_answer::{self, RecordedAnswer};
 use model::replay::{ReplayedAnalysis, ReplayedObject, ReplayedRule};
 use model::{Date, TenantId, Timestamp};
@@ -22,6 +22,7 @@ use store::actions::rules;
 use store::analysis::answer_history::{self, Analysis};
 use store::analysis::signals::{self, Signal};
 use store::objects::event_counters::{self, FactRequest};
+use store::quality::labels;
 use store::{Conn, Store};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,8 @@ use crate::runtime::{Clock, Error, Kind, Random, Result, Workers, internal};
 
 /// Analyses that are read at once.
 const PAGE: i64 = 1_000;
+/// The newest labels of a signal that firings are compared with.
+const MAX_LABELS: i64 = 50_000;
 /// Firings that are shown.
 const EXAMPLES: usize = 50;
 /// Replays that this process runs for waiting callers at the same time.
@@ -66,6 +69,8 @@ struct Plan {
     signals: BTreeSet<String>,
     windows: Vec<EventWindow>,
     needs_facts: bool,
+    /// Of objects with labels: by signal of the condition, whether the label satisfies it.
+    labels: HashMap<String, Vec<(String, bool)>>,
     from: Timestamp,
     to: Timestamp,
     complete: bool,
@@ -161,6 +166,7 @@ impl Replays {
             let cooldown = Duration::from_secs(rule.cooldown_seconds.unsigned_abs());
             rules.push(ReplayedRule { condition, cooldown });
         }
+        let labels = read_labels(conn, tenant, &rules[0].condition, &enabled).await?;
         let oldest = answer_history::oldest(conn, tenant).await?;
         let to = request.to.unwrap_or(now);
         let from = request.from.or(oldest).unwrap_or(to);
@@ -178,6 +184,7 @@ impl Replays {
             signals: bound().flat_map(|bound| bound.keys()).map(str::to_owned).collect(),
             windows: distinct(bound().flat_map(|bound| bound.event_windows())),
             needs_facts: bound().any(|bound| !bound.facts().is_empty()),
+            labels,
             from,
             to,
             complete: oldest.is_some() && self.history_days > 0 && is_whole,
@@ -308,6 +315,15 @@ struct Found<'p> {
     by_day: BTreeMap<Date, i64>,
     examples: Vec<ReplayExample>,
     overlap: Vec<RuleOverlap>,
+    labelled: BTreeMap<String, LabelCounts>,
+}
+
+/// How many labelled objects there are about a signal.
+#[derive(Default)]
+struct LabelCounts {
+    fired: u32,
+    satisfied: u32,
+    both: u32,
 }
 
 impl<'p> Found<'p> {
@@ -328,6 +344,7 @@ impl<'p> Found<'p> {
             by_day: BTreeMap::new(),
             examples: Vec::new(),
             overlap: plan.others.iter().map(overlap).collect(),
+            labelled: BTreeMap::new(),
         }
     }
 
@@ -377,6 +394,14 @@ impl<'p> Found<'p> {
             overlap.only_this += i64::from(this && !that);
             overlap.only_that += i64::from(!this && *that);
         }
+        let object = self.object.as_ref();
+        let labels = object.and_then(|(object_id, _)| self.plan.labels.get(object_id));
+        for (signal, is_satisfied) in labels.into_iter().flatten() {
+            let counts = self.labelled.entry(signal.clone()).or_default();
+            counts.fired += u32::from(this);
+            counts.satisfied += u32::from(*is_satisfied);
+            counts.both += u32::from(this && *is_satisfied);
+        }
         self.fired.fill(false);
     }
 
@@ -394,13 +419,49 @@ impl<'p> Found<'p> {
             objects: self.objects,
             by_day: self.by_day.into_iter().map(|(day, firings)| ReplayDay { day, firings }).collect(),
             examples: self.examples,
-            labelled: BTreeMap::new(),
+            labelled: self.labelled.into_iter().map(|(signal, counts)| (signal, counts.shares())).collect(),
             overlap: self.overlap,
             from: self.plan.from,
             to: self.plan.to,
             complete: self.plan.complete,
         }
     }
+}
+
+impl LabelCounts {
+    fn shares(&self) -> ReplayLabels {
+        let of = |whole: u32| (whole > 0).then(|| f64::from(self.both) / f64::from(whole));
+        ReplayLabels { precision: of(self.fired), recall: of(self.satisfied) }
+    }
+}
+
+/// The labels about the signals of a condition, by object: whether each satisfies a comparison with its signal.
+async fn read_labels(
+    conn: &mut Conn,
+    tenant: TenantId,
+    condition: &BoundCondition,
+    enabled: &[Signal],
+) -> Result<HashMap<String, Vec<(String, bool)>>> {
+    let mut by_object: HashMap<String, Vec<(String, bool)>> = HashMap::new();
+    let comparisons = condition.comparisons();
+    for key in condition.keys() {
+        let Some(signal) = enabled.iter().find(|signal| signal.key == key) else { continue };
+        for (object_id, value) in labels::counting(conn, tenant, signal.signal_id, MAX_LABELS).await? {
+            let value: LabelValue = serde_json::from_str(&value).map_err(internal)?;
+            let admitted = |value: AnswerValue<'_>| {
+                let mut about = comparisons.iter().filter(|comparison| comparison.key == key);
+                about.any(|comparison| comparison.accepts.admits(value))
+            };
+            let is_satisfied = match &value {
+                LabelValue::YesNo(is_yes) => admitted(AnswerValue::Number(f64::from(u8::from(*is_yes)))),
+                #[expect(clippy::cast_precision_loss, reason = "at most 26 levels")]
+                LabelValue::Level(level) => admitted(AnswerValue::Number(*level as f64)),
+                LabelValue::Choice(option) => admitted(AnswerValue::Choice(option)),
+            };
+            by_object.entry(object_id).or_default().push((key.to_owned(), is_satisfied));
+        }
+    }
+    Ok(by_object)
 }
 
 fn comparable<'a>(answer: &'a RecordedAnswer<'_>) -> Option<AnswerValue<'a>> {

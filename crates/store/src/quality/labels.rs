@@ -311,6 +311,23 @@ pub async fn answered(
     )
 }
 
+/// The objects of the newest labels that count about a question, with the JSON of their values.
+pub async fn counting(
+    conn: &mut Conn,
+    tenant: TenantId,
+    signal: Uuid,
+    limit: i64,
+) -> Result<Vec<(String, String)>> {
+    fetch_all!(
+        conn,
+        "SELECT object_id, value FROM labels WHERE tenant_id = $1 AND signal_id = $2 AND counts
+         ORDER BY label_id DESC LIMIT $3",
+        tenant,
+        signal,
+        limit
+    )
+}
+
 /// Counts the labels about a question, up to a limit.
 pub async fn count(conn: &mut Conn, tenant: TenantId, signal: Uuid, limit: i64) -> Result<i64> {
     let (count,): (i64,) = fetch_one!(

@@ -19,6 +19,7 @@ use testkit::Stage;
 use super::{id, ingest_answered, mailing, make};
 use crate::admin::tenant_of;
 use crate::app::{App, Reply};
+use crate::labels;
 use crate::scripted_analyzer::{Scripted, Settings, get, until};
 use crate::signer::Signer;
 
@@ -26,6 +27,7 @@ testkit::on_both!(
     live_firings_are_replayed_firings,
     a_replay_says_when_where_and_what_else,
     the_state_at_the_start_comes_from_before,
+    labels_say_how_right_a_rule_would_have_been,
     a_long_history_is_replayed_in_the_background,
     a_history_that_is_not_kept_is_incomplete,
     a_refusal_says_why,
@@ -252,6 +254,33 @@ struct Short;
 
 impl Settings for Short {
     const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_REPLAY_INLINE", "3")];
+}
+
+async fn labels_say_how_right_a_rule_would_have_been(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let stories = [
+        ("a", 0.95, Some(true)),
+        ("b", 0.9, Some(false)),
+        ("c", 0.85, Some(true)),
+        ("d", 0.3, Some(true)),
+        ("e", 0.1, Some(false)),
+        ("f", 0.99, None),
+    ];
+    for (object, probability, label) in stories {
+        labels::answer(stage, &key, object, probability).await;
+        if let Some(label) = label {
+            assert_eq!(labels::put(stage, &key, object, "is_scammer", &json!(label)).await.status, 200);
+        }
+    }
+    let labelled = async |when: &str| replayed(stage, &key, &json!({"when": when})).await["labelled"].clone();
+    // It would have fired for a, b, c and f.
+    let share = 2.0 / 3.0;
+    let expected = json!({"is_scammer": {"precision": share, "recall": share}});
+    assert_eq!(labelled("is_scammer > 0.8 and trust_score >= 0").await, expected, "signals without labels are left out");
+    // What is looked for here are those that are none: it would have fired for e, and missed b.
+    assert_eq!(labelled("is_scammer < 0.2").await, json!({"is_scammer": {"precision": 1.0, "recall": 0.5}}));
+    assert_eq!(labelled("is_scammer > 0.999").await, json!({"is_scammer": {"recall": 0.0}}));
+    assert_eq!(labelled("trust_score >= 0").await, json!({}));
 }
 
 async fn a_long_history_is_replayed_in_the_background(stage: &Scripted<Short>) {
