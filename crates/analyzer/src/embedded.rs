@@ -105,6 +105,19 @@ impl Analyzer for Embedded {
         decider::MODEL
     }
 
+    fn count_tokens<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
+        Box::pin(async move {
+            let Inquiry { state, questions, is_urgent, tenant } = inquiry;
+            let place = Arc::new(self.places.take(tenant, is_urgent).await);
+            let turn = self.turns.take(tenant, is_urgent).await;
+            let held = Held { _turn: turn, _place: place };
+            let (sender, receiver) = oneshot::channel();
+            self.pool.begin(state.to_owned(), questions.to_vec(), move |begun| held.send(sender, begun));
+            let begun: Evaluation = received(receiver).await.ok()?;
+            Some(begun.input_tokens())
+        })
+    }
+
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
         Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry)))
     }

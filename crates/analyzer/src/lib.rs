@@ -48,6 +48,11 @@ pub trait Analyzer: Send + Sync {
     /// Answers every question of the inquiry, within the analyzer's own deadline.
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>>;
 
+    /// The tokens that answering the inquiry would read, where that can be known beforehand.
+    fn count_tokens<'a>(&'a self, _inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Whether a call costs nothing more once its future is dropped. Such a call is dropped when its caller leaves; any
     /// other one is finished, because it must be paid for all the same.
     fn is_cancellable(&self) -> bool {

@@ -3,7 +3,8 @@
 use http::Method;
 use model::api::{
     Calibration, CalibrationInput, CalibrationSwitched, Label, LabelCreate, LabelInput, LabelList,
-    LabelSource, LabelsAccepted, LabelsCreate, SignalQuality,
+    LabelSource, LabelsAccepted, LabelsCreate, Signal, SignalQuality, Trial, TrialCreate, TrialEstimate,
+    TrialList, TrialStarted,
 };
 use uuid::Uuid;
 
@@ -93,5 +94,42 @@ impl Client {
     ) -> Result<CalibrationSwitched, Error> {
         let call = Call::new(Method::PUT, &["v1", "signals", signal, "calibration"])?;
         self.call(call.json(&CalibrationInput { id })?).await
+    }
+
+    /// Starts a trial of another wording of a signal.
+    pub async fn start_trial(&self, signal: &str, trial: &TrialCreate) -> Result<Trial, Error> {
+        let request = TrialCreate { dry_run: None, ..trial.clone() };
+        let call = Call::new(Method::POST, &["v1", "signals", signal, "trials"])?;
+        let started: TrialStarted = self.call(call.json(&request)?).await?;
+        Ok(started.trial)
+    }
+
+    /// Returns what a trial would cost.
+    pub async fn estimate_trial(&self, signal: &str, trial: &TrialCreate) -> Result<TrialEstimate, Error> {
+        let request = TrialCreate { dry_run: Some(true), ..trial.clone() };
+        let call = Call::new(Method::POST, &["v1", "signals", signal, "trials"])?;
+        self.call(call.json(&request)?.repeatable()).await
+    }
+
+    /// Returns a page of the trials of a signal, newest first, without their figures.
+    pub async fn trials(&self, signal: &str, cursor: Option<&str>) -> Result<TrialList, Error> {
+        let call = Call::new(Method::GET, &["v1", "signals", signal, "trials"])?;
+        self.call(call.query("cursor", cursor)).await
+    }
+
+    /// Returns a trial with its figures so far.
+    pub async fn trial(&self, signal: &str, id: Uuid) -> Result<Trial, Error> {
+        self.call(Call::new(Method::GET, &["v1", "signals", signal, "trials", &id.to_string()])?).await
+    }
+
+    /// Stops a trial.
+    pub async fn cancel_trial(&self, signal: &str, id: Uuid) -> Result<(), Error> {
+        self.done(Call::new(Method::DELETE, &["v1", "signals", signal, "trials", &id.to_string()])?).await
+    }
+
+    /// Makes the wording of a trial the signal's next version.
+    pub async fn adopt_trial(&self, signal: &str, id: Uuid) -> Result<Signal, Error> {
+        let path = ["v1", "signals", signal, "trials", &id.to_string(), "adopt"];
+        self.call(Call::new(Method::POST, &path)?).await
     }
 }

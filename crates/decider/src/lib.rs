@@ -51,6 +51,13 @@ pub struct Evaluation {
     input_tokens: u64,
 }
 
+impl Evaluation {
+    /// Tokens that the network reads for all answers.
+    pub fn input_tokens(&self) -> u64 {
+        self.input_tokens
+    }
+}
+
 /// An evaluation after a pass.
 pub enum Progress {
     /// There are more passes to make.

@@ -14,6 +14,7 @@ mod rules;
 mod signals;
 mod system;
 mod timeline;
+mod trials;
 mod usage;
 mod webhooks;
 
@@ -31,5 +32,6 @@ pub use rules::*;
 pub use signals::*;
 pub use system::*;
 pub use timeline::*;
+pub use trials::*;
 pub use usage::*;
 pub use webhooks::*;

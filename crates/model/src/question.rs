@@ -86,6 +86,14 @@ impl fmt::Display for InvalidQuestion {
 impl std::error::Error for InvalidQuestion {}
 
 impl Question {
+    /// The length of its texts, in bytes.
+    pub fn length(&self) -> usize {
+        let candidates = self.candidates.iter().map(|candidate| {
+            candidate.name.len() + candidate.description.as_ref().map_or(0, |text| text.to_string().len())
+        });
+        self.instructions.to_string().len() + candidates.sum::<usize>()
+    }
+
     /// Validates a question, with instructions and criteria as JSON.
     pub fn parse(
         key: &str,

@@ -9,7 +9,7 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
     APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
-    EventType, FiringStatus, LabelSource, ReviewReason, ReviewStatus, RuleMode, TokenType,
+    EventType, FiringStatus, LabelSource, ReviewReason, ReviewStatus, RuleMode, TokenType, TrialStatus,
 };
 use crate::{Date, Provider, SignalType, Timestamp};
 
@@ -195,4 +195,5 @@ sql_text!(
     RuleMode,
     SignalType,
     TokenType,
+    TrialStatus,
 );

@@ -30,6 +30,7 @@ mod session_cookie;
 mod sessions;
 mod sign_in;
 mod signals;
+mod trials;
 mod two_factor;
 mod usage;
 mod webhooks;
@@ -188,6 +189,9 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(labels::put))
         .routes(routes!(labels::list, labels::put_many))
         .routes(routes!(labels::delete))
+        .routes(routes!(trials::list, trials::start))
+        .routes(routes!(trials::read, trials::cancel))
+        .routes(routes!(trials::adopt))
         .routes(routes!(quality::report))
         .routes(routes!(quality::fit_calibration))
         .routes(routes!(quality::set_calibration))

@@ -26,7 +26,7 @@ pub use self::accounts::{
     Accounts, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, ReviewQuery, Reviews, seal_plain_urls};
-pub use self::analysis::{Analysis, TimelineQuery};
+pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};
 pub use self::billing::{
     Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
 };

@@ -9,13 +9,13 @@ use tracing::{Instrument as _, Span};
 
 use crate::accounts::{AccountParts, Accounts, Providers};
 use crate::actions::{Actions, Courier, CourierHandle};
-use crate::analysis::{Analysis, BulkRuns, Scheduler};
+use crate::analysis::{Analysis, BulkRuns, Scheduler, TrialRunner};
 use crate::billing::{Billing, Prices, Stripe, Unpaid};
 use crate::objects::{ObjectCache, Objects};
 use crate::options::Options;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::{ChatOutbox, Notifications};
-use crate::quality::Quality;
+use crate::quality::{Computing, Quality};
 use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
     Waiting, Wakeup, Workers, internal,
@@ -84,6 +84,7 @@ pub struct Dependencies {
 struct QueueWorkers {
     scheduler: Scheduler,
     bulk_runs: BulkRuns,
+    trials: TrialRunner,
     unpaid: Unpaid,
     mailer: Mailer,
     chat: ChatOutbox,
@@ -137,6 +138,8 @@ impl Service {
             workers: workers.clone(),
             traces,
             scheduler,
+            trials: Wakeup::default(),
+            computing: Computing::new(),
             outbound,
             mailer,
             options,
@@ -177,6 +180,7 @@ impl Service {
         let (objects, actions) = (wiring.objects(&nodes), wiring.actions());
         let scheduler = wiring.scheduler(analyzer, wiring.concluder(&actions, &billing));
         let analysis = wiring.analysis(&objects, &billing, &scheduler);
+        let trials = wiring.trial_runner(&billing, &scheduler);
         let limit = wiring.options.rate_limit_per_minute;
         Self {
             readiness: Readiness {
@@ -203,6 +207,7 @@ impl Service {
                 sweeper,
                 scheduler,
                 bulk_runs: analysis.bulk_runs.clone(),
+                trials,
                 unpaid: wiring.unpaid,
                 mailer: wiring.mailer,
                 chat: wiring.chat,
@@ -230,7 +235,7 @@ impl Service {
 
     /// Starts the queue workers.
     pub fn start_queues(&self) {
-        let QueueWorkers { scheduler, bulk_runs, unpaid, mailer, chat, courier, sweeper, listener } =
+        let QueueWorkers { scheduler, bulk_runs, trials, unpaid, mailer, chat, courier, sweeper, listener } =
             &self.queues;
         courier.handle.mark_sending_here();
         macro_rules! supervise {
@@ -246,6 +251,7 @@ impl Service {
         supervise!("scheduler", scheduler, run);
         supervise!("unpaid", unpaid, run, stop);
         supervise!("feeder", bulk_runs, run_feeder, stop);
+        supervise!("trials", trials, run, stop);
         supervise!("courier", courier, run);
     }
 

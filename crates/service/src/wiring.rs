@@ -12,7 +12,7 @@ use crate::actions::{
 };
 use crate::analysis::{
     Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
-    Scheduler, Signals, Timeline, VerdictSlots, Verdicts,
+    Scheduler, Signals, Timeline, TrialRunner, Trials, VerdictSlots, Verdicts,
 };
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
@@ -43,6 +43,8 @@ pub(crate) struct Wiring {
     pub(crate) objects: Arc<ObjectCache>,
     pub(crate) courier: CourierHandle,
     pub(crate) scheduler: Wakeup,
+    pub(crate) trials: Wakeup,
+    pub(crate) computing: Computing,
     pub(crate) options: Options,
 }
 
@@ -193,7 +195,7 @@ impl Wiring {
     }
 
     pub(crate) fn quality(&self) -> Quality {
-        let computing = Computing::new();
+        let computing = self.computing.clone();
         Quality {
             labels: self.labels(),
             reports: QualityReports { store: self.store.clone(), computing: computing.clone() },
@@ -275,6 +277,15 @@ impl Wiring {
                 questions: questions.clone(),
                 objects: Arc::clone(&self.objects),
             },
+            trials: Trials {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                asker: scheduler.asker.clone(),
+                prices: self.prices.clone(),
+                computing: self.computing.clone(),
+                runner: self.trials.clone(),
+            },
             timeline: Timeline { store: self.store.clone(), clock: self.clock.clone() },
             jobs: jobs.clone(),
             bulk_runs,
@@ -298,6 +309,20 @@ impl Wiring {
                 balances: billing.balances.clone(),
                 prices: self.prices.clone(),
             },
+        }
+    }
+
+    pub(crate) fn trial_runner(&self, billing: &Billing, scheduler: &Scheduler) -> TrialRunner {
+        TrialRunner {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            asker: scheduler.asker.clone(),
+            prices: self.prices.clone(),
+            balances: billing.balances.clone(),
+            unpaid: self.unpaid.clone(),
+            wakeup: self.trials.clone(),
+            analyzer_timeout: self.options.analyzer_timeout,
         }
     }
 

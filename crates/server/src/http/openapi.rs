@@ -45,6 +45,7 @@ use super::openapi_document;
         model::api::AnalysisCompleted<'_>,
         model::api::Error,
         model::api::ReviewEvent,
+        model::api::ReviewOrder,
         model::api::RuleTriggered
     )),
     modifiers(&SecuritySchemes),

@@ -80,6 +80,7 @@ mod sweeps;
 mod tenancy;
 mod timeline;
 mod traces;
+mod trials;
 mod two_factor;
 mod upgrade;
 mod verdicts;

@@ -12,6 +12,8 @@ use crate::runtime::{Clock, Error, Kind, Traces, Waiting, traces};
 
 /// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
 const MAX_TOKENS: u64 = 10_000_000;
+/// How long a token is, where the analyzer cannot count them.
+const BYTES_PER_TOKEN: u64 = 4;
 /// When to retry if the analyzer is busy and does not say for how long.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
@@ -56,6 +58,16 @@ impl Asker {
     ) -> std::result::Result<AnalyzerResponse, Failure> {
         let response = self.inquire(tenant, &input.state, input.questions.questions(), caller).await?;
         Ok(AnalyzerResponse { answers: input.questions.calibrated(response.answers), ..response })
+    }
+
+    /// The tokens that answering questions about a text will read: counted where the analyzer can, otherwise by a rule of thumb.
+    pub(crate) async fn count_tokens(&self, tenant: TenantId, state: &str, questions: &[Question]) -> u64 {
+        let inquiry = Inquiry { state, questions, is_urgent: false, tenant: Some(tenant) };
+        if let Some(tokens) = self.analyzer.count_tokens(inquiry).await {
+            return tokens.min(MAX_TOKENS);
+        }
+        let bytes = state.len() + questions.iter().map(Question::length).sum::<usize>();
+        (bytes as u64).div_ceil(BYTES_PER_TOKEN).min(MAX_TOKENS)
     }
 
     /// Asks questions about a text.

@@ -15,6 +15,7 @@ mod scheduler;
 mod signal_versions;
 mod signals;
 mod timeline;
+mod trials;
 mod verdict;
 mod verdict_slots;
 
@@ -23,6 +24,7 @@ pub use self::jobs::Jobs;
 pub use self::playground::Playground;
 pub use self::signals::Signals;
 pub use self::timeline::{Timeline, TimelineQuery};
+pub use self::trials::{StartedTrial, Trials};
 pub use self::verdict::Verdicts;
 
 pub(crate) use self::asking::Asker;
@@ -30,6 +32,7 @@ pub(crate) use self::concluder::{Concluder, ConclusionWriter};
 pub(crate) use self::questions::CachedQuestions;
 pub(crate) use self::running::Running;
 pub(crate) use self::scheduler::Scheduler;
+pub(crate) use self::trials::TrialRunner;
 pub(crate) use self::verdict_slots::VerdictSlots;
 
 /// Signals and analyses.
@@ -44,6 +47,8 @@ pub struct Analysis {
     pub verdicts: Verdicts,
     /// What happened about an object.
     pub timeline: Timeline,
+    /// Other wordings of signals, put to objects that are there.
+    pub trials: Trials,
     /// Answers about events that are not recorded.
     pub playground: Playground,
 }

@@ -56,6 +56,13 @@ impl QuestionSet {
         Ok(Self { signals, questions, calibrators: Arc::clone(calibrators) })
     }
 
+    /// The question set of some signals of a tenant, with their calibrations.
+    pub(crate) async fn read(conn: &mut Conn, tenant: TenantId, signals: &[Signal]) -> Result<Self> {
+        let ids: Vec<_> = switched_on(tenant, signals).collect();
+        let calibrators = read_calibrators(conn, &ids).await?;
+        Self::of(signals, SignalSelection::All, &calibrators)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.questions.is_empty()
     }
@@ -154,9 +161,7 @@ impl CachedQuestions {
                 .store
                 .read("signals", async |conn: &mut Conn| {
                     let signals = signals::of_tenant(conn, tenant).await?;
-                    let ids: Vec<_> = switched_on(tenant, &signals).collect();
-                    let calibrators = read_calibrators(conn, &ids).await?;
-                    QuestionSet::of(&signals, SignalSelection::All, &calibrators)
+                    QuestionSet::read(conn, tenant, &signals).await
                 })
                 .await?;
             self.cache.insert(tenant, read, set)

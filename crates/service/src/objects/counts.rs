@@ -95,6 +95,20 @@ impl Counts {
     }
 }
 
+/// The most recently analyzed objects that match a query, or of all.
+pub(crate) async fn recent_objects(
+    conn: &mut Conn,
+    tenant: TenantId,
+    q: Option<&str>,
+    limit: i64,
+) -> Result<Vec<String>> {
+    let q = checked_query(q)?;
+    let enabled = enabled_signals(conn, tenant).await?;
+    let (mut objects, _) = sample(conn, tenant, q, &enabled).await?;
+    objects.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(objects)
+}
+
 /// The most recently analyzed objects that match a query, and whether there are more.
 async fn sample(
     conn: &mut Conn,

@@ -4,7 +4,7 @@ pub(crate) mod answer_history;
 pub(crate) mod answers;
 mod cache;
 mod conditions;
-mod counts;
+pub(crate) mod counts;
 mod idempotency;
 pub(crate) mod ingest;
 mod overview;

@@ -13,7 +13,7 @@ use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, reviews, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
-use store::analysis::{answer_history, bulk_runs, signals, storage, tallies, verdict_slots};
+use store::analysis::{answer_history, bulk_runs, signals, storage, tallies, trials, verdict_slots};
 use store::objects::event_counters;
 use store::quality::{calibrations, labels};
 use store::runtime::rate;
@@ -46,6 +46,8 @@ const FIRINGS_RETENTION: Duration = Duration::from_hours(90 * 24);
 const UNANSWERED_RETENTION: Duration = Duration::from_hours(30 * 24);
 /// How long the result of a replay is kept.
 const REPLAYS_RETENTION: Duration = Duration::from_hours(7 * 24);
+/// How long a trial that has ended is kept.
+const TRIALS_RETENTION: Duration = Duration::from_hours(365 * 24);
 /// How long a finished bulk run is kept that nobody can ask for, so that an operator can still see it.
 const BULK_RUNS_RETENTION: Duration = Duration::from_hours(24);
 /// After this time no running analysis can still write state of a retired condition.
@@ -119,6 +121,7 @@ impl Sweeper {
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
             self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
             self.step("reviews", Some(tenant), self.sweep_reviews(tenant, now)).await?;
+            self.step("trials", Some(tenant), self.sweep_trials(tenant, now)).await?;
             self.step("labels", Some(tenant), self.sweep_labels(tenant)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
@@ -275,6 +278,17 @@ impl Sweeper {
         }
         let sweep = async |conn: &mut Conn| calibrations::drop_of_deleted(conn, tenant).await;
         self.store.write("sweep_calibrations", sweep).await?;
+        Ok(())
+    }
+
+    /// Deletes old trials, and those of signals that are gone.
+    async fn sweep_trials(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - TRIALS_RETENTION;
+        let old = async |conn: &mut Conn| trials::superfluous(conn, tenant, before, STEP).await;
+        for trial in self.store.read("superfluous_trials", old).await? {
+            let delete = async |conn: &mut Conn| trials::delete(conn, tenant, trial).await;
+            self.store.write("sweep_trial", delete).await?;
+        }
         Ok(())
     }
 

@@ -9,4 +9,5 @@ pub mod signal_versions;
 pub mod signals;
 pub mod storage;
 pub mod tallies;
+pub mod trials;
 pub mod verdict_slots;

@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     21 "0021_questions_and_links";
     22 "0022_labels";
     23 "0023_reviews";
+    24 "0024_trials";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -44,6 +44,7 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
         "DELETE FROM answer_history WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM event_counters WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM labels WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM trial_objects WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM reviews WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM jobs WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM rule_replay_examples WHERE tenant_id = $1 AND object_id = $2",

@@ -311,6 +311,26 @@ pub async fn answered(
     )
 }
 
+/// The newest labels that count about a question.
+pub async fn newest_counting(
+    conn: &mut Conn,
+    tenant: TenantId,
+    signal: Uuid,
+    limit: i64,
+) -> Result<Vec<Label>> {
+    fetch_all!(
+        conn,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM labels WHERE tenant_id = $1 AND signal_id = $2 AND counts ORDER BY label_id DESC LIMIT $3"
+        ),
+        tenant,
+        signal,
+        limit
+    )
+}
+
 /// The objects of the newest labels that count about a question, with the JSON of their values.
 pub async fn counting(
     conn: &mut Conn,

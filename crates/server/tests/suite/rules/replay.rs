@@ -276,7 +276,11 @@ async fn labels_say_how_right_a_rule_would_have_been(stage: &Scripted) {
     // It would have fired for a, b, c and f.
     let share = 2.0 / 3.0;
     let expected = json!({"is_scammer": {"precision": share, "recall": share}});
-    assert_eq!(labelled("is_scammer > 0.8 and trust_score >= 0").await, expected, "signals without labels are left out");
+    assert_eq!(
+        labelled("is_scammer > 0.8 and trust_score >= 0").await,
+        expected,
+        "signals without labels are left out"
+    );
     // What is looked for here are those that are none: it would have fired for e, and missed b.
     assert_eq!(labelled("is_scammer < 0.2").await, json!({"is_scammer": {"precision": 1.0, "recall": 0.5}}));
     assert_eq!(labelled("is_scammer > 0.999").await, json!({"is_scammer": {"recall": 0.0}}));

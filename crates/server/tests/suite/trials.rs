@@ -1,0 +1,297 @@
+//! Trials: another wording is put to objects that are there, compared with labels, paid for once, and changes nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use model::{Distribution, SignalType};
+use reqwest::Method;
+use serde_json::{Value, json};
+use store::{Backend, Store};
+use testkit::Stage;
+
+use crate::app::{App, Reply};
+use crate::receiver::Receiver;
+use crate::scripted_analyzer::{get, number, until};
+use crate::signer::Signer;
+
+testkit::on_both!(
+    a_trial_shows_on_labelled_objects_which_wording_is_right,
+    an_estimate_is_what_a_trial_costs,
+    a_trial_of_recent_objects_shows_what_changes_side,
+    a_cancelled_trial_stops_and_cannot_be_adopted,
+    a_trial_changes_nothing_else,
+    trials_go_with_their_signal_and_objects,
+    what_is_asked_is_checked,
+);
+
+/// Answers by the wording: one that says "exact" is right about every text, any other says 0.6 or the middle.
+struct Worded {
+    is_stopped: Arc<AtomicBool>,
+}
+
+fn tokens(inquiry: &Inquiry<'_>) -> u64 {
+    (inquiry.state.len() + inquiry.questions.iter().map(model::Question::length).sum::<usize>()) as u64
+}
+
+impl Analyzer for Worded {
+    fn model(&self) -> &'static str {
+        "worded"
+    }
+
+    fn count_tokens<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
+        Box::pin(std::future::ready(Some(tokens(&inquiry))))
+    }
+
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+        let answer = |question: &model::Question| {
+            let is_exact = question.instructions.to_string().contains("exact");
+            let weights: Vec<f64> = match (question.kind, is_exact, inquiry.state.contains("fraud")) {
+                (SignalType::Noul, true, true) => vec![0.9, 0.1],
+                (SignalType::Noul, true, false) => vec![0.1, 0.9],
+                (SignalType::Noul, false, _) => vec![0.6, 0.4],
+                _ => vec![1.0; question.candidates.len()],
+            };
+            Distribution::from_weights(&weights).map_err(|_| analyzer::AnswerError::Incomplete)
+        };
+        let findings = Findings {
+            model: self.model().to_owned(),
+            answers: inquiry.questions.iter().map(answer).collect(),
+            input_tokens: tokens(&inquiry),
+            output_tokens: 0,
+        };
+        let busy = self.is_stopped.load(Ordering::SeqCst);
+        Box::pin(std::future::ready(if busy { Err(Failure::Busy) } else { Ok(findings) }))
+    }
+}
+
+struct WordedStage {
+    app: App,
+    store: Store,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Stage for WordedStage {
+    async fn set_up(backend: Backend) -> Self {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let app =
+            App::start_with_analyzer(backend, Arc::new(Worded { is_stopped: Arc::clone(&is_stopped) })).await;
+        let store = Store::open(app.database_url()).await.unwrap();
+        Self { app, store, is_stopped }
+    }
+
+    async fn tear_down(self) {
+        self.store.close().await;
+        self.app.tear_down().await;
+    }
+}
+
+const TRIALS: &str = "/v1/signals/is_scammer/trials";
+const OBJECTS: usize = 12;
+
+async fn post(stage: &WordedStage, key: &Signer, path: &str, body: &Value) -> Reply {
+    key.call(&stage.app, Method::POST, path, body).await
+}
+
+async fn read(stage: &WordedStage, key: &Signer, path: &str) -> Value {
+    let reply = get(&stage.app, key, path).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    reply.json()
+}
+
+/// An account with objects, every second of which is a fraud and labelled so.
+async fn marketplace(stage: &WordedStage) -> Signer {
+    let key = stage.app.api_key(&stage.app.register("ann@example.com").await).await;
+    for number in 0..OBJECTS {
+        let is_fraud = number.is_multiple_of(2);
+        let text = if is_fraud { "a fraud, and more of it" } else { "a good deal" };
+        let events = json!({"wait": true, "events": [{"type": "message", "content": text}]});
+        let object = format!("user_{number:02}");
+        let verdict = post(stage, &key, &format!("/v1/objects/{object}/events"), &events).await;
+        assert_eq!(verdict.status, 200, "{}", verdict.text);
+        let label = crate::labels::put(&stage.app, &key, &object, "is_scammer", &json!(is_fraud)).await;
+        assert_eq!(label.status, 200, "{}", label.text);
+    }
+    key
+}
+
+/// Starts a trial and waits for its end.
+async fn tried(stage: &WordedStage, key: &Signer, request: &Value) -> Value {
+    let started = post(stage, key, TRIALS, request).await;
+    assert_eq!(started.status, 202, "{}", started.text);
+    let path = format!("{TRIALS}/{}", started.json()["trial"]["id"].as_str().unwrap());
+    until("the trial is done", async || read(stage, key, &path).await["status"] == "done").await;
+    read(stage, key, &path).await
+}
+
+async fn a_trial_shows_on_labelled_objects_which_wording_is_right(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    let charges = "SELECT count(*) FROM ledger_entries WHERE batch_id IS NOT NULL";
+    let trial = tried(stage, &key, &json!({"instructions": "exact", "over": "labelled"})).await;
+    assert_eq!((&trial["total"], &trial["completed"]), (&json!(OBJECTS), &json!(OBJECTS)));
+    assert_eq!((&trial["signal"], &trial["version"]), (&json!("is_scammer"), &json!(1)));
+    assert_eq!((&trial["instructions"], &trial["over"]), (&json!("exact"), &json!("labelled")));
+    assert_eq!(trial["agreement"]["value"], 0.5, "the present wording says yes to all");
+    assert_eq!(trial["present"]["accuracy"]["value"], 0.5);
+    assert_eq!(trial["proposed"]["accuracy"]["value"], 1.0);
+    let difference = &trial["difference"];
+    assert_eq!((&difference["accuracy"]["value"], &difference["auc"]["value"]), (&json!(0.5), &json!(0.5)));
+    assert!(difference["accuracy"]["low"].as_f64().unwrap() > 0.0, "{difference}");
+    assert!(difference["brier"]["high"].as_f64().unwrap() < 0.0, "{difference}");
+    let flips = trial["flips"].as_array().unwrap();
+    assert_eq!(flips.len(), OBJECTS / 2);
+    assert_eq!((&flips[0]["present"]["noul"], &flips[0]["proposed"]["noul"]), (&json!(0.6), &json!(0.1)));
+    // Paid once for each object, under the trial's id.
+    assert_eq!(number(&stage.store, charges).await, i64::try_from(OBJECTS).unwrap());
+    let ledger =
+        read(stage, &key, &format!("/v1/billing/ledger?batch_id={}", trial["id"].as_str().unwrap())).await;
+    let paid: i64 = ledger["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| -entry["delta_micros"].as_i64().unwrap())
+        .sum();
+    assert_eq!(trial["cost_micros"], paid);
+    let listed = read(stage, &key, TRIALS).await["trials"].clone();
+    assert_eq!(listed[0]["id"], trial["id"]);
+    assert_eq!(listed[0].get("flips"), None, "figures are those of a single trial");
+    // Adopted, it is the next version.
+    let adopt = format!("{TRIALS}/{}/adopt", trial["id"].as_str().unwrap());
+    let adopted = post(stage, &key, &adopt, &Value::Null).await;
+    assert_eq!(adopted.status, 200, "{}", adopted.text);
+    assert_eq!(adopted.json()["instructions"], "exact");
+    let versions = read(stage, &key, "/v1/signals/is_scammer/versions").await;
+    assert_eq!(
+        (&versions["versions"][0]["version"], &versions["versions"][0]["instructions"]),
+        (&json!(2), &json!("exact"))
+    );
+}
+
+async fn an_estimate_is_what_a_trial_costs(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    let mut request = json!({"instructions": "exact", "over": "labelled", "limit": 10, "dry_run": true});
+    let estimate = post(stage, &key, TRIALS, &request).await;
+    assert_eq!(estimate.status, 200, "{}", estimate.text);
+    let estimate = estimate.json();
+    assert_eq!(estimate["objects"], 10);
+    assert_eq!(read(stage, &key, TRIALS).await["trials"], json!([]), "nothing was started");
+    request["dry_run"] = json!(false);
+    let cost = tried(stage, &key, &request).await["cost_micros"].as_f64().unwrap();
+    let estimated = estimate["estimated_cost_micros"].as_f64().unwrap();
+    assert!(cost > 0.0 && (estimated / cost - 1.0).abs() < 0.2, "{estimated} and {cost}");
+}
+
+async fn a_trial_of_recent_objects_shows_what_changes_side(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    let recent = tried(stage, &key, &json!({"instructions": "exact", "over": "recent", "limit": 4})).await;
+    assert_eq!((&recent["total"], recent.get("present"), recent.get("difference")), (&json!(4), None, None));
+    assert_eq!(recent["agreement"]["value"], 0.5);
+    let found = tried(stage, &key, &json!({"instructions": "exact", "over": {"q": "user_0"}})).await;
+    assert_eq!((&found["total"], &found["over"]), (&json!(10), &json!({"q": "user_0"})));
+    let none = post(stage, &key, TRIALS, &json!({"instructions": "exact", "over": {"q": "nobody"}})).await;
+    none.refused(409, "conflict");
+    // The other types.
+    let intent = "/v1/signals/buyer_intent/trials";
+    let criteria = json!({"browsing": null, "buying": null});
+    let started = post(stage, &key, intent, &json!({"criteria": criteria, "over": "recent"})).await.json();
+    let path = format!("{intent}/{}", started["trial"]["id"].as_str().unwrap());
+    until("it is done", async || read(stage, &key, &path).await["status"] == "done").await;
+    assert_eq!(read(stage, &key, &path).await["agreement"]["value"], 1.0);
+}
+
+async fn a_cancelled_trial_stops_and_cannot_be_adopted(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    stage.is_stopped.store(true, Ordering::SeqCst);
+    let started =
+        post(stage, &key, TRIALS, &json!({"instructions": "exact", "over": "labelled"})).await.json();
+    let path = format!("{TRIALS}/{}", started["trial"]["id"].as_str().unwrap());
+    post(stage, &key, &format!("{path}/adopt"), &Value::Null).await.refused(409, "conflict");
+    for _ in 0..2 {
+        let cancelled = key.call(&stage.app, Method::DELETE, &path, &Value::Null).await;
+        assert_eq!(cancelled.status, 204, "{}", cancelled.text);
+    }
+    stage.is_stopped.store(false, Ordering::SeqCst);
+    stage.app.advance(std::time::Duration::from_secs(5));
+    let trial = read(stage, &key, &path).await;
+    assert_eq!((&trial["status"], &trial["completed"]), (&json!("cancelled"), &json!(0)));
+    post(stage, &key, &format!("{path}/adopt"), &Value::Null).await.refused(409, "conflict");
+    // Another one is not in its way, and goes on where the analyzer was busy.
+    stage.is_stopped.store(true, Ordering::SeqCst);
+    let started =
+        post(stage, &key, TRIALS, &json!({"instructions": "exact", "over": "labelled"})).await.json();
+    let path = format!("{TRIALS}/{}", started["trial"]["id"].as_str().unwrap());
+    stage.is_stopped.store(false, Ordering::SeqCst);
+    until("it is done", async || {
+        stage.app.advance(std::time::Duration::from_secs(1));
+        read(stage, &key, &path).await["status"] == "done"
+    })
+    .await;
+    assert_eq!(read(stage, &key, &path).await["completed"], OBJECTS);
+}
+
+async fn a_trial_changes_nothing_else(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    let receiver = Receiver::start().await;
+    assert_eq!(post(stage, &key, "/v1/webhooks", &json!({"url": receiver.url()})).await.status, 201);
+    let rule = json!({"when": "is_scammer > 0.8", "action_type": "review", "action_config": {"queue": "q"}});
+    assert_eq!(post(stage, &key, "/v1/rules", &rule).await.status, 201);
+    let paths =
+        ["/v1/objects", "/v1/signals", "/v1/rule_firings", "/v1/reviews", "/v1/objects/user_00/answers"];
+    let mut before = Vec::new();
+    for path in paths {
+        before.push(read(stage, &key, path).await);
+    }
+    tried(stage, &key, &json!({"instructions": "exact", "over": "labelled"})).await;
+    for (path, before) in paths.into_iter().zip(before) {
+        assert_eq!(read(stage, &key, path).await, before, "{path}");
+    }
+    assert_eq!(receiver.count(), 0);
+}
+
+async fn trials_go_with_their_signal_and_objects(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    tried(stage, &key, &json!({"instructions": "exact", "over": "labelled"})).await;
+    let gone = key.call(&stage.app, Method::DELETE, "/v1/objects/user_00", &Value::Null).await;
+    assert_eq!(gone.status, 204);
+    let rows = "SELECT count(*) FROM trial_objects";
+    assert_eq!(number(&stage.store, rows).await, i64::try_from(OBJECTS).unwrap() - 1);
+    let gone = key.call(&stage.app, Method::DELETE, "/v1/signals/is_scammer", &Value::Null).await;
+    assert_eq!(gone.status, 204);
+    get(&stage.app, &key, TRIALS).await.refused(404, "not_found");
+    until("they are swept", async || {
+        stage.app.advance(std::time::Duration::from_mins(11));
+        stage.app.sweeper_has_swept().await;
+        number(&stage.store, "SELECT count(*) FROM trials").await == 0
+    })
+    .await;
+    assert_eq!(number(&stage.store, rows).await, 0);
+}
+
+async fn what_is_asked_is_checked(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    for (body, field) in [
+        (json!({"over": "labelled"}), "instructions"),
+        (json!({"instructions": "exact"}), "over"),
+        (json!({"instructions": "exact", "over": "all"}), "over"),
+        (json!({"instructions": "exact", "over": {"query": "x"}}), "over"),
+        (json!({"instructions": "", "over": "labelled"}), "instructions"),
+        (json!({"criteria": [], "over": "labelled"}), "criteria"),
+        (json!({"instructions": "exact", "over": "labelled", "limit": 0}), "limit"),
+        (json!({"instructions": "exact", "over": "labelled", "limit": 1001}), "limit"),
+        (json!({"instructions": "exact", "over": {"q": "x".repeat(1_001)}}), "q"),
+    ] {
+        let refused = post(stage, &key, TRIALS, &body).await;
+        assert!(refused.text.contains(field), "{body}: {}", refused.text);
+        assert_eq!(refused.status, 400, "{body}: {}", refused.text);
+    }
+    let request = json!({"instructions": "exact", "over": "recent"});
+    post(stage, &key, "/v1/signals/none/trials", &request).await.refused(404, "not_found");
+    let none = format!("{TRIALS}/01a1e3fc-5a11-7c3d-9e21-00000000000c");
+    get(&stage.app, &key, &none).await.refused(404, "not_found");
+    post(stage, &key, &format!("{none}/adopt"), &Value::Null).await.refused(404, "not_found");
+    let other = stage.app.api_key(&stage.app.register("bob@example.com").await).await;
+    let trial = tried(stage, &key, &request).await;
+    let path = format!("{TRIALS}/{}", trial["id"].as_str().unwrap());
+    get(&stage.app, &other, &path).await.refused(404, "not_found");
+    other.call(&stage.app, Method::DELETE, &path, &Value::Null).await.refused(404, "not_found");
+}
