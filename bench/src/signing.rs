@@ -55,6 +55,7 @@ async fn authenticate(service: &Service, token: &str) -> Result<(), service::Err
     let presented = Presented {
         bearer: Some(token),
         x_api_key: None,
+        cookie: None,
         api_key: None,
         token_in_query: false,
         request,

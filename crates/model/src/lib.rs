@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws random numbers; callers pass those in. The `sqlx` feature
 //! maps the types to columns of each database and is only for the `store` crate.
 
+mod access;
 pub mod address;
 mod answer;
 pub mod api;
@@ -30,6 +31,7 @@ mod timestamp;
 pub mod totp;
 pub mod webhook;
 
+pub use access::{InvalidScopes, KeyKind, MemberRole, Scope, ScopeSet};
 pub use answer::{Answer, Distribution, InvalidDistribution, Judgement};
 pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};

@@ -11,7 +11,7 @@ use crate::api::{
     APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
     EventType, FiringStatus, RuleMode, TokenType,
 };
-use crate::{Date, Provider, SignalType, Timestamp};
+use crate::{Date, KeyKind, MemberRole, Provider, SignalType, Timestamp};
 
 /// PostgreSQL counts from 2000-01-01, in microseconds for an instant and in days for a date.
 const PG_EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -188,6 +188,8 @@ sql_text!(
     EventRetention,
     EventType,
     FiringStatus,
+    KeyKind,
+    MemberRole,
     Provider,
     RuleMode,
     SignalType,

@@ -1,5 +1,6 @@
 //! The HTTP API: routes, one file for each resource, and the middleware around them.
 
+mod access;
 mod account;
 mod authenticate;
 mod billing;
@@ -16,6 +17,7 @@ mod extract;
 mod health;
 mod identities;
 mod keys;
+mod members;
 mod metrics;
 mod middleware;
 mod objects;
@@ -41,6 +43,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use self::access::{OperationAccess, access_table, operations};
 pub(crate) use self::body_budget::BodyBudget;
 pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
@@ -134,6 +137,7 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(sign_in::forgot_password))
         .routes(routes!(sign_in::reset_password))
         .routes(routes!(sign_in::verify))
+        .routes(routes!(members::accept))
         .routes(routes!(recipients::confirm))
         .routes(routes!(recipients::withdraw))
         .routes(routes!(identities::providers))
@@ -162,6 +166,10 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(two_factor::disable))
         .routes(routes!(identities::list))
         .routes(routes!(identities::link, identities::unlink))
+        .routes(routes!(members::list))
+        .routes(routes!(members::update, members::remove))
+        .routes(routes!(members::invitations, members::invite))
+        .routes(routes!(members::withdraw))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))

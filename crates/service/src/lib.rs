@@ -36,8 +36,9 @@ pub use self::outbox::mail;
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
-    Health, InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
-    Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock, traces,
+    Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer,
+    SessionId, Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock,
+    traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

@@ -148,6 +148,7 @@ impl Service {
             providers,
             notifications: wiring.notifications.clone(),
             allow_registration: wiring.options.allow_registration,
+            limits_invitations: wiring.options.confirm_recipients,
             registrations_per_hour: wiring.options.registrations_per_hour,
             signup_credit_cents: wiring.options.signup_credit_cents,
             recent_proof: wiring.options.recent_proof,

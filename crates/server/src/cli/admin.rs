@@ -6,7 +6,7 @@ mod queues;
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
-use model::TenantId;
+use model::{MemberRole, TenantId};
 use service::{Audit, Clock, Queues, Random, Service};
 use uuid::Uuid;
 
@@ -88,6 +88,10 @@ pub(super) enum User {
         tenant: Uuid,
         /// The user's email address.
         email: String,
+        /// What the user may do: viewer, analyst, admin or owner. By default, the first user of an account is its owner, and others
+        /// are admins.
+        #[arg(long, value_parser = parse_role)]
+        role: Option<MemberRole>,
     },
     /// Turn two-factor off for a user who has lost it; their sessions end, and they are mailed.
     ResetMfa {
@@ -183,8 +187,8 @@ async fn tenant(command: Tenant, service: &Service) -> CommandResult {
 }
 
 async fn user(command: User, service: &Service) -> CommandResult {
-    let (tenant, email) = match command {
-        User::Create { tenant, email } => (tenant, email),
+    let (tenant, email, role) = match command {
+        User::Create { tenant, email, role } => (tenant, email, role),
         User::ResetMfa { email } => {
             service.accounts.operators.reset_mfa(&email).await?;
             print_line("For this user, two-factor is off and all sessions have ended.");
@@ -194,9 +198,14 @@ async fn user(command: User, service: &Service) -> CommandResult {
     let password = read_secret("password")?;
     print_line(&format!(
         "{}",
-        service.accounts.operators.create_user(TenantId(tenant), &email, &password).await?
+        service.accounts.operators.create_user(TenantId(tenant), &email, &password, role).await?
     ));
     Ok(())
+}
+
+fn parse_role(text: &str) -> Result<MemberRole, String> {
+    let known = MemberRole::ALL.into_iter().find(|role| role.as_str() == text);
+    known.ok_or_else(|| "it must be viewer, analyst, admin or owner".to_owned())
 }
 
 async fn key(command: Key, service: &Service) -> CommandResult {

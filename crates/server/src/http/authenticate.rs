@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -12,9 +12,9 @@ use percent_encoding::percent_decode_str;
 use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, traces};
 use url::form_urlencoded;
 
-use super::App;
 use super::client_address::{ClientAddress, agent};
 use super::envelope::Refusal;
+use super::{App, access};
 
 /// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
 const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
@@ -40,7 +40,7 @@ pub(super) async fn authenticate(
         Ok(decision) => decision,
         Err(error) => return Refusal(error).into_response(),
     };
-    let response = match decision.permit() {
+    let response = match decision.permit().and_then(|()| authorize(&parts, &caller)) {
         Ok(()) => {
             traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
@@ -49,6 +49,12 @@ pub(super) async fn authenticate(
         Err(refusal) => Refusal(refusal).into_response(),
     };
     with_rate_limit_headers(response, decision.allowance)
+}
+
+/// Refuses a caller whose role or scopes do not allow the operation.
+fn authorize(request: &Parts, caller: &Caller) -> Result<(), Error> {
+    let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    access::authorize(&request.method, path, caller)
 }
 
 async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller, Error> {

@@ -6,6 +6,7 @@
     reason = "durations of a test are constants, and the larger comes first"
 )]
 
+mod access;
 mod admin;
 mod answer_history;
 mod app;
@@ -36,6 +37,7 @@ mod legacy_keys;
 mod limits;
 mod log_watch;
 mod login;
+mod members;
 mod memory;
 mod metrics;
 mod nodes;

@@ -5,7 +5,9 @@ mod closure;
 mod email_verification;
 mod first_proof;
 mod identities;
+mod invitations;
 mod keys;
+mod members;
 mod operators;
 mod password_reset;
 mod passwords;
@@ -24,7 +26,9 @@ pub use self::authentication::{Authentication, Presented};
 pub use self::closure::Closure;
 pub use self::email_verification::EmailVerification;
 pub use self::identities::Identities;
+pub use self::invitations::Invitations;
 pub use self::keys::Keys;
+pub use self::members::Members;
 pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
 pub use self::providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
@@ -55,6 +59,10 @@ pub struct Accounts {
     pub tenants: Tenants,
     /// Members.
     pub users: Users,
+    /// Members and their roles.
+    pub members: Members,
+    /// Invitations to become a member.
+    pub invitations: Invitations,
     /// Sign-in with a password.
     pub sign_in: SignIn,
     /// Sign-in with an identity provider.
@@ -90,6 +98,8 @@ pub(crate) struct AccountParts {
     pub(crate) providers: Providers,
     pub(crate) notifications: Notifications,
     pub(crate) allow_registration: bool,
+    /// Whether inviting is limited, because anyone may open an account.
+    pub(crate) limits_invitations: bool,
     pub(crate) registrations_per_hour: Option<u32>,
     pub(crate) signup_credit_cents: u32,
     /// How long a session counts as proved after it showed a password, a code or a provider.
@@ -164,7 +174,19 @@ impl Accounts {
             authentication: authentication.clone(),
             notifications: notifications.clone(),
         };
+        let invitations = Invitations {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            throttle: throttle.clone(),
+            passwords: passwords.clone(),
+            sessions: sessions.clone(),
+            authentication: authentication.clone(),
+            notifications: notifications.clone(),
+            is_limited: parts.limits_invitations,
+        };
         Ok(Self {
+            members: Members { store: store.clone(), authentication: authentication.clone() },
             users: Users { store: store.clone() },
             sign_in: SignIn {
                 store: store.clone(),
@@ -188,6 +210,7 @@ impl Accounts {
                 clock: clock.clone(),
                 providers,
                 tenants: tenants.clone(),
+                invitations: invitations.clone(),
                 sessions: sessions.clone(),
                 authentication: authentication.clone(),
                 first_proof: first_proof.clone(),
@@ -228,6 +251,7 @@ impl Accounts {
                 notifications: notifications.clone(),
             },
             authentication,
+            invitations,
             sessions,
             verification,
             tenants,

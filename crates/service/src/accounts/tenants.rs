@@ -2,7 +2,7 @@
 
 use model::api::{EventRetention, RegisterRequest, Settings, SettingsUpdate, Token};
 use model::money::MICROS_PER_CENT;
-use model::{EmailAddress, TenantId, Timestamp, UserId};
+use model::{EmailAddress, MemberRole, TenantId, Timestamp, UserId};
 use store::accounts::tenants::{self, Tenant};
 use store::accounts::users::{self, NewUser};
 use store::analysis::signal_versions;
@@ -19,8 +19,6 @@ use crate::runtime::{
     ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, client_network,
 };
 
-/// The only role.
-pub(crate) const ADMIN: &str = "admin";
 /// The maximum length of a tenant's name.
 const MAX_TENANT_NAME: usize = 100;
 /// Ten years.
@@ -115,7 +113,7 @@ impl Tenants {
             email_key: first.email.key(),
             email_verified_at: first.email_verified_at,
             password_hash: first.password_hash,
-            role: ADMIN,
+            role: MemberRole::Owner,
         };
         if !users::insert(conn, &new_user, now).await? {
             return Err(Error::new(Kind::Conflict, "the email address has an account already"));

@@ -22,7 +22,7 @@ mod wakeup;
 mod workers;
 
 pub use self::address_budget::{AddressBudget, client_network};
-pub use self::caller::{Caller, Carrier, ClientInfo, Credential, SessionId};
+pub use self::caller::{Caller, Carrier, ClientInfo, Credential, KeyRights, SessionId};
 pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;
@@ -36,7 +36,7 @@ pub use self::throttle::{Limit, Throttle};
 pub use self::traces::Traces;
 pub use self::workers::{Waiting, Workers};
 
-pub(crate) use self::caller::agent_name;
+pub(crate) use self::caller::{agent_name, require_role};
 pub(crate) use self::error::internal;
 pub(crate) use self::health::count_panic;
 pub(crate) use self::outbound::Outbound;

@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     19 "0019_answer_history";
     20 "0020_event_counters";
     21 "0021_questions_and_links";
+    30 "0030_members";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.
