@@ -2,6 +2,7 @@
 
 mod account;
 mod answers;
+mod audit;
 mod billing;
 mod conditions;
 mod keys;
@@ -17,6 +18,7 @@ mod webhooks;
 
 pub use account::*;
 pub use answers::*;
+pub use audit::*;
 pub use billing::*;
 pub use conditions::*;
 pub use keys::*;

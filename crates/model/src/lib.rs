@@ -7,6 +7,7 @@ mod access;
 pub mod address;
 mod answer;
 pub mod api;
+mod audit;
 pub mod backoff;
 pub mod compaction;
 pub mod condition;
@@ -33,6 +34,7 @@ pub mod webhook;
 
 pub use access::{InvalidScopes, KeyKind, MemberRole, Scope, ScopeSet};
 pub use answer::{Answer, Distribution, InvalidDistribution, Judgement};
+pub use audit::AuditAction;
 pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};
 pub use email::{EmailAddress, InvalidEmail};

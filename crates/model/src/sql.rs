@@ -8,8 +8,8 @@ use sqlx::types::time::{Date as SqlDate, OffsetDateTime};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
-    APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
-    EventType, FiringStatus, RuleMode, TokenType,
+    APIKeyStatus, ActionType, AnalysisSource, AuditActorKind, AuthorKind, CheckoutState, DeliveryStatus,
+    EventRetention, EventType, FiringStatus, RuleMode, TokenType,
 };
 use crate::{Date, KeyKind, MemberRole, Provider, SignalType, Timestamp};
 
@@ -182,6 +182,7 @@ sql_text!(
     APIKeyStatus,
     ActionType,
     AnalysisSource,
+    AuditActorKind,
     AuthorKind,
     CheckoutState,
     DeliveryStatus,

@@ -168,6 +168,7 @@ fn options(config: &Config) -> Options {
         analyzer_timeout: config.analyzer.timeout,
         replay_inline: i64::from(config.replay_inline),
         answer_history_days: config.answer_history_days,
+        audit_days: config.audit_days,
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
         allow_private_targets: config.allow_private_targets,

@@ -2,6 +2,7 @@
 
 mod access;
 mod account;
+mod audit_log;
 mod authenticate;
 mod billing;
 mod body_budget;
@@ -170,6 +171,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(members::update, members::remove))
         .routes(routes!(members::invitations, members::invite))
         .routes(routes!(members::withdraw))
+        .routes(routes!(audit_log::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))

@@ -22,7 +22,7 @@ pub mod upkeep;
 mod wiring;
 
 pub use self::accounts::{
-    Accounts, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
+    Accounts, AuditQuery, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, seal_plain_urls};
 pub use self::analysis::{Analysis, TimelineQuery};
@@ -37,8 +37,8 @@ pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
     Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer,
-    SessionId, Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock,
-    traces,
+    SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit, client_network, clock_offset_s,
+    start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

@@ -159,7 +159,9 @@ impl Service {
         let (checkouts, expiry) = (billing.checkouts.clone(), wiring.expiry());
         let store = store.for_maintenance();
         let history_days = u32::from(wiring.options.answer_history_days);
-        let sweeper = Sweeper { store, clock, throttle, checkouts, expiry, history_days, wakeup: sweeper };
+        let audit_days = u32::from(wiring.options.audit_days);
+        let sweeper =
+            Sweeper { store, clock, throttle, checkouts, expiry, history_days, audit_days, wakeup: sweeper };
         Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzer)))
     }
 

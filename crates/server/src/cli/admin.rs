@@ -7,7 +7,8 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
 use model::{MemberRole, TenantId};
-use service::{Audit, Clock, Queues, Random, Service};
+use service::{Audit, Clock, Queues, Random, Service, audit as audit_log};
+use store::accounts::audit_log::Origin;
 use uuid::Uuid;
 
 use super::{CommandResult, print_line};
@@ -44,7 +45,8 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Recompute the balances and usage of all accounts from their ledgers, and fail if any differ.
+    /// Recompute the balances and usage of all accounts from their ledgers, check the chains of their audit logs, and fail if
+    /// anything differs.
     Audit,
     /// Move every secret in the database from the previous master key to the new one; stop the service first.
     Rekey,
@@ -129,23 +131,28 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         _ => {}
     }
     let service = assemble(config, Clock::system(), Random::system()?).await?;
-    let outcome = match command {
-        Command::Tenant(command) => tenant(command, &service).await,
-        Command::User(command) => user(command, &service).await,
-        Command::Key(command) => key(command, &service).await,
+    let origin = Origin { at: service.clock().now(), address: None, request_id: None };
+    let outcome = audit_log::acting_as_operator(origin, Box::pin(run_on(command, &service))).await;
+    service.store().close().await;
+    outcome
+}
+
+async fn run_on(command: Command, service: &Service) -> CommandResult {
+    match command {
+        Command::Tenant(command) => tenant(command, service).await,
+        Command::User(command) => user(command, service).await,
+        Command::Key(command) => key(command, service).await,
         Command::Credit { tenant, amount_cents, note } => {
             let balance =
                 service.billing.balances.adjust(TenantId(tenant), amount_cents, note.as_deref()).await;
             balance.map(|balance| print_line(&balance.to_string())).map_err(Into::into)
         }
-        Command::Audit => audit(&service).await,
+        Command::Audit => audit(service).await,
         Command::Queues(arguments) => {
             queues::run(arguments, &Queues::new(service.store().clone(), service.clock().clone())).await
         }
         Command::Rekey | Command::Doctor { .. } => Ok(()),
-    };
-    service.store().close().await;
-    outcome
+    }
 }
 
 async fn rekey(config: &Config) -> CommandResult {
@@ -229,7 +236,16 @@ async fn key(command: Key, service: &Service) -> CommandResult {
 }
 
 async fn audit(service: &Service) -> CommandResult {
-    print_audit(&service.billing.audit.run().await?)
+    let log = service.accounts.audit_log.check().await?;
+    for (tenant, reason) in &log.breaks {
+        print_line(&format!("{tenant}  audit log: {reason}"));
+    }
+    let books = print_audit(&service.billing.audit.run().await?);
+    if !log.breaks.is_empty() {
+        return Err(format!("the audit logs of {} accounts were altered", log.breaks.len()).into());
+    }
+    print_line(&format!("The audit logs with {} lines are unaltered.", log.lines));
+    books
 }
 
 /// Prints the result of an audit; one that found something is a failure.

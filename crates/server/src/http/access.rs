@@ -78,6 +78,7 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("GET", "/v1/invitations", members(Admin)),
     ("POST", "/v1/invitations", members(Admin)),
     ("DELETE", "/v1/invitations/{invitation_id}", members(Admin)),
+    ("GET", "/v1/audit_log", members(Admin)),
     ("GET", "/v1/api_keys", both(Viewer, Read)),
     ("POST", "/v1/api_keys", both(Admin, Write)),
     ("PATCH", "/v1/api_keys/{key_id}", both(Admin, Write)),

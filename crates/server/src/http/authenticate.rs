@@ -9,10 +9,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
-use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, traces};
+use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, audit, traces};
+use store::accounts::audit_log::Origin;
 use url::form_urlencoded;
 
-use super::client_address::{ClientAddress, agent};
+use super::client_address::{ClientAddress, RequestId, agent};
 use super::envelope::Refusal;
 use super::{App, access};
 
@@ -44,11 +45,19 @@ pub(super) async fn authenticate(
         Ok(()) => {
             traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
-            next.run(Request::from_parts(parts, body)).await
+            let origin = origin(&app, &parts, address);
+            let handled = next.run(Request::from_parts(parts, body));
+            audit::acting_as(caller, origin, handled).await
         }
         Err(refusal) => Refusal(refusal).into_response(),
     };
     with_rate_limit_headers(response, decision.allowance)
+}
+
+/// Where a request comes from, for the audit log.
+fn origin(app: &App, request: &Parts, address: IpAddr) -> Origin {
+    let request_id = request.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
+    Origin { at: app.service.clock().now(), address: Some(address.to_string()), request_id }
 }
 
 /// Refuses a caller whose role or scopes do not allow the operation.

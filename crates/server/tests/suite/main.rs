@@ -10,6 +10,7 @@ mod access;
 mod admin;
 mod answer_history;
 mod app;
+mod audit_log;
 mod backup;
 mod billing;
 mod body;

@@ -19,7 +19,7 @@ use crate::accounts::sessions::{Sessions, end_others};
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
-use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result};
+use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result, audit};
 
 /// Sign-in with identity providers.
 pub struct Identities {
@@ -107,7 +107,7 @@ impl Identities {
         let token = self
             .store
             .write("accept_invitation", async |conn: &mut Conn| {
-                let (tenant, user) = self.invitations.redeem(conn, invitation, None).await?;
+                let (tenant, user) = self.invitations.redeem(conn, invitation, None, client).await?;
                 let identity = new_identity(tenant, user, provider, proven, self.clock.now());
                 if !identities::insert(conn, &identity, &proven.subject).await? {
                     return Err(Error::new(Kind::Conflict, "this account is linked to another user"));
@@ -219,6 +219,7 @@ impl Identities {
                     Proved::default()
                 };
                 let identity = self.add(conn, &user, provider, &proven).await?;
+                audit::note(tenant, provider, audit::NONE, audit::NONE);
                 end_others(conn, caller).await?;
                 Ok::<_, Error>((proved, identity))
             })
@@ -278,6 +279,7 @@ impl Identities {
                     ));
                 }
                 identities::delete(conn, tenant, user.user_id, provider).await?;
+                audit::note(tenant, provider, audit::NONE, audit::NONE);
                 end_others(conn, caller).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::api::{Invitation, InvitationAcceptRequest, InvitationCreate, InvitationList, Token};
-use model::{EmailAddress, TenantId, UserId};
+use model::{AuditAction, EmailAddress, TenantId, UserId};
 use store::accounts::invitations::{self, Invitation as StoredInvitation};
 use store::accounts::tenants;
 use store::accounts::users::{self, NewUser};
@@ -16,7 +16,9 @@ use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
 use crate::outbox::Notifications;
-use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, require_role};
+use crate::runtime::{
+    Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, audit, require_role,
+};
 
 /// The lifetime of a link.
 const LIFETIME: Duration = Duration::from_hours(7 * 24);
@@ -67,6 +69,12 @@ impl Invitations {
                 let account = (tenant.name.as_str(), inviter.as_str());
                 let mail =
                     self.notifications.templates.invitation(email.as_str(), account, request.role, &token);
+                audit::note(
+                    caller.tenant,
+                    invitation.invitation_id,
+                    audit::NONE,
+                    Some(&record(invitation.clone())),
+                );
                 self.notifications.mail_stranger(conn, caller.tenant, &mail).await
             })
             .await?;
@@ -120,7 +128,9 @@ impl Invitations {
                 let members = users::of_tenant(conn, caller.tenant).await?;
                 let found = invitations::delete(conn, caller.tenant, invitation, now).await?;
                 let found = found.ok_or_else(|| Error::new(Kind::NotFound, "there is no such invitation"))?;
-                require_role(role_of(&members, caller)?, rank_over(found.role))
+                require_role(role_of(&members, caller)?, rank_over(found.role))?;
+                audit::note(caller.tenant, invitation, Some(&record(found)), audit::NONE);
+                Ok(())
             })
             .await
     }
@@ -138,7 +148,7 @@ impl Invitations {
         let token = self
             .store
             .write("accept_invitation", async |conn: &mut Conn| {
-                let (tenant, user) = self.redeem(conn, &request.token, Some(&hash)).await?;
+                let (tenant, user) = self.redeem(conn, &request.token, Some(&hash), client).await?;
                 self.sessions.open(conn, tenant, user, client).await
             })
             .await?;
@@ -152,6 +162,7 @@ impl Invitations {
         conn: &mut Conn,
         token: &str,
         password_hash: Option<&str>,
+        client: &ClientInfo,
     ) -> Result<(TenantId, UserId)> {
         let now = self.clock.now();
         let invitation =
@@ -166,7 +177,9 @@ impl Invitations {
             role: invitation.role,
         };
         if users::insert(conn, &user, now).await? {
-            Ok((user.tenant_id, user.user_id))
+            let who = (user.tenant_id, user.user_id);
+            audit::record_sign_in(conn, AuditAction::MemberJoined, who, &client.origin(now)).await?;
+            Ok(who)
         } else {
             let message = "the email address has an account already; an address belongs to one account only";
             Err(Error::new(Kind::Conflict, message))

@@ -13,7 +13,9 @@ use crate::accounts::authentication::Authentication;
 use crate::accounts::tokens;
 use crate::outbox::mail::KeyFacts;
 use crate::outbox::{EmailEvent, Notifications};
-use crate::runtime::{Caller, Clock, Credential, Error, KeyRights, Kind, Random, Result, Sealer, internal};
+use crate::runtime::{
+    Caller, Clock, Credential, Error, KeyRights, Kind, Random, Result, Sealer, audit, internal,
+};
 
 /// The maximum length of a key's name.
 const MAX_NAME: usize = 100;
@@ -107,6 +109,7 @@ impl Keys {
                 if !keys::insert(conn, &key, &maker).await? {
                     return Err(internal("a public key id was generated twice"));
                 }
+                audit::note(tenant, key.key_id.0, audit::NONE, Some(&record(&key)));
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyCreated, |templates, to| {
                         templates.api_key_created(to, facts(&key), now)
@@ -155,11 +158,13 @@ impl Keys {
         let key = self
             .store
             .write("update_api_key", async |conn: &mut Conn| {
-                find_within(conn, caller, key).await?;
+                let before = find_within(conn, caller, key).await?;
                 if !keys::update(conn, tenant, key, name, status).await? {
                     return Err(no_such_key());
                 }
-                keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)
+                let after = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                audit::note(tenant, key.0, Some(&record(&before)), Some(&record(&after)));
+                Ok(after)
             })
             .await?;
         self.authentication.clear_cache();
@@ -189,6 +194,7 @@ impl Keys {
                 }
                 sessions::delete_of_key(conn, key).await?;
                 let key = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                audit::note(tenant, key.key_id.0, Some(&record(&found)), Some(&record(&key)));
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyRotated, |templates, to| {
                         templates.api_key_rotated(to, facts(&key), now)
@@ -212,6 +218,7 @@ impl Keys {
                     return Err(no_such_key());
                 }
                 sessions::delete_of_key(conn, key).await?;
+                audit::note(tenant, key.0, Some(&record(&found)), audit::NONE);
                 let now = self.clock.now();
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyRevoked, |templates, to| {
@@ -264,6 +271,7 @@ impl Keys {
         let added = self
             .store
             .write("import_legacy_key", async |conn: &mut Conn| {
+                audit::note(tenant, key.key_id.0, audit::NONE, Some(&record(&key)));
                 keys::insert(conn, &key, &CreatedBy::OPERATOR).await
             })
             .await?;

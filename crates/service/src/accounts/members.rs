@@ -9,7 +9,7 @@ use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::keys::record as key_record;
-use crate::runtime::{Caller, Error, Kind, Result, require_role};
+use crate::runtime::{Caller, Error, Kind, Result, audit, require_role};
 
 /// The members of all accounts.
 pub struct Members {
@@ -36,7 +36,10 @@ impl Members {
                     require_other_owner(&members, user)?;
                 }
                 users::set_role(conn, caller.tenant, user, update.role).await?;
-                Ok::<_, Error>(Member { role: update.role, ..record(member.clone()) })
+                let before = record(member.clone());
+                let after = Member { role: update.role, ..before.clone() };
+                audit::note(caller.tenant, user, Some(&before), Some(&after));
+                Ok::<_, Error>(after)
             })
             .await?;
         self.authentication.clear_cache();
@@ -50,7 +53,7 @@ impl Members {
             .write("remove_member", async |conn: &mut Conn| {
                 let tenant = caller.tenant;
                 let members = self.lock(conn, caller).await?;
-                manageable(&members, caller, user)?;
+                let member = record(manageable(&members, caller, user)?.clone());
                 require_other_owner(&members, user)?;
                 let by =
                     MadeBy { user, is_first: members.first().is_some_and(|first| first.user_id == user) };
@@ -62,6 +65,7 @@ impl Members {
                     }
                 }
                 users::delete(conn, tenant, user).await?;
+                audit::note(tenant, user, Some(&member), audit::NONE);
                 Ok::<_, Error>(made)
             })
             .await?;

@@ -1,5 +1,6 @@
 //! Accounts: tenants and their members, signing in, API keys, and authentication of requests.
 
+mod audit_log;
 mod authentication;
 mod closure;
 mod email_verification;
@@ -22,6 +23,7 @@ mod tokens;
 mod two_factor;
 mod users;
 
+pub use self::audit_log::{AuditLog, AuditQuery, ChainReport};
 pub use self::authentication::{Authentication, Presented};
 pub use self::closure::Closure;
 pub use self::email_verification::EmailVerification;
@@ -83,6 +85,8 @@ pub struct Accounts {
     pub operators: Operators,
     /// Suspension and deletion by the operator.
     pub closure: Closure,
+    /// Who changed what.
+    pub audit_log: AuditLog,
     /// Mail preferences of members.
     pub notifications: Notifications,
 }
@@ -189,6 +193,7 @@ impl Accounts {
             members: Members { store: store.clone(), authentication: authentication.clone() },
             users: Users { store: store.clone() },
             sign_in: SignIn {
+                workers: workers.clone(),
                 store: store.clone(),
                 clock: clock.clone(),
                 throttle: throttle.clone(),
@@ -239,6 +244,7 @@ impl Accounts {
                 authentication: authentication.clone(),
                 notifications: notifications.clone(),
             },
+            audit_log: AuditLog { store: store.clone() },
             // Finding what is left of an account may read much of a table.
             closure: Closure { store: store.for_maintenance(), clock: clock.clone() },
             operators: Operators {

@@ -11,7 +11,7 @@ use crate::accounts::keys::Keys;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::tenants::{Tenants, tenant_name};
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Random, Result};
+use crate::runtime::{Clock, Error, Kind, Random, Result, audit};
 
 /// Administration by the operator.
 pub struct Operators {
@@ -74,6 +74,8 @@ impl Operators {
                     role: role.unwrap_or(by_default),
                 };
                 if users::insert(conn, &user, now).await? {
+                    let after = serde_json::json!({"email": user.email, "role": user.role});
+                    audit::note(tenant, user.user_id, audit::NONE, Some(&after));
                     Ok(user.user_id)
                 } else {
                     Err(Error::new(Kind::Conflict, "the email address has an account already"))
@@ -96,6 +98,7 @@ impl Operators {
                     return Err(Error::new(Kind::Conflict, "two-factor is off for this user"));
                 }
                 users::disable_totp(conn, user.tenant_id, user.user_id).await?;
+                audit::note(user.tenant_id, user.user_id, audit::NONE, audit::NONE);
                 sessions::delete_of_user(conn, user.user_id).await?;
                 let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());
                 self.notifications.mail_user(conn, &user, &mail).await

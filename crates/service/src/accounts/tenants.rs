@@ -16,7 +16,7 @@ use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::Sessions;
 use crate::analysis::default_signals;
 use crate::runtime::{
-    ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, client_network,
+    ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, audit, client_network,
 };
 
 /// The maximum length of a tenant's name.
@@ -172,9 +172,12 @@ impl Tenants {
             .store
             .write("update_settings", async |conn: &mut Conn| {
                 let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(Error::unauthorized)?;
+                let before = settings_of(&tenant);
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;
-                Ok::<_, Error>(settings_of(&tenant))
+                let after = settings_of(&tenant);
+                audit::note(tenant.tenant_id, tenant.tenant_id, Some(&before), Some(&after));
+                Ok::<_, Error>(after)
             })
             .await?;
         if settings.event_retention != EventRetention::Forever {

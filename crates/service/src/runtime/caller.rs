@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use model::api::{APIKeyStatus, Author, AuthorKind};
 use model::{KeyId, KeyKind, MemberRole, Scope, ScopeSet, TenantId, Timestamp, UserId};
 use store::Conn;
+use store::accounts::audit_log::Origin;
 use store::accounts::{keys, sessions, users};
 use store::runtime::created_by::{CreatedBy, Maker};
 
@@ -99,6 +100,16 @@ pub struct ClientInfo {
     pub address: IpAddr,
     /// What the client calls itself.
     pub agent: Option<String>,
+    /// The id of the request.
+    pub request_id: Option<String>,
+}
+
+impl ClientInfo {
+    /// Where the request comes from, for the audit log.
+    pub(crate) fn origin(&self, at: Timestamp) -> Origin {
+        let address = self.address.to_canonical().to_string();
+        Origin { at, address: Some(address), request_id: self.request_id.clone() }
+    }
 }
 
 /// The name that a client gives itself, as far as it is stored.

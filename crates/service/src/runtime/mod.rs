@@ -2,6 +2,7 @@
 //! and the guarded client for URLs that tenants configure. It does not depend on any other room.
 
 mod address_budget;
+pub mod audit;
 mod caller;
 mod clock;
 pub(crate) mod cursor;

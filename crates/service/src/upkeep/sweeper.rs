@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
-use store::accounts::{sessions, tenants};
+use store::accounts::{audit_log, sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, rules};
 use store::analysis::concluder::{self, LockedObjects};
@@ -60,6 +60,8 @@ pub(crate) struct Sweeper {
     pub(crate) expiry: Expiry,
     /// For how many days the answers of every analysis are kept.
     pub(crate) history_days: u32,
+    /// For how many days the audit log is kept.
+    pub(crate) audit_days: u32,
     /// Wakes the sweeper, so that a new retention takes effect at once.
     pub(crate) wakeup: Wakeup,
 }
@@ -116,6 +118,7 @@ impl Sweeper {
             self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
             self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
+            self.step("audit_log", Some(tenant), self.sweep_audit_log(tenant, now)).await?;
             self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
             self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
             // What waits for the end of a suspension does not age.
@@ -239,6 +242,14 @@ impl Sweeper {
         let before = now - DAY * self.history_days;
         let step = async |conn: &mut Conn| answer_history::drop_before(conn, tenant, before, STEP).await;
         while self.store.write("sweep_answer_history", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes old lines of the audit log.
+    async fn sweep_audit_log(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - DAY * self.audit_days;
+        let step = async |conn: &mut Conn| audit_log::sweep(conn, tenant, before, STEP).await;
+        while self.store.write("sweep_audit_log", step).await? > 0 {}
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Accounts: tenants, users, sessions, API keys and linked identities.
 
+pub mod audit_log;
 pub mod closure;
 pub mod email_verifications;
 pub mod identities;

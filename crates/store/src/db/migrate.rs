@@ -4,11 +4,12 @@ use sha2::{Digest, Sha256};
 use sqlx::AssertSqlSafe;
 use tracing::info;
 
+use crate::db::conn::Conn;
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
 use crate::db::limits::Limits;
 use crate::db::statement::{execute, fetch_all, fetch_one, on_either};
-use crate::db::transaction::{Conn, Store};
+use crate::db::transaction::Store;
 
 struct Migration {
     version: i64,
@@ -45,6 +46,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     20 "0020_event_counters";
     21 "0021_questions_and_links";
     30 "0030_members";
+    31 "0031_audit_log";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

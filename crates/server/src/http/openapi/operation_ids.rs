@@ -46,6 +46,7 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("post", "/v1/invitations") => "createInvitation",
         ("delete", "/v1/invitations/{invitation_id}") => "withdrawInvitation",
         ("post", "/auth/console/invitations/accept") => "acceptInvitation",
+        ("get", "/v1/audit_log") => "listAuditLog",
         ("get", "/v1/api_keys") => "listApiKeys",
         ("post", "/v1/api_keys") => "createApiKey",
         ("patch", "/v1/api_keys/{key_id}") => "updateApiKey",

@@ -16,7 +16,9 @@ use uuid::Uuid;
 
 use crate::actions::webhooks::deliveries::drop_deliveries;
 use crate::actions::webhooks::handle::CourierHandle;
-use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, internal};
+use crate::runtime::{
+    Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, audit, internal,
+};
 
 /// The column that secrets of endpoints are sealed for.
 pub(crate) const SECRET_COLUMN: &str = "webhook_endpoints.secret";
@@ -88,6 +90,7 @@ impl Endpoints {
                 }
                 caller.require_valid(conn, now).await?;
                 let maker = caller.created_by(conn).await?;
+                audit::note(tenant, endpoint_id, audit::NONE, Some(&self.record(endpoint.clone())?));
                 Ok(endpoints::insert(conn, &endpoint, &sealed, &maker).await?)
             })
             .await?;
@@ -124,6 +127,7 @@ impl Endpoints {
                 let now = self.clock.now();
                 caller.require_valid(conn, now).await?;
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+                let before = self.record(known.clone())?;
                 let mut edited = Endpoint {
                     sealed_url: sealed_url.unwrap_or(known.sealed_url),
                     description: description.unwrap_or(known.description),
@@ -137,6 +141,7 @@ impl Endpoints {
                 edited.set_enabled(update.enabled.unwrap_or(edited.enabled), now);
                 edited.version = endpoints::update(conn, &edited).await?;
                 self.courier.probe(conn, tenant, endpoint, now).await?;
+                audit::note(tenant, endpoint, Some(&before), Some(&self.record(edited.clone())?));
                 Ok::<_, Error>(edited)
             })
             .await?;
@@ -147,17 +152,19 @@ impl Endpoints {
 
     /// Deletes an endpoint and its deliveries.
     pub async fn delete(&self, tenant: TenantId, endpoint: Uuid) -> Result<()> {
-        let deleted = self
-            .store
+        self.store
             .write("delete_webhook", async |conn: &mut Conn| {
                 // Locked, so that a concurrent edit happens before or after.
                 tenants::lock(conn, tenant).await?;
-                endpoints::delete(conn, tenant, endpoint).await
+                let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+                audit::note(tenant, endpoint, Some(&self.record(known)?), audit::NONE);
+                if endpoints::delete(conn, tenant, endpoint).await? {
+                    Ok(())
+                } else {
+                    Err(no_such_endpoint())
+                }
             })
             .await?;
-        if !deleted {
-            return Err(no_such_endpoint());
-        }
         self.courier.recall(endpoint, DELETED);
         // The deliveries are no longer listed; there may be very many, so they are removed in the background. What a
         // crash leaves behind is swept.
