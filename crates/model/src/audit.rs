@@ -57,6 +57,8 @@ pub enum AuditAction {
     WebhookCreated,
     #[serde(rename = "webhook.updated")]
     WebhookUpdated,
+    #[serde(rename = "webhook.rotated")]
+    WebhookRotated,
     #[serde(rename = "webhook.deleted")]
     WebhookDeleted,
     #[serde(rename = "settings.updated")]
@@ -91,6 +93,7 @@ crate::text_values!(AuditAction {
     RuleDeleted = "rule.deleted",
     WebhookCreated = "webhook.created",
     WebhookUpdated = "webhook.updated",
+    WebhookRotated = "webhook.rotated",
     WebhookDeleted = "webhook.deleted",
     SettingsUpdated = "settings.updated",
     ObjectDeleted = "object.deleted",
@@ -123,6 +126,7 @@ impl AuditAction {
             "delete_rule" => Self::RuleDeleted,
             "create_webhook" => Self::WebhookCreated,
             "update_webhook" => Self::WebhookUpdated,
+            "rotate_webhook_secret" => Self::WebhookRotated,
             "delete_webhook" => Self::WebhookDeleted,
             "update_settings" => Self::SettingsUpdated,
             "delete_object" => Self::ObjectDeleted,

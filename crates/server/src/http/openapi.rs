@@ -164,7 +164,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                     "Too many requests from this address; `Retry-After` says how long to wait.",
                 );
             }
-            if path == "/v1/api_keys"
+            if (path == "/v1/api_keys" || path.ends_with("/rotate_secret"))
                 && let Some(RefOr::T(body)) = &mut operation.request_body
             {
                 // Every field has a default.

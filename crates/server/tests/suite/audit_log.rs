@@ -144,6 +144,8 @@ async fn walk_records(walk: &mut Walk<'_>) {
     let endpoint = walk.call((M::POST, "/v1/webhooks"), &[], endpoint, "webhook.created").await;
     let (endpoint, path) = (id(&endpoint, "/endpoint/id"), "/v1/webhooks/{endpoint_id}");
     walk.call((M::PATCH, path), &[&endpoint], json!({"enabled": false}), "webhook.updated").await;
+    let rotate = "/v1/webhooks/{endpoint_id}/rotate_secret";
+    walk.call((M::POST, rotate), &[&endpoint], json!({}), "webhook.rotated").await;
     walk.call((M::DELETE, path), &[&endpoint], Value::Null, "webhook.deleted").await;
 
     let settings = json!({"auto_backfill_signals": true});

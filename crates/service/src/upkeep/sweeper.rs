@@ -206,8 +206,10 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Deletes old finished deliveries, and those left over from deleted endpoints.
+    /// Deletes old finished deliveries, those left over from deleted endpoints, and secrets that are no longer in use.
     async fn sweep_deliveries(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let step = async |conn: &mut Conn| endpoints::drop_previous_secrets(conn, tenant, now).await;
+        self.store.write("sweep_previous_secrets", step).await?;
         let endpoints =
             self.store.read("webhooks", async |conn| endpoints::of_tenant(conn, tenant).await).await?;
         for endpoint in endpoints {

@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     21 "0021_questions_and_links";
     30 "0030_members";
     31 "0031_audit_log";
+    32 "0032_secret_rotation";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -87,6 +87,7 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("get", "/v1/webhooks/{endpoint_id}") => "getWebhook",
         ("patch", "/v1/webhooks/{endpoint_id}") => "updateWebhook",
         ("delete", "/v1/webhooks/{endpoint_id}") => "deleteWebhook",
+        ("post", "/v1/webhooks/{endpoint_id}/rotate_secret") => "rotateWebhookSecret",
         ("get", "/v1/webhook_deliveries") => "listWebhookDeliveries",
         ("post", "/v1/webhook_deliveries/{delivery_id}/replay") => "replayWebhookDelivery",
         ("get", "/v1/billing") => "getBilling",

@@ -19,7 +19,7 @@ use crate::actions::webhooks::attempt::{
     Attempt, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
 };
 use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
-use crate::actions::webhooks::endpoints::{SECRET_COLUMN, open_url};
+use crate::actions::webhooks::endpoints::{PREVIOUS_SECRET_COLUMN, SECRET_COLUMN, open_url};
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
 use crate::actions::webhooks::suspects::Suspects;
@@ -495,13 +495,20 @@ impl Claim<'_> {
 }
 
 fn destination(sealer: &Sealer, turn: &DueEndpoint) -> Result<Destination> {
-    let secret = sealer.open(SECRET_COLUMN, turn.endpoint_id, &turn.secret).map_err(internal)?;
-    let secret = String::from_utf8(secret).map_err(internal)?;
+    let key = |column, sealed: &[u8]| {
+        let secret = sealer.open(column, turn.endpoint_id, sealed).map_err(internal)?;
+        Ok(SigningKey::new(&String::from_utf8(secret).map_err(internal)?))
+    };
+    let previous = match (&turn.previous_secret, turn.previous_until) {
+        (Some(sealed), Some(until)) => Some((key(PREVIOUS_SECRET_COLUMN, sealed)?, until)),
+        _ => None,
+    };
     Ok(Destination {
         tenant: turn.tenant_id,
         endpoint_id: turn.endpoint_id,
         url: open_url(sealer, turn.endpoint_id, &turn.sealed_url)?.parse().map_err(internal)?,
-        key: SigningKey::new(&secret),
+        key: key(SECRET_COLUMN, &turn.secret)?,
+        previous,
         version: turn.version,
     })
 }
