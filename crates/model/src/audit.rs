@@ -63,6 +63,10 @@ pub enum AuditAction {
     WebhookDeleted,
     #[serde(rename = "settings.updated")]
     SettingsUpdated,
+    #[serde(rename = "account.deletion_requested")]
+    AccountDeletionRequested,
+    #[serde(rename = "account.deletion_cancelled")]
+    AccountDeletionCancelled,
     #[serde(rename = "object.deleted")]
     ObjectDeleted,
 }
@@ -96,6 +100,8 @@ crate::text_values!(AuditAction {
     WebhookRotated = "webhook.rotated",
     WebhookDeleted = "webhook.deleted",
     SettingsUpdated = "settings.updated",
+    AccountDeletionRequested = "account.deletion_requested",
+    AccountDeletionCancelled = "account.deletion_cancelled",
     ObjectDeleted = "object.deleted",
 });
 
@@ -129,6 +135,8 @@ impl AuditAction {
             "rotate_webhook_secret" => Self::WebhookRotated,
             "delete_webhook" => Self::WebhookDeleted,
             "update_settings" => Self::SettingsUpdated,
+            "request_deletion" => Self::AccountDeletionRequested,
+            "cancel_deletion" => Self::AccountDeletionCancelled,
             "delete_object" => Self::ObjectDeleted,
             _ => return None,
         })

@@ -18,6 +18,7 @@ mod extract;
 mod health;
 mod identities;
 mod keys;
+mod leaving;
 mod members;
 mod metrics;
 mod middleware;
@@ -167,6 +168,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(two_factor::disable))
         .routes(routes!(identities::list))
         .routes(routes!(identities::link, identities::unlink))
+        .routes(routes!(leaving::request, leaving::cancel))
         .routes(routes!(members::list))
         .routes(routes!(members::update, members::remove))
         .routes(routes!(members::invitations, members::invite))

@@ -160,8 +160,18 @@ impl Service {
         let store = store.for_maintenance();
         let history_days = u32::from(wiring.options.answer_history_days);
         let audit_days = u32::from(wiring.options.audit_days);
-        let sweeper =
-            Sweeper { store, clock, throttle, checkouts, expiry, history_days, audit_days, wakeup: sweeper };
+        let closure = accounts.closure.clone();
+        let sweeper = Sweeper {
+            store,
+            clock,
+            throttle,
+            checkouts,
+            expiry,
+            closure,
+            history_days,
+            audit_days,
+            wakeup: sweeper,
+        };
         Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzer)))
     }
 

@@ -233,6 +233,21 @@ pub struct VerifyRequest {
     pub keep: Option<bool>,
 }
 
+/// Asking for the deletion of the account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountDeletionRequest {
+    /// The name of the account, to show that this one is meant.
+    #[schema(example = "Acme Marketplace")]
+    pub tenant_name: String,
+}
+
+/// A deletion that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountDeletion {
+    /// When everything in the account is deleted. Until then it can be taken back.
+    pub deletes_at: Timestamp,
+}
+
 /// The settings of an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Settings {

@@ -72,6 +72,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("DELETE", "/v1/me/identities/{provider}", members(Viewer)),
     ("GET", "/v1/settings", both(Viewer, Read)),
     ("PATCH", "/v1/settings", both(Admin, Write)),
+    ("POST", "/v1/account/deletion", members(Owner)),
+    ("DELETE", "/v1/account/deletion", members(Owner)),
     ("GET", "/v1/members", members(Admin)),
     ("PATCH", "/v1/members/{user_id}", members(Admin)),
     ("DELETE", "/v1/members/{user_id}", members(Admin)),

@@ -158,6 +158,10 @@ async fn walk_records(walk: &mut Walk<'_>) {
 
 async fn walk_members(walk: &mut Walk<'_>) {
     use Method as M;
+    let path = "/v1/account/deletion";
+    let body = json!({"tenant_name": "Acme"});
+    walk.call((M::POST, path), &[], body, "account.deletion_requested").await;
+    walk.call((M::DELETE, path), &[], Value::Null, "account.deletion_cancelled").await;
     let member = join(walk.app, &walk.token, "bob@example.com", "viewer").await;
     let bob = id(&whoami(walk.app, &member).await, "/user_id");
     let guest = json!({"email": "cleo@example.com", "role": "viewer"});

@@ -34,6 +34,7 @@ mod identities;
 mod import;
 mod ingest;
 mod keys;
+mod leaving;
 mod legacy_keys;
 mod limits;
 mod log_watch;

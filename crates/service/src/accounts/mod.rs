@@ -8,6 +8,7 @@ mod first_proof;
 mod identities;
 mod invitations;
 mod keys;
+mod leaving;
 mod members;
 mod operators;
 mod password_reset;
@@ -30,6 +31,7 @@ pub use self::email_verification::EmailVerification;
 pub use self::identities::Identities;
 pub use self::invitations::Invitations;
 pub use self::keys::Keys;
+pub use self::leaving::Leaving;
 pub use self::members::Members;
 pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
@@ -85,6 +87,8 @@ pub struct Accounts {
     pub operators: Operators,
     /// Suspension and deletion by the operator.
     pub closure: Closure,
+    /// Deletions that owners ask for.
+    pub leaving: Leaving,
     /// Who changed what.
     pub audit_log: AuditLog,
     /// Mail preferences of members.
@@ -245,6 +249,12 @@ impl Accounts {
                 notifications: notifications.clone(),
             },
             audit_log: AuditLog { store: store.clone() },
+            leaving: Leaving {
+                store: store.clone(),
+                clock: clock.clone(),
+                authentication: authentication.clone(),
+                notifications: notifications.clone(),
+            },
             // Finding what is left of an account may read much of a table.
             closure: Closure { store: store.for_maintenance(), clock: clock.clone() },
             operators: Operators {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
+use crate::accounts::Closure;
 use crate::actions::{Expiry, drop_deliveries};
 use crate::analysis::history::fold;
 use crate::billing::Checkouts;
@@ -58,6 +59,7 @@ pub(crate) struct Sweeper {
     pub(crate) throttle: Throttle,
     pub(crate) checkouts: Checkouts,
     pub(crate) expiry: Expiry,
+    pub(crate) closure: Closure,
     /// For how many days the answers of every analysis are kept.
     pub(crate) history_days: u32,
     /// For how many days the audit log is kept.
@@ -113,6 +115,11 @@ impl Sweeper {
             self.step("events", Some(tenant), self.sweep_events(tenant, now - DAY * days)).await?;
         }
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
+            if tenant.deletion_at.is_some_and(|at| at <= now) {
+                let deletion = self.closure.delete_as_asked(&tenant);
+                self.step("deletion", Some(tenant.tenant_id), deletion).await?;
+                continue;
+            }
             let (is_suspended, tenant) = (tenant.suspended_at.is_some(), tenant.tenant_id);
             self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
             self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;

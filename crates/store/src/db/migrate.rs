@@ -48,6 +48,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     30 "0030_members";
     31 "0031_audit_log";
     32 "0032_secret_rotation";
+    33 "0033_leaving";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

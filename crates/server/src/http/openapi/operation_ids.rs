@@ -39,6 +39,8 @@ pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
         ("put", "/v1/me/notifications") => "putNotifications",
         ("get", "/v1/settings") => "getSettings",
         ("patch", "/v1/settings") => "updateSettings",
+        ("post", "/v1/account/deletion") => "requestAccountDeletion",
+        ("delete", "/v1/account/deletion") => "cancelAccountDeletion",
         ("get", "/v1/members") => "listMembers",
         ("patch", "/v1/members/{user_id}") => "updateMember",
         ("delete", "/v1/members/{user_id}") => "removeMember",

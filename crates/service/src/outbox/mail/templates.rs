@@ -132,6 +132,29 @@ impl MailTemplates {
         Mail::new("invitation", to, "You are invited to an account", &body)
     }
 
+    /// An owner has asked for the deletion of an account.
+    pub fn deletion_requested(&self, to: &str, account: &str, at: Timestamp) -> Mail {
+        let news = format!(
+            "An owner has asked to delete the account \"{}\". On {} everything in it is deleted, for good.",
+            single_line(account),
+            time(at)
+        );
+        let advice = "Until then, every owner can take that back in the console.".to_owned();
+        self.notice("deletion_requested", to, "Your account will be deleted", [news, advice])
+    }
+
+    /// An owner has taken back the deletion of an account.
+    pub fn deletion_cancelled(&self, to: &str, account: &str) -> Mail {
+        let news =
+            format!("The account \"{}\" will not be deleted: an owner took that back.", single_line(account));
+        self.notice(
+            "deletion_cancelled",
+            to,
+            "Your account stays",
+            [news, "You need not do anything.".to_owned()],
+        )
+    }
+
     /// The address was proved for the first time, and what somebody had set up before was ended.
     pub fn address_proved(&self, to: &str, ended: Ended, at: Timestamp) -> Mail {
         let news = format!(

@@ -34,6 +34,8 @@ fn every_mail_matches_its_snapshot() {
         ),
         templates.email_verification(TO, "vt_0123456789abcdef"),
         templates.address_proved(TO, ENDED, START),
+        templates.deletion_requested(TO, "Shop & <sons>", START),
+        templates.deletion_cancelled(TO, "Shop & <sons>"),
         templates.invitation(
             TO,
             ("Shop & <sons>: http://evil.example", "bob@shop.example"),
