@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use model::api::{DeliveryStatus, EventInput, IngestRequest, WebhookEndpointCreate, WebhookEndpointUpdate};
 use model::{KeyId, TenantId, Timestamp};
-use service::{Caller, Clock, Credential, DeliveryQuery, Random, Service};
+use service::{Caller, Clock, Credential, DeliveryQuery, KeyRights, Random, Service};
 use store::Conn;
 use store::actions::webhooks::deliveries;
 use store::actions::webhooks::deliveries::NewDelivery;
@@ -52,7 +52,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     service.start_queues();
     let receiver = Receiver::start().await?;
     let key = service.accounts.operators.create_key_for(tenant, None).await?.api_key.id;
-    let caller = Caller { tenant, credential: Credential::Key(KeyId(key)) };
+    let caller = Caller { tenant, credential: Credential::Key { key: KeyId(key), rights: KeyRights::ALL } };
     let backlog = Backlog { service: &service, caller, tenant, receiver: &receiver };
     let mut short = Vec::new();
     for _ in 0..ROUNDS {

@@ -66,7 +66,7 @@ impl Client {
 
     /// Creates a key. Its secret is only in this response.
     pub async fn create_key(&self, name: Option<&str>) -> Result<APIKeySecret, Error> {
-        let create = APIKeyCreate { name: name.map(str::to_owned) };
+        let create = APIKeyCreate { name: name.map(str::to_owned), ..APIKeyCreate::default() };
         self.call(Call::new(Method::POST, &["v1", "api_keys"])?.json(&create)?).await
     }
 

@@ -2,10 +2,12 @@
 
 mod account;
 mod answers;
+mod audit;
 mod billing;
 mod conditions;
 mod keys;
 mod labels;
+mod members;
 mod objects;
 mod quality;
 mod replays;
@@ -20,10 +22,12 @@ mod webhooks;
 
 pub use account::*;
 pub use answers::*;
+pub use audit::*;
 pub use billing::*;
 pub use conditions::*;
 pub use keys::*;
 pub use labels::*;
+pub use members::*;
 pub use objects::*;
 pub use quality::*;
 pub use replays::*;

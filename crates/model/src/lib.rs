@@ -3,9 +3,11 @@
 //! Nothing here does I/O, reads a clock or draws random numbers; callers pass those in. The `sqlx` feature
 //! maps the types to columns of each database and is only for the `store` crate.
 
+mod access;
 pub mod address;
 mod answer;
 pub mod api;
+mod audit;
 pub mod backoff;
 pub mod compaction;
 pub mod condition;
@@ -32,7 +34,9 @@ mod timestamp;
 pub mod totp;
 pub mod webhook;
 
+pub use access::{InvalidScopes, KeyKind, MemberRole, Scope, ScopeSet};
 pub use answer::{Answer, Distribution, InvalidDistribution, Judgement, RawAnswer};
+pub use audit::AuditAction;
 pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};
 pub use email::{EmailAddress, InvalidEmail};

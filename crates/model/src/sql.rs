@@ -8,10 +8,11 @@ use sqlx::types::time::{Date as SqlDate, OffsetDateTime};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
-    APIKeyStatus, ActionType, AnalysisSource, AuthorKind, CheckoutState, DeliveryStatus, EventRetention,
-    EventType, FiringStatus, LabelSource, ReviewReason, ReviewStatus, RuleMode, TokenType, TrialStatus,
+    APIKeyStatus, ActionType, AnalysisSource, AuditActorKind, AuthorKind, CheckoutState, DeliveryStatus,
+    EventRetention, EventType, FiringStatus, LabelSource, ReviewReason, ReviewStatus, RuleMode, TokenType,
+    TrialStatus,
 };
-use crate::{Date, Provider, SignalType, Timestamp};
+use crate::{Date, KeyKind, MemberRole, Provider, SignalType, Timestamp};
 
 /// PostgreSQL counts from 2000-01-01, in microseconds for an instant and in days for a date.
 const PG_EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -182,13 +183,16 @@ sql_text!(
     APIKeyStatus,
     ActionType,
     AnalysisSource,
+    AuditActorKind,
     AuthorKind,
     CheckoutState,
     DeliveryStatus,
     EventRetention,
     EventType,
     FiringStatus,
+    KeyKind,
     LabelSource,
+    MemberRole,
     Provider,
     ReviewReason,
     ReviewStatus,

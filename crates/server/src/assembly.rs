@@ -169,6 +169,7 @@ fn options(config: &Config) -> Options {
         claim: config.claim,
         replay_inline: i64::from(config.replay_inline),
         answer_history_days: config.answer_history_days,
+        audit_days: config.audit_days,
         metering: config.billing.metering,
         block: config.billing.enforcement == Enforcement::Block,
         allow_private_targets: config.allow_private_targets,

@@ -63,6 +63,8 @@ pub struct Config {
     pub replay_inline: u32,
     /// For how many days the answers of every analysis are kept; 0 keeps none.
     pub answer_history_days: u16,
+    /// For how many days the audit log is kept.
+    pub audit_days: u16,
     /// The number of verdicts in flight for a tenant, over all nodes.
     pub sync_limit: u32,
     /// The number of connections of one client address in this process.
@@ -235,6 +237,7 @@ impl Config {
             claim: set.value::<Seconds>("claim_seconds", "600")?.0,
             replay_inline: set.value("replay_inline", "200000")?,
             answer_history_days: set.value("answer_history_days", "90")?,
+            audit_days: set.value("audit_days", "365")?,
             sync_limit: set.value("sync_limit", "8")?,
             connections_per_address: set.value("connections_per_address", "1000")?,
             billing: Billing::read(set)?,
@@ -304,6 +307,9 @@ impl Config {
         }
         if self.rate_limit_per_minute == 0 {
             return invalid("rate_limit_per_minute", "it must be at least 1");
+        }
+        if self.audit_days == 0 {
+            return invalid("audit_days", "it must be at least 1");
         }
         if self.connections_per_address == 0 {
             return invalid("connections_per_address", "it must be at least 1");

@@ -1,6 +1,8 @@
 //! The HTTP API: routes, one file for each resource, and the middleware around them.
 
+mod access;
 mod account;
+mod audit_log;
 mod authenticate;
 mod billing;
 mod body_budget;
@@ -17,6 +19,8 @@ mod health;
 mod identities;
 mod keys;
 mod labels;
+mod leaving;
+mod members;
 mod metrics;
 mod middleware;
 mod objects;
@@ -45,6 +49,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use self::access::{OperationAccess, access_table, operations};
 pub(crate) use self::body_budget::BodyBudget;
 pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
@@ -138,6 +143,7 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(sign_in::forgot_password))
         .routes(routes!(sign_in::reset_password))
         .routes(routes!(sign_in::verify))
+        .routes(routes!(members::accept))
         .routes(routes!(recipients::confirm))
         .routes(routes!(recipients::withdraw))
         .routes(routes!(identities::providers))
@@ -166,6 +172,12 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(two_factor::disable))
         .routes(routes!(identities::list))
         .routes(routes!(identities::link, identities::unlink))
+        .routes(routes!(leaving::request, leaving::cancel))
+        .routes(routes!(members::list))
+        .routes(routes!(members::update, members::remove))
+        .routes(routes!(members::invitations, members::invite))
+        .routes(routes!(members::withdraw))
+        .routes(routes!(audit_log::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))
@@ -213,6 +225,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::system_one))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::rotate_secret))
         .routes(routes!(webhooks::deliveries))
         .routes(routes!(webhooks::replay))
         .routes(routes!(billing::balance))

@@ -11,5 +11,5 @@ mod serve;
 mod traces;
 
 pub use assembly::{StartError, assemble};
-pub use http::openapi_document;
+pub use http::{OperationAccess, access_table, openapi_document, operations};
 pub use serve::Server;

@@ -23,7 +23,7 @@ pub mod upkeep;
 mod wiring;
 
 pub use self::accounts::{
-    Accounts, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
+    Accounts, AuditQuery, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, ReviewQuery, Reviews, seal_plain_urls};
 pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};
@@ -38,8 +38,9 @@ pub use self::quality::{LabelQuery, Quality, QualityQuery};
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
-    Health, InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
-    Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock, traces,
+    Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer,
+    SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit, client_network, clock_offset_s,
+    start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

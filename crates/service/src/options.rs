@@ -41,6 +41,8 @@ pub struct Options {
     pub replay_inline: i64,
     /// For how many days the answers of every analysis are kept; 0 keeps none.
     pub answer_history_days: u16,
+    /// For how many days the audit log is kept.
+    pub audit_days: u16,
     /// Whether analyses are billed.
     pub metering: bool,
     /// Whether an empty balance pauses analyses; otherwise the balance may become negative.

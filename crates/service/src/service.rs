@@ -154,6 +154,7 @@ impl Service {
             providers,
             notifications: wiring.notifications.clone(),
             allow_registration: wiring.options.allow_registration,
+            limits_invitations: wiring.options.confirm_recipients,
             registrations_per_hour: wiring.options.registrations_per_hour,
             signup_credit_cents: wiring.options.signup_credit_cents,
             recent_proof: wiring.options.recent_proof,
@@ -164,7 +165,19 @@ impl Service {
         let (checkouts, expiry) = (billing.checkouts.clone(), wiring.expiry());
         let store = store.for_maintenance();
         let history_days = u32::from(wiring.options.answer_history_days);
-        let sweeper = Sweeper { store, clock, throttle, checkouts, expiry, history_days, wakeup: sweeper };
+        let audit_days = u32::from(wiring.options.audit_days);
+        let closure = accounts.closure.clone();
+        let sweeper = Sweeper {
+            store,
+            clock,
+            throttle,
+            checkouts,
+            expiry,
+            closure,
+            history_days,
+            audit_days,
+            wakeup: sweeper,
+        };
         Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzer)))
     }
 

@@ -41,6 +41,7 @@ CREATE INDEX reviews_by_priority ON reviews (tenant_id, status, priority DESC, r
 CREATE INDEX reviews_oldest_in_queue ON reviews (tenant_id, queue, status, review_id);
 CREATE INDEX reviews_by_priority_in_queue ON reviews (tenant_id, queue, status, priority DESC, review_id);
 CREATE INDEX reviews_resolved ON reviews (tenant_id, resolved_at) WHERE status = 'resolved';
+CREATE INDEX reviews_claimed ON reviews (tenant_id, claimer_id) WHERE claimer_id IS NOT NULL;
 CREATE INDEX reviews_with_undo ON reviews (tenant_id, resolved_at) WHERE undo IS NOT NULL;
 
 -- The share of analyzed objects that is drawn at random for a review, in percent, and where those reviews go.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Provider, Timestamp};
+use crate::{MemberRole, Provider, Timestamp};
 
 /// A new account and its first admin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -146,10 +146,14 @@ pub struct Me {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Email)]
     pub email: Option<String>,
-    /// The user's role.
+    /// The user's role, where an owner is an `admin` too: see `member_role`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "admin")]
     pub role: Option<String>,
+    /// What the user may do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub member_role: Option<MemberRole>,
     /// Whether the user has finished the console's onboarding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -227,6 +231,21 @@ pub struct VerifyRequest {
     /// of a session of the same user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
+}
+
+/// Asking for the deletion of the account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountDeletionRequest {
+    /// The name of the account, to show that this one is meant.
+    #[schema(example = "Acme Marketplace")]
+    pub tenant_name: String,
+}
+
+/// A deletion that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountDeletion {
+    /// When everything in the account is deleted. Until then it can be taken back.
+    pub deletes_at: Timestamp,
 }
 
 /// The settings of an account.
@@ -377,6 +396,9 @@ pub struct OAuthCodeRequest {
     /// The name of the account, used only if the sign-in creates one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_name: Option<String>,
+    /// The token of an invitation, which the sign-in accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invitation: Option<String>,
 }
 
 /// A linked account at a provider.

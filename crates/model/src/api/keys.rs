@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::Timestamp;
+use crate::{KeyKind, Scope, Timestamp};
 
 /// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -18,7 +18,13 @@ pub struct APIKey {
     pub name: String,
     /// Whether it authenticates.
     pub status: APIKeyStatus,
-    /// Whether it can sign; legacy keys cannot until they are rotated.
+    /// How it authenticates.
+    #[serde(default)]
+    pub kind: KeyKind,
+    /// What it may be used for.
+    #[serde(default)]
+    pub scopes: Vec<Scope>,
+    /// Whether it can sign; bearer keys cannot, and legacy keys not until they are rotated.
     pub has_secret: bool,
     /// Whether it was created before request signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,6 +67,13 @@ pub struct APIKeyCreate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100, example = "production")]
     pub name: Option<String>,
+    /// How it authenticates; `signed` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<KeyKind>,
+    /// What it may be used for. A signed key takes `ingest`, `read`, `write` and `label`, and has all of them if this is left
+    /// out. A bearer key needs `moderate` or `mcp`; with `mcp` it also takes `write` and `label`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<Scope>>,
 }
 
 /// A change of a key; fields left out keep their values.
@@ -102,7 +115,8 @@ pub struct APIKeySecret {
     /// The public key ID.
     #[schema(example = "ak_3f9a…")]
     pub key: String,
-    /// The signing secret. It is never shown again and never sent on requests.
+    /// The signing secret, which is never sent on requests; of a bearer key (`bk_…`) what requests carry. It is never shown
+    /// again.
     #[schema(example = "sk_…")]
     pub secret: String,
     /// What to do with it.

@@ -102,6 +102,15 @@ pub struct WebhookEndpointSecret {
     pub note: String,
 }
 
+/// Giving an endpoint a new secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WebhookSecretRotation {
+    /// For how many hours deliveries are signed with the previous secret too; 24 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 168)]
+    pub overlap_hours: Option<i64>,
+}
+
 /// The status of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

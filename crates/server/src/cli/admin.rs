@@ -6,8 +6,9 @@ mod queues;
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
-use model::TenantId;
-use service::{Audit, Clock, Queues, Random, Service};
+use model::{MemberRole, TenantId};
+use service::{Audit, Clock, Queues, Random, Service, audit as audit_log};
+use store::accounts::audit_log::Origin;
 use uuid::Uuid;
 
 use super::{CommandResult, print_line};
@@ -44,7 +45,8 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Recompute the balances and usage of all accounts from their ledgers, and fail if any differ.
+    /// Recompute the balances and usage of all accounts from their ledgers, check the chains of their audit logs, and fail if
+    /// anything differs.
     Audit,
     /// Move every secret in the database from the previous master key to the new one; stop the service first.
     Rekey,
@@ -88,6 +90,10 @@ pub(super) enum User {
         tenant: Uuid,
         /// The user's email address.
         email: String,
+        /// What the user may do: viewer, analyst, admin or owner. By default, the first user of an account is its owner, and others
+        /// are admins.
+        #[arg(long, value_parser = parse_role)]
+        role: Option<MemberRole>,
     },
     /// Turn two-factor off for a user who has lost it; their sessions end, and they are mailed.
     ResetMfa {
@@ -125,23 +131,28 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         _ => {}
     }
     let service = assemble(config, Clock::system(), Random::system()?).await?;
-    let outcome = match command {
-        Command::Tenant(command) => tenant(command, &service).await,
-        Command::User(command) => user(command, &service).await,
-        Command::Key(command) => key(command, &service).await,
+    let origin = Origin { at: service.clock().now(), address: None, request_id: None };
+    let outcome = audit_log::acting_as_operator(origin, Box::pin(run_on(command, &service))).await;
+    service.store().close().await;
+    outcome
+}
+
+async fn run_on(command: Command, service: &Service) -> CommandResult {
+    match command {
+        Command::Tenant(command) => tenant(command, service).await,
+        Command::User(command) => user(command, service).await,
+        Command::Key(command) => key(command, service).await,
         Command::Credit { tenant, amount_cents, note } => {
             let balance =
                 service.billing.balances.adjust(TenantId(tenant), amount_cents, note.as_deref()).await;
             balance.map(|balance| print_line(&balance.to_string())).map_err(Into::into)
         }
-        Command::Audit => audit(&service).await,
+        Command::Audit => audit(service).await,
         Command::Queues(arguments) => {
             queues::run(arguments, &Queues::new(service.store().clone(), service.clock().clone())).await
         }
         Command::Rekey | Command::Doctor { .. } => Ok(()),
-    };
-    service.store().close().await;
-    outcome
+    }
 }
 
 async fn rekey(config: &Config) -> CommandResult {
@@ -183,8 +194,8 @@ async fn tenant(command: Tenant, service: &Service) -> CommandResult {
 }
 
 async fn user(command: User, service: &Service) -> CommandResult {
-    let (tenant, email) = match command {
-        User::Create { tenant, email } => (tenant, email),
+    let (tenant, email, role) = match command {
+        User::Create { tenant, email, role } => (tenant, email, role),
         User::ResetMfa { email } => {
             service.accounts.operators.reset_mfa(&email).await?;
             print_line("For this user, two-factor is off and all sessions have ended.");
@@ -194,9 +205,14 @@ async fn user(command: User, service: &Service) -> CommandResult {
     let password = read_secret("password")?;
     print_line(&format!(
         "{}",
-        service.accounts.operators.create_user(TenantId(tenant), &email, &password).await?
+        service.accounts.operators.create_user(TenantId(tenant), &email, &password, role).await?
     ));
     Ok(())
+}
+
+fn parse_role(text: &str) -> Result<MemberRole, String> {
+    let known = MemberRole::ALL.into_iter().find(|role| role.as_str() == text);
+    known.ok_or_else(|| "it must be viewer, analyst, admin or owner".to_owned())
 }
 
 async fn key(command: Key, service: &Service) -> CommandResult {
@@ -220,7 +236,16 @@ async fn key(command: Key, service: &Service) -> CommandResult {
 }
 
 async fn audit(service: &Service) -> CommandResult {
-    print_audit(&service.billing.audit.run().await?)
+    let log = service.accounts.audit_log.check().await?;
+    for (tenant, reason) in &log.breaks {
+        print_line(&format!("{tenant}  audit log: {reason}"));
+    }
+    let books = print_audit(&service.billing.audit.run().await?);
+    if !log.breaks.is_empty() {
+        return Err(format!("the audit logs of {} accounts were altered", log.breaks.len()).into());
+    }
+    print_line(&format!("The audit logs with {} lines are unaltered.", log.lines));
+    books
 }
 
 /// Prints the result of an audit; one that found something is a failure.

@@ -2,19 +2,20 @@
 
 use std::net::IpAddr;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
-use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, traces};
+use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, audit, traces};
+use store::accounts::audit_log::Origin;
 use url::form_urlencoded;
 
-use super::App;
-use super::client_address::{ClientAddress, agent};
+use super::client_address::{ClientAddress, RequestId, agent};
 use super::envelope::Refusal;
+use super::{App, access};
 
 /// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
 const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
@@ -40,15 +41,29 @@ pub(super) async fn authenticate(
         Ok(decision) => decision,
         Err(error) => return Refusal(error).into_response(),
     };
-    let response = match decision.permit() {
+    let response = match decision.permit().and_then(|()| authorize(&parts, &caller)) {
         Ok(()) => {
             traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
-            next.run(Request::from_parts(parts, body)).await
+            let origin = origin(&app, &parts, address);
+            let handled = next.run(Request::from_parts(parts, body));
+            audit::acting_as(caller, origin, handled).await
         }
         Err(refusal) => Refusal(refusal).into_response(),
     };
     with_rate_limit_headers(response, decision.allowance)
+}
+
+/// Where a request comes from, for the audit log.
+fn origin(app: &App, request: &Parts, address: IpAddr) -> Origin {
+    let request_id = request.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
+    Origin { at: app.service.clock().now(), address: Some(address.to_string()), request_id }
+}
+
+/// Refuses a caller whose role or scopes do not allow the operation.
+fn authorize(request: &Parts, caller: &Caller) -> Result<(), Error> {
+    let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    access::authorize(&request.method, path, caller)
 }
 
 async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller, Error> {

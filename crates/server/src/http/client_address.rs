@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -35,9 +36,15 @@ impl FromRequestParts<App> for Client {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let ClientAddress(address) = ClientAddress::from_request_parts(parts, app).await?;
-        Ok(Self(ClientInfo { address, agent: agent(&parts.headers).map(str::to_owned) }))
+        let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
+        let agent = agent(&parts.headers).map(str::to_owned);
+        Ok(Self(ClientInfo { address, agent, request_id }))
     }
 }
+
+/// The id of a request, which is in its response and in the log.
+#[derive(Clone, Debug)]
+pub(super) struct RequestId(pub(super) Arc<str>);
 
 /// What a client calls itself. A name with other bytes than visible ASCII is ignored.
 pub(super) fn agent(headers: &HeaderMap) -> Option<&str> {

@@ -54,7 +54,7 @@ pub(super) async fn update(
     extract::Path(key_id): extract::Path<Uuid>,
     extract::Json(update): extract::Json<APIKeyUpdate>,
 ) -> Result<Json<APIKey>, Refusal> {
-    Ok(Json(app.service.accounts.keys.update(caller.tenant, KeyId(key_id), &update).await?))
+    Ok(Json(app.service.accounts.keys.update(caller, KeyId(key_id), &update).await?))
 }
 
 /// Revoke a key.
@@ -71,7 +71,7 @@ pub(super) async fn revoke(
     Authenticated(caller): Authenticated,
     extract::Path(key_id): extract::Path<Uuid>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.keys.revoke(caller.tenant, KeyId(key_id)).await?;
+    app.service.accounts.keys.revoke(caller, KeyId(key_id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, debug, info_span};
 use url::Url;
 
 use super::App;
-use super::client_address::ClientAddress;
+use super::client_address::{ClientAddress, RequestId};
 use super::envelope::Refusal;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -54,6 +54,7 @@ async fn assign_request_id(
         let id = app.service.random().id(app.service.clock().now()).to_string();
         HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     });
+    request.extensions_mut().insert(RequestId(id.to_str().unwrap_or_default().into()));
     // The caller's trace is continued, if there is one.
     let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     // The route, not the path: ids may be personal data, and misplaced secrets must not get into the log.

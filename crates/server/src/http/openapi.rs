@@ -30,6 +30,7 @@ use super::openapi_document;
     ),
     tags(
         (name = "account", description = "The authenticated caller, and the settings of the account."),
+        (name = "members", description = "Who can sign in to the account, with which role, and who is invited."),
         (name = "api keys", description = "Keys that sign requests."),
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
@@ -150,7 +151,11 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             let is_authenticated = operation.security.is_some() || path.starts_with("/v1/");
             if is_authenticated && path != "/metrics" {
                 add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
-                add_error(operation, "403", "The account is suspended.");
+                add_error(
+                    operation,
+                    "403",
+                    "The role or the scope does not allow it, or the account is suspended.",
+                );
                 add_error(operation, "429", "Too many requests; `Retry-After` says how long to wait.");
                 secure(operation);
             }
@@ -167,7 +172,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                     "Too many requests from this address; `Retry-After` says how long to wait.",
                 );
             }
-            if path == "/v1/api_keys"
+            if (path == "/v1/api_keys" || path.ends_with("/rotate_secret"))
                 && let Some(RefOr::T(body)) = &mut operation.request_body
             {
                 // Every field has a default.

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
     DeliveryStatus, Error, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
-    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookSecretRotation,
 };
 use serde::Deserialize;
 use service::DeliveryQuery;
@@ -94,6 +94,25 @@ pub(super) async fn update(
     extract::Json(update): extract::Json<WebhookEndpointUpdate>,
 ) -> Result<Json<WebhookEndpoint>, Refusal> {
     Ok(Json(app.service.actions.endpoints.update(caller, endpoint_id, &update).await?))
+}
+
+/// Give an endpoint a new secret.
+///
+/// For `overlap_hours`, deliveries carry signatures with both secrets: `webhook-signature` has two, and `X-Webhook-Signature` is
+/// keyed with the previous one. Afterwards only the new one counts. A second rotation within that time ends the oldest secret.
+#[utoipa::path(post, path = "/v1/webhooks/{endpoint_id}/rotate_secret", tag = "webhooks",
+    params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")),
+    request_body = WebhookSecretRotation, responses(
+    (status = 200, description = "Rotated; the secret is shown only once.", body = WebhookEndpointSecret),
+    (status = 404, description = "There is no such endpoint.", body = Error),
+))]
+pub(super) async fn rotate_secret(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(endpoint_id): extract::Path<Uuid>,
+    extract::OptionalJson(request): extract::OptionalJson<WebhookSecretRotation>,
+) -> Result<Json<WebhookEndpointSecret>, Refusal> {
+    Ok(Json(app.service.actions.endpoints.rotate_secret(caller, endpoint_id, &request).await?))
 }
 
 /// Remove an endpoint and its deliveries.

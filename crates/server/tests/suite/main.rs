@@ -6,9 +6,11 @@
     reason = "durations of a test are constants, and the larger comes first"
 )]
 
+mod access;
 mod admin;
 mod answer_history;
 mod app;
+mod audit_log;
 mod backup;
 mod billing;
 mod body;
@@ -34,10 +36,12 @@ mod import;
 mod ingest;
 mod keys;
 mod labels;
+mod leaving;
 mod legacy_keys;
 mod limits;
 mod log_watch;
 mod login;
+mod members;
 mod memory;
 mod metrics;
 mod nodes;

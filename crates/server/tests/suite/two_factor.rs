@@ -443,7 +443,7 @@ impl Phone {
     }
 }
 
-async fn setup(app: &App, token: &str) -> Phone {
+pub(crate) async fn setup(app: &App, token: &str) -> Phone {
     let reply = app.call(token, Method::POST, "/v1/me/mfa/setup", &Value::Null).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     Phone { secret: from_base32(reply.json()["secret"].as_str().unwrap()), recovery_codes: Vec::new() }

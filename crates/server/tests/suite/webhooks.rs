@@ -7,6 +7,7 @@ mod ends;
 mod peers;
 pub(crate) mod processes;
 mod queue;
+mod rotation;
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use model::{KeyId, TenantId, Timestamp};
+use model::{KeyId, KeyKind, TenantId, Timestamp};
 use store::accounts::closure;
 use store::accounts::keys::{self, Key};
 use store::accounts::sessions::{self, Session};
@@ -16,7 +16,8 @@ use tracing::warn;
 use crate::accounts::signing::{self, RequestLine, Verifier};
 use crate::accounts::tokens;
 use crate::runtime::{
-    Caller, Carrier, Clock, Credential, Error, Kind, Result, Sealer, SessionId, ShortCache, agent_name,
+    Caller, Carrier, Clock, Credential, Error, KeyRights, Kind, Result, Sealer, SessionId, ShortCache,
+    agent_name,
 };
 
 /// How often the use of a key is recorded.
@@ -47,6 +48,8 @@ pub struct Presented<'a> {
 struct CredentialCache {
     signing: ShortCache<String, SigningKey>,
     sessions: ShortCache<[u8; 32], CachedSession>,
+    /// Bearer keys, by their hash.
+    bearers: ShortCache<[u8; 32], BearerKey>,
     /// Whether a tenant is suspended.
     suspended: ShortCache<TenantId, bool>,
     /// Verifies against a dummy secret if there is no such key, so that an unknown key takes as long as a bad signature.
@@ -56,6 +59,12 @@ struct CredentialCache {
 struct SigningKey {
     caller: Caller,
     verifier: Verifier,
+    /// When its use was last recorded, in microseconds.
+    last_used_at: AtomicI64,
+}
+
+struct BearerKey {
+    caller: Caller,
     /// When its use was last recorded, in microseconds.
     last_used_at: AtomicI64,
 }
@@ -71,6 +80,7 @@ impl CredentialCache {
         Self {
             signing: ShortCache::new(),
             sessions: ShortCache::new(),
+            bearers: ShortCache::new(),
             suspended: ShortCache::new(),
             dummy: Verifier::new(b"a dummy secret, as long as the secret of a real key"),
         }
@@ -104,6 +114,7 @@ impl Authentication {
     pub(crate) fn clear_cache(&self) {
         self.cache.signing.clear();
         self.cache.sessions.clear();
+        self.cache.bearers.clear();
         self.cache.suspended.clear();
     }
 
@@ -133,6 +144,9 @@ impl Authentication {
                 if bearer.starts_with(tokens::CONSOLE_TOKEN) || bearer.starts_with(tokens::TENANT_TOKEN) =>
             {
                 self.authenticate_session(bearer, Carrier::Header, presented).await
+            }
+            (Some(bearer), ..) if bearer.starts_with(tokens::BEARER_KEY) => {
+                self.authenticate_bearer(bearer).await
             }
             (Some(bearer), ..) if bearer.matches('.').count() == 2 => {
                 self.authenticate_signed(bearer, presented).await
@@ -165,7 +179,7 @@ impl Authentication {
             found.filter(|_| accepted).ok_or_else(Error::unauthorized)?
         };
         let caller = key.caller;
-        if let Credential::Key(key_id) = caller.credential
+        if let Credential::Key { key: key_id, .. } = caller.credential
             && is_due_for_touch(&key.last_used_at, now)
         {
             self.record_use(caller.tenant, key_id, false).await;
@@ -204,10 +218,15 @@ impl Authentication {
         let (hash, now) = (tokens::hash(token), self.clock.now());
         let cached = self.read_session(hash, now).await?.ok_or_else(Error::unauthorized)?;
         let session = &cached.session;
-        let credential = match (session.user_id, session.key_id) {
-            (Some(user), _) => Credential::Console { user, session: SessionId(hash), carrier },
-            (None, Some(key)) => Credential::Key(key),
-            (None, None) => return Err(Error::unauthorized()),
+        let credential = match (session.user_id, session.role, session.key_id) {
+            (Some(user), Some(role), _) => {
+                Credential::Console { user, session: SessionId(hash), role, carrier }
+            }
+            (None, _, Some(key)) => {
+                let rights = KeyRights::stored(KeyKind::Signed, session.scopes.as_deref());
+                Credential::Key { key, rights }
+            }
+            _ => return Err(Error::unauthorized()),
         };
         if session.user_id.is_some() && is_due_for_touch(&cached.last_seen_at, now) {
             let (address, agent) = (presented.address.to_string(), presented.agent.map(agent_name));
@@ -222,6 +241,28 @@ impl Authentication {
             }
         }
         Ok(Caller { tenant: session.tenant_id, credential })
+    }
+
+    async fn authenticate_bearer(&self, token: &str) -> Result<Caller> {
+        let hash = tokens::hash(token);
+        let key = if let Some(key) = self.cache.bearers.get(&hash) {
+            key
+        } else {
+            let read = self.cache.bearers.start_read();
+            let found = self
+                .store
+                .read("key_by_bearer_hash", async |conn| keys::by_bearer_hash(conn, &hash).await)
+                .await?;
+            let key = found.ok_or_else(Error::unauthorized)?;
+            let last_used_at = AtomicI64::new(key.last_used_at.map_or(i64::MIN, Timestamp::micros));
+            self.cache.bearers.insert(hash, read, BearerKey { caller: caller_of(&key), last_used_at })
+        };
+        if let Credential::Key { key: key_id, .. } = key.caller.credential
+            && is_due_for_touch(&key.last_used_at, self.clock.now())
+        {
+            self.record_use(key.caller.tenant, key_id, false).await;
+        }
+        Ok(key.caller)
     }
 
     async fn read_session(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<Arc<CachedSession>>> {
@@ -298,5 +339,6 @@ impl Authentication {
 }
 
 fn caller_of(key: &Key) -> Caller {
-    Caller { tenant: key.tenant_id, credential: Credential::Key(key.key_id) }
+    let rights = KeyRights::stored(key.kind, key.scopes.as_deref());
+    Caller { tenant: key.tenant_id, credential: Credential::Key { key: key.key_id, rights } }
 }

@@ -1,12 +1,13 @@
-//! Suspension and deletion of accounts by the operator.
+//! Suspension and deletion of accounts, by the operator or because an owner has asked for it.
 
 use std::time::Duration;
 
-use model::TenantId;
+use model::{TenantId, Timestamp};
 use store::accounts::{closure, tenants};
 use store::actions::webhooks::endpoints;
 use store::runtime::nodes;
 use store::{Conn, Store};
+use tracing::info;
 
 use crate::runtime::{Clock, Error, Kind, Result};
 
@@ -62,8 +63,26 @@ impl Closure {
     ///
     /// It goes in steps, each of which is final: a deletion that was interrupted is continued by calling this again.
     pub async fn delete(&self, tenant: TenantId) -> Result<u64> {
-        let since = self
-            .store
+        let since = self.begin(tenant).await?;
+        self.let_requests_end(since).await?;
+        self.delete_everything(tenant).await
+    }
+
+    /// Continues the deletion that an owner has asked for: the first call shuts everybody out, and one a minute later deletes.
+    pub(crate) async fn delete_as_asked(&self, tenant: &tenants::Tenant) -> Result<()> {
+        let now = self.clock.now();
+        if tenant.deleting_at.is_some_and(|since| now.since(since) >= REQUESTS_IN_FLIGHT) {
+            let rows = self.delete_everything(tenant.tenant_id).await?;
+            info!(tenant = %tenant.tenant_id, rows, "an account was deleted, as its owner has asked");
+        } else {
+            self.begin(tenant.tenant_id).await?;
+        }
+        Ok(())
+    }
+
+    /// Shuts everybody out of an account that is to be deleted; returns since when.
+    async fn begin(&self, tenant: TenantId) -> Result<Timestamp> {
+        self.store
             .write("begin_deletion", async |conn: &mut Conn| {
                 let known = require(conn, tenant).await?;
                 let now = self.clock.now();
@@ -71,8 +90,10 @@ impl Closure {
                 closure::begin_deletion(conn, tenant, now).await?;
                 Ok::<_, Error>(known.suspended_at.unwrap_or(now))
             })
-            .await?;
-        self.let_requests_end(since).await?;
+            .await
+    }
+
+    async fn delete_everything(&self, tenant: TenantId) -> Result<u64> {
         let tables = self.store.read("owned_tables", async |conn| closure::owned_tables(conn).await).await?;
         let mut deleted = 0;
         loop {
@@ -90,7 +111,7 @@ impl Closure {
     }
 
     /// Waits, where nodes are running, until no request from before the suspension can be in flight.
-    async fn let_requests_end(&self, suspended_at: model::Timestamp) -> Result<()> {
+    async fn let_requests_end(&self, suspended_at: Timestamp) -> Result<()> {
         let now = self.clock.now();
         let live = self
             .store

@@ -13,12 +13,13 @@ use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::first_proof::{FirstProof, Proof, Proved};
+use crate::accounts::invitations::Invitations;
 use crate::accounts::providers::{ProvenIdentity, Providers};
 use crate::accounts::sessions::{Sessions, end_others};
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
-use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result};
+use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result, audit};
 
 /// Sign-in with identity providers.
 pub struct Identities {
@@ -26,6 +27,7 @@ pub struct Identities {
     pub(crate) clock: Clock,
     pub(crate) providers: Arc<Providers>,
     pub(crate) tenants: Tenants,
+    pub(crate) invitations: Invitations,
     pub(crate) sessions: Sessions,
     pub(crate) authentication: Authentication,
     pub(crate) first_proof: FirstProof,
@@ -62,6 +64,9 @@ impl Identities {
     ) -> Result<Token> {
         let proven = self.prove(provider, request).await?;
         let email = verified_email(&proven)?;
+        if let Some(invitation) = &request.invitation {
+            return self.accept(provider, &proven, invitation, client).await;
+        }
         let attempt = || {
             self.store.write("sign_in_with_provider", async |conn: &mut Conn| {
                 let known = identities::find(conn, provider, &proven.subject).await?;
@@ -89,6 +94,29 @@ impl Identities {
         };
         self.first_proof.finish(proved);
         Ok(token)
+    }
+
+    /// Accepts an invitation with a provider's identity, which need not show the address that was invited: the link proves that.
+    async fn accept(
+        &self,
+        provider: Provider,
+        proven: &ProvenIdentity,
+        invitation: &str,
+        client: &ClientInfo,
+    ) -> Result<Token> {
+        let token = self
+            .store
+            .write("accept_invitation", async |conn: &mut Conn| {
+                let (tenant, user) = self.invitations.redeem(conn, invitation, None, client).await?;
+                let identity = new_identity(tenant, user, provider, proven, self.clock.now());
+                if !identities::insert(conn, &identity, &proven.subject).await? {
+                    return Err(Error::new(Kind::Conflict, "this account is linked to another user"));
+                }
+                self.sessions.open(conn, tenant, user, client).await
+            })
+            .await?;
+        self.sessions.opened();
+        Ok(Token { new_user: Some(true), ..token })
     }
 
     async fn prove(&self, provider: Provider, request: &OAuthCodeRequest) -> Result<ProvenIdentity> {
@@ -191,6 +219,7 @@ impl Identities {
                     Proved::default()
                 };
                 let identity = self.add(conn, &user, provider, &proven).await?;
+                audit::note(tenant, provider, audit::NONE, audit::NONE);
                 end_others(conn, caller).await?;
                 Ok::<_, Error>((proved, identity))
             })
@@ -250,6 +279,7 @@ impl Identities {
                     ));
                 }
                 identities::delete(conn, tenant, user.user_id, provider).await?;
+                audit::note(tenant, provider, audit::NONE, audit::NONE);
                 end_others(conn, caller).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,

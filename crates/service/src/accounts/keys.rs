@@ -3,8 +3,8 @@
 use model::api::{
     APIKey, APIKeyActivity, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyStatus, APIKeyUpdate,
 };
-use model::{KeyId, TenantId};
-use store::accounts::keys::{self, Key};
+use model::{KeyId, KeyKind, ScopeSet, TenantId};
+use store::accounts::keys::{self, Key, NewSecret};
 use store::accounts::{sessions, tenants};
 use store::runtime::created_by::CreatedBy;
 use store::{Conn, Store};
@@ -13,7 +13,9 @@ use crate::accounts::authentication::Authentication;
 use crate::accounts::tokens;
 use crate::outbox::mail::KeyFacts;
 use crate::outbox::{EmailEvent, Notifications};
-use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, Sealer, internal};
+use crate::runtime::{
+    Caller, Clock, Credential, Error, KeyRights, Kind, Random, Result, Sealer, audit, internal,
+};
 
 /// The maximum length of a key's name.
 const MAX_NAME: usize = 100;
@@ -21,6 +23,8 @@ const MAX_NAME: usize = 100;
 const MAX_KEYS: i64 = 100;
 const DEFAULT_NAME: &str = "API key";
 const NOTE: &str = "Store the secret now: it is not shown again. Sign requests with it, and never send it.";
+const BEARER_NOTE: &str =
+    "Store the secret now: it is not shown again. Send it as Authorization: Bearer, over https only.";
 /// How many characters of a legacy key are shown.
 const PREVIEW: usize = 4;
 /// The minimum length of a legacy key; a shorter one could be guessed.
@@ -35,6 +39,13 @@ pub struct Keys {
     pub(crate) sealer: Sealer,
     pub(crate) authentication: Authentication,
     pub(crate) notifications: Notifications,
+}
+
+/// A new secret, and what is stored of it: sealed, or its hash.
+struct MadeSecret {
+    secret: String,
+    sealed: Option<Vec<u8>>,
+    bearer_hash: Option<[u8; 32]>,
 }
 
 impl Keys {
@@ -57,16 +68,23 @@ impl Keys {
         caller: Option<Caller>,
     ) -> Result<APIKeySecret> {
         let name = key_name(request.name.as_deref().unwrap_or(DEFAULT_NAME))?;
+        let kind = request.kind.unwrap_or_default();
+        let scopes = ScopeSet::for_key(kind, request.scopes.as_deref())
+            .map_err(|reason| Error::bad_request(format!("scopes: {reason}")))?;
+        caller.map_or(Ok(()), |caller| require_within(caller, scopes))?;
         let now = self.clock.now();
         let key_id = KeyId(self.random.id(now));
-        let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
+        let made = self.new_secret(kind, key_id);
         let key = Key {
             key_id,
             public_id: tokens::public_id(&self.random, tokens::KEY_ID),
             tenant_id: tenant,
             name: name.to_owned(),
             status: APIKeyStatus::Active,
-            secret: Some(self.sealer.seal(&self.random, "api_keys.secret", key_id.0, secret.as_bytes())),
+            kind,
+            scopes: (scopes != ScopeSet::SIGNED).then(|| scopes.to_text()),
+            bearer_hash: made.bearer_hash.map(|hash| hash.to_vec()),
+            secret: made.sealed,
             legacy_hash: None,
             legacy_preview: None,
             created_at: now,
@@ -91,6 +109,7 @@ impl Keys {
                 if !keys::insert(conn, &key, &maker).await? {
                     return Err(internal("a public key id was generated twice"));
                 }
+                audit::note(tenant, key.key_id.0, audit::NONE, Some(&record(&key)));
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyCreated, |templates, to| {
                         templates.api_key_created(to, facts(&key), now)
@@ -99,7 +118,23 @@ impl Keys {
             })
             .await?;
         self.notifications.wake();
-        Ok(with_secret(&key, secret))
+        Ok(with_secret(&key, made.secret))
+    }
+
+    /// A new secret of a kind, and what is stored of it.
+    fn new_secret(&self, kind: KeyKind, key: KeyId) -> MadeSecret {
+        match kind {
+            KeyKind::Signed => {
+                let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
+                let sealed = self.sealer.seal(&self.random, "api_keys.secret", key.0, secret.as_bytes());
+                MadeSecret { secret, sealed: Some(sealed), bearer_hash: None }
+            }
+            KeyKind::Bearer => {
+                let secret = tokens::secret(&self.random, tokens::BEARER_KEY);
+                let hash = tokens::hash(&secret);
+                MadeSecret { secret, sealed: None, bearer_hash: Some(hash) }
+            }
+        }
     }
 
     /// Refuses a caller whose credential has ended. A browser left open must not become a key, so a session in a cookie needs
@@ -113,7 +148,8 @@ impl Keys {
     }
 
     /// Renames a key, or makes it active or inactive.
-    pub async fn update(&self, tenant: TenantId, key: KeyId, update: &APIKeyUpdate) -> Result<APIKey> {
+    pub async fn update(&self, caller: Caller, key: KeyId, update: &APIKeyUpdate) -> Result<APIKey> {
+        let tenant = caller.tenant;
         let name = update.name.as_deref().map(key_name).transpose()?;
         let status = update.status.map(|status| match status {
             APIKeyActivity::Active => APIKeyStatus::Active,
@@ -122,10 +158,13 @@ impl Keys {
         let key = self
             .store
             .write("update_api_key", async |conn: &mut Conn| {
+                let before = find_within(conn, caller, key).await?;
                 if !keys::update(conn, tenant, key, name, status).await? {
                     return Err(no_such_key());
                 }
-                keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)
+                let after = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                audit::note(tenant, key.0, Some(&record(&before)), Some(&record(&after)));
+                Ok(after)
             })
             .await?;
         self.authentication.clear_cache();
@@ -135,9 +174,7 @@ impl Keys {
     /// Gives a key a new secret; the old one stops working at once. The caller is its maker from then on.
     pub async fn rotate(&self, caller: Caller, key: KeyId) -> Result<APIKeySecret> {
         let tenant = caller.tenant;
-        let secret = tokens::secret(&self.random, tokens::KEY_SECRET);
-        let sealed = self.sealer.seal(&self.random, "api_keys.secret", key.0, secret.as_bytes());
-        let key = self
+        let (key, secret) = self
             .store
             .write("rotate_api_key", async |conn: &mut Conn| {
                 let now = self.clock.now();
@@ -145,17 +182,25 @@ impl Keys {
                 tenants::lock(conn, tenant).await?;
                 self.require_fresh(conn, caller).await?;
                 let maker = caller.created_by(conn).await?;
-                if !keys::rotate(conn, tenant, key, &sealed, &maker).await? {
+                let found = find_within(conn, caller, key).await?;
+                let made = self.new_secret(found.kind, key);
+                let stored = match (&made.sealed, &made.bearer_hash) {
+                    (Some(sealed), _) => NewSecret::Sealed(sealed),
+                    (None, Some(hash)) => NewSecret::BearerHash(hash),
+                    (None, None) => return Err(internal("a key without a secret")),
+                };
+                if !keys::rotate(conn, tenant, key, stored, &maker).await? {
                     return Err(no_such_key());
                 }
                 sessions::delete_of_key(conn, key).await?;
                 let key = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                audit::note(tenant, key.key_id.0, Some(&record(&found)), Some(&record(&key)));
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyRotated, |templates, to| {
                         templates.api_key_rotated(to, facts(&key), now)
                     })
                     .await?;
-                Ok(key)
+                Ok((key, made.secret))
             })
             .await?;
         self.authentication.clear_cache();
@@ -164,14 +209,16 @@ impl Keys {
     }
 
     /// Revokes a key permanently.
-    pub async fn revoke(&self, tenant: TenantId, key: KeyId) -> Result<()> {
+    pub async fn revoke(&self, caller: Caller, key: KeyId) -> Result<()> {
+        let tenant = caller.tenant;
         self.store
             .write("revoke_api_key", async |conn: &mut Conn| {
-                let found = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
+                let found = find_within(conn, caller, key).await?;
                 if !keys::revoke(conn, tenant, key).await? {
                     return Err(no_such_key());
                 }
                 sessions::delete_of_key(conn, key).await?;
+                audit::note(tenant, key.0, Some(&record(&found)), audit::NONE);
                 let now = self.clock.now();
                 self.notifications
                     .mail_tenant(conn, tenant, EmailEvent::ApiKeyRevoked, |templates, to| {
@@ -188,8 +235,9 @@ impl Keys {
     /// Imports a legacy key from before request signing: it has no secret until it is rotated.
     pub async fn import_legacy(&self, tenant: TenantId, name: &str, long_key: &str) -> Result<APIKey> {
         let name = key_name(name)?;
-        let is_token_like =
-            [tokens::CONSOLE_TOKEN, tokens::TENANT_TOKEN].iter().any(|prefix| long_key.starts_with(prefix));
+        let is_token_like = [tokens::CONSOLE_TOKEN, tokens::TENANT_TOKEN, tokens::BEARER_KEY]
+            .iter()
+            .any(|prefix| long_key.starts_with(prefix));
         if long_key.len() < MIN_LEGACY
             || is_token_like
             || !long_key.bytes().all(|byte| byte.is_ascii_graphic())
@@ -210,6 +258,9 @@ impl Keys {
             tenant_id: tenant,
             name: name.to_owned(),
             status: APIKeyStatus::Active,
+            kind: KeyKind::Signed,
+            scopes: None,
+            bearer_hash: None,
             secret: None,
             legacy_hash: Some(tokens::hash(long_key).to_vec()),
             legacy_preview: Some(format!("{}…", &long_key[..PREVIEW])),
@@ -220,6 +271,7 @@ impl Keys {
         let added = self
             .store
             .write("import_legacy_key", async |conn: &mut Conn| {
+                audit::note(tenant, key.key_id.0, audit::NONE, Some(&record(&key)));
                 keys::insert(conn, &key, &CreatedBy::OPERATOR).await
             })
             .await?;
@@ -241,6 +293,23 @@ fn key_name(name: &str) -> Result<&str> {
     }
 }
 
+/// A key of the caller's account that the caller may manage.
+async fn find_within(conn: &mut Conn, caller: Caller, key: KeyId) -> Result<Key> {
+    let key = keys::find(conn, caller.tenant, key).await?.ok_or_else(no_such_key)?;
+    require_within(caller, KeyRights::stored(key.kind, key.scopes.as_deref()).scopes)?;
+    Ok(key)
+}
+
+/// Refuses a key that would manage a key with more scopes than its own. One with all scopes manages every key.
+fn require_within(caller: Caller, scopes: ScopeSet) -> Result<()> {
+    let Credential::Key { rights, .. } = caller.credential else { return Ok(()) };
+    if rights.scopes == ScopeSet::SIGNED || rights.scopes.includes(scopes) {
+        return Ok(());
+    }
+    let message = format!("a key manages only keys within its own scopes: {}", rights.scopes.to_text());
+    Err(Error::new(Kind::Forbidden, message))
+}
+
 fn facts(key: &Key) -> KeyFacts<'_> {
     KeyFacts { name: &key.name, public_id: &key.public_id }
 }
@@ -250,15 +319,21 @@ fn no_such_key() -> Error {
 }
 
 fn with_secret(key: &Key, secret: String) -> APIKeySecret {
-    APIKeySecret { api_key: record(key), key: key.public_id.clone(), secret, note: NOTE.to_owned() }
+    let note = match key.kind {
+        KeyKind::Signed => NOTE,
+        KeyKind::Bearer => BEARER_NOTE,
+    };
+    APIKeySecret { api_key: record(key), key: key.public_id.clone(), secret, note: note.to_owned() }
 }
 
-fn record(key: &Key) -> APIKey {
+pub(crate) fn record(key: &Key) -> APIKey {
     APIKey {
         id: key.key_id.0,
         key: key.public_id.clone(),
         name: key.name.clone(),
         status: key.status,
+        kind: key.kind,
+        scopes: KeyRights::stored(key.kind, key.scopes.as_deref()).scopes.scopes(),
         has_secret: key.secret.is_some(),
         legacy: key.legacy_hash.is_some().then_some(true),
         legacy_preview: key.legacy_preview.clone(),

@@ -1,11 +1,15 @@
 //! Accounts: tenants and their members, signing in, API keys, and authentication of requests.
 
+mod audit_log;
 mod authentication;
 mod closure;
 mod email_verification;
 mod first_proof;
 mod identities;
+mod invitations;
 mod keys;
+mod leaving;
+mod members;
 mod operators;
 mod password_reset;
 mod passwords;
@@ -20,11 +24,15 @@ mod tokens;
 mod two_factor;
 mod users;
 
+pub use self::audit_log::{AuditLog, AuditQuery, ChainReport};
 pub use self::authentication::{Authentication, Presented};
 pub use self::closure::Closure;
 pub use self::email_verification::EmailVerification;
 pub use self::identities::Identities;
+pub use self::invitations::Invitations;
 pub use self::keys::Keys;
+pub use self::leaving::Leaving;
+pub use self::members::Members;
 pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
 pub use self::providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
@@ -55,6 +63,10 @@ pub struct Accounts {
     pub tenants: Tenants,
     /// Members.
     pub users: Users,
+    /// Members and their roles.
+    pub members: Members,
+    /// Invitations to become a member.
+    pub invitations: Invitations,
     /// Sign-in with a password.
     pub sign_in: SignIn,
     /// Sign-in with an identity provider.
@@ -75,6 +87,10 @@ pub struct Accounts {
     pub operators: Operators,
     /// Suspension and deletion by the operator.
     pub closure: Closure,
+    /// Deletions that owners ask for.
+    pub leaving: Leaving,
+    /// Who changed what.
+    pub audit_log: AuditLog,
     /// Mail preferences of members.
     pub notifications: Notifications,
 }
@@ -90,6 +106,8 @@ pub(crate) struct AccountParts {
     pub(crate) providers: Providers,
     pub(crate) notifications: Notifications,
     pub(crate) allow_registration: bool,
+    /// Whether inviting is limited, because anyone may open an account.
+    pub(crate) limits_invitations: bool,
     pub(crate) registrations_per_hour: Option<u32>,
     pub(crate) signup_credit_cents: u32,
     /// How long a session counts as proved after it showed a password, a code or a provider.
@@ -164,9 +182,22 @@ impl Accounts {
             authentication: authentication.clone(),
             notifications: notifications.clone(),
         };
+        let invitations = Invitations {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            throttle: throttle.clone(),
+            passwords: passwords.clone(),
+            sessions: sessions.clone(),
+            authentication: authentication.clone(),
+            notifications: notifications.clone(),
+            is_limited: parts.limits_invitations,
+        };
         Ok(Self {
+            members: Members { store: store.clone(), authentication: authentication.clone() },
             users: Users { store: store.clone() },
             sign_in: SignIn {
+                workers: workers.clone(),
                 store: store.clone(),
                 clock: clock.clone(),
                 throttle: throttle.clone(),
@@ -188,6 +219,7 @@ impl Accounts {
                 clock: clock.clone(),
                 providers,
                 tenants: tenants.clone(),
+                invitations: invitations.clone(),
                 sessions: sessions.clone(),
                 authentication: authentication.clone(),
                 first_proof: first_proof.clone(),
@@ -216,6 +248,13 @@ impl Accounts {
                 authentication: authentication.clone(),
                 notifications: notifications.clone(),
             },
+            audit_log: AuditLog { store: store.clone() },
+            leaving: Leaving {
+                store: store.clone(),
+                clock: clock.clone(),
+                authentication: authentication.clone(),
+                notifications: notifications.clone(),
+            },
             // Finding what is left of an account may read much of a table.
             closure: Closure { store: store.for_maintenance(), clock: clock.clone() },
             operators: Operators {
@@ -228,6 +267,7 @@ impl Accounts {
                 notifications: notifications.clone(),
             },
             authentication,
+            invitations,
             sessions,
             verification,
             tenants,

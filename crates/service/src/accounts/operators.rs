@@ -1,7 +1,7 @@
 //! Administration by the operator, directly on the database: tenants, members and keys.
 
-use model::api::APIKeySecret;
-use model::{EmailAddress, TenantId, UserId};
+use model::api::{APIKeyCreate, APIKeySecret};
+use model::{EmailAddress, MemberRole, TenantId, UserId};
 use store::accounts::sessions;
 use store::accounts::tenants::{self, Tenant};
 use store::accounts::users::{self, NewUser};
@@ -9,9 +9,9 @@ use store::{Conn, Store};
 
 use crate::accounts::keys::Keys;
 use crate::accounts::passwords::Passwords;
-use crate::accounts::tenants::{ADMIN, Tenants, tenant_name};
+use crate::accounts::tenants::{Tenants, tenant_name};
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Random, Result};
+use crate::runtime::{Clock, Error, Kind, Random, Result, audit};
 
 /// Administration by the operator.
 pub struct Operators {
@@ -44,8 +44,15 @@ impl Operators {
         Ok(self.store.read("tenants", async |conn| tenants::all(conn).await).await?)
     }
 
-    /// Adds a member to a tenant. The email address counts as verified.
-    pub async fn create_user(&self, tenant: TenantId, email: &str, password: &str) -> Result<UserId> {
+    /// Adds a member to a tenant: without a role, the first one as its owner and others as admins. The email address counts as
+    /// verified.
+    pub async fn create_user(
+        &self,
+        tenant: TenantId,
+        email: &str,
+        password: &str,
+        role: Option<MemberRole>,
+    ) -> Result<UserId> {
         let email: EmailAddress =
             email.parse().map_err(|error| Error::bad_request(format!("email: {error}")))?;
         Passwords::require_strength(password, &[email.as_str()])?;
@@ -53,7 +60,10 @@ impl Operators {
         self.store
             .write("create_user", async |conn: &mut Conn| {
                 let now = self.clock.now();
-                tenants::find(conn, tenant).await?.ok_or_else(no_such_tenant)?;
+                // Locked, so that of two first members one is the owner.
+                tenants::lock(conn, tenant).await?.ok_or_else(no_such_tenant)?;
+                let is_first = users::first_of_tenant(conn, tenant).await?.is_none();
+                let by_default = if is_first { MemberRole::Owner } else { MemberRole::Admin };
                 let user = NewUser {
                     user_id: UserId(self.random.id(now)),
                     tenant_id: tenant,
@@ -61,9 +71,11 @@ impl Operators {
                     email_key: email.key(),
                     email_verified_at: Some(now),
                     password_hash: Some(&hash),
-                    role: ADMIN,
+                    role: role.unwrap_or(by_default),
                 };
                 if users::insert(conn, &user, now).await? {
+                    let after = serde_json::json!({"email": user.email, "role": user.role});
+                    audit::note(tenant, user.user_id, audit::NONE, Some(&after));
                     Ok(user.user_id)
                 } else {
                     Err(Error::new(Kind::Conflict, "the email address has an account already"))
@@ -86,6 +98,7 @@ impl Operators {
                     return Err(Error::new(Kind::Conflict, "two-factor is off for this user"));
                 }
                 users::disable_totp(conn, user.tenant_id, user.user_id).await?;
+                audit::note(user.tenant_id, user.user_id, audit::NONE, audit::NONE);
                 sessions::delete_of_user(conn, user.user_id).await?;
                 let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());
                 self.notifications.mail_user(conn, &user, &mail).await
@@ -102,7 +115,7 @@ impl Operators {
     /// Creates an API key for a tenant.
     pub async fn create_key_for(&self, tenant: TenantId, name: Option<String>) -> Result<APIKeySecret> {
         self.require_tenant(tenant).await?;
-        self.keys.create_for(tenant, &model::api::APIKeyCreate { name }, None).await
+        self.keys.create_for(tenant, &APIKeyCreate { name, ..APIKeyCreate::default() }, None).await
     }
 }
 

@@ -116,7 +116,10 @@ fn shown(request: &ReauthenticateRequest) -> Result<Shown<'_>> {
         (None, code, Some(provider)) => {
             let code = code.clone().ok_or_else(|| missing("code"))?;
             let code_verifier = request.code_verifier.clone().ok_or_else(|| missing("code_verifier"))?;
-            Ok(Shown::Provider(provider, OAuthCodeRequest { code, code_verifier, tenant_name: None }))
+            Ok(Shown::Provider(
+                provider,
+                OAuthCodeRequest { code, code_verifier, tenant_name: None, invitation: None },
+            ))
         }
         (None, None, None) => Err(Error::bad_request("password: it is required, or code, or provider")),
         (Some(_), ..) => Err(Error::bad_request("password: send it alone, without code or provider")),

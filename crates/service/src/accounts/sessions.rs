@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use model::api::{Session, SessionList, Token, TokenType};
-use model::{TenantId, Timestamp, UserId};
+use model::{AuditAction, TenantId, Timestamp, UserId};
 use store::accounts::closure;
 use store::accounts::networks::{self, Familiarity};
 use store::accounts::sessions::{self, Holder, NewSession, OpenSession};
@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::accounts::authentication::Authentication;
 use crate::accounts::tokens;
 use crate::outbox::Notifications;
+use crate::runtime::audit;
 use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Random, Result, SessionId, agent_name};
 
 /// The lifetime of a console token.
@@ -44,7 +45,7 @@ impl Sessions {
     ) -> Result<Token> {
         refuse_suspended(conn, tenant).await?;
         let token = self.new_token(tokens::CONSOLE_TOKEN, CONSOLE_TOKEN_LIFETIME, TokenType::Console);
-        let (hash, now) = (tokens::hash(&token.token), self.clock.now());
+        let (hash, now, user_id) = (tokens::hash(&token.token), self.clock.now(), user);
         let (address, agent) =
             (client.address.to_canonical().to_string(), client.agent.as_deref().map(agent_name));
         let session = NewSession {
@@ -63,6 +64,8 @@ impl Sessions {
             let mail = self.notifications.templates.new_network(&user.email, &address, agent.as_deref(), now);
             self.notifications.mail_user(conn, &user, &mail).await?;
         }
+        let origin = client.origin(now);
+        audit::record_sign_in(conn, AuditAction::SessionOpened, (tenant, user_id), &origin).await?;
         Ok(token)
     }
 
@@ -105,6 +108,7 @@ impl Sessions {
                 if !sessions::delete(conn, user, &session.token_hash).await? {
                     return Err(missing());
                 }
+                audit::note(caller.tenant, id, audit::NONE, audit::NONE);
                 Ok(())
             })
             .await?;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use model::EmailAddress;
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
+use model::{AuditAction, EmailAddress};
 use store::accounts::sessions::{self, Holder, NewSession};
 use store::accounts::users;
 use store::{Conn, Store};
+use tracing::error;
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::passwords::Passwords;
@@ -14,7 +15,9 @@ use crate::accounts::sessions::{Sessions, refuse_suspended};
 use crate::accounts::tokens;
 use crate::accounts::two_factor::TwoFactorCodes;
 use crate::accounts::users::with_same_password;
-use crate::runtime::{ClientInfo, Clock, Error, Kind, Limit, Result, Throttle, client_network};
+use crate::runtime::{
+    ClientInfo, Clock, Error, Kind, Limit, Result, Throttle, Workers, audit, client_network,
+};
 
 /// The lifetime of a tenant token.
 const TENANT_TOKEN_LIFETIME: Duration = Duration::from_mins(15);
@@ -23,6 +26,7 @@ const TENANT_TOKEN_LIFETIME: Duration = Duration::from_mins(15);
 pub struct SignIn {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
+    pub(crate) workers: Workers,
     pub(crate) throttle: Throttle,
     pub(crate) passwords: Passwords,
     pub(crate) two_factor: TwoFactorCodes,
@@ -57,9 +61,28 @@ impl SignIn {
                 self.throttle.forgive(&Limit::LOGIN_EMAIL, &email_key).await?;
                 self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
             }
-            Err(_) => {}
+            Err(_) => self.record_failure(&email_key, client),
         }
         token
+    }
+
+    /// Records a failed sign-in of a member. That is done after the response, so that its time does not tell whether the email
+    /// has an account.
+    fn record_failure(&self, email_key: &str, client: &ClientInfo) {
+        let (store, email_key, origin) =
+            (self.store.clone(), email_key.to_owned(), client.origin(self.clock.now()));
+        self.workers.start(|_| async move {
+            let recorded = store
+                .write("record_failed_sign_in", async |conn: &mut Conn| {
+                    let Some(user) = users::by_email(conn, &email_key).await? else { return Ok(()) };
+                    let who = (user.tenant_id, user.user_id);
+                    audit::record_sign_in(conn, AuditAction::SessionFailed, who, &origin).await
+                })
+                .await;
+            if let Err(error) = recorded {
+                error!(cause = error.cause(), "cannot record a failed sign-in: {error}");
+            }
+        });
     }
 
     async fn check_login(

@@ -2,7 +2,7 @@
 
 use model::api::{EventRetention, RegisterRequest, Settings, SettingsUpdate, Token};
 use model::money::MICROS_PER_CENT;
-use model::{EmailAddress, TenantId, Timestamp, UserId};
+use model::{EmailAddress, MemberRole, TenantId, Timestamp, UserId};
 use store::accounts::tenants::{self, Tenant};
 use store::accounts::users::{self, NewUser};
 use store::analysis::signal_versions;
@@ -17,11 +17,9 @@ use crate::accounts::sessions::Sessions;
 use crate::actions::checked_queue;
 use crate::analysis::default_signals;
 use crate::runtime::{
-    ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, client_network,
+    ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, audit, client_network,
 };
 
-/// The only role.
-pub(crate) const ADMIN: &str = "admin";
 /// The maximum length of a tenant's name.
 const MAX_TENANT_NAME: usize = 100;
 /// Ten years.
@@ -118,7 +116,7 @@ impl Tenants {
             email_key: first.email.key(),
             email_verified_at: first.email_verified_at,
             password_hash: first.password_hash,
-            role: ADMIN,
+            role: MemberRole::Owner,
         };
         if !users::insert(conn, &new_user, now).await? {
             return Err(Error::new(Kind::Conflict, "the email address has an account already"));
@@ -177,9 +175,12 @@ impl Tenants {
             .store
             .write("update_settings", async |conn: &mut Conn| {
                 let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(Error::unauthorized)?;
+                let before = settings_of(&tenant);
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;
-                Ok::<_, Error>(settings_of(&tenant))
+                let after = settings_of(&tenant);
+                audit::note(tenant.tenant_id, tenant.tenant_id, Some(&before), Some(&after));
+                Ok::<_, Error>(after)
             })
             .await?;
         if settings.event_retention != EventRetention::Forever {

@@ -15,6 +15,8 @@ pub(crate) const CONSOLE_TOKEN: &str = "ct_";
 pub(crate) const TENANT_TOKEN: &str = "tt_";
 pub(crate) const RESET_TOKEN: &str = "rt_";
 pub(crate) const VERIFICATION_TOKEN: &str = "vt_";
+pub(crate) const INVITATION_TOKEN: &str = "it_";
+pub(crate) const BEARER_KEY: &str = "bk_";
 pub(crate) const KEY_ID: &str = "ak_";
 pub(crate) const KEY_SECRET: &str = "sk_";
 

@@ -21,7 +21,7 @@ impl Users {
                 let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(Error::unauthorized)?;
                 let user = match caller.credential {
                     Credential::Console { user, .. } => Some(existing_user(conn, caller.tenant, user).await?),
-                    Credential::Key(_) => None,
+                    Credential::Key { .. } => None,
                 };
                 Ok(Me {
                     auth_type: if user.is_some() { AuthType::Console } else { AuthType::Tenant },
@@ -31,7 +31,8 @@ impl Users {
                     email: user.as_ref().map(|user| user.email.clone()),
                     onboarded: user.as_ref().map(|user| user.onboarded),
                     email_verified: user.as_ref().map(|user| user.email_verified_at.is_some()),
-                    role: user.map(|user| user.role),
+                    role: user.as_ref().map(|user| user.role.specified().to_owned()),
+                    member_role: user.map(|user| user.role),
                 })
             })
             .await

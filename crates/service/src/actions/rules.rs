@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::actions::reviews::{checked_queue, checked_signals};
 use crate::objects::answers::shape;
-use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, audit, internal};
 
 /// The column that settings of actions are sealed for.
 const SEALED_COLUMN: &str = "rules.action_config";
@@ -105,6 +105,7 @@ impl Rules {
                 }
                 caller.require_valid(conn, now).await?;
                 let maker = caller.created_by(conn).await?;
+                audit::note(tenant, rule_id, audit::NONE, Some(&self.record(&rule)?));
                 Ok(rules::insert(conn, &rule, &maker).await?)
             })
             .await?;
@@ -128,7 +129,7 @@ impl Rules {
                 let draft = self.edited(&existing, update)?;
                 let condition = check_condition(conn, tenant, &draft.when).await?;
                 check_references(conn, tenant, &draft.config).await?;
-                let now = self.clock.now();
+                let (now, before) = (self.clock.now(), self.record(&existing)?);
                 let is_same =
                     Condition::parse(&existing.condition).is_ok_and(|existing| existing == condition);
                 if !is_same {
@@ -149,6 +150,7 @@ impl Rules {
                     ..existing
                 };
                 rules::update(conn, &rule).await?;
+                audit::note(tenant, rule.rule_id, Some(&before), Some(&self.record(&rule)?));
                 Ok::<_, Error>(rule)
             })
             .await?;
@@ -162,6 +164,7 @@ impl Rules {
                 tenants::lock(conn, tenant).await?;
                 let existing = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
                 rules::retire(conn, tenant, existing.condition_id, self.clock.now()).await?;
+                audit::note(tenant, rule, Some(&self.record(&existing)?), audit::NONE);
                 Ok(rules::delete(conn, tenant, rule).await?)
             })
             .await

@@ -2,6 +2,7 @@
 
 use model::api::{CalibrationSwitched, RuleMode};
 use model::condition::Condition;
+use serde_json::json;
 use store::Conn;
 use store::accounts::tenants;
 use store::actions::rules;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::signals::{Definition, Signals, Wording};
-use crate::runtime::{Caller, Error, Kind, Result};
+use crate::runtime::{Caller, Error, Kind, Result, audit};
 
 impl Signals {
     /// Switches a calibration on, or off with none. This is a new version of the signal: answers from now on are calibrated,
@@ -39,6 +40,9 @@ impl Signals {
                 let enabled = existing.enabled;
                 let definition = Definition { wording, calibration_id: calibration, enabled };
                 let signal = self.define(conn, caller, key, Some(&existing), definition).await?;
+                let switched = |id: Option<Uuid>| json!({"calibration": id});
+                let (before, after) = (switched(existing.calibration_id), switched(calibration));
+                audit::note(tenant, key, Some(&before), Some(&after));
                 let rules = rules::of_tenant(conn, tenant).await?;
                 let live = rules.iter().filter(|rule| {
                     let uses_signal = Condition::parse(&rule.condition)

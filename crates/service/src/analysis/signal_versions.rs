@@ -11,7 +11,7 @@ use store::analysis::{signal_versions, signals};
 
 use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::signals::{Definition, Signals, Wording, record};
-use crate::runtime::{Caller, Error, Kind, Result, internal};
+use crate::runtime::{Caller, Error, Kind, Result, audit, internal};
 
 impl Signals {
     /// The versions of a signal, newest first.
@@ -65,6 +65,7 @@ impl Signals {
                     Definition { wording, calibration_id: version.calibration_id, enabled: existing.enabled };
                 let signal = self.define(conn, caller, key, Some(&existing), definition).await?;
                 let backfill = self.backfill_if_new(conn, owner, Some(&existing), &signal).await?;
+                audit::note(caller.tenant, key, Some(&record(&existing)?), Some(&record(&signal)?));
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;

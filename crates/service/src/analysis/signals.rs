@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::analysis::bulk_runs::{BulkRuns, no_such_signal};
 use crate::analysis::questions::CachedQuestions;
 use crate::objects::ObjectCache;
-use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, audit, internal};
 
 /// The maximum number of signals per tenant: each is asked, and paid for, in every analysis, and all of them must fit one
 /// call of the analyzer. The same limit as that of `/v1/systemone`.
@@ -67,6 +67,8 @@ impl Signals {
                 };
                 let signal = self.define(conn, caller, key, existing.as_ref(), definition).await?;
                 let backfill = self.backfill_if_new(conn, owner, existing.as_ref(), &signal).await?;
+                let before = existing.as_ref().map(record).transpose()?;
+                audit::note(caller.tenant, key, before.as_ref(), Some(&record(&signal)?));
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;
@@ -179,6 +181,7 @@ impl Signals {
             .write("delete_signal", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
+                audit::note(tenant, key, Some(&record(&signal)?), audit::NONE);
                 signals::delete(conn, tenant, key).await?;
                 signals::delete_tallies(conn, tenant, signal.signal_id).await?;
                 signal_versions::forget_calibrations(conn, tenant, key).await?;

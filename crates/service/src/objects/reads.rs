@@ -19,7 +19,7 @@ use crate::objects::answers::{enabled_signals, results, shape};
 use crate::objects::cache::ObjectCache;
 use crate::objects::page_cursor::PageCursor;
 use crate::runtime::cursor::{self, CursorTime};
-use crate::runtime::{Error, Kind, Random, Result, internal};
+use crate::runtime::{Error, Kind, Random, Result, audit, internal};
 
 /// The maximum number of events in a list.
 const MAX_LISTED_EVENTS: i64 = 200;
@@ -195,11 +195,13 @@ impl ObjectReads {
             // However many firings and deliveries there are.
             .for_maintenance()
             .write("delete_object", async |conn: &mut Conn| {
-                deletion::delete(conn, tenant, object_id, shard).await
+                audit::note(tenant, object_id, audit::NONE, audit::NONE);
+                let is_deleted = deletion::delete(conn, tenant, object_id, shard).await?;
+                if is_deleted { Ok(()) } else { Err(no_such_object()) }
             })
-            .await?;
+            .await;
         self.cache.invalidate(tenant, object_id);
-        if deleted { Ok(()) } else { Err(no_such_object()) }
+        deleted
     }
 }
 

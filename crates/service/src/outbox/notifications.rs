@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::api::{NotificationPreference, NotificationPreferences, NotificationPreferencesUpdate};
-use model::{TenantId, UserId};
+use model::{MemberRole, TenantId, UserId};
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
@@ -134,6 +134,14 @@ impl EmailEvent {
         self.description().0
     }
 
+    /// Who may get its mails: some roles see no money.
+    fn least_role(self) -> MemberRole {
+        match self {
+            Self::LowBalance | Self::TopupCredited => MemberRole::Admin,
+            _ => MemberRole::Viewer,
+        }
+    }
+
     fn is_critical(self) -> bool {
         self.description().3
     }
@@ -179,8 +187,8 @@ impl Notifications {
             .await
     }
 
-    /// Queues a mail to every member, in the caller's transaction; if the event is not critical, only to those who have not
-    /// opted out of it. Call [`Self::wake`] once that is committed.
+    /// Queues a mail to every member who may know of the event, in the caller's transaction; if the event is not critical, only to
+    /// those who have not opted out of it. Call [`Self::wake`] once that is committed.
     pub(crate) async fn mail_tenant(
         &self,
         conn: &mut Conn,
@@ -194,10 +202,15 @@ impl Notifications {
         } else {
             users::recipients(conn, tenant, event.name()).await?
         };
-        for user in recipients {
+        for user in recipients.into_iter().filter(|user| user.role >= event.least_role()) {
             self.mail_user(conn, &user, &write(&self.templates, &user.email)).await?;
         }
         Ok(())
+    }
+
+    /// Queues a mail to somebody who is no member yet, in the caller's transaction.
+    pub(crate) async fn mail_stranger(&self, conn: &mut Conn, tenant: TenantId, mail: &Mail) -> Result<()> {
+        Ok(self.mailer.enqueue(conn, tenant, mail, None).await?)
     }
 
     /// Queues a mail to one member, in the caller's transaction.

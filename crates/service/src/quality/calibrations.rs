@@ -3,6 +3,7 @@
 use model::api::{Calibration, CalibrationMethod};
 use model::quality::calibration::{self, Fitted};
 use model::{Judgement, Question, SignalType, TenantId};
+use serde_json::json;
 use store::analysis::signals::Signal;
 use store::analysis::{signal_versions, signals};
 use store::quality::calibrations;
@@ -12,7 +13,7 @@ use store::{Conn, Store};
 use crate::quality::Computing;
 use crate::quality::labelled::{self, Comparison, classes};
 use crate::quality::labels::no_such_signal;
-use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
+use crate::runtime::{Clock, Error, Kind, Random, Result, audit, internal};
 
 /// Fits calibrations.
 pub struct Calibrations {
@@ -67,6 +68,12 @@ impl Calibrations {
         };
         self.store
             .write("keep_calibration", async |conn: &mut Conn| {
+                audit::note(
+                    tenant,
+                    &signal.key,
+                    audit::NONE,
+                    Some(&json!({"calibration": row.calibration_id})),
+                );
                 calibrations::insert(conn, tenant, &signal.key, &row).await
             })
             .await?;

@@ -378,7 +378,7 @@ pub(crate) fn checked_note(note: Option<&str>) -> std::result::Result<Option<&st
 
 fn source_of(caller: Caller) -> LabelSource {
     match caller.credential {
-        Credential::Key(_) => LabelSource::Api,
+        Credential::Key { .. } => LabelSource::Api,
         Credential::Console { .. } => LabelSource::Person,
     }
 }

@@ -2,6 +2,7 @@
 //! and the guarded client for URLs that tenants configure. It does not depend on any other room.
 
 mod address_budget;
+pub mod audit;
 mod caller;
 mod clock;
 pub(crate) mod cursor;
@@ -22,7 +23,7 @@ mod wakeup;
 mod workers;
 
 pub use self::address_budget::{AddressBudget, client_network};
-pub use self::caller::{Caller, Carrier, ClientInfo, Credential, SessionId};
+pub use self::caller::{Caller, Carrier, ClientInfo, Credential, KeyRights, SessionId};
 pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;
@@ -36,7 +37,7 @@ pub use self::throttle::{Limit, Throttle};
 pub use self::traces::Traces;
 pub use self::workers::{Waiting, Workers};
 
-pub(crate) use self::caller::agent_name;
+pub(crate) use self::caller::{agent_name, require_role};
 pub(crate) use self::error::internal;
 pub(crate) use self::health::count_panic;
 pub(crate) use self::outbound::Outbound;

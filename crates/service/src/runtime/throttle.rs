@@ -65,8 +65,11 @@ impl Limit {
     /// Questions to an address whether it wants mails, by the rules of all accounts together.
     pub const CONFIRMATIONS: Self = Self { scope: "confirmations", attempts: 3, window: DAY, block: DAY };
 
+    /// Invitations by an account: each sends a mail to a stranger.
+    pub const INVITATIONS: Self = Self { scope: "invitations", attempts: 50, window: DAY, block: DAY };
+
     /// All limits.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
@@ -75,6 +78,7 @@ impl Limit {
         Self::REGISTER_ADDRESS,
         Self::REAUTHENTICATE,
         Self::CONFIRMATIONS,
+        Self::INVITATIONS,
     ];
 
     /// Counts an attempt on `subject` in the caller's transaction; returns the end of the block if attempts are blocked.

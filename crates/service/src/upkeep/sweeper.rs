@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
-use store::accounts::{sessions, tenants};
+use store::accounts::{audit_log, sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, reviews, rules};
 use store::analysis::concluder::{self, LockedObjects};
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
+use crate::accounts::Closure;
 use crate::actions::{Expiry, REOPEN_WITHIN, drop_deliveries};
 use crate::analysis::history::fold;
 use crate::billing::Checkouts;
@@ -61,8 +62,11 @@ pub(crate) struct Sweeper {
     pub(crate) throttle: Throttle,
     pub(crate) checkouts: Checkouts,
     pub(crate) expiry: Expiry,
+    pub(crate) closure: Closure,
     /// For how many days the answers of every analysis are kept.
     pub(crate) history_days: u32,
+    /// For how many days the audit log is kept.
+    pub(crate) audit_days: u32,
     /// Wakes the sweeper, so that a new retention takes effect at once.
     pub(crate) wakeup: Wakeup,
 }
@@ -114,11 +118,17 @@ impl Sweeper {
             self.step("events", Some(tenant), self.sweep_events(tenant, now - DAY * days)).await?;
         }
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
+            if tenant.deletion_at.is_some_and(|at| at <= now) {
+                let deletion = self.closure.delete_as_asked(&tenant);
+                self.step("deletion", Some(tenant.tenant_id), deletion).await?;
+                continue;
+            }
             let (is_suspended, tenant) = (tenant.suspended_at.is_some(), tenant.tenant_id);
             self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
             self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
             self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
+            self.step("audit_log", Some(tenant), self.sweep_audit_log(tenant, now)).await?;
             self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
             self.step("reviews", Some(tenant), self.sweep_reviews(tenant, now)).await?;
             self.step("trials", Some(tenant), self.sweep_trials(tenant, now)).await?;
@@ -209,8 +219,10 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Deletes old finished deliveries, and those left over from deleted endpoints.
+    /// Deletes old finished deliveries, those left over from deleted endpoints, and secrets that are no longer in use.
     async fn sweep_deliveries(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let step = async |conn: &mut Conn| endpoints::drop_previous_secrets(conn, tenant, now).await;
+        self.store.write("sweep_previous_secrets", step).await?;
         let endpoints =
             self.store.read("webhooks", async |conn| endpoints::of_tenant(conn, tenant).await).await?;
         for endpoint in endpoints {
@@ -245,6 +257,14 @@ impl Sweeper {
         let before = now - DAY * self.history_days;
         let step = async |conn: &mut Conn| answer_history::drop_before(conn, tenant, before, STEP).await;
         while self.store.write("sweep_answer_history", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes old lines of the audit log.
+    async fn sweep_audit_log(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - DAY * self.audit_days;
+        let step = async |conn: &mut Conn| audit_log::sweep(conn, tenant, before, STEP).await;
+        while self.store.write("sweep_audit_log", step).await? > 0 {}
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! API keys.
 
 use model::api::APIKeyStatus;
-use model::{KeyId, TenantId, Timestamp, UserId};
+use model::{KeyId, KeyKind, TenantId, Timestamp, UserId};
 
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 use crate::runtime::created_by::{CreatedBy, MadeBy};
@@ -19,7 +19,13 @@ pub struct Key {
     pub name: String,
     /// Whether it authenticates.
     pub status: APIKeyStatus,
-    /// The sealed signing secret; none for a legacy key.
+    /// How it authenticates.
+    pub kind: KeyKind,
+    /// Its scopes, unless it has all.
+    pub scopes: Option<String>,
+    /// The hash of a bearer key.
+    pub bearer_hash: Option<Vec<u8>>,
+    /// The sealed signing secret; none for a legacy key or a bearer key.
     pub secret: Option<Vec<u8>>,
     /// The hash of the legacy key, until it is rotated.
     pub legacy_hash: Option<Vec<u8>>,
@@ -36,7 +42,7 @@ pub struct Key {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT key_id, public_id, tenant_id, name, status, secret, legacy_hash, legacy_preview, created_at, \
+            "SELECT key_id, public_id, tenant_id, name, status, kind, scopes, bearer_hash, secret, legacy_hash, legacy_preview, created_at, \
              last_used_at, legacy_used_at FROM api_keys ",
             $rest
         )
@@ -48,8 +54,8 @@ pub async fn insert(conn: &mut Conn, key: &Key, by: &CreatedBy) -> Result<bool> 
     let added = execute!(
         conn,
         "INSERT INTO api_keys (key_id, public_id, tenant_id, name, status, secret, legacy_hash, legacy_preview, created_at,
-             created_by, created_by_user, created_by_key)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING",
+             created_by, created_by_user, created_by_key, kind, scopes, bearer_hash)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING",
         key.key_id,
         &key.public_id,
         key.tenant_id,
@@ -61,7 +67,10 @@ pub async fn insert(conn: &mut Conn, key: &Key, by: &CreatedBy) -> Result<bool> 
         key.created_at,
         by.maker.as_str(),
         by.user,
-        by.key
+        by.key,
+        key.kind,
+        &key.scopes,
+        &key.bearer_hash
     )?;
     Ok(added == 1)
 }
@@ -105,6 +114,25 @@ pub async fn by_legacy_hash(conn: &mut Conn, hash: &[u8; 32]) -> Result<Option<K
     fetch_optional!(conn, select!("WHERE legacy_hash = $1 AND status = 'active'"), hash.as_slice())
 }
 
+/// The active bearer key with this hash.
+pub async fn by_bearer_hash(conn: &mut Conn, hash: &[u8; 32]) -> Result<Option<Key>> {
+    fetch_optional!(conn, select!("WHERE bearer_hash = $1 AND status = 'active'"), hash.as_slice())
+}
+
+/// The keys of a tenant that a person made and that are not revoked, oldest first.
+pub async fn made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Result<Vec<Key>> {
+    fetch_all!(
+        conn,
+        select!(
+            "WHERE tenant_id = $1 AND status <> 'revoked' AND (created_by_user = $2 OR ($3 AND created_by IS NULL))
+             ORDER BY created_at, key_id"
+        ),
+        tenant,
+        by.user,
+        by.is_first
+    )
+}
+
 /// Changes the name, the status or both of a key that is not revoked; false when there is none.
 pub async fn update(
     conn: &mut Conn,
@@ -125,18 +153,31 @@ pub async fn update(
     Ok(changed == 1)
 }
 
+/// A new secret of a key.
+#[derive(Clone, Copy, Debug)]
+pub enum NewSecret<'a> {
+    /// A sealed signing secret.
+    Sealed(&'a [u8]),
+    /// The hash of a bearer key.
+    BearerHash(&'a [u8; 32]),
+}
+
 /// Gives a key a new secret and removes its legacy key; false when there is no such key. Whoever does so is its maker from then
 /// on: they know the secret.
 pub async fn rotate(
     conn: &mut Conn,
     tenant: TenantId,
     key: KeyId,
-    sealed: &[u8],
+    secret: NewSecret<'_>,
     by: &CreatedBy,
 ) -> Result<bool> {
+    let (sealed, bearer_hash) = match secret {
+        NewSecret::Sealed(sealed) => (Some(sealed), None),
+        NewSecret::BearerHash(hash) => (None, Some(hash.as_slice())),
+    };
     let changed = execute!(
         conn,
-        "UPDATE api_keys SET secret = $3, legacy_hash = NULL, legacy_preview = NULL,
+        "UPDATE api_keys SET secret = $3, bearer_hash = $7, legacy_hash = NULL, legacy_preview = NULL,
              created_by = $4, created_by_user = $5, created_by_key = $6
          WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'",
         tenant,
@@ -144,7 +185,8 @@ pub async fn rotate(
         sealed,
         by.maker.as_str(),
         by.user,
-        by.key
+        by.key,
+        bearer_hash
     )?;
     Ok(changed == 1)
 }
@@ -153,7 +195,7 @@ pub async fn rotate(
 pub async fn revoke(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<bool> {
     let changed = execute!(
         conn,
-        "UPDATE api_keys SET status = 'revoked', secret = NULL, legacy_hash = NULL
+        "UPDATE api_keys SET status = 'revoked', secret = NULL, bearer_hash = NULL, legacy_hash = NULL
          WHERE tenant_id = $1 AND key_id = $2 AND status <> 'revoked'",
         tenant,
         key
@@ -188,7 +230,7 @@ pub async fn revoke_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Re
     )?;
     execute!(
         conn,
-        "UPDATE api_keys SET status = 'revoked', secret = NULL, legacy_hash = NULL
+        "UPDATE api_keys SET status = 'revoked', secret = NULL, bearer_hash = NULL, legacy_hash = NULL
          WHERE tenant_id = $1 AND status <> 'revoked' AND (created_by_user = $2 OR ($3 AND created_by IS NULL))",
         tenant,
         by.user,

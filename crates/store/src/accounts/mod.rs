@@ -1,8 +1,10 @@
 //! Accounts: tenants, users, sessions, API keys and linked identities.
 
+pub mod audit_log;
 pub mod closure;
 pub mod email_verifications;
 pub mod identities;
+pub mod invitations;
 pub mod keys;
 pub mod networks;
 pub mod sessions;

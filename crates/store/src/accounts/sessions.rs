@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::api::TokenType;
-use model::{KeyId, TenantId, Timestamp, UserId};
+use model::{KeyId, MemberRole, TenantId, Timestamp, UserId};
 
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
@@ -23,8 +23,12 @@ pub struct Session {
     pub tenant_id: TenantId,
     /// The person, for a console token.
     pub user_id: Option<UserId>,
+    /// What the person may do, for a console token.
+    pub role: Option<MemberRole>,
     /// The legacy key, for a tenant token.
     pub key_id: Option<KeyId>,
+    /// The scopes of the legacy key, unless it has all.
+    pub scopes: Option<String>,
     /// When it ends.
     pub expires_at: Timestamp,
     /// When it was last used, to about a minute.
@@ -95,7 +99,9 @@ pub async fn find(conn: &mut Conn, token_hash: &[u8; 32], now: Timestamp) -> Res
     fetch_optional!(
         conn,
         "SELECT tenant_id, user_id, key_id, expires_at, coalesce(last_seen_at, created_at) AS last_seen_at,
-             coalesce(proved_at, created_at) AS proved_at
+             coalesce(proved_at, created_at) AS proved_at,
+             (SELECT role FROM users WHERE users.user_id = sessions.user_id) AS role,
+             (SELECT scopes FROM api_keys WHERE api_keys.key_id = sessions.key_id) AS scopes
          FROM sessions
          WHERE token_hash = $1 AND expires_at > $2
            AND (key_id IS NULL OR EXISTS (
@@ -242,12 +248,13 @@ pub async fn take_reset(
 /// How long a network is known after the last sign-in from it.
 const NETWORK_LIFETIME: Duration = Duration::from_hours(180 * 24);
 
-/// Removes expired sessions, reset links and verification links, and networks that nobody signs in from any more.
+/// Removes expired sessions, reset links, verification links and invitations, and networks that nobody signs in from any more.
 pub async fn sweep(conn: &mut Conn, now: Timestamp) -> Result<u64> {
     let sessions = execute!(conn, "DELETE FROM sessions WHERE expires_at <= $1", now)?;
     let resets = execute!(conn, "DELETE FROM password_resets WHERE expires_at <= $1", now)?;
     let verifications = execute!(conn, "DELETE FROM email_verifications WHERE expires_at <= $1", now)?;
+    let invitations = execute!(conn, "DELETE FROM invitations WHERE expires_at <= $1", now)?;
     let stale = now - NETWORK_LIFETIME;
     let networks = execute!(conn, "DELETE FROM known_networks WHERE seen_at <= $1", stale)?;
-    Ok(sessions + resets + verifications + networks)
+    Ok(sessions + resets + verifications + invitations + networks)
 }

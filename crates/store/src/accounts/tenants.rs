@@ -28,13 +28,15 @@ pub struct Tenant {
     pub suspended_at: Option<Timestamp>,
     /// Since when it is being deleted.
     pub deleting_at: Option<Timestamp>,
+    /// When it is to be deleted, if an owner has asked for that.
+    pub deletion_at: Option<Timestamp>,
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT tenant_id, name, auto_backfill_signals, event_retention, event_retention_days, audit_rate_pct, \
-             audit_queue, created_at, suspended_at, deleting_at FROM tenants ",
+             audit_queue, created_at, suspended_at, deleting_at, deletion_at FROM tenants ",
             $rest
         )
     };
@@ -72,6 +74,11 @@ pub async fn is_any(conn: &mut Conn) -> Result<bool> {
 /// Every tenant, oldest first: for operators.
 pub async fn all(conn: &mut Conn) -> Result<Vec<Tenant>> {
     fetch_all!(conn, select!("ORDER BY created_at, tenant_id"))
+}
+
+/// Sets when a tenant is to be deleted, or that it is not.
+pub async fn set_deletion(conn: &mut Conn, tenant: TenantId, at: Option<Timestamp>) -> Result<()> {
+    expect_one(execute!(conn, "UPDATE tenants SET deletion_at = $2 WHERE tenant_id = $1", tenant, at)?)
 }
 
 /// Writes the settings of a tenant.

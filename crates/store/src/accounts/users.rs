@@ -1,6 +1,6 @@
 //! The people who sign in, their passwords and their second factor.
 
-use model::{TenantId, Timestamp, UserId};
+use model::{MemberRole, TenantId, Timestamp, UserId};
 
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
@@ -18,13 +18,15 @@ pub struct User {
     /// Argon2id, in PHC form; none for those who only sign in through a provider.
     pub password_hash: Option<String>,
     /// What they may do.
-    pub role: String,
+    pub role: MemberRole,
     /// Whether they have finished onboarding.
     pub onboarded: bool,
     /// The sealed TOTP secret, once set up.
     pub totp_secret: Option<Vec<u8>>,
     /// Since when two-factor is on.
     pub totp_enabled_at: Option<Timestamp>,
+    /// When they were added.
+    pub created_at: Timestamp,
 }
 
 /// A person about to be added.
@@ -43,14 +45,14 @@ pub struct NewUser<'a> {
     /// Argon2id, in PHC form.
     pub password_hash: Option<&'a str>,
     /// What they may do.
-    pub role: &'a str,
+    pub role: MemberRole,
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT user_id, tenant_id, email, email_verified_at, password_hash, role, onboarded, totp_secret, \
-             totp_enabled_at FROM users ",
+             totp_enabled_at, created_at FROM users ",
             $rest
         )
     };
@@ -94,6 +96,30 @@ pub async fn lock(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()>
 /// Everybody in this account.
 pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<User>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY created_at, user_id"), tenant)
+}
+
+/// Changes what a person may do; false when there is no such person.
+pub async fn set_role(conn: &mut Conn, tenant: TenantId, user: UserId, role: MemberRole) -> Result<bool> {
+    let changed = execute!(
+        conn,
+        "UPDATE users SET role = $3 WHERE tenant_id = $1 AND user_id = $2",
+        tenant,
+        user,
+        role
+    )?;
+    Ok(changed == 1)
+}
+
+/// Removes a person with everything that only they have: sessions, links, identities, codes and settings. What they made stays.
+pub async fn delete(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
+    execute!(conn, "DELETE FROM sessions WHERE user_id = $1", user)?;
+    execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)?;
+    execute!(conn, "DELETE FROM email_verifications WHERE user_id = $1", user)?;
+    execute!(conn, "DELETE FROM identities WHERE user_id = $1", user)?;
+    execute!(conn, "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    execute!(conn, "DELETE FROM notification_optouts WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    execute!(conn, "DELETE FROM known_networks WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
+    expect_one(execute!(conn, "DELETE FROM users WHERE tenant_id = $1 AND user_id = $2", tenant, user)?)
 }
 
 /// The addresses of an account that were proved, as they were written and in the form that is compared, oldest member first.

@@ -6,10 +6,10 @@
 
 use sqlx::{Postgres, QueryBuilder, Sqlite};
 
+use crate::db::conn::{Conn, Lent};
 use crate::db::dialect::Backend;
 use crate::db::error::Result;
 use crate::db::rows::{EitherRow, RowsStatement, chunks};
-use crate::db::transaction::{Conn, Lent};
 
 /// The most rows of a statement that shares its text with others on SQLite. Texts are prepared whole, so the chunk sizes of
 /// all statements in a text multiply: larger chunks go alone, where a round trip counts for little.

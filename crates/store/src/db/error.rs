@@ -108,3 +108,15 @@ enum Code<'a> {
     Sqlite(u32),
     Postgres(Cow<'a, str>),
 }
+
+/// An error that a use case may return from its transaction: its own, or one of the store's underneath.
+pub trait StoreError: From<Error> {
+    /// The store's error, when that is what this is.
+    fn store_error(&self) -> Option<&Error>;
+}
+
+impl StoreError for Error {
+    fn store_error(&self) -> Option<&Error> {
+        Some(self)
+    }
+}

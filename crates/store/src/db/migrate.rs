@@ -4,11 +4,12 @@ use sha2::{Digest, Sha256};
 use sqlx::AssertSqlSafe;
 use tracing::info;
 
+use crate::db::conn::Conn;
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
 use crate::db::limits::Limits;
 use crate::db::statement::{execute, fetch_all, fetch_one, on_either};
-use crate::db::transaction::{Conn, Store};
+use crate::db::transaction::Store;
 
 struct Migration {
     version: i64,
@@ -46,6 +47,10 @@ const MIGRATIONS: &[Migration] = &migrations! {
     22 "0022_labels";
     23 "0023_reviews";
     24 "0024_trials";
+    25 "0025_members";
+    26 "0026_audit_log";
+    27 "0027_secret_rotation";
+    28 "0028_leaving";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -49,7 +49,9 @@
 //! Both texts stand beside each other at the call site, as [`Sql`] with a text for each, or as a `match` on
 //! [`Conn::backend`]. What can be said once for all statements (column types, locks) is in [`dialect`].
 
+pub(crate) mod audit;
 pub(crate) mod batch;
+pub(crate) mod conn;
 pub(crate) mod connect;
 pub(crate) mod dialect;
 pub(crate) mod error;
@@ -66,14 +68,15 @@ pub(crate) mod transaction;
 pub(crate) mod writability;
 
 pub use batch::Batch;
+pub use conn::{Conn, Lent};
 pub use connect::{Database, sqlite_path};
 pub use dialect::Backend;
-pub use error::{Error, Result};
+pub use error::{Error, Result, StoreError};
 pub use file_lock::FileLock;
 pub use lease::Lease;
 pub use migrate::Schema;
 pub use notify::{Listener, Notification};
-pub use transaction::{Conn, Lent, Store, StoreError};
+pub use transaction::Store;
 
 pub(crate) use rows::{Rows, RowsStatement};
 pub(crate) use statement::{

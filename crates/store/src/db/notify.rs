@@ -7,11 +7,12 @@ use sqlx::Executor as _;
 use sqlx::postgres::PgListener;
 use tokio::time::timeout;
 
+use crate::db::conn::Conn;
 use crate::db::connect::{Database, connection_beside};
 use crate::db::error::{Error, Result};
 use crate::db::limits::PING_LIMIT;
 use crate::db::statement::execute;
-use crate::db::transaction::{Conn, Store};
+use crate::db::transaction::Store;
 
 /// The channel of analyses; the payload is when the first of them is due, in microseconds, or empty: now.
 pub(crate) const JOBS: &str = "auspex_jobs";

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::db::conn::Conn;
 use crate::db::connect::{Database, sqlite_path};
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
 use crate::db::limits::Limits;
 use crate::db::migrate::{self, Schema};
 use crate::db::statement::{execute, fetch_one};
-use crate::db::transaction::{Conn, Store};
+use crate::db::transaction::Store;
 use crate::db::writability::probe_text;
 
 /// Writers that work beside each other on PostgreSQL: tenants are spread over them, so that waiting for the balance of a

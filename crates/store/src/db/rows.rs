@@ -18,9 +18,9 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
+use crate::db::conn::Conn;
 use crate::db::error::Result;
 use crate::db::statement::Sql;
-use crate::db::transaction::Conn;
 
 /// Sizes of a chunk for SQLite, largest first: few enough to stay prepared, and close enough together that most numbers of
 /// rows are one or two chunks. The largest keeps fifteen columns far below SQLite's limit of 32,766 values.

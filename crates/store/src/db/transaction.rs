@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr as _, SqlStr, Sqlite};
-use sqlx_core::transaction::TransactionManager as _;
-use tokio::time::{Instant, timeout, timeout_at};
+use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
+use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
+use crate::db::audit;
+use crate::db::conn::{Conn, Lent};
 use crate::db::connect::Database;
-use crate::db::dialect::Backend;
-use crate::db::error::{Error, Result};
-use crate::db::limits::{Limits, RETURN_LIMIT};
+use crate::db::error::{Error, Result, StoreError};
+use crate::db::limits::Limits;
 use crate::db::writability::Writability;
 
 /// The service's memory: one database, on either backend, at the newest schema.
@@ -22,119 +21,6 @@ pub struct Store {
     pub(crate) limits: Limits,
     /// Whether the database takes writes, as of the last ones.
     pub(crate) writability: Arc<Writability>,
-}
-
-/// A connection on loan for one use case, on either database.
-pub enum Conn {
-    /// To SQLite.
-    Sqlite(Lent<Sqlite>),
-    /// To PostgreSQL.
-    Postgres(Lent<Postgres>),
-}
-
-impl Conn {
-    /// Which database this leads to.
-    pub(crate) fn backend(&self) -> Backend {
-        match self {
-            Self::Sqlite(_) => Backend::Sqlite,
-            Self::Postgres(_) => Backend::Postgres,
-        }
-    }
-
-    async fn commit(&mut self) -> Result<()> {
-        match self {
-            Self::Sqlite(lent) => lent.commit().await,
-            Self::Postgres(lent) => lent.commit().await,
-        }
-    }
-
-    /// Closes the connection instead of lending it again, if the outcome says that it or its database is out of order.
-    fn settle<T, E: StoreError>(mut self, outcome: &Result<T, E>) {
-        let is_broken = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_unavailable);
-        if is_broken {
-            match &mut self {
-                Self::Sqlite(lent) => lent.state = State::Broken,
-                Self::Postgres(lent) => lent.state = State::Broken,
-            }
-        }
-    }
-}
-
-/// A connection out of the pool, inside a transaction or only for single statements.
-pub struct Lent<DB: sqlx::Database> {
-    connection: PoolConnection<DB>,
-    state: State,
-}
-
-#[derive(Clone, Copy)]
-enum State {
-    /// Outside of a transaction: each statement stands alone.
-    Plain,
-    /// `BEGIN` was sent and has not been answered yet.
-    Beginning,
-    /// Inside a transaction.
-    Open,
-    /// Nobody knows what its server does with it.
-    Broken,
-}
-
-impl<DB: sqlx::Database> Lent<DB> {
-    /// The driver's own connection, to run a statement on.
-    pub fn native(&mut self) -> &mut DB::Connection {
-        &mut self.connection
-    }
-
-    fn plain(connection: PoolConnection<DB>) -> Self {
-        Self { connection, state: State::Plain }
-    }
-
-    async fn begun(connection: PoolConnection<DB>, statement: SqlStr) -> Result<Self> {
-        let mut lent = Self { connection, state: State::Beginning };
-        DB::TransactionManager::begin(&mut lent.connection, Some(statement)).await?;
-        lent.state = State::Open;
-        Ok(lent)
-    }
-
-    async fn commit(&mut self) -> Result<()> {
-        DB::TransactionManager::commit(&mut self.connection).await?;
-        self.state = State::Plain;
-        Ok(())
-    }
-}
-
-impl<DB: sqlx::Database> Drop for Lent<DB> {
-    fn drop(&mut self) {
-        if let State::Open = self.state {
-            DB::TransactionManager::start_rollback(&mut self.connection);
-        }
-        // The pool tests the connection, which a caller may have left in the middle of a statement, and takes it back.
-        let returning = self.connection.return_to_pool();
-        match self.state {
-            State::Plain | State::Open => {
-                // A connection that no longer answers is thrown away, and another takes its place.
-                let returning = async { drop(timeout(RETURN_LIMIT, returning).await) };
-                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                    runtime.spawn(returning);
-                }
-            }
-            // The connection is closed at once, without a word to the server: that could take as long as what was given up.
-            // After a beginning that was cut short nobody knows whether there is a transaction; the driver for PostgreSQL
-            // would hand such a connection to the next caller with the transaction still open.
-            State::Beginning | State::Broken => drop(returning),
-        }
-    }
-}
-
-/// An error that a use case may return from its transaction: its own, or one of the store's underneath.
-pub trait StoreError: From<Error> {
-    /// The store's error, when that is what this is.
-    fn store_error(&self) -> Option<&Error>;
-}
-
-impl StoreError for Error {
-    fn store_error(&self) -> Option<&Error> {
-        Some(self)
-    }
 }
 
 /// Begins a transaction that writes on SQLite. It takes the write lock at once: a read lock that must become a write lock
@@ -184,7 +70,7 @@ impl Store {
         let deadline = started + self.deadline();
         let mut tries = 1;
         loop {
-            let outcome = self.try_write(deadline, work.clone()).await;
+            let outcome = self.try_write(name, deadline, work.clone()).await;
             let error = outcome.as_ref().err().and_then(E::store_error);
             let is_transient = error.is_some_and(|error| {
                 error.is_transient() && !(self.limits == Limits::Group && error.is_lock_timeout())
@@ -202,6 +88,7 @@ impl Store {
 
     async fn try_write<T, E: StoreError>(
         &self,
+        name: &str,
         deadline: Instant,
         work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -210,6 +97,7 @@ impl Store {
         // Not in a variable of its own: the future of every use case would be twice as large.
         let outcome = timeout_at(deadline, async {
             let value = work(&mut conn).await?;
+            audit::conclude(&mut conn, name).await?;
             conn.commit().await?;
             Ok(value)
         })

@@ -21,7 +21,7 @@ pub struct Column {
 }
 
 /// All sealed columns. A test compares them with the schema.
-pub const COLUMNS: [Column; 7] = [
+pub const COLUMNS: [Column; 8] = [
     Column {
         qualified_name: "api_keys.secret",
         table: "api_keys",
@@ -47,6 +47,13 @@ pub const COLUMNS: [Column; 7] = [
         qualified_name: "webhook_endpoints.secret",
         table: "webhook_endpoints",
         name: "secret",
+        id: "endpoint_id",
+        by_tenant: true,
+    },
+    Column {
+        qualified_name: "webhook_endpoints.previous_secret",
+        table: "webhook_endpoints",
+        name: "previous_secret",
         id: "endpoint_id",
         by_tenant: true,
     },

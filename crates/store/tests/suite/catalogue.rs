@@ -10,11 +10,12 @@ use crate::migrated;
 on_both!(every_key_of_a_tenant_s_table_starts_with_the_tenant, every_table_has_a_primary_key);
 
 /// Tables that are asked before the tenant is known, and so may be keyed by something else.
-const DIRECTORY: [(&str, &str); 7] = [
+const DIRECTORY: [(&str, &str); 8] = [
     ("api_keys", "a request names its key, and the key names the tenant"),
     ("checkouts", "the payment provider names the checkout, not the tenant"),
     ("email_verifications", "a verification link carries a token only"),
     ("identities", "an identity provider names its subject, not the tenant"),
+    ("invitations", "an invitation carries a token only"),
     ("password_resets", "a reset link carries a token only"),
     ("sessions", "a request carries a token only"),
     ("users", "sign-in names an email only, which is unique over all tenants"),

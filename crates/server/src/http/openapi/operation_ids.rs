@@ -109,6 +109,17 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("get", "/v1/usage", "getUsage"),
     ("post", "/webhooks/stripe", "receiveStripeEvent"),
     ("get", "/auth/console/state", "getConsoleState"),
+    ("post", "/v1/account/deletion", "requestAccountDeletion"),
+    ("delete", "/v1/account/deletion", "cancelAccountDeletion"),
+    ("get", "/v1/members", "listMembers"),
+    ("patch", "/v1/members/{user_id}", "updateMember"),
+    ("delete", "/v1/members/{user_id}", "removeMember"),
+    ("get", "/v1/invitations", "listInvitations"),
+    ("post", "/v1/invitations", "createInvitation"),
+    ("delete", "/v1/invitations/{invitation_id}", "withdrawInvitation"),
+    ("post", "/auth/console/invitations/accept", "acceptInvitation"),
+    ("get", "/v1/audit_log", "listAuditLog"),
+    ("post", "/v1/webhooks/{endpoint_id}/rotate_secret", "rotateWebhookSecret"),
 ];
 
 /// The id of an operation.

@@ -17,7 +17,10 @@ const HEADERS: [(&str, &str); 7] = [
     ),
     ("webhook-id", "The id of the delivery (Standard Webhooks)."),
     ("webhook-timestamp", "When the attempt was signed, in Unix seconds (Standard Webhooks)."),
-    ("webhook-signature", "`v1,` and the signature (Standard Webhooks)."),
+    (
+        "webhook-signature",
+        "`v1,` and the signature (Standard Webhooks); two of them, separated by a space, while the secret is being rotated.",
+    ),
 ];
 
 /// Every event type with its payload.

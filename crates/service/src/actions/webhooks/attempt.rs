@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::webhook::SigningKey;
+use model::webhook::{Signatures, SigningKey};
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -38,8 +38,26 @@ pub(super) struct Destination {
     pub(super) endpoint_id: Uuid,
     pub(super) url: Url,
     pub(super) key: SigningKey,
+    /// The key that was in use before, and until when receivers may go by it.
+    pub(super) previous: Option<(SigningKey, Timestamp)>,
     /// The version of the endpoint.
     pub(super) version: i64,
+}
+
+impl Destination {
+    /// Signs an attempt. While a receiver may still go by the previous secret, Standard Webhooks gets both signatures, and the
+    /// header that has room for one gets the previous one.
+    fn sign(&self, delivery_id: Uuid, at: Timestamp, body: &str) -> Signatures {
+        let signatures = self.key.sign(delivery_id, at, body);
+        match &self.previous {
+            Some((previous, until)) if at < *until => {
+                let previous = previous.sign(delivery_id, at, body);
+                let standard = format!("{} {}", signatures.standard, previous.standard);
+                Signatures { hex: previous.hex, standard }
+            }
+            _ => signatures,
+        }
+    }
 }
 
 /// A delivery that this process has claimed.
@@ -191,7 +209,7 @@ impl Sender {
 
     fn headers(&self, delivery: &ClaimedDelivery, traceparent: Option<String>) -> HeaderMap {
         let (id, now) = (delivery.delivery_id.to_string(), self.clock.now());
-        let signatures = delivery.destination.key.sign(delivery.delivery_id, now, &delivery.payload);
+        let signatures = delivery.destination.sign(delivery.delivery_id, now, &delivery.payload);
         let seconds = now.seconds().to_string();
         let pairs = [
             ("x-webhook-event", delivery.event_type.as_str()),

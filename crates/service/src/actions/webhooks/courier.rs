@@ -19,13 +19,13 @@ use crate::actions::webhooks::attempt::{
     Attempt, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
 };
 use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
-use crate::actions::webhooks::endpoints::{SECRET_COLUMN, open_url};
+use crate::actions::webhooks::endpoints::{PREVIOUS_SECRET_COLUMN, SECRET_COLUMN, open_url};
 use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
 use crate::actions::webhooks::suspects::Suspects;
 use crate::outbox::Notifications;
 use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
-use crate::runtime::{Clock, Outbound, Random, Result, Sealer, Supervision, Traces, Wakeup, internal};
+use crate::runtime::{Clock, Error, Outbound, Random, Result, Sealer, Supervision, Traces, Wakeup, internal};
 
 /// How often the queue is polled without being woken, to find deliveries whose notification was lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -495,13 +495,20 @@ impl Claim<'_> {
 }
 
 fn destination(sealer: &Sealer, turn: &DueEndpoint) -> Result<Destination> {
-    let secret = sealer.open(SECRET_COLUMN, turn.endpoint_id, &turn.secret).map_err(internal)?;
-    let secret = String::from_utf8(secret).map_err(internal)?;
+    let key = |column, sealed: &[u8]| {
+        let secret = sealer.open(column, turn.endpoint_id, sealed).map_err(internal)?;
+        Ok::<_, Error>(SigningKey::new(&String::from_utf8(secret).map_err(internal)?))
+    };
+    let previous = match (&turn.previous_secret, turn.previous_until) {
+        (Some(sealed), Some(until)) => Some((key(PREVIOUS_SECRET_COLUMN, sealed)?, until)),
+        _ => None,
+    };
     Ok(Destination {
         tenant: turn.tenant_id,
         endpoint_id: turn.endpoint_id,
         url: open_url(sealer, turn.endpoint_id, &turn.sealed_url)?.parse().map_err(internal)?,
-        key: SigningKey::new(&secret),
+        key: key(SECRET_COLUMN, &turn.secret)?,
+        previous,
         version: turn.version,
     })
 }

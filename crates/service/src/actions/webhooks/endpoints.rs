@@ -1,9 +1,12 @@
 //! Webhook endpoints, as a tenant edits them.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::api::{
-    WebhookEndpoint, WebhookEndpointCreate, WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+    WebhookEndpoint, WebhookEndpointCreate, WebhookEndpointList, WebhookEndpointSecret,
+    WebhookEndpointUpdate, WebhookSecretRotation,
 };
 use model::condition::is_key;
 use model::webhook::{DEFAULT_EVENT_TYPES, EVENT_TYPES, SECRET_PREFIX};
@@ -16,10 +19,17 @@ use uuid::Uuid;
 
 use crate::actions::webhooks::deliveries::drop_deliveries;
 use crate::actions::webhooks::handle::CourierHandle;
-use crate::runtime::{Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, internal};
+use crate::runtime::{
+    Caller, Clock, Error, Kind, Outbound, Random, Result, Sealer, Workers, audit, internal,
+};
 
 /// The column that secrets of endpoints are sealed for.
 pub(crate) const SECRET_COLUMN: &str = "webhook_endpoints.secret";
+/// The column that their previous secrets are sealed for.
+pub(crate) const PREVIOUS_SECRET_COLUMN: &str = "webhook_endpoints.previous_secret";
+/// For how long deliveries are signed with the previous secret too, unless the owner chooses, and at most: a week.
+const OVERLAP_HOURS: i64 = 24;
+const MAX_OVERLAP_HOURS: i64 = 168;
 /// The column that URLs of endpoints are sealed for: many receivers expect a token in theirs.
 pub(crate) const URL_COLUMN: &str = "webhook_endpoints.sealed_url";
 /// URLs that are sealed in one transaction when the service starts.
@@ -76,7 +86,7 @@ impl Endpoints {
             disabled_us: 0,
             disabled_at: (!enabled).then_some(now),
         };
-        let secret = format!("{SECRET_PREFIX}{}", STANDARD.encode(self.random.bytes::<SECRET_BYTES>()));
+        let secret = self.new_secret();
         let sealed = self.sealer.seal(&self.random, SECRET_COLUMN, endpoint_id, secret.as_bytes());
         self.store
             .write("create_webhook", async |conn: &mut Conn| {
@@ -88,6 +98,7 @@ impl Endpoints {
                 }
                 caller.require_valid(conn, now).await?;
                 let maker = caller.created_by(conn).await?;
+                audit::note(tenant, endpoint_id, audit::NONE, Some(&self.record(endpoint.clone())?));
                 Ok(endpoints::insert(conn, &endpoint, &sealed, &maker).await?)
             })
             .await?;
@@ -124,6 +135,7 @@ impl Endpoints {
                 let now = self.clock.now();
                 caller.require_valid(conn, now).await?;
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+                let before = self.record(known.clone())?;
                 let mut edited = Endpoint {
                     sealed_url: sealed_url.unwrap_or(known.sealed_url),
                     description: description.unwrap_or(known.description),
@@ -137,6 +149,7 @@ impl Endpoints {
                 edited.set_enabled(update.enabled.unwrap_or(edited.enabled), now);
                 edited.version = endpoints::update(conn, &edited).await?;
                 self.courier.probe(conn, tenant, endpoint, now).await?;
+                audit::note(tenant, endpoint, Some(&before), Some(&self.record(edited.clone())?));
                 Ok::<_, Error>(edited)
             })
             .await?;
@@ -145,19 +158,66 @@ impl Endpoints {
         self.record(edited)
     }
 
+    fn new_secret(&self) -> String {
+        format!("{SECRET_PREFIX}{}", STANDARD.encode(self.random.bytes::<SECRET_BYTES>()))
+    }
+
+    /// Gives an endpoint a new secret. Deliveries are signed with the previous one too for some hours, so that the receiver can
+    /// change over when it likes. A second rotation within that time ends the oldest secret.
+    pub async fn rotate_secret(
+        &self,
+        caller: Caller,
+        endpoint: Uuid,
+        request: &WebhookSecretRotation,
+    ) -> Result<WebhookEndpointSecret> {
+        let hours = request.overlap_hours.unwrap_or(OVERLAP_HOURS);
+        if !(0..=MAX_OVERLAP_HOURS).contains(&hours) {
+            let message = format!("overlap_hours: it must be from 0 to {MAX_OVERLAP_HOURS}");
+            return Err(Error::bad_request(message));
+        }
+        let tenant = caller.tenant;
+        let secret = self.new_secret();
+        let sealed = self.sealer.seal(&self.random, SECRET_COLUMN, endpoint, secret.as_bytes());
+        let rotated = self
+            .store
+            .write("rotate_webhook_secret", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                let now = self.clock.now();
+                caller.require_valid(conn, now).await?;
+                let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+                let present =
+                    endpoints::secret(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+                let present = self.sealer.open(SECRET_COLUMN, endpoint, &present).map_err(internal)?;
+                let resealed = self.sealer.seal(&self.random, PREVIOUS_SECRET_COLUMN, endpoint, &present);
+                let until = now + Duration::from_hours(hours.unsigned_abs());
+                let previous = (hours > 0).then_some((resealed.as_slice(), until));
+                endpoints::set_secret(conn, (tenant, endpoint), &sealed, previous).await?;
+                let mut rotated = Endpoint { updated_at: now, ..known };
+                rotated.version = endpoints::update(conn, &rotated).await?;
+                audit::note(tenant, endpoint, audit::NONE, Some(&self.record(rotated.clone())?));
+                Ok::<_, Error>(rotated)
+            })
+            .await?;
+        // Claimed deliveries are released, so that they are signed as the endpoint is now.
+        self.courier.recall(endpoint, rotated.version);
+        Ok(WebhookEndpointSecret { endpoint: self.record(rotated)?, secret, note: NOTE.to_owned() })
+    }
+
     /// Deletes an endpoint and its deliveries.
     pub async fn delete(&self, tenant: TenantId, endpoint: Uuid) -> Result<()> {
-        let deleted = self
-            .store
+        self.store
             .write("delete_webhook", async |conn: &mut Conn| {
                 // Locked, so that a concurrent edit happens before or after.
                 tenants::lock(conn, tenant).await?;
-                endpoints::delete(conn, tenant, endpoint).await
+                let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+                audit::note(tenant, endpoint, Some(&self.record(known)?), audit::NONE);
+                if endpoints::delete(conn, tenant, endpoint).await? {
+                    Ok(())
+                } else {
+                    Err(no_such_endpoint())
+                }
             })
             .await?;
-        if !deleted {
-            return Err(no_such_endpoint());
-        }
         self.courier.recall(endpoint, DELETED);
         // The deliveries are no longer listed; there may be very many, so they are removed in the background. What a
         // crash leaves behind is swept.

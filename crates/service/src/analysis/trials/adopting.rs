@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::signals::{Definition, Signals, Wording, record};
 use crate::analysis::trials::list::find;
-use crate::runtime::{Caller, Error, Kind, Result};
+use crate::runtime::{Caller, Error, Kind, Result, audit};
 
 impl Signals {
     /// Gives a signal the wording of a trial that is done.
@@ -32,7 +32,9 @@ impl Signals {
                 // A calibration is fitted to a wording, and off after a new one.
                 let calibration_id = existing.calibration_id.filter(|_| wording.is_of(&existing));
                 let definition = Definition { wording, calibration_id, enabled: existing.enabled };
-                record(&self.define(conn, caller, key, Some(&existing), definition).await?)
+                let adopted = record(&self.define(conn, caller, key, Some(&existing), definition).await?)?;
+                audit::note(tenant, key, Some(&record(&existing)?), Some(&adopted));
+                Ok(adopted)
             })
             .await;
         self.changed();

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use model::rule::Triggered;
-use model::{Timestamp, single_line};
+use model::{MemberRole, Timestamp, single_line};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::{Url, form_urlencoded};
 
@@ -101,6 +101,58 @@ impl MailTemplates {
             link: Some(link),
         };
         Mail::new("email_verification", to, "Confirm your email address", &body)
+    }
+
+    /// Somebody is invited to an account; `token` accepts. `account` is its name and the address of who invites.
+    pub fn invitation(&self, to: &str, account: (&str, &str), role: MemberRole, token: &str) -> Mail {
+        let (name, email) = (harmless_name(account.0), single_line(account.1));
+        let token: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        let role = match role {
+            MemberRole::Viewer => "a viewer",
+            MemberRole::Analyst => "an analyst",
+            MemberRole::Admin => "an admin",
+            MemberRole::Owner => "an owner",
+        };
+        let body = Body {
+            heading: "You are invited".to_owned(),
+            paragraphs: vec![
+                format!(
+                    "{email} invites you to the account \"{name}\" of the Auspex service at {}, as {role}.",
+                    self.public
+                ),
+                "Accept with the link below. It is valid for seven days and works once.".to_owned(),
+                "If you do not expect this, do nothing.".to_owned(),
+            ],
+            link: Some(Link {
+                label: "Accept the invitation".to_owned(),
+                url: format!("{}/invitation?token={token}", self.console),
+            }),
+            footer: None,
+        };
+        Mail::new("invitation", to, "You are invited to an account", &body)
+    }
+
+    /// An owner has asked for the deletion of an account.
+    pub fn deletion_requested(&self, to: &str, account: &str, at: Timestamp) -> Mail {
+        let news = format!(
+            "An owner has asked to delete the account \"{}\". On {} everything in it is deleted, for good.",
+            single_line(account),
+            time(at)
+        );
+        let advice = "Until then, every owner can take that back in the console.".to_owned();
+        self.notice("deletion_requested", to, "Your account will be deleted", [news, advice])
+    }
+
+    /// An owner has taken back the deletion of an account.
+    pub fn deletion_cancelled(&self, to: &str, account: &str) -> Mail {
+        let news =
+            format!("The account \"{}\" will not be deleted: an owner took that back.", single_line(account));
+        self.notice(
+            "deletion_cancelled",
+            to,
+            "Your account stays",
+            [news, "You need not do anything.".to_owned()],
+        )
     }
 
     /// The address was proved for the first time, and what somebody had set up before was ended.

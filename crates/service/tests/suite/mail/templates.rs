@@ -1,5 +1,6 @@
 //! Snapshots of every mail of the service, as text and HTML.
 
+use model::MemberRole;
 use service::mail::{Ended, KeyFacts, Mail, MailTemplates};
 
 use super::stage::START;
@@ -33,6 +34,14 @@ fn every_mail_matches_its_snapshot() {
         ),
         templates.email_verification(TO, "vt_0123456789abcdef"),
         templates.address_proved(TO, ENDED, START),
+        templates.deletion_requested(TO, "Shop & <sons>", START),
+        templates.deletion_cancelled(TO, "Shop & <sons>"),
+        templates.invitation(
+            TO,
+            ("Shop & <sons>: http://evil.example", "bob@shop.example"),
+            MemberRole::Analyst,
+            "it_0123456789abcdef",
+        ),
         templates.new_network(TO, "203.0.113.9", Some("Mozilla/5.0 <b>\nPay here"), START),
         templates.webhook_dead(TO, "https://shop.example/hook?a=1&b=2", "the receiver answered 500", START),
     ];

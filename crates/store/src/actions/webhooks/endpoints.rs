@@ -114,6 +114,48 @@ pub async fn insert(conn: &mut Conn, endpoint: &Endpoint, sealed: &[u8], by: &Cr
     )?)
 }
 
+/// The sealed secret of an endpoint.
+pub async fn secret(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<Option<Vec<u8>>> {
+    let found: Option<(Vec<u8>,)> = fetch_optional!(
+        conn,
+        "SELECT secret FROM webhook_endpoints WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint
+    )?;
+    Ok(found.map(|(secret,)| secret))
+}
+
+/// Gives an endpoint a new sealed secret. The one before stays in use until an instant, if it is given.
+pub async fn set_secret(
+    conn: &mut Conn,
+    (tenant, endpoint): (TenantId, Uuid),
+    sealed: &[u8],
+    previous: Option<(&[u8], Timestamp)>,
+) -> Result<()> {
+    let (previous, until) = previous.unzip();
+    expect_one(execute!(
+        conn,
+        "UPDATE webhook_endpoints SET secret = $3, previous_secret = $4, previous_until = $5
+         WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint,
+        sealed,
+        previous,
+        until
+    )?)
+}
+
+/// Removes the previous secrets of a tenant that are no longer in use.
+pub async fn drop_previous_secrets(conn: &mut Conn, tenant: TenantId, now: Timestamp) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE webhook_endpoints SET previous_secret = NULL, previous_until = NULL
+         WHERE tenant_id = $1 AND previous_until <= $2",
+        tenant,
+        now
+    )
+}
+
 /// The endpoints of a tenant, oldest first.
 pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Endpoint>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY endpoint_id"), tenant)

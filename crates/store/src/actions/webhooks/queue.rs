@@ -31,6 +31,10 @@ pub struct DueEndpoint {
     pub sealed_url: Vec<u8>,
     /// Its sealed secret.
     pub secret: Vec<u8>,
+    /// The sealed secret that it had before, if it may still be in use.
+    pub previous_secret: Option<Vec<u8>>,
+    /// Until when that one is in use.
+    pub previous_until: Option<Timestamp>,
     /// Failures since its last success.
     pub consecutive_failures: i64,
     /// The end of a rest, which has passed.
@@ -176,7 +180,8 @@ pub async fn due_endpoints(
     fetch_all!(
         conn,
         queued_endpoints!(
-            "SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.consecutive_failures, \
+            "SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.previous_secret, \
+                    known.previous_until, known.consecutive_failures, \
                     known.resting_until, known.version \
              FROM (SELECT endpoint_id FROM queued \
                    WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::api::{APIKeyStatus, ActionType, AnalysisSource, EventType, RuleMode};
-use model::{KeyId, NewEvent, Provider, SignalType, TenantId, Timestamp, UserId};
+use model::{KeyId, KeyKind, MemberRole, NewEvent, Provider, SignalType, TenantId, Timestamp, UserId};
 use sqlx::types::Json;
 use store::accounts::identities::Identity;
 use store::accounts::keys::Key;
@@ -93,7 +93,7 @@ async fn people(conn: &mut Conn) -> Result<()> {
         email_key: "ann@example.com",
         email_verified_at: None,
         password_hash: None,
-        role: "owner",
+        role: MemberRole::Owner,
     };
     users::insert(conn, &user, NOW).await?;
     let identity = Identity {
@@ -111,6 +111,9 @@ async fn people(conn: &mut Conn) -> Result<()> {
         name: "key".to_owned(),
         status: APIKeyStatus::Active,
         secret: None,
+        kind: KeyKind::Signed,
+        scopes: None,
+        bearer_hash: Some(vec![3; 32]),
         legacy_hash: Some(vec![1; 32]),
         legacy_preview: None,
         created_at: NOW,

@@ -73,6 +73,7 @@ async fn authentication(capture: &mut Capture) {
         .write("authentication", async |conn: &mut Conn| {
             assert!(keys::by_public_id(conn, "ak_1").await?.is_some());
             assert!(keys::by_legacy_hash(conn, &[1; 32]).await?.is_some());
+            assert!(keys::by_bearer_hash(conn, &[3; 32]).await?.is_some());
             keys::touch(conn, TENANT, KEY, NOW, false).await?;
             assert!(sessions::find(conn, &[2; 32], NOW).await?.is_some());
             sessions::touch(conn, &[2; 32], NOW, "127.0.0.1", None).await?;

@@ -17,6 +17,7 @@ fn deliveries_of(count: usize, bytes: usize) -> Vec<ClaimedDelivery> {
         endpoint_id: Uuid::nil(),
         url: "http://example.com/".parse().unwrap(),
         key: SigningKey::new(""),
+        previous: None,
         version: FIRST,
     });
     let delivery = |_| ClaimedDelivery {

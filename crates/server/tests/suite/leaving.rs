@@ -1,0 +1,98 @@
+//! Leaving: an owner asks for the deletion of the account, and has a week to think again.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::app::{App, Reply};
+use crate::login::{DAY, LOGIN, QUARTER, sign_in, whoami};
+use crate::members::join;
+use crate::registration::rows;
+
+const PATH: &str = "/v1/account/deletion";
+const WILL_GO: &str = "Your account will be deleted";
+const STAYS: &str = "Your account stays";
+
+testkit::on_both!(
+    an_account_is_gone_after_a_week,
+    a_deletion_is_taken_back,
+    only_an_owner_with_recent_proof_asks_for_it,
+);
+
+async fn ask(app: &App, token: &str, name: &str) -> Reply {
+    app.call(token, Method::POST, PATH, &json!({"tenant_name": name})).await
+}
+
+async fn cancel(app: &App, token: &str) -> Reply {
+    app.call(token, Method::DELETE, PATH, &Value::Null).await
+}
+
+/// Lets the sweeper run some minutes later, by a clock that it trusts.
+async fn sweep(app: &App) {
+    app.heart_has_beaten().await;
+    app.advance(Duration::from_mins(11));
+    app.sweeper_has_swept().await;
+}
+
+async fn an_account_is_gone_after_a_week(app: &App) {
+    let (ann, eve) = (app.register("ann@example.com").await, app.register("eve@example.com").await);
+    let key = app.api_key(&ann).await;
+    let reply = ask(app, &ann, "Acme").await;
+    let at = app.now() + 7 * DAY;
+    assert_eq!((reply.status.as_u16(), reply.json()), (202, json!({"deletes_at": at})));
+    assert_eq!(app.subjects_to("ann@example.com").await.last().map(String::as_str), Some(WILL_GO));
+    app.advance(DAY);
+    let ann = sign_in(app, "ann@example.com").await;
+    assert_eq!(
+        ask(app, &ann, "Acme").await.json(),
+        json!({"deletes_at": at}),
+        "asking again changes nothing"
+    );
+    app.advance(6 * DAY - Duration::from_mins(20));
+    sweep(app).await;
+    assert_eq!(key.call(app, Method::GET, "/v1/me", &Value::Null).await.status, 200, "until the last minute");
+    sweep(app).await;
+    key.call(app, Method::GET, "/v1/me", &Value::Null).await.refused(403, "suspended");
+    sweep(app).await;
+    key.call(app, Method::GET, "/v1/me", &Value::Null).await.refused(401, "unauthorized");
+    let body = json!({"email": "ann@example.com", "password": crate::app::PASSWORD});
+    app.post(LOGIN, &body).await.refused(401, "unauthorized");
+    assert_eq!(rows(app, "SELECT email FROM users").await, ["eve@example.com"]);
+    assert_eq!(rows(app, "SELECT cast(count(*) as text) FROM ledger_sums").await, ["1"], "the sums stay");
+    sign_in(app, "eve@example.com").await;
+    whoami(app, &eve).await.refused(401, "unauthorized");
+}
+
+async fn a_deletion_is_taken_back(app: &App) {
+    let ann = app.register("ann@example.com").await;
+    cancel(app, &ann).await.refused(404, "not_found");
+    assert_eq!(ask(app, &ann, "Acme").await.status, 202);
+    assert_eq!(cancel(app, &ann).await.status, 204);
+    cancel(app, &ann).await.refused(404, "not_found");
+    assert_eq!(app.subjects_to("ann@example.com").await, [WILL_GO, STAYS]);
+    app.advance(8 * DAY);
+    sweep(app).await;
+    sweep(app).await;
+    sign_in(app, "ann@example.com").await;
+}
+
+async fn only_an_owner_with_recent_proof_asks_for_it(app: &App) {
+    let owner = app.register("ann@example.com").await;
+    let second = join(app, &owner, "bob@example.com", "owner").await;
+    let admin = join(app, &owner, "cleo@example.com", "admin").await;
+    for name in ["", "acme", "Acme Ltd", "Acme\u{2028}"] {
+        let message = ask(app, &owner, name).await.refused(400, "bad_request");
+        assert!(message.starts_with("tenant_name: "), "{message}");
+    }
+    ask(app, &admin, "Acme").await.refused(403, "forbidden");
+    cancel(app, &admin).await.refused(403, "forbidden");
+    assert_eq!(ask(app, &owner, "Acme").await.status, 202);
+    assert_eq!(app.subjects_to("bob@example.com").await.last().map(String::as_str), Some(WILL_GO));
+    assert!(!app.subjects_to("cleo@example.com").await.contains(&WILL_GO.to_owned()));
+    app.advance(QUARTER + Duration::from_secs(1));
+    cancel(app, &second).await.refused(403, "reauthentication_required");
+    app.reauthenticate(&second).await;
+    assert_eq!(cancel(app, &second).await.status, 204, "by any owner");
+    ask(app, &owner, "Acme").await.refused(403, "reauthentication_required");
+}
