@@ -1,0 +1,328 @@
+"""Sends events in the background, many to a request: one ingester with threads, one with tasks."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+import anyio
+import anyio.abc
+
+from ._batches import MAX_BYTES, MAX_EVENTS, Batch, Batches, FailedBatch, Limits, deliver
+from ._call import encode
+from ._caller import AsyncCaller, Caller
+from ._generated.inputs import EventInput
+from .errors import IngestError, UsageError
+
+OnError = Callable[[FailedBatch], None]
+Self = TypeVar("Self", bound="Ingester")
+AsyncSelf = TypeVar("AsyncSelf", bound="AsyncIngester")
+
+logger = logging.getLogger("auspex")
+
+
+class _Ingest:
+    """What both ingesters share: the batches, and what failed."""
+
+    def __init__(
+        self,
+        *,
+        max_batch_events: int = 100,
+        max_batch_bytes: int = 1024 * 1024,
+        max_delay: float = 1.0,
+        max_pending_events: int = 10_000,
+        max_pending_bytes: int = 32 * 1024 * 1024,
+        max_in_flight: int = 4,
+        retry_for: float = 300.0,
+        on_error: OnError | None = None,
+    ) -> None:
+        if not 1 <= max_batch_events <= MAX_EVENTS:
+            raise UsageError(f"max_batch_events: it must be from 1 to {MAX_EVENTS}")
+        if not 1 <= max_batch_bytes <= MAX_BYTES:
+            raise UsageError(f"max_batch_bytes: it must be from 1 to {MAX_BYTES}")
+        if min(max_pending_events, max_pending_bytes, max_in_flight) < 1 or min(max_delay, retry_for) < 0:
+            raise UsageError("the limits of an ingester must be positive")
+        limits = Limits(max_batch_events, max_batch_bytes, max_delay, max_pending_events, max_pending_bytes)
+        self._batches = Batches(limits)
+        self._max_in_flight = max_in_flight
+        self._retry_for = retry_for
+        self._on_error = on_error
+        self._failed_events = 0
+        self._last_failure: FailedBatch | None = None
+        self._closing = False
+        # How many callers wait for room or for a flush: open batches are then sent at once.
+        self._pressure = 0
+
+    @property
+    def pending_events(self) -> int:
+        """How many events wait or are being sent."""
+        return self._batches.pending_events
+
+    def _take(self) -> Batch | None:
+        self._batches.close_due(time.monotonic(), all_of_them=self._closing or self._pressure > 0)
+        return self._batches.take()
+
+    def _time_left(self) -> float | None:
+        due = self._batches.next_due()
+        return None if due is None else max(due - time.monotonic(), 0.0)
+
+    def _report(self, failures: list[FailedBatch]) -> None:
+        for failure in failures:
+            if self._on_error is None:
+                self._failed_events += len(failure.events)
+                self._last_failure = failure
+                logger.error(
+                    "%d events of %s were not delivered: %s", len(failure.events), failure.object_id, failure.error
+                )
+                continue
+            try:
+                self._on_error(failure)
+            except Exception:
+                logger.exception("on_error of the ingester failed")
+
+    def _raise_failures(self) -> None:
+        if self._last_failure is not None:
+            count, last = self._failed_events, self._last_failure
+            self._failed_events, self._last_failure = 0, None
+            raise IngestError(f"{count} events were not delivered; the last error: {last.error}", count) from last.error
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise UsageError("the ingester is closed")
+
+
+class Ingester(_Ingest):
+    """Sends events in the background. Use it as a context manager: leaving it delivers everything.
+
+    Events are grouped by object, and sent when there are `max_batch_events` or `max_batch_bytes` of them, or after
+    `max_delay` seconds. Of one object they arrive in the order in which they were given. `send` blocks while `max_pending_events`
+    or `max_pending_bytes` wait. Temporary failures are retried for `retry_for` seconds. What cannot be delivered is given to
+    `on_error`, or raised as `IngestError` when the ingester is closed. Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        max_batch_events: int = 100,
+        max_batch_bytes: int = 1024 * 1024,
+        max_delay: float = 1.0,
+        max_pending_events: int = 10_000,
+        max_pending_bytes: int = 32 * 1024 * 1024,
+        max_in_flight: int = 4,
+        retry_for: float = 300.0,
+        on_error: OnError | None = None,
+    ) -> None:
+        super().__init__(
+            max_batch_events=max_batch_events,
+            max_batch_bytes=max_batch_bytes,
+            max_delay=max_delay,
+            max_pending_events=max_pending_events,
+            max_pending_bytes=max_pending_bytes,
+            max_in_flight=max_in_flight,
+            retry_for=retry_for,
+            on_error=on_error,
+        )
+        self._caller = caller
+        self._changed = threading.Condition()
+        self._workers: list[threading.Thread] = []
+        # A program that forgets to close it loses nothing either.
+        self._at_exit = _close_at_exit(self)
+
+    def send(self, object_id: str, event: EventInput, *, object_type: str | None = None) -> None:
+        """Hands over an event; blocks while too much waits."""
+        encoded = _checked(object_id, event)
+        with self._changed:
+            self._check_open()
+            self._pressure += 1
+            try:
+                while not self._batches.has_room_for(len(encoded)):
+                    self._changed.notify_all()
+                    self._changed.wait()
+                    self._check_open()
+            finally:
+                self._pressure -= 1
+            self._batches.add(object_id, object_type, encoded, time.monotonic())
+            if len(self._workers) < self._max_in_flight:
+                self._start_worker()
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Waits until everything that was handed over so far is delivered or given up."""
+        with self._changed:
+            waiting = self._batches.outstanding()
+            self._pressure += 1
+            try:
+                self._changed.notify_all()
+                while waiting & self._batches.outstanding():
+                    self._changed.wait()
+            finally:
+                self._pressure -= 1
+
+    def close(self) -> None:
+        """Delivers everything and ends. Raises `IngestError` if something failed and there is no `on_error`."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self.flush()
+        for worker in self._workers:
+            worker.join()
+        atexit.unregister(self._at_exit)
+        self._raise_failures()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start_worker(self) -> None:
+        # Not before there is work for it. A daemon, so that the interpreter reaches its exit handlers.
+        worker = threading.Thread(target=self._work, name="auspex-ingester", daemon=True)
+        self._workers.append(worker)
+        worker.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                batch = self._take()
+                while batch is None:
+                    if self._closing and self._batches.pending_events == 0:
+                        return
+                    self._changed.wait(self._time_left())
+                    batch = self._take()
+            failures: list[FailedBatch] = []
+            try:
+                failures = self._caller._run(deliver(self._caller._config, batch, self._retry_for))
+            finally:
+                self._report(failures)
+                with self._changed:
+                    self._batches.done(batch)
+                    self._changed.notify_all()
+
+
+class AsyncIngester(_Ingest):
+    """Sends events in the background of a task. Use it with `async with`: leaving it delivers everything.
+
+    See `Ingester`, which has the same options; here `send` is awaited while too much waits.
+    """
+
+    def __init__(
+        self,
+        caller: AsyncCaller,
+        *,
+        max_batch_events: int = 100,
+        max_batch_bytes: int = 1024 * 1024,
+        max_delay: float = 1.0,
+        max_pending_events: int = 10_000,
+        max_pending_bytes: int = 32 * 1024 * 1024,
+        max_in_flight: int = 4,
+        retry_for: float = 300.0,
+        on_error: OnError | None = None,
+    ) -> None:
+        super().__init__(
+            max_batch_events=max_batch_events,
+            max_batch_bytes=max_batch_bytes,
+            max_delay=max_delay,
+            max_pending_events=max_pending_events,
+            max_pending_bytes=max_pending_bytes,
+            max_in_flight=max_in_flight,
+            retry_for=retry_for,
+            on_error=on_error,
+        )
+        self._caller = caller
+        self._changed = anyio.Event()
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def send(self, object_id: str, event: EventInput, *, object_type: str | None = None) -> None:
+        """Hands over an event; waits while too much waits."""
+        encoded = _checked(object_id, event)
+        if self._tasks is None:
+            raise UsageError("use the ingester with `async with`")
+        self._check_open()
+        self._pressure += 1
+        try:
+            while not self._batches.has_room_for(len(encoded)):
+                self._notify()
+                await self._changed.wait()
+                self._check_open()
+        finally:
+            self._pressure -= 1
+        self._batches.add(object_id, object_type, encoded, time.monotonic())
+        self._notify()
+
+    async def flush(self) -> None:
+        """Waits until everything that was handed over so far is delivered or given up."""
+        waiting = self._batches.outstanding()
+        self._pressure += 1
+        try:
+            self._notify()
+            while waiting & self._batches.outstanding():
+                await self._changed.wait()
+        finally:
+            self._pressure -= 1
+
+    async def __aenter__(self: AsyncSelf) -> AsyncSelf:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        for _ in range(self._max_in_flight):
+            self._tasks.start_soon(self._work)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._tasks is not None
+        self._closing = True
+        self._notify()
+        # Not the error itself: it would cancel the workers, which still have events to deliver.
+        await self._tasks.__aexit__(None, None, None)
+        if error is None:
+            self._raise_failures()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _work(self) -> None:
+        while True:
+            batch = self._take()
+            if batch is None:
+                if self._closing and self._batches.pending_events == 0:
+                    return
+                with anyio.move_on_after(self._time_left()):
+                    await self._changed.wait()
+                continue
+            failures: list[FailedBatch] = []
+            try:
+                failures = await self._caller._run(deliver(self._caller._config, batch, self._retry_for))
+            finally:
+                self._report(failures)
+                self._batches.done(batch)
+                self._notify()
+
+
+def _checked(object_id: str, event: EventInput) -> bytes:
+    if object_id in ("", ".", ".."):
+        raise UsageError("object_id: it must not be empty, `.` or `..`")
+    return encode(event)
+
+
+def _close_at_exit(ingester: Ingester) -> Callable[[], None]:
+    reference = weakref.ref(ingester)
+
+    def close() -> None:
+        found = reference()
+        if found is not None:
+            found.close()
+
+    atexit.register(close)
+    return close
