@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ._call import Call, encode, new_idempotency_key
@@ -64,9 +64,9 @@ class Batches:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        # The batch of each object that still takes events, oldest first.
+        # The batch of each object that takes events, oldest first.
         self._open: OrderedDict[str, Batch] = OrderedDict()
-        self._ready: deque[Batch] = deque()
+        self._full: deque[Batch] = deque()
         self._sending: dict[str, Batch] = {}
         self.pending_events = 0
         self.pending_bytes = 0
@@ -78,11 +78,12 @@ class Batches:
         limits = self._limits
         return self.pending_events < limits.max_pending_events and self.pending_bytes + size <= limits.max_pending_bytes
 
-    def add(self, object_id: str, object_type: str | None, event: bytes, now: float) -> None:
-        """Adds an event to the batch of its object."""
+    def add(self, object_id: str, object_type: str | None, event: bytes, now: float) -> bool:
+        """Adds an event to the batch of its object; returns whether a batch was opened or filled by it."""
+        before = len(self._open), len(self._full)
         batch = self._open.get(object_id)
         if batch is not None and not self._takes(batch, object_type, len(event)):
-            self._close(batch)
+            self._fill(batch)
             batch = None
         if batch is None:
             batch = self._open[object_id] = Batch(object_id, object_type, now)
@@ -92,35 +93,50 @@ class Batches:
         self.pending_events += 1
         self.pending_bytes += len(event) + 1
         if len(batch.events) >= self._limits.max_batch_events or batch.size >= self._limits.max_batch_bytes:
-            self._close(batch)
+            self._fill(batch)
+        return before != (len(self._open), len(self._full))
 
     def _takes(self, batch: Batch, object_type: str | None, size: int) -> bool:
         same_type = object_type is None or batch.object_type is None or object_type == batch.object_type
         return same_type and batch.size + size < self._limits.max_batch_bytes
 
-    def _close(self, batch: Batch) -> None:
+    def _fill(self, batch: Batch) -> None:
         del self._open[batch.object_id]
-        self._ready.append(batch)
-
-    def close_due(self, now: float, all_of_them: bool = False) -> None:
-        """Closes the batches that have waited long enough."""
-        for batch in list(self._open.values()):
-            if not all_of_them and now < batch.opened_at + self._limits.max_delay:
-                break  # the others are younger
-            self._close(batch)
+        self._full.append(batch)
 
     def next_due(self) -> float | None:
-        """When the oldest open batch has waited long enough."""
-        return next((batch.opened_at + self._limits.max_delay for batch in self._open.values()), None)
+        """When the next batch that can be sent has waited long enough."""
+        return next((batch.opened_at + self._limits.max_delay for batch in self._free_and_open()), None)
 
-    def take(self) -> Batch | None:
-        """Takes a batch to send. Of one object, one at a time: its events arrive in order."""
-        for index, batch in enumerate(self._ready):
-            if batch.object_id not in self._sending:
-                del self._ready[index]
-                self._sending[batch.object_id] = batch
-                return batch
-        return None
+    def take(self, now: float, at_once: bool = False, make_room: bool = False) -> Batch | None:
+        """Takes a batch to send. Of one object, one at a time: its events arrive in order.
+
+        A batch takes events until it is full or taken. Full ones go first, then those that have waited long enough, or all of
+        them (`at_once`), or the largest (`make_room`).
+        """
+        chosen = next((batch for batch in self._full if batch.object_id not in self._sending), None)
+        if chosen is not None:
+            self._full.remove(chosen)
+        else:
+            chosen = self._choose_open(now, at_once, make_room)
+            if chosen is None:
+                return None
+            del self._open[chosen.object_id]
+        self._sending[chosen.object_id] = chosen
+        return chosen
+
+    def _choose_open(self, now: float, at_once: bool, make_room: bool) -> Batch | None:
+        oldest = next(self._free_and_open(), None)
+        if oldest is None or at_once or now >= oldest.opened_at + self._limits.max_delay:
+            return oldest
+        return max(self._free_and_open(), key=lambda batch: batch.size) if make_room else None
+
+    def _free_and_open(self) -> Iterator[Batch]:
+        """Open batches whose object has nothing else on the way, oldest first."""
+        waiting = {batch.object_id for batch in self._full}
+        for batch in self._open.values():
+            if batch.object_id not in self._sending and batch.object_id not in waiting:
+                yield batch
 
     def done(self, batch: Batch) -> None:
         """The batch was delivered or given up."""
@@ -130,7 +146,7 @@ class Batches:
 
     def outstanding(self) -> set[str]:
         """The keys of all batches that are not done."""
-        return {batch.key for batch in (*self._open.values(), *self._ready, *self._sending.values())}
+        return {batch.key for batch in (*self._open.values(), *self._full, *self._sending.values())}
 
 
 @dataclass(frozen=True)

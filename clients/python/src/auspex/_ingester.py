@@ -56,8 +56,10 @@ class _Ingest:
         self._failed_events = 0
         self._last_failure: FailedBatch | None = None
         self._closing = False
-        # How many callers wait for room or for a flush: open batches are then sent at once.
-        self._pressure = 0
+        # How many callers wait for a flush: open batches are then sent at once.
+        self._flushing = 0
+        # How many callers wait for room: what makes most room is then sent before it is due.
+        self._waiting = 0
 
     @property
     def pending_events(self) -> int:
@@ -65,8 +67,8 @@ class _Ingest:
         return self._batches.pending_events
 
     def _take(self) -> Batch | None:
-        self._batches.close_due(time.monotonic(), all_of_them=self._closing or self._pressure > 0)
-        return self._batches.take()
+        at_once = self._closing or self._flushing > 0
+        return self._batches.take(time.monotonic(), at_once, make_room=self._waiting > 0)
 
     def _time_left(self) -> float | None:
         due = self._batches.next_due()
@@ -140,30 +142,30 @@ class Ingester(_Ingest):
         encoded = _checked(object_id, event)
         with self._changed:
             self._check_open()
-            self._pressure += 1
+            self._waiting += 1
             try:
                 while not self._batches.has_room_for(len(encoded)):
                     self._changed.notify_all()
                     self._changed.wait()
                     self._check_open()
             finally:
-                self._pressure -= 1
-            self._batches.add(object_id, object_type, encoded, time.monotonic())
-            if len(self._workers) < self._max_in_flight:
-                self._start_worker()
-            self._changed.notify_all()
+                self._waiting -= 1
+            if self._batches.add(object_id, object_type, encoded, time.monotonic()):
+                if len(self._workers) < self._max_in_flight:
+                    self._start_worker()
+                self._changed.notify_all()
 
     def flush(self) -> None:
         """Waits until everything that was handed over so far is delivered or given up."""
         with self._changed:
             waiting = self._batches.outstanding()
-            self._pressure += 1
+            self._flushing += 1
             try:
                 self._changed.notify_all()
                 while waiting & self._batches.outstanding():
                     self._changed.wait()
             finally:
-                self._pressure -= 1
+                self._flushing -= 1
 
     def close(self) -> None:
         """Delivers everything and ends. Raises `IngestError` if something failed and there is no `on_error`."""
@@ -248,27 +250,27 @@ class AsyncIngester(_Ingest):
         if self._tasks is None:
             raise UsageError("use the ingester with `async with`")
         self._check_open()
-        self._pressure += 1
+        self._waiting += 1
         try:
             while not self._batches.has_room_for(len(encoded)):
                 self._notify()
                 await self._changed.wait()
                 self._check_open()
         finally:
-            self._pressure -= 1
-        self._batches.add(object_id, object_type, encoded, time.monotonic())
-        self._notify()
+            self._waiting -= 1
+        if self._batches.add(object_id, object_type, encoded, time.monotonic()):
+            self._notify()
 
     async def flush(self) -> None:
         """Waits until everything that was handed over so far is delivered or given up."""
         waiting = self._batches.outstanding()
-        self._pressure += 1
+        self._flushing += 1
         try:
             self._notify()
             while waiting & self._batches.outstanding():
                 await self._changed.wait()
         finally:
-            self._pressure -= 1
+            self._flushing -= 1
 
     async def __aenter__(self: AsyncSelf) -> AsyncSelf:
         self._tasks = anyio.create_task_group()
