@@ -52,7 +52,7 @@ export abstract class Caller {
   readonly #secret: string;
   #key: Promise<CryptoKey> | undefined;
 
-  constructor(options: ClientOptions) {
+  constructor(options: ClientOptions = {}) {
     const { config, secret } = configure(options);
     this.config = config;
     this.#secret = secret;

@@ -1,6 +1,6 @@
 // Sends events in the background, many to a request.
 
-import { Batches, bodyOf, halves, type Batch, MAX_BYTES, MAX_EVENTS } from "./batches.js";
+import { Batches, type Batch, bodyOf, type EncodedEvent, halves, MAX_BYTES, MAX_EVENTS } from "./batches.js";
 import { type Caller, pause } from "./caller.js";
 import { notNegative, positive } from "./config.js";
 import {
@@ -45,6 +45,13 @@ export interface FailedBatch {
   error: AuspexError;
 }
 
+interface WaitingEvent {
+  objectId: string;
+  objectType: string | undefined;
+  event: EncodedEvent;
+  accept: () => void;
+}
+
 /**
  * Sends events in the background, many to a request.
  *
@@ -64,8 +71,9 @@ export class Ingester {
   #failedEvents = 0;
   #lastFailure: FailedBatch | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  // Senders that wait for room, in order, and what else waits for a change.
-  readonly #senders: (() => void)[] = [];
+  // Events that wait for room, in order.
+  readonly #waiting: WaitingEvent[] = [];
+  // Flushes that wait for a batch to be done.
   #watchers: (() => void)[] = [];
 
   /** @internal */
@@ -95,17 +103,13 @@ export class Ingester {
     // Written now: the program may change the event later.
     const json = JSON.stringify(event);
     const size = utf8(json).length + 1;
-    this.#checkOpen();
-    while (this.#senders.length > 0 || !this.#batches.hasRoomFor(size)) {
-      const room = new Promise<void>((resolve) => this.#senders.push(resolve));
-      this.#pump();
-      await room;
-      this.#checkOpen();
-      if (this.#batches.hasRoomFor(size)) break;
-    }
-    this.#batches.add(objectId, options.objectType, { json, size }, Date.now());
+    if (this.#closing) throw new UsageError("the ingester is closed");
+    const accepted = new Promise<void>((accept) => {
+      this.#waiting.push({ objectId, objectType: options.objectType, event: { json, size }, accept });
+    });
     this.#letIn();
     this.#pump();
+    return accepted;
   }
 
   /** Waits until everything that was handed over so far is delivered or given up. */
@@ -124,10 +128,10 @@ export class Ingester {
 
   /** Delivers everything and ends. Rejects with an {@link IngestError} if something failed and there is no `onError`. */
   async close(): Promise<void> {
-    // Senders that still wait for room go first.
-    while (this.#senders.length > 0) await this.flush();
     this.#closing = true;
-    await this.flush();
+    // Again for what still waits for room.
+    do await this.flush();
+    while (this.#batches.pendingEvents > 0);
     if (this.#lastFailure) {
       const { error } = this.#lastFailure;
       this.#lastFailure = undefined;
@@ -136,20 +140,20 @@ export class Ingester {
     }
   }
 
-  #checkOpen(): void {
-    if (this.#closing) throw new UsageError("the ingester is closed");
-  }
-
-  /** Wakes the next sender, if there is room for one. */
+  /** Takes the events that wait, in order, while there is room. */
   #letIn(): void {
-    if (this.#batches.hasRoomFor(1)) this.#senders.shift()?.();
+    for (let next = this.#waiting[0]; next && this.#batches.hasRoomFor(next.event.size); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#batches.add(next.objectId, next.objectType, next.event, Date.now());
+      next.accept();
+    }
   }
 
   /** Sends what is to be sent, and sets the timer for the rest. */
   #pump(): void {
     clearTimeout(this.#timer);
     while (this.#inFlight < this.#maxInFlight) {
-      const choice = { atOnce: this.#closing || this.#flushing > 0, makeRoom: this.#senders.length > 0 };
+      const choice = { atOnce: this.#closing || this.#flushing > 0, makeRoom: this.#waiting.length > 0 };
       const batch = this.#batches.take(Date.now(), choice);
       if (!batch) {
         const due = this.#batches.nextDue();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -66,8 +67,12 @@ class Auspex(Operations):
         )
         self._owns_http = http_client is None
         self._http = http_client or httpx.Client(trust_env=not self._config.is_local)
+        if self._owns_http:
+            # A client that is not closed closes its connections when nobody uses it any more.
+            weakref.finalize(self, self._http.close).atexit = False
 
     verify_webhook = staticmethod(verify_webhook)
+    _owner: Auspex | None = None
 
     def with_options(
         self: Self,
@@ -81,6 +86,8 @@ class Auspex(Operations):
         other = object.__new__(type(self))
         other._config = _changed(self._config, timeout, total_timeout, max_retries, headers)
         other._http, other._owns_http = self._http, False
+        # Whoever owns the connections lives as long as this one.
+        other._owner = self
         return other
 
     def wait_for_answers(

@@ -1,0 +1,33 @@
+"""The README: its code is run from top to bottom, as a reader would."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import auspex
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_code_of_the_readme_runs(world: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 10
+    names: dict[str, Any] = {"__name__": "readme"}
+    for number, block in enumerate(blocks, 1):
+        exec(compile(block, f"README.md, block {number}", "exec"), names)
+    printed = capsys.readouterr().out
+    # The verdict, the replay, the refused webhook, and the error.
+    assert "'is_scammer': " in printed
+    assert "True\n" in printed
+    assert "401\n" in printed
+    assert "404 not_found" in printed
+    assert "Stories" in printed
+
+
+def test_every_name_in_the_readme_is_exported() -> None:
+    for name in re.findall(r"`([A-Z]\w+(?:Error|Auspex))`", README.read_text()):
+        assert hasattr(auspex, name), name

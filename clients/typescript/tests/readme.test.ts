@@ -1,0 +1,33 @@
+// The README: its code is compiled and run from top to bottom, as a reader would.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import * as auspex from "auspex";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const readme = readFileSync(join(root, "README.md"), "utf8");
+
+test("the code of the README compiles and runs", () => {
+  const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map((found) => found[1] ?? "");
+  assert.equal(blocks.length, 9);
+  const source = join(root, "build", "readme.mts");
+  writeFileSync(source, blocks.join("\n"));
+  const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+  const strict = ["--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext"];
+  execFileSync(process.execPath, [compiler, ...strict, "--types", "node", source], { stdio: "inherit", cwd: root });
+  const printed = execFileSync(process.execPath, [source.replace(/mts$/, "mjs")], { encoding: "utf8" });
+  // The verdict, the replay, the refused webhook, and the error.
+  for (const expected of ["'is_scammer'", "true\n", "401\n", "404 not_found", "Stories"]) {
+    assert.ok(printed.includes(expected), `${expected} is not in: ${printed}`);
+  }
+});
+
+test("every class in the README is exported", () => {
+  for (const [, name] of readme.matchAll(/`([A-Z]\w+(?:Error|Auspex))`/g)) assert.ok(name && name in auspex, name);
+});
