@@ -287,7 +287,8 @@ def body_fields(document: Document, each: Operation) -> list[Field]:
 def arguments(document: Document, each: Operation, replaced: dict[str, str]) -> list[str]:
     """Path parameters by position; all others by name, required ones first."""
     positional = [f"{identifier(one.name)}: {python_type(one.type, document)}" for one in each.placed("path")]
-    required, optional = [], []
+    required: list[str] = []
+    optional: list[str] = []
     for one in body_fields(document, each):
         kind, name = python_type(one.type, document), identifier(one.name)
         if one.name in replaced:
