@@ -363,13 +363,13 @@ def call(each: Operation, is_async: bool) -> list[str]:
     line = f"        {start}Call[{phantom}]({', '.join(given)}){end}"
     if len(line) <= WIDTH:
         return [line]
-    inner = f"            Call[{phantom}]({', '.join(given)}){end[:-1]}"
-    if len(inner) <= WIDTH:
-        return [f"        {start}", inner, "        )"]
     lines = [f"        {start}", f"            Call[{phantom}]("]
     for one in given:
         lines += break_mapping(one)
-    return [*lines, f"            ){end[:-1]}{',' if end == ')' else ''}", "        )"]
+    lines.append("            ),")
+    if each.items is not None:
+        lines.append(f'            "{each.items[0]}",')
+    return [*lines, "        )"]
 
 
 def call_body(each: Operation) -> list[str]:

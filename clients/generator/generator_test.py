@@ -17,7 +17,7 @@ import document as reading  # noqa: E402
 import emit_python  # noqa: E402
 import emit_typescript  # noqa: E402
 
-SIGNED = [{"signed_request": []}, {"console_token": []}]
+SIGNED: list[dict[str, list[str]]] = [{"signed_request": []}, {"console_token": []}]
 
 
 def content(schema: Any, kind: str = "application/json") -> dict[str, Any]:
@@ -35,7 +35,7 @@ def operation(name: str, **more: Any) -> dict[str, Any]:
 def sample() -> dict[str, Any]:
     thing = {
         "type": "object",
-        "description": "A thing with */ and \"\"\" in its text.",
+        "description": 'A thing with */ and """ in its text.',
         "required": ["id", "from", "owner"],
         "properties": {
             "id": {"type": "string"},
@@ -60,7 +60,12 @@ def sample() -> dict[str, Any]:
         "type": "object",
         "required": ["over"],
         "properties": {
-            "over": {"oneOf": [{"type": "string", "enum": ["recent"]}, {"type": "object", "properties": {"q": {"type": "string"}}}]},
+            "over": {
+                "oneOf": [
+                    {"type": "string", "enum": ["recent"]},
+                    {"type": "object", "properties": {"q": {"type": "string"}}},
+                ]
+            },
             "for": {"type": ["string", "null"]},
             "thing": ref("Thing"),
         },
@@ -76,7 +81,11 @@ def sample() -> dict[str, Any]:
                 "post": operation(
                     "createThing",
                     requestBody={"required": True, **content(ref("ThingTrial"))},
-                    responses={"201": content(ref("Thing")), "202": {"description": "Later."}, "400": {"description": "Bad."}},
+                    responses={
+                        "201": content(ref("Thing")),
+                        "202": {"description": "Later."},
+                        "400": {"description": "Bad."},
+                    },
                 ),
             },
             "/v1/things/{thing_id}": {
@@ -86,7 +95,9 @@ def sample() -> dict[str, Any]:
                     responses={"204": {"description": "Gone."}},
                 ),
             },
-            "/v1/export": {"get": operation("exportThings", responses={"200": content({"type": "string"}, "application/x-ndjson")})},
+            "/v1/export": {
+                "get": operation("exportThings", responses={"200": content({"type": "string"}, "application/x-ndjson")})
+            },
             "/auth/login": {"post": {"operationId": "signIn", "tags": ["console"], "responses": {}}},
             "/v1/old": {"get": operation("getOld", deprecated=True, responses={})},
         },
@@ -126,12 +137,15 @@ class GeneratorTest(unittest.TestCase):
 
     def test_a_record_of_requests_and_responses_has_two_names_in_python(self) -> None:
         self.assertIn("class Thing(Record)", self.python["records.py"])
-        self.assertIn("TypedDict(\"ThingInput\"", self.python["inputs.py"])
+        self.assertIn('TypedDict("ThingInput"', self.python["inputs.py"])
         self.assertIn("thing: ThingInput | Unset = UNSET", self.python["things.py"])
 
     def test_results_by_status(self) -> None:
         self.assertIn(") -> Thing | None:", self.python["things.py"])
-        self.assertIn("createThing(body: ThingTrial, options?: RequestOptions): Promise<Thing | void>", self.typescript["operations.ts"])
+        self.assertIn(
+            "createThing(body: ThingTrial, options?: RequestOptions): Promise<Thing | void>",
+            self.typescript["operations.ts"],
+        )
         self.assertIn("def export_things(self) -> str:", self.python["things.py"])
         self.assertIn("text: true", self.typescript["operations.ts"])
 

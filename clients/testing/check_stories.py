@@ -25,7 +25,11 @@ def problems(clients: Path) -> list[str]:
     for client, (path, pattern) in TOLD.items():
         told = re.findall(pattern, (clients / path).read_text(), re.MULTILINE)
         found += [f"The {client} client does not tell {story}." for story in listed if story not in told]
-        found += [f"The {client} client tells {story}, which stories.md does not list." for story in told if story not in listed]
+        found += [
+            f"The {client} client tells {story}, which stories.md does not list."
+            for story in told
+            if story not in listed
+        ]
     return found
 
 

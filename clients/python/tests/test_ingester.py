@@ -148,6 +148,15 @@ def test_bad_limits_are_refused() -> None:
         client.ingester().send("", {"type": "event"})
 
 
+def test_a_client_that_is_closed_too_early_is_reported() -> None:
+    with Auspex("http://127.0.0.1:9", "ak_1", "sk_1") as client:
+        ingester = client.ingester(max_delay=60)
+        ingester.send("a", {"type": "event"})
+    with pytest.raises(IngestError, match="closed") as caught:
+        ingester.close()
+    assert caught.value.failed_events == 1
+
+
 def test_an_error_of_the_program_does_not_lose_events() -> None:
     recorded: list[str] = []
 

@@ -11,10 +11,15 @@ import pytest
 import auspex
 
 README = Path(__file__).parents[1] / "README.md"
+FRONT_PAGE = Path(__file__).parents[3] / "README.md"
+
+
+def blocks_of(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def test_the_code_of_the_readme_runs(world: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = blocks_of(README)
     assert len(blocks) == 10
     names: dict[str, Any] = {"__name__": "readme"}
     for number, block in enumerate(blocks, 1):
@@ -26,6 +31,12 @@ def test_the_code_of_the_readme_runs(world: dict[str, str], capsys: pytest.Captu
     assert "401\n" in printed
     assert "404 not_found" in printed
     assert "Stories" in printed
+
+
+def test_the_code_of_the_front_page_runs(world: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = blocks_of(FRONT_PAGE)
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    assert "Answer(" in capsys.readouterr().out
 
 
 def test_every_name_in_the_readme_is_exported() -> None:

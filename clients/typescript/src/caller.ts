@@ -68,7 +68,8 @@ export abstract class Caller {
   /** @internal Makes a call, retries it while that may help, and reads the response. */
   async call<T>(call: Call, options: RequestOptions = {}): Promise<T> {
     const { response, body } = await this.#attempts(call, options);
-    if (response.status === 204 || response.status === 404) return undefined as T;
+    // 404: a deletion that found nothing.
+    if (response.status === 404 || (response.status !== 200 && body === "")) return undefined as T;
     if (call.text) return body as T;
     let parsed: unknown;
     try {

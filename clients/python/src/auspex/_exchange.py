@@ -153,9 +153,12 @@ def error_of(reply: Reply) -> APIStatusError:
 
 def read(call: Call[T], reply: Reply) -> T:
     """Reads the body of a response."""
-    if not call.results or reply.info.status == 404:
-        return None  # type: ignore[return-value]
-    form = call.results.get(reply.info.status) or next(iter(call.results.values()))
+    form = call.results.get(reply.info.status)
+    if form is None:
+        # None is expected; or a deletion that found nothing; or a status of a newer service.
+        if not call.results or not reply.body or reply.info.status == 404:
+            return None  # type: ignore[return-value]
+        form = next(iter(call.results.values()))
     if form is str:
         return reply.body.decode(errors="replace")  # type: ignore[return-value]
     try:

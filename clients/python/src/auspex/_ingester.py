@@ -18,7 +18,7 @@ from ._batches import MAX_BYTES, MAX_EVENTS, Batch, Batches, FailedBatch, Limits
 from ._call import encode
 from ._caller import AsyncCaller, Caller
 from ._generated.inputs import EventInput
-from .errors import IngestError, UsageError
+from .errors import AuspexError, IngestError, UsageError
 
 OnError = Callable[[FailedBatch], None]
 Self = TypeVar("Self", bound="Ingester")
@@ -201,11 +201,11 @@ class Ingester(_Ingest):
                         return
                     self._changed.wait(self._time_left())
                     batch = self._take()
-            failures: list[FailedBatch] = []
             try:
-                failures = self._caller._run(deliver(self._caller._config, batch, self._retry_for))
+                self._report(self._caller._run(deliver(self._caller._config, batch, self._retry_for)))
+            except Exception as error:
+                self._report([_crashed(batch, error)])
             finally:
-                self._report(failures)
                 with self._changed:
                     self._batches.done(batch)
                     self._changed.notify_all()
@@ -303,11 +303,11 @@ class AsyncIngester(_Ingest):
                 with anyio.move_on_after(self._time_left()):
                     await self._changed.wait()
                 continue
-            failures: list[FailedBatch] = []
             try:
-                failures = await self._caller._run(deliver(self._caller._config, batch, self._retry_for))
+                self._report(await self._caller._run(deliver(self._caller._config, batch, self._retry_for)))
+            except Exception as error:
+                self._report([_crashed(batch, error)])
             finally:
-                self._report(failures)
                 self._batches.done(batch)
                 self._notify()
 
@@ -316,6 +316,13 @@ def _checked(object_id: str, event: EventInput) -> bytes:
     if object_id in ("", ".", ".."):
         raise UsageError("object_id: it must not be empty, `.` or `..`")
     return encode(event)
+
+
+def _crashed(batch: Batch, error: Exception) -> FailedBatch:
+    """What failed in a way that is no error of a call, such as a client that was closed before its ingester."""
+    reason = AuspexError(f"the events could not be sent: {error}")
+    reason.__cause__ = error
+    return FailedBatch(batch.object_id, batch.object_type, tuple(batch.events), reason)
 
 
 def _close_at_exit(ingester: Ingester) -> Callable[[], None]:

@@ -71,7 +71,12 @@ class ApiKeys(Caller):
             PayloadTooLargeError: The body is larger than 4 MiB.
         """
         return self._call(
-            Call[APIKey]("PATCH", ("v1", "api_keys", key_id), {200: APIKey}, body={"name": name, "status": status})
+            Call[APIKey](
+                "PATCH",
+                ("v1", "api_keys", key_id),
+                {200: APIKey},
+                body={"name": name, "status": status},
+            ),
         )
 
     def rotate_api_key(self, key_id: str) -> APIKeySecret:

@@ -35,7 +35,12 @@ class AsyncApiKeys(AsyncCaller):
             PayloadTooLargeError: The body is larger than 4 MiB.
         """
         return await self._call(
-            Call[APIKeySecret]("POST", ("v1", "api_keys"), {201: APIKeySecret}, body={"name": name})
+            Call[APIKeySecret](
+                "POST",
+                ("v1", "api_keys"),
+                {201: APIKeySecret},
+                body={"name": name},
+            ),
         )
 
     async def revoke_api_key(self, key_id: str) -> None:
@@ -73,7 +78,12 @@ class AsyncApiKeys(AsyncCaller):
             PayloadTooLargeError: The body is larger than 4 MiB.
         """
         return await self._call(
-            Call[APIKey]("PATCH", ("v1", "api_keys", key_id), {200: APIKey}, body={"name": name, "status": status})
+            Call[APIKey](
+                "PATCH",
+                ("v1", "api_keys", key_id),
+                {200: APIKey},
+                body={"name": name, "status": status},
+            ),
         )
 
     async def rotate_api_key(self, key_id: str) -> APIKeySecret:

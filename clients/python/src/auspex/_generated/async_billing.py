@@ -53,7 +53,8 @@ class AsyncBilling(AsyncCaller):
                 ("v1", "billing", "ledger"),
                 {200: LedgerPage},
                 query={"type": type, "group": group, "batch_id": batch_id, "limit": limit, "cursor": cursor},
-            ), "entries"
+            ),
+            "entries",
         )
 
     async def create_checkout(self, *, amount_cents: int) -> CheckoutSession:
@@ -90,7 +91,11 @@ class AsyncBilling(AsyncCaller):
             NotFoundError: There is no such checkout.
         """
         return await self._call(
-            Call[CheckoutStatus]("GET", ("v1", "billing", "checkout", session_id), {200: CheckoutStatus})
+            Call[CheckoutStatus](
+                "GET",
+                ("v1", "billing", "checkout", session_id),
+                {200: CheckoutStatus},
+            ),
         )
 
     async def get_usage(self, *, from_: date | str | None = None, to: date | str | None = None) -> Usage:

@@ -97,7 +97,12 @@ class AsyncSignals(AsyncCaller):
             NotFoundError: There is no such signal.
         """
         return self._pages(
-            Call[SignalVersionList]("GET", ("v1", "signals", key, "versions"), {200: SignalVersionList}), "versions"
+            Call[SignalVersionList](
+                "GET",
+                ("v1", "signals", key, "versions"),
+                {200: SignalVersionList},
+            ),
+            "versions",
         )
 
     async def restore_signal_version(self, key: str, version: int) -> Signal:
@@ -114,7 +119,11 @@ class AsyncSignals(AsyncCaller):
             NotFoundError: There is no such signal, or it has no such version.
         """
         return await self._call(
-            Call[Signal]("POST", ("v1", "signals", key, "versions", str(version), "restore"), {200: Signal})
+            Call[Signal](
+                "POST",
+                ("v1", "signals", key, "versions", str(version), "restore"),
+                {200: Signal},
+            ),
         )
 
     async def get_backfill(self, key: str) -> BackfillStatus:

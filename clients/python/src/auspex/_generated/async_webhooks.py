@@ -171,7 +171,8 @@ class AsyncWebhooks(AsyncCaller):
                 ("v1", "webhook_deliveries"),
                 {200: WebhookDeliveryList},
                 query={"status": status, "endpoint_id": endpoint_id, "limit": limit, "cursor": cursor},
-            ), "deliveries"
+            ),
+            "deliveries",
         )
 
     async def replay_webhook_delivery(self, delivery_id: str) -> WebhookDelivery:
@@ -187,5 +188,9 @@ class AsyncWebhooks(AsyncCaller):
             NotFoundError: There is no such delivery.
         """
         return await self._call(
-            Call[WebhookDelivery]("POST", ("v1", "webhook_deliveries", delivery_id, "replay"), {202: WebhookDelivery})
+            Call[WebhookDelivery](
+                "POST",
+                ("v1", "webhook_deliveries", delivery_id, "replay"),
+                {202: WebhookDelivery},
+            ),
         )

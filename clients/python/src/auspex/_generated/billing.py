@@ -53,7 +53,8 @@ class Billing(Caller):
                 ("v1", "billing", "ledger"),
                 {200: LedgerPage},
                 query={"type": type, "group": group, "batch_id": batch_id, "limit": limit, "cursor": cursor},
-            ), "entries"
+            ),
+            "entries",
         )
 
     def create_checkout(self, *, amount_cents: int) -> CheckoutSession:

@@ -76,7 +76,8 @@ class Objects(Caller):
                 ("v1", "objects"),
                 {200: ObjectList},
                 query={"q": q, "sort": sort, "limit": limit, "offset": offset, "cursor": cursor},
-            ), "objects"
+            ),
+            "objects",
         )
 
     def get_object(self, object_id: str) -> ObjectAnalysis:
@@ -151,7 +152,8 @@ class Objects(Caller):
                 ("v1", "objects", object_id, "answers"),
                 {200: AnalysisList},
                 query={"signal": signal, "limit": limit, "cursor": cursor},
-            ), "analyses"
+            ),
+            "analyses",
         )
 
     def get_timeline(
@@ -183,7 +185,8 @@ class Objects(Caller):
                 ("v1", "objects", object_id, "timeline"),
                 {200: Timeline},
                 query={"kinds": kinds, "limit": limit, "cursor": cursor},
-            ), "items"
+            ),
+            "items",
         )
 
     def analyze_object(self, object_id: str) -> AnalyzeScheduled:
@@ -233,7 +236,8 @@ class Objects(Caller):
                 ("v1", "objects", object_id, "events"),
                 {200: EventList},
                 query={"cursor": cursor},
-            ), "events"
+            ),
+            "events",
         )
 
     @overload

@@ -237,7 +237,8 @@ class Rules(Caller):
                 ("v1", "rule_firings"),
                 {200: RuleFiringList},
                 query={"rule_id": rule_id, "object_id": object_id, "limit": limit, "cursor": cursor},
-            ), "firings"
+            ),
+            "firings",
         )
 
     def check_condition(self, *, when: str, for_: ConditionPlace | Unset | None = UNSET) -> ConditionCheck:
