@@ -179,8 +179,10 @@ class Reader:
 
     def fields(self, name: str, schema: Schema) -> list[Field]:
         found: dict[str, Field] = {}
-        for part in schema.get("allOf", ()):
-            found |= {each.name: each for each in self.fields(name, self.resolve(part))}
+        # What is the record's own comes before what it shares with others.
+        for part in sorted(schema.get("allOf", ()), key=lambda part: "$ref" in part):
+            for each in self.fields(name, self.resolve(part)):
+                found.setdefault(each.name, each)
         required = set(schema.get("required", ()))
         for key, value in schema.get("properties", {}).items():
             kind = self.type(value, name + camel(key, upper=True))

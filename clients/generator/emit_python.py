@@ -21,6 +21,8 @@ SCALARS = {
     "timestamp": "datetime",
     "date": "date",
 }
+# Names that every record has already.
+TAKEN = {"from_dict", "http_response", "raw_json"}
 ERRORS = {
     "400": "BadRequestError",
     "402": "PaymentRequiredError",
@@ -101,7 +103,7 @@ def alias(each: Alias) -> str:
 
 
 def dataclass(document: Document, record: Record) -> str:
-    lines = ["", "@dataclass(frozen=True, kw_only=True)", f"class {record.name}(Record):"]
+    lines = ["", "@dataclass(frozen=True, kw_only=True, repr=False)", f"class {record.name}(Record):"]
     lines += doc(record.description or f"{record.name}.", "    ")
     for each in record.fields:
         lines += ["", *dataclass_field(each)]
@@ -425,7 +427,7 @@ def quoted(value: str) -> str:
 
 
 def identifier(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) else name
+    return f"{name}_" if keyword.iskeyword(name) or name in TAKEN else name
 
 
 def imports_used(written: str) -> str:

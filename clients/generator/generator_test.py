@@ -44,6 +44,7 @@ def sample() -> dict[str, Any]:
             "place": {"type": "object", "required": ["x"], "properties": {"x": {"type": ["number", "null"]}}},
             "mood": ref("Mood"),
             "secret": {"type": "string"},
+            "raw_json": {"type": "boolean"},
             "tags": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
         },
     }
@@ -131,6 +132,9 @@ class GeneratorTest(unittest.TestCase):
         self.assertIn('from_: datetime = field(metadata={"wire": "from"})', self.python["records.py"])
         self.assertIn("secret: str | None = field(default=None, repr=False)", self.python["records.py"])
         self.assertIn("owner: Thing | None = None", self.python["records.py"])
+        self.assertIn(
+            'raw_json_: bool | None = field(default=None, metadata={"wire": "raw_json"})', self.python["records.py"]
+        )
         self.assertIn("for_: str | Unset | None = UNSET", self.python["things.py"])
         self.assertIn('body={"over": over, "for": for_, "thing": thing, "note": note}', self.python["things.py"])
         self.assertIn("str(thing_id)", self.python["things.py"])

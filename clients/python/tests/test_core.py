@@ -35,7 +35,7 @@ from auspex._call import Call
 from auspex._response import ResponseInfo
 from auspex._retry import Failure, Retries, backoff, is_transient
 from auspex._signing import mac, token
-from auspex.types import ObjectAnalysis, Signal, UsageDay
+from auspex.types import APIKeySecret, ObjectAnalysis, Signal, UsageDay
 
 VECTORS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "testing" / "vectors.json").read_text())
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -92,7 +92,7 @@ def test_webhooks(vector: dict[str, Any]) -> None:
         return verify_webhook(vector["body"], vector["headers"], vector["secrets"], now=vector["now"])
 
     if vector["error"] is None:
-        assert verify().raw == json.loads(vector["body"])
+        assert verify().raw_json == json.loads(vector["body"])
     else:
         with pytest.raises(WebhookVerificationError, match=vector["error"]):
             verify()
@@ -226,7 +226,7 @@ def test_unknown_fields_are_kept_and_missing_ones_are_none() -> None:
             "analysis": [{"key": "k", "type": "unheard_of", "computed_at": "2026-01-02T03:04:05.000006Z"}],
         }
     )
-    assert (found.object_id, found.raw["new_field"], found.display_name) == ("a", 1, None)
+    assert (found.object_id, found.raw_json["new_field"], found.display_name) == ("a", 1, None)
     kind: str = found.analysis[0].type
     assert kind == "unheard_of"
     assert found.analysis[0].computed_at == datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
@@ -235,6 +235,12 @@ def test_unknown_fields_are_kept_and_missing_ones_are_none() -> None:
     # What is not of the expected type stays as it is.
     created: object = Signal.from_dict({"created_at": "whenever", "backfill": 3}).created_at
     assert created == "whenever"
+
+
+def test_what_is_shown_of_a_record() -> None:
+    raw = {"key": "ak_1", "secret": "sk_1", "note": "n", "api_key": {"id": "i", "name": ""}}
+    assert repr(APIKeySecret.from_dict(raw)) == "APIKeySecret(api_key=APIKey(id='i', name=''), key='ak_1', note='n')"
+    assert repr(scripted(lambda _: httpx.Response(200)).list_events("a")) == "Pager(GET /v1/objects/a/events)"
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def test_the_code_of_the_readme_runs(world: dict[str, str], capsys: pytest.Captu
         exec(compile(block, f"README.md, block {number}", "exec"), names)
     printed = capsys.readouterr().out
     # The verdict, the replay, the refused webhook, and the error.
-    assert "'is_scammer': " in printed
+    assert "Answer(signal='is_scammer', type='noul', noul=" in printed
     assert "True\n" in printed
     assert "401\n" in printed
     assert "404 not_found" in printed
@@ -36,7 +36,7 @@ def test_the_code_of_the_readme_runs(world: dict[str, str], capsys: pytest.Captu
 def test_the_code_of_the_front_page_runs(world: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     [block] = blocks_of(FRONT_PAGE)
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
-    assert "Answer(" in capsys.readouterr().out
+    assert "Answer(signal=" in capsys.readouterr().out
 
 
 def test_every_name_in_the_readme_is_exported() -> None:

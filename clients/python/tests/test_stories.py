@@ -90,7 +90,7 @@ def test_records_events_once(kind: str, connect: Connect, account: Account) -> N
         async with connect(account()) as client:
             first = await client.ingest_events("a", events=[SALE], idempotency_key="order-17")
             again = await client.ingest_events("a", events=[SALE], idempotency_key="order-17")
-            assert (first.response.replayed, again.response.replayed) == (False, True)
+            assert (first.http_response.replayed, again.http_response.replayed) == (False, True)
             assert (await client.get_object("a")).event_count == 1
 
     tell(kind, story)
@@ -102,7 +102,7 @@ def test_survives_a_lost_response(kind: str, connect: Connect, account: Account)
         name = f"lost/{uuid.uuid4()}"
         async with connect(account(by="lossy"), on_attempt=attempts.append) as client:
             accepted = await client.ingest_events(name, events=[SALE, SALE])
-            assert accepted.response.replayed
+            assert accepted.http_response.replayed
             assert [each.status for each in attempts] == [None, 202]
             assert attempts[0].error is not None
             assert attempts[0].retry_in is not None

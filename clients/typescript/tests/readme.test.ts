@@ -28,7 +28,7 @@ function run(page: string, name: string, count: number): string {
 test("the code of the README compiles and runs", () => {
   const printed = run(readme, "readme", 9);
   // The verdict, the replay, the refused webhook, and the error.
-  for (const expected of ["'is_scammer'", "true\n", "401\n", "404 not_found", "Stories"]) {
+  for (const expected of ["is_scammer 0.", "true\n", "401\n", "404 not_found", "Stories"]) {
     assert.ok(printed.includes(expected), `${expected} is not in: ${printed}`);
   }
 });

@@ -20,6 +20,9 @@ class _Paging(Generic[PageT, ItemT]):
         self._first = call
         self._items = items
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._first.method} {self._first.decoded_path})"
+
     def _items_of(self, page: PageT) -> list[ItemT]:
         items: list[ItemT] | None = getattr(page, self._items)
         return items or []

@@ -1,6 +1,6 @@
 """The base of all records, and how they are read from JSON.
 
-Reading is lenient, so that a client works with older and newer services: unknown fields are kept in `raw`, and a missing field
+Reading is lenient, so that a client works with older and newer services: unknown fields are kept in `raw_json`, and a missing field
 is `None`.
 """
 
@@ -20,21 +20,27 @@ Self = TypeVar("Self", bound="Record")
 Decoder = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Record:
-    """A record of the service. Its fields are attributes; `raw` is the JSON object as it was received."""
+    """A record of the service. Its fields are attributes; `raw_json` is the JSON object as it was received."""
 
-    raw: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    raw_json: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
     """The JSON object as it was received, with fields that this version of the client does not know."""
-    response: ResponseInfo | None = field(default=None, repr=False, compare=False)
+    http_response: ResponseInfo | None = field(default=None, repr=False, compare=False)
     """Status and headers of the response, if this record is the whole response."""
+
+    def __repr__(self) -> str:
+        """Shows what is set, without secrets."""
+        shown = [(each.name, getattr(self, each.name)) for each in dataclasses.fields(self) if each.repr]
+        listed = ", ".join(f"{name}={value!r}" for name, value in shown if value is not None)
+        return f"{type(self).__name__}({listed})"
 
     @classmethod
     def from_dict(cls: type[Self], raw: dict[str, Any], response: ResponseInfo | None = None) -> Self:
         """Reads a record from its JSON object."""
         fields = _field_decoders(cast("Any", cls))
         known = {name: None if raw.get(wire) is None else decode(raw[wire]) for name, wire, decode in fields}
-        return cls(raw=raw, response=response, **known)
+        return cls(raw_json=raw, http_response=response, **known)
 
 
 @cache
@@ -44,7 +50,7 @@ def _field_decoders(cls: Any) -> tuple[tuple[str, str, Decoder], ...]:
     return tuple(
         (each.name, each.metadata.get("wire", each.name), decoder(hints[each.name]))
         for each in dataclasses.fields(cls)
-        if each.name not in ("raw", "response")
+        if each.name not in ("raw_json", "http_response")
     )
 
 

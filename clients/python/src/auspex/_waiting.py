@@ -50,7 +50,7 @@ def wait_for_answers(
 
 def _moment(since: datetime | Record | None) -> datetime | None:
     if isinstance(since, Record):
-        since = None if since.response is None else since.response.date
+        since = None if since.http_response is None else since.http_response.date
     if since is not None and since.tzinfo is None:
         raise UsageError("since: a datetime without a time zone is ambiguous: use datetime.now(timezone.utc)")
     return since

@@ -26,9 +26,9 @@ _PREFIX = "whsec_"
 Headers = Union[Mapping[str, str], Iterable[tuple[str, str]], Iterable[tuple[bytes, bytes]]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class UnknownWebhook(Record):
-    """A delivery of an event that this version of the client does not know; its payload is in `raw`."""
+    """A delivery of an event that this version of the client does not know; its payload is in `raw_json`."""
 
     event: str
     """The event type."""

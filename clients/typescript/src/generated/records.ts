@@ -178,6 +178,8 @@ export interface AnalyzeScheduled {
 
 /** An answer, as in verdicts and webhook payloads. */
 export interface Answer {
+  /** The key of the signal. */
+  signal: string;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -190,8 +192,6 @@ export interface Answer {
   probabilities?: Record<string, number>;
   /** 1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain. */
   confidence?: number;
-  /** The key of the signal. */
-  signal: string;
 }
 
 /** Who made something. */
@@ -925,6 +925,12 @@ export interface SignalList {
 
 /** The latest answer to a signal about an object. */
 export interface SignalResult {
+  /** The signal's key. */
+  key: string;
+  /** The model that answered. */
+  model?: string;
+  /** When it was computed. */
+  computed_at: string;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -937,12 +943,6 @@ export interface SignalResult {
   probabilities?: Record<string, number>;
   /** 1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain. */
   confidence?: number;
-  /** The signal's key. */
-  key: string;
-  /** The model that answered. */
-  model?: string;
-  /** When it was computed. */
-  computed_at: string;
 }
 
 /** A signal at a glance. */
@@ -991,6 +991,8 @@ export interface SignalVersionList {
 
 /** An answer in the wire format of typed decision models. */
 export interface SystemOneAnswer {
+  /** The descriptions of the levels, by index. */
+  legend?: Record<string, string>;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -1003,8 +1005,6 @@ export interface SystemOneAnswer {
   probabilities?: Record<string, number>;
   /** 1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain. */
   confidence?: number;
-  /** The descriptions of the levels, by index. */
-  legend?: Record<string, string>;
 }
 
 /** A question in the wire format of typed decision models. */
@@ -1151,6 +1151,10 @@ export interface UsageTotals {
 
 /** An answer with the version of the signal that was asked. */
 export interface VersionedAnswer {
+  /** The version of the signal that was asked. */
+  version: number;
+  /** The key of the signal. */
+  signal: string;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -1163,10 +1167,6 @@ export interface VersionedAnswer {
   probabilities?: Record<string, number>;
   /** 1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain. */
   confidence?: number;
-  /** The key of the signal. */
-  signal: string;
-  /** The version of the signal that was asked. */
-  version: number;
 }
 
 /** One payload for one endpoint. */

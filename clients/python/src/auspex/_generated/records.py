@@ -160,7 +160,7 @@ TimelineKind = Literal["delivery", "firing", "analysis", "event"]
 """The kind of an item on a timeline."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class APIKey(Record):
     """An API key, without its secret."""
 
@@ -195,7 +195,7 @@ class APIKey(Record):
     """When it last authenticated as a legacy key."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class APIKeyList(Record):
     """The keys of an account that are not revoked."""
 
@@ -203,7 +203,7 @@ class APIKeyList(Record):
     """The keys, oldest first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class APIKeySecret(Record):
     """A key with its signing secret, which is shown only once."""
 
@@ -220,7 +220,7 @@ class APIKeySecret(Record):
     """What to do with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ActionConfig(Record):
     """The settings of an action. Only the fields of its type are set."""
 
@@ -237,7 +237,7 @@ class ActionConfig(Record):
     """`webhook`: a registered endpoint that receives `rule.triggered`; required."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AnalysisCompleted(Record):
     """The payload of `analysis.completed`."""
 
@@ -260,7 +260,7 @@ class AnalysisCompleted(Record):
     """The answers of this analysis."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AnalysisList(Record):
     """A page of the past of an object's answers, newest first."""
 
@@ -271,7 +271,7 @@ class AnalysisList(Record):
     """Where the next page starts, if there is one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AnalysisRecord(Record):
     """What one analysis said."""
 
@@ -291,7 +291,7 @@ class AnalysisRecord(Record):
     """All its answers, also those to signals that were disabled or deleted since."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AnalyzeAllScheduled(Record):
     """Analyses of all objects are scheduled."""
 
@@ -302,7 +302,7 @@ class AnalyzeAllScheduled(Record):
     """Always `scheduled`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AnalyzeScheduled(Record):
     """An analysis of one object is scheduled."""
 
@@ -313,9 +313,12 @@ class AnalyzeScheduled(Record):
     """Always `scheduled`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Answer(Record):
     """An answer, as in verdicts and webhook payloads."""
+
+    signal: str
+    """The key of the signal."""
 
     type: SignalType
     """The type of answer."""
@@ -335,11 +338,8 @@ class Answer(Record):
     confidence: float | None = None
     """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
 
-    signal: str
-    """The key of the signal."""
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Author(Record):
     """Who made something."""
 
@@ -353,7 +353,7 @@ class Author(Record):
     """The user's email address or the key's name, as it was then."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class BackfillEstimate(Record):
     """An estimate of a backfill."""
 
@@ -364,7 +364,7 @@ class BackfillEstimate(Record):
     """That number times the account's mean charge per analysis, in micro-dollars; 0 if nothing was charged yet."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class BackfillStatus(Record):
     """An estimate of a backfill of a signal, and the progress of the latest one."""
 
@@ -374,7 +374,7 @@ class BackfillStatus(Record):
     backfill: SignalBackfill | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Balance(Record):
     """An account's balance, and how it is spent."""
 
@@ -403,7 +403,7 @@ class Balance(Record):
     """The largest top-up."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CategoryCount(Record):
     """The number of objects of a type."""
 
@@ -414,7 +414,7 @@ class CategoryCount(Record):
     """The number of objects."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CheckoutSession(Record):
     """A checkout session at the payment provider."""
 
@@ -425,7 +425,7 @@ class CheckoutSession(Record):
     """The payment page to send the customer to."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CheckoutStatus(Record):
     """The status of a top-up."""
 
@@ -442,7 +442,7 @@ class CheckoutStatus(Record):
     """The balance right after it was credited."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CompactedState(Record):
     """The rolling summary of an object's older events."""
 
@@ -468,7 +468,7 @@ class CompactedState(Record):
     """When the latest of them was received."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ConditionCheck(Record):
     """What a condition says."""
 
@@ -487,7 +487,7 @@ class ConditionCheck(Record):
     """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ConditionProblem(Record):
     """What is wrong with a condition."""
 
@@ -498,7 +498,7 @@ class ConditionProblem(Record):
     """Where: an index into the characters of the condition, from 0 up to their number."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Event(Record):
     """An event, as listed."""
 
@@ -518,7 +518,7 @@ class Event(Record):
     """When it happened."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class EventList(Record):
     """The most recent events of an object, newest first."""
 
@@ -529,7 +529,7 @@ class EventList(Record):
     """Where the next page starts, if there is one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IngestAccepted(Record):
     """The events were recorded, and an analysis will follow."""
 
@@ -546,7 +546,7 @@ class IngestAccepted(Record):
     """How long the object must be quiet before it is analyzed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LedgerBatch(Record):
     """The totals of a bulk run's charges. Its entry has the id, time and balance of the newest charge."""
 
@@ -572,7 +572,7 @@ class LedgerBatch(Record):
     """When the first charge was recorded."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LedgerEntry(Record):
     """An entry of the ledger. The sum of all entries is the balance."""
 
@@ -628,7 +628,7 @@ class LedgerEntry(Record):
     """When it was recorded."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LedgerPage(Record):
     """A page of the ledger."""
 
@@ -639,7 +639,7 @@ class LedgerPage(Record):
     """The cursor of the next page; empty on the last page."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MatchCount(Record):
     """A number of objects."""
 
@@ -650,7 +650,7 @@ class MatchCount(Record):
     """Whether there are more."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Me(Record):
     """The authenticated caller."""
 
@@ -679,7 +679,7 @@ class Me(Record):
     """Whether the user has proved that the email address is theirs."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ModerationVerdict(Record):
     """The answers about an object, for a caller who waits."""
 
@@ -708,7 +708,7 @@ class ModerationVerdict(Record):
     """Why nothing was analyzed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ObjectAnalysis(Record):
     """An object with its answers."""
 
@@ -731,7 +731,7 @@ class ObjectAnalysis(Record):
     """Enabled signals without an answer yet."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ObjectList(Record):
     """A page of objects."""
 
@@ -748,7 +748,7 @@ class ObjectList(Record):
     """The cursor of the next page; absent on the last page and for signal queries."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ObjectState(Record):
     """The summary of an object."""
 
@@ -765,7 +765,7 @@ class ObjectState(Record):
     last_analyzed_at: datetime | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ObjectSummary(Record):
     """An object in a list."""
 
@@ -791,7 +791,7 @@ class ObjectSummary(Record):
     """Enabled signals without an answer yet."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Overview(Record):
     """The account at a glance."""
 
@@ -820,7 +820,7 @@ class Overview(Record):
     """The ten objects with the highest yes/no probabilities."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PlaygroundVerdict(Record):
     """The answers about the events. Nothing was recorded."""
 
@@ -846,7 +846,7 @@ class PlaygroundVerdict(Record):
     """Why nothing was analyzed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayDay(Record):
     """The firings of a day."""
 
@@ -857,7 +857,7 @@ class ReplayDay(Record):
     """The firings."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayExample(Record):
     """A firing that would have been."""
 
@@ -871,7 +871,7 @@ class ReplayExample(Record):
     """The values that satisfied the condition, by signal, and by fact where it has facts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayLabels(Record):
     """How the objects that a rule would have fired for compare with the labels of a signal."""
 
@@ -886,7 +886,7 @@ class ReplayLabels(Record):
     """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RiskyObject(Record):
     """An object with a high yes/no probability."""
 
@@ -900,7 +900,7 @@ class RiskyObject(Record):
     """Its highest yes/no probability."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Rule(Record):
     """A condition over the answers about an object, and the action to take when it becomes true."""
 
@@ -940,7 +940,7 @@ class Rule(Record):
     """When it was last changed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleFiring(Record):
     """The record that a rule fired for an object, with the outcome of its action."""
 
@@ -972,7 +972,7 @@ class RuleFiring(Record):
     """When the rule fired."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleFiringList(Record):
     """Firings, newest first."""
 
@@ -983,7 +983,7 @@ class RuleFiringList(Record):
     """Where the next page starts, if there is one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleList(Record):
     """The rules of an account."""
 
@@ -991,7 +991,7 @@ class RuleList(Record):
     """The rules, oldest first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleOverlap(Record):
     """How many objects two rules would have fired for."""
 
@@ -1011,7 +1011,7 @@ class RuleOverlap(Record):
     """Objects that only the other rule would have fired for."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleReplay(Record):
     """What a rule would have done."""
 
@@ -1045,7 +1045,7 @@ class RuleReplay(Record):
     """Whether all analyses of that time are still kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleReplayRun(Record):
     """A replay in the background. Once it is done, it has the fields of [`RuleReplay`]."""
 
@@ -1089,7 +1089,7 @@ class RuleReplayRun(Record):
     """Whether all analyses of that time are still kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RuleTriggered(Record):
     """The payload of `rule.triggered`."""
 
@@ -1121,7 +1121,7 @@ class RuleTriggered(Record):
     """The answers to the signals in the condition."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Settings(Record):
     """The settings of an account."""
 
@@ -1135,7 +1135,7 @@ class Settings(Record):
     """How many days, with `days`; null otherwise."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Signal(Record):
     """A signal of the account."""
 
@@ -1164,7 +1164,7 @@ class Signal(Record):
     """The backfill that creating it started."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalBackfill(Record):
     """Asking one signal about every object without an answer to it. `completed` and `pending` add up to `total`."""
 
@@ -1187,7 +1187,7 @@ class SignalBackfill(Record):
     """When it started."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalList(Record):
     """All configured signals, by key."""
 
@@ -1195,9 +1195,18 @@ class SignalList(Record):
     """The signals."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalResult(Record):
     """The latest answer to a signal about an object."""
+
+    key: str
+    """The signal's key."""
+
+    model: str | None = None
+    """The model that answered."""
+
+    computed_at: datetime
+    """When it was computed."""
 
     type: SignalType
     """The type of answer."""
@@ -1217,17 +1226,8 @@ class SignalResult(Record):
     confidence: float | None = None
     """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
 
-    key: str
-    """The signal's key."""
 
-    model: str | None = None
-    """The model that answered."""
-
-    computed_at: datetime
-    """When it was computed."""
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalSummary(Record):
     """A signal at a glance."""
 
@@ -1253,7 +1253,7 @@ class SignalSummary(Record):
     """The share of each option, for choice signals."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalVersion(Record):
     """A definition that a signal has or had."""
 
@@ -1282,7 +1282,7 @@ class SignalVersion(Record):
     """The number of objects whose present answer is of this version."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalVersionList(Record):
     """The versions of a signal, newest first."""
 
@@ -1290,9 +1290,12 @@ class SignalVersionList(Record):
     """The newest 100 versions."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SystemOneAnswer(Record):
     """An answer in the wire format of typed decision models."""
+
+    legend: dict[str, str] | None = None
+    """The descriptions of the levels, by index."""
 
     type: SignalType
     """The type of answer."""
@@ -1312,11 +1315,8 @@ class SystemOneAnswer(Record):
     confidence: float | None = None
     """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
 
-    legend: dict[str, str] | None = None
-    """The descriptions of the levels, by index."""
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SystemOneResponse(Record):
     """Answers in the wire format of typed decision models."""
 
@@ -1330,7 +1330,7 @@ class SystemOneResponse(Record):
     """Tokens read and written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SystemOneUsage(Record):
     """Tokens read and written."""
 
@@ -1341,7 +1341,7 @@ class SystemOneUsage(Record):
     """Tokens written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Timeline(Record):
     """A page of what happened about an object, newest first."""
 
@@ -1352,7 +1352,7 @@ class Timeline(Record):
     """Where the next page starts, if there is one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TimelineItem(Record):
     """Something that happened about an object. The record is under the name of its kind."""
 
@@ -1378,7 +1378,7 @@ class TimelineItem(Record):
     """The delivery."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Usage(Record):
     """An account's usage over a range of days."""
 
@@ -1422,7 +1422,7 @@ class Usage(Record):
     """By signal; most answered first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class UsageBreakdown(Record):
     """A part of the usage."""
 
@@ -1442,7 +1442,7 @@ class UsageBreakdown(Record):
     """Tokens written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class UsageDay(Record):
     """The usage of a day."""
 
@@ -1462,7 +1462,7 @@ class UsageDay(Record):
     """What they were charged, in micro-dollars."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class UsageSignal(Record):
     """How often a signal was answered."""
 
@@ -1473,7 +1473,7 @@ class UsageSignal(Record):
     """The number of analyses that answered it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class UsageTotals(Record):
     """The totals of a range."""
 
@@ -1490,9 +1490,15 @@ class UsageTotals(Record):
     """Tokens written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class VersionedAnswer(Record):
     """An answer with the version of the signal that was asked."""
+
+    version: int
+    """The version of the signal that was asked."""
+
+    signal: str
+    """The key of the signal."""
 
     type: SignalType
     """The type of answer."""
@@ -1512,14 +1518,8 @@ class VersionedAnswer(Record):
     confidence: float | None = None
     """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
 
-    signal: str
-    """The key of the signal."""
 
-    version: int
-    """The version of the signal that was asked."""
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WebhookDelivery(Record):
     """One payload for one endpoint."""
 
@@ -1566,7 +1566,7 @@ class WebhookDelivery(Record):
     """The first 1 KiB of the receiver's last response."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WebhookDeliveryList(Record):
     """Deliveries of an account."""
 
@@ -1577,7 +1577,7 @@ class WebhookDeliveryList(Record):
     """Where the next page starts, if there is one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WebhookEndpoint(Record):
     """A registered URL that gets deliveries, without its secret."""
 
@@ -1609,7 +1609,7 @@ class WebhookEndpoint(Record):
     """When it was last edited."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WebhookEndpointList(Record):
     """The endpoints of an account."""
 
@@ -1617,7 +1617,7 @@ class WebhookEndpointList(Record):
     """The endpoints, oldest first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WebhookEndpointSecret(Record):
     """An endpoint with its signing secret, which is shown only once."""
 
