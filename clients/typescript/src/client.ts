@@ -15,7 +15,10 @@ const LONGEST_PAUSE_MS = 2_000;
 export interface WaitOptions extends RequestOptions {
   /** The keys to wait for; by default all enabled signals. */
   signals?: readonly string[] | undefined;
-  /** Only answers count that were computed since then: a time, or what `ingestEvents` returned. */
+  /**
+   * Only answers count that were computed since then: a time, or what `ingestEvents` returned (by the service's clock,
+   * to the second).
+   */
   since?: Date | object | undefined;
   /** How many milliseconds to wait; 60,000 by default. */
   waitFor?: number | undefined;

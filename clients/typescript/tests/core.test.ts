@@ -1,6 +1,7 @@
 // What the stories cannot show: the parts of the core that are pure, and the client against a scripted `fetch`.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { inspect } from "node:util";
@@ -38,6 +39,7 @@ import type { Config } from "../src/config.js";
 import { backoff, isTransient, parseRetryAfter, retryDelay } from "../src/retry.js";
 import { base64url, decodeBase64, hmacKey, signToken, utf8 } from "../src/signing.js";
 import { fails } from "./stories.js";
+import { account } from "./world.js";
 
 interface Vectors {
   hmac: { key: string; message: string; signature: string };
@@ -409,6 +411,22 @@ test("bad limits are refused", async () => {
     assert.throws(() => client.ingester(options), UsageError);
   }
   await fails(client.ingester().send("", SALE), UsageError);
+});
+
+test("ingester: a program that just ends loses nothing", async () => {
+  const made = await account();
+  const program = `
+    import { Auspex } from "auspex";
+    const ingester = new Auspex(${JSON.stringify(made)}).ingester({ maxDelay: 300 });
+    for (let number = 0; number < 250; number += 1) await ingester.send("object/" + (number % 5), { type: "event" });
+  `;
+  // In the folder of the package, so that it finds itself by its name.
+  const cwd = new URL("typescript/", root);
+  execFileSync(process.execPath, ["--input-type=module", "--eval", program], { cwd, stdio: "inherit", timeout: 60_000 });
+  const client = new Auspex(made);
+  for (let number = 0; number < 5; number += 1) {
+    assert.equal((await client.getObject(`object/${number}`)).event_count, 50);
+  }
 });
 
 test("it needs nothing but what a worker has", async () => {

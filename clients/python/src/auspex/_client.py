@@ -14,7 +14,7 @@ import httpx
 from ._config import DEFAULT_TIMEOUT_S, DEFAULT_TOTAL_TIMEOUT_S, AttemptInfo, Config, configure
 from ._generated import AsyncOperations, Operations
 from ._generated.records import ObjectAnalysis
-from ._ingester import AsyncIngester, Ingester, OnError
+from ._ingester import AsyncIngester, Ingester, IngesterOptions, OnError
 from ._records import Record
 from ._waiting import wait_for_answers
 from .errors import UsageError
@@ -103,7 +103,8 @@ class Auspex(Operations):
         Args:
             object_id: Your own id for the object.
             signals: The keys to wait for; by default all enabled signals.
-            since: Only answers count that were computed since then: a time, or what `ingest_events` returned.
+            since: Only answers count that were computed since then: a time, or what `ingest_events` returned (by the
+                service's clock, to the second).
             timeout: How many seconds to wait.
 
         Raises:
@@ -124,9 +125,19 @@ class Auspex(Operations):
         retry_for: float = 300.0,
         on_error: OnError | None = None,
     ) -> Ingester:
-        """Sends events in the background, many to a request. See `Ingester`."""
-        return Ingester(
-            self,
+        """Sends events in the background, many to a request: `with client.ingester() as ingester`. See `Ingester`.
+
+        Args:
+            max_batch_events: How many events one request has at most; 500 at most.
+            max_batch_bytes: How many bytes one request has at most.
+            max_delay: How many seconds an event waits for others.
+            max_pending_events: How many events may wait until `send` blocks.
+            max_pending_bytes: How many bytes may wait until `send` blocks.
+            max_in_flight: How many requests may be on the way at once.
+            retry_for: For how many seconds temporary failures are retried.
+            on_error: Called with what cannot be delivered, from a thread of the ingester; it must not call `send`.
+        """
+        options = IngesterOptions(
             max_batch_events=max_batch_events,
             max_batch_bytes=max_batch_bytes,
             max_delay=max_delay,
@@ -136,6 +147,7 @@ class Auspex(Operations):
             retry_for=retry_for,
             on_error=on_error,
         )
+        return Ingester(self, options)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -225,8 +237,7 @@ class AsyncAuspex(AsyncOperations):
         on_error: OnError | None = None,
     ) -> AsyncIngester:
         """Sends events in the background, many to a request: `async with client.ingester() as ingester`."""
-        return AsyncIngester(
-            self,
+        options = IngesterOptions(
             max_batch_events=max_batch_events,
             max_batch_bytes=max_batch_bytes,
             max_delay=max_delay,
@@ -236,6 +247,7 @@ class AsyncAuspex(AsyncOperations):
             retry_for=retry_for,
             on_error=on_error,
         )
+        return AsyncIngester(self, options)
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 
@@ -27,32 +28,44 @@ AsyncSelf = TypeVar("AsyncSelf", bound="AsyncIngester")
 logger = logging.getLogger("auspex")
 
 
+@dataclass(frozen=True)
+class IngesterOptions:
+    """The options of an ingester; `Auspex.ingester` has the defaults."""
+
+    max_batch_events: int
+    max_batch_bytes: int
+    max_delay: float
+    max_pending_events: int
+    max_pending_bytes: int
+    max_in_flight: int
+    retry_for: float
+    on_error: OnError | None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_batch_events <= MAX_EVENTS:
+            raise UsageError(f"max_batch_events: it must be from 1 to {MAX_EVENTS}")
+        if not 1 <= self.max_batch_bytes <= MAX_BYTES:
+            raise UsageError(f"max_batch_bytes: it must be from 1 to {MAX_BYTES}")
+        if min(self.max_pending_events, self.max_pending_bytes, self.max_in_flight) < 1:
+            raise UsageError("max_pending_events, max_pending_bytes and max_in_flight must be 1 or more")
+        if min(self.max_delay, self.retry_for) < 0:
+            raise UsageError("max_delay and retry_for must not be negative")
+
+
 class _Ingest:
     """What both ingesters share: the batches, and what failed."""
 
-    def __init__(
-        self,
-        *,
-        max_batch_events: int = 100,
-        max_batch_bytes: int = 1024 * 1024,
-        max_delay: float = 1.0,
-        max_pending_events: int = 10_000,
-        max_pending_bytes: int = 32 * 1024 * 1024,
-        max_in_flight: int = 4,
-        retry_for: float = 300.0,
-        on_error: OnError | None = None,
-    ) -> None:
-        if not 1 <= max_batch_events <= MAX_EVENTS:
-            raise UsageError(f"max_batch_events: it must be from 1 to {MAX_EVENTS}")
-        if not 1 <= max_batch_bytes <= MAX_BYTES:
-            raise UsageError(f"max_batch_bytes: it must be from 1 to {MAX_BYTES}")
-        if min(max_pending_events, max_pending_bytes, max_in_flight) < 1 or min(max_delay, retry_for) < 0:
-            raise UsageError("the limits of an ingester must be positive")
-        limits = Limits(max_batch_events, max_batch_bytes, max_delay, max_pending_events, max_pending_bytes)
-        self._batches = Batches(limits)
-        self._max_in_flight = max_in_flight
-        self._retry_for = retry_for
-        self._on_error = on_error
+    def __init__(self, options: IngesterOptions) -> None:
+        self._options = options
+        self._batches = Batches(
+            Limits(
+                options.max_batch_events,
+                options.max_batch_bytes,
+                options.max_delay,
+                options.max_pending_events,
+                options.max_pending_bytes,
+            )
+        )
         self._failed_events = 0
         self._last_failure: FailedBatch | None = None
         self._closing = False
@@ -76,7 +89,7 @@ class _Ingest:
 
     def _report(self, failures: list[FailedBatch]) -> None:
         for failure in failures:
-            if self._on_error is None:
+            if self._options.on_error is None:
                 self._failed_events += len(failure.events)
                 self._last_failure = failure
                 logger.error(
@@ -84,7 +97,7 @@ class _Ingest:
                 )
                 continue
             try:
-                self._on_error(failure)
+                self._options.on_error(failure)
             except Exception:
                 logger.exception("on_error of the ingester failed")
 
@@ -108,29 +121,8 @@ class Ingester(_Ingest):
     `on_error`, or raised as `IngestError` when the ingester is closed. Safe to use from several threads.
     """
 
-    def __init__(
-        self,
-        caller: Caller,
-        *,
-        max_batch_events: int = 100,
-        max_batch_bytes: int = 1024 * 1024,
-        max_delay: float = 1.0,
-        max_pending_events: int = 10_000,
-        max_pending_bytes: int = 32 * 1024 * 1024,
-        max_in_flight: int = 4,
-        retry_for: float = 300.0,
-        on_error: OnError | None = None,
-    ) -> None:
-        super().__init__(
-            max_batch_events=max_batch_events,
-            max_batch_bytes=max_batch_bytes,
-            max_delay=max_delay,
-            max_pending_events=max_pending_events,
-            max_pending_bytes=max_pending_bytes,
-            max_in_flight=max_in_flight,
-            retry_for=retry_for,
-            on_error=on_error,
-        )
+    def __init__(self, caller: Caller, options: IngesterOptions) -> None:
+        super().__init__(options)
         self._caller = caller
         self._changed = threading.Condition()
         self._workers: list[threading.Thread] = []
@@ -151,7 +143,7 @@ class Ingester(_Ingest):
             finally:
                 self._waiting -= 1
             if self._batches.add(object_id, object_type, encoded, time.monotonic()):
-                if len(self._workers) < self._max_in_flight:
+                if len(self._workers) < self._options.max_in_flight:
                     self._start_worker()
                 self._changed.notify_all()
 
@@ -202,7 +194,7 @@ class Ingester(_Ingest):
                     self._changed.wait(self._time_left())
                     batch = self._take()
             try:
-                self._report(self._caller._run(deliver(self._caller._config, batch, self._retry_for)))
+                self._report(self._caller._run(deliver(self._caller._config, batch, self._options.retry_for)))
             except Exception as error:
                 self._report([_crashed(batch, error)])
             finally:
@@ -217,29 +209,8 @@ class AsyncIngester(_Ingest):
     See `Ingester`, which has the same options; here `send` is awaited while too much waits.
     """
 
-    def __init__(
-        self,
-        caller: AsyncCaller,
-        *,
-        max_batch_events: int = 100,
-        max_batch_bytes: int = 1024 * 1024,
-        max_delay: float = 1.0,
-        max_pending_events: int = 10_000,
-        max_pending_bytes: int = 32 * 1024 * 1024,
-        max_in_flight: int = 4,
-        retry_for: float = 300.0,
-        on_error: OnError | None = None,
-    ) -> None:
-        super().__init__(
-            max_batch_events=max_batch_events,
-            max_batch_bytes=max_batch_bytes,
-            max_delay=max_delay,
-            max_pending_events=max_pending_events,
-            max_pending_bytes=max_pending_bytes,
-            max_in_flight=max_in_flight,
-            retry_for=retry_for,
-            on_error=on_error,
-        )
+    def __init__(self, caller: AsyncCaller, options: IngesterOptions) -> None:
+        super().__init__(options)
         self._caller = caller
         self._changed = anyio.Event()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -275,7 +246,7 @@ class AsyncIngester(_Ingest):
     async def __aenter__(self: AsyncSelf) -> AsyncSelf:
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
-        for _ in range(self._max_in_flight):
+        for _ in range(self._options.max_in_flight):
             self._tasks.start_soon(self._work)
         return self
 
@@ -304,7 +275,7 @@ class AsyncIngester(_Ingest):
                     await self._changed.wait()
                 continue
             try:
-                self._report(await self._caller._run(deliver(self._caller._config, batch, self._retry_for)))
+                self._report(await self._caller._run(deliver(self._caller._config, batch, self._options.retry_for)))
             except Exception as error:
                 self._report([_crashed(batch, error)])
             finally:
