@@ -56,8 +56,8 @@ def package(modules: list[tuple[str, str]]) -> str:
     imported += [f"{name} import {title}" for name, title in modules]
     lines += [f"from .{each}" for each in sorted(imported, key=lambda line: line.split()[0])]
     for prefix, said in (("", "wait for the response"), ("Async", "are awaited")):
-        bases = ", ".join(f"{prefix}{title}" for _, title in modules)
-        lines += ["", "", f"class {prefix}Operations({bases}):", f'    """Operations that {said}."""']
+        listed = [f"    {prefix}{title}," for _, title in modules]
+        lines += ["", "", f"class {prefix}Operations(", *listed, "):", f'    """Operations that {said}."""']
     return "\n".join(lines) + "\n"
 
 

@@ -154,6 +154,8 @@ def result(each: Operation, statuses: list[str]) -> str:
         name = "void" if kind is None else ts_type(kind)
         if name not in kinds:
             kinds.append(name)
+    if len(kinds) > 1:
+        kinds = ["undefined" if kind == "void" else kind for kind in kinds]
     return f"Promise<{' | '.join(kinds)}>"
 
 

@@ -147,7 +147,7 @@ class GeneratorTest(unittest.TestCase):
     def test_results_by_status(self) -> None:
         self.assertIn(") -> Thing | None:", self.python["things.py"])
         self.assertIn(
-            "createThing(body: ThingTrial, options?: RequestOptions): Promise<Thing | void>",
+            "createThing(body: ThingTrial, options?: RequestOptions): Promise<Thing | undefined>",
             self.typescript["operations.ts"],
         )
         self.assertIn("def export_things(self) -> str:", self.python["things.py"])

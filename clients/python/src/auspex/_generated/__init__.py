@@ -21,9 +21,25 @@ from .signals import Signals
 from .webhooks import Webhooks
 
 
-class Operations(Account, ApiKeys, Objects, Signals, Webhooks, Rules, Billing):
+class Operations(
+    Account,
+    ApiKeys,
+    Objects,
+    Signals,
+    Webhooks,
+    Rules,
+    Billing,
+):
     """Operations that wait for the response."""
 
 
-class AsyncOperations(AsyncAccount, AsyncApiKeys, AsyncObjects, AsyncSignals, AsyncWebhooks, AsyncRules, AsyncBilling):
+class AsyncOperations(
+    AsyncAccount,
+    AsyncApiKeys,
+    AsyncObjects,
+    AsyncSignals,
+    AsyncWebhooks,
+    AsyncRules,
+    AsyncBilling,
+):
     """Operations that are awaited."""
