@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar
 
 from ._call import Call
 from ._config import AttemptInfo, Config, user_agent
@@ -66,8 +66,8 @@ class Broken:
     timed_out: bool
 
 
-Step = Union[Attempt, Pause]
-Outcome = Union[Reply, Broken, None]
+Step = Attempt | Pause
+Outcome = Reply | Broken | None
 Steps = Generator[Step, Outcome, T]
 
 

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union, cast
+from typing import Any, cast
 
 from ._generated.records import WEBHOOK_EVENTS, WebhookPayload
 from ._records import Record
@@ -23,7 +23,7 @@ TOLERANCE_S = 300.0
 
 _PREFIX = "whsec_"
 #: As web frameworks have them: a mapping, or pairs of texts or bytes.
-Headers = Union[Mapping[str, str], Iterable[tuple[str, str]], Iterable[tuple[bytes, bytes]]]
+Headers = Mapping[str, str] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
