@@ -10,6 +10,8 @@ import { verifyWebhook } from "./webhooks.js";
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
+/** What the last read may take, when the time is up. */
+const LAST_READ_MS = 2_000;
 
 /** How long to wait for answers, and for which. */
 export interface WaitOptions extends RequestOptions {
@@ -44,7 +46,7 @@ export class Auspex extends Operations {
     const oldest = momentOf(since);
     const deadline = Date.now() + waitFor;
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 1.5, LONGEST_PAUSE_MS)) {
-      const totalTimeout = Math.min(request.totalTimeout ?? this.config.totalTimeout, Math.max(deadline - Date.now(), 1));
+      const totalTimeout = Math.min(request.totalTimeout ?? this.config.totalTimeout, Math.max(deadline - Date.now(), LAST_READ_MS));
       const found = await this.getObject(objectId, { ...request, totalTimeout });
       const pending = pendingOf(found, signals, oldest);
       if (pending.length === 0) return found;

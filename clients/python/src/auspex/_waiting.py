@@ -16,6 +16,8 @@ from .errors import UsageError, WaitTimeoutError
 
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 2.0
+#: What the last read may take, when the time is up.
+_LAST_READ_S: Final = 2.0
 
 
 def wait_for_answers(
@@ -33,7 +35,7 @@ def wait_for_answers(
     call = Call[ObjectAnalysis]("GET", ("v1", "objects", object_id), {200: ObjectAnalysis})
     pause = _FIRST_PAUSE_S
     while True:
-        left = max(deadline - config.monotonic(), 0.001)
+        left = max(deadline - config.monotonic(), _LAST_READ_S)
         bounded = left if config.total_timeout is None else min(left, config.total_timeout)
         found = yield from exchange(dataclasses.replace(config, total_timeout=bounded), call)
         pending = _pending(found, signals, oldest)
