@@ -13,29 +13,30 @@ import * as auspex from "auspex";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readme = readFileSync(join(root, "README.md"), "utf8");
 
-/** Compiles and runs the code of a page, and returns what it prints. */
-function run(page: string, name: string, count: number): string {
+/** The code of a page, as a file. */
+function source(page: string, name: string, count: number): string {
   const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map((found) => found[1] ?? "");
   assert.equal(blocks.length, count);
-  const source = join(root, "build", `${name}.mts`);
-  writeFileSync(source, blocks.join("\n"));
-  const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-  const strict = ["--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext"];
-  execFileSync(process.execPath, [compiler, ...strict, "--types", "node", source], { stdio: "inherit", cwd: root });
-  return execFileSync(process.execPath, [source.replace(/mts$/, "mjs")], { encoding: "utf8" });
+  const path = join(root, "build", `${name}.mts`);
+  writeFileSync(path, blocks.join("\n"));
+  return path;
 }
 
-test("the code of the README compiles and runs", () => {
-  const printed = run(readme, "readme", 9);
+test("the code of both READMEs compiles and runs", () => {
+  const frontPage = readFileSync(join(root, "..", "..", "README.md"), "utf8");
+  const sources = [source(readme, "readme", 9), source(frontPage, "front-page", 1)];
+  const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+  const strict = ["--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext"];
+  const options = [compiler, ...strict, "--types", "node", ...sources];
+  execFileSync(process.execPath, options, { stdio: "inherit", cwd: root });
+  const [printed = "", front = ""] = sources.map((path) =>
+    execFileSync(process.execPath, [path.replace(/mts$/, "mjs")], { encoding: "utf8" }),
+  );
   // The verdict, the replay, the refused webhook, and the error.
   for (const expected of ["is_scammer 0.", "true\n", "401\n", "404 not_found", "Stories"]) {
     assert.ok(printed.includes(expected), `${expected} is not in: ${printed}`);
   }
-});
-
-test("the code of the front page compiles and runs", () => {
-  const page = readFileSync(join(root, "..", "..", "README.md"), "utf8");
-  assert.match(run(page, "front-page", 1), /signal: 'is_scammer'/);
+  assert.match(front, /signal: 'is_scammer'/);
 });
 
 test("the version of the package is one", () => {
