@@ -3,12 +3,15 @@
 # Uses nextest if it is installed, which runs the tests of all crates in parallel. Plain cargo runs the same tests, slower.
 TEST_RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo "nextest run" || echo "test")
 
+# Which tests are the stories of the Rust client, which need clients/testing/world.py.
+STORIES := $(if $(findstring nextest,$(TEST_RUNNER)),--run-ignored only -E 'binary(stories)',--test stories -- --ignored)
+
 # The directory of build output.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
 # A development build: a first visitor has it in less than half the time of a release build, and `make test` reuses it.
 # `--bin` and not `--package`: cargo then gives dependencies the features that they have in `make test`.
@@ -24,6 +27,21 @@ demo: ## Play a small marketplace story on a temporary database, and show the an
 test: ## Run every test, on SQLite and on a throw-away PostgreSQL
 	scripts/test-peers
 	scripts/with-postgres cargo $(TEST_RUNNER) --workspace
+
+.PHONY: clients
+clients: ## Generate the records and operations of the Python and TypeScript clients from docs/openapi.json
+	python3 -B clients/generator
+
+.PHONY: clients-check
+clients-check: ## Check that the generated parts of the clients are up to date
+	python3 -B clients/generator --check
+
+# The Rust client's stories are compiled like all tests, so that what `make test` has built is used.
+.PHONY: test-clients
+test-clients: ## Test all clients against a running service: lint, types, stories, the code of their READMEs, packages
+	cargo build --quiet --bin auspex
+	scripts/test-clients $(BUILT)/debug/auspex
+	python3 -B clients/testing/world.py $(BUILT)/debug/auspex cargo $(TEST_RUNNER) --workspace $(STORIES)
 
 .PHONY: contract
 contract: ## Test the service against its OpenAPI document with Schemathesis

@@ -1,0 +1,45 @@
+"""All operations, for both clients.
+
+Generated from docs/openapi.json by `make clients`. Do not edit.
+"""
+
+from __future__ import annotations
+
+from .account import Account
+from .api_keys import ApiKeys
+from .async_account import AsyncAccount
+from .async_api_keys import AsyncApiKeys
+from .async_billing import AsyncBilling
+from .async_objects import AsyncObjects
+from .async_rules import AsyncRules
+from .async_signals import AsyncSignals
+from .async_webhooks import AsyncWebhooks
+from .billing import Billing
+from .objects import Objects
+from .rules import Rules
+from .signals import Signals
+from .webhooks import Webhooks
+
+
+class Operations(
+    Account,
+    ApiKeys,
+    Objects,
+    Signals,
+    Webhooks,
+    Rules,
+    Billing,
+):
+    """Operations that wait for the response."""
+
+
+class AsyncOperations(
+    AsyncAccount,
+    AsyncApiKeys,
+    AsyncObjects,
+    AsyncSignals,
+    AsyncWebhooks,
+    AsyncRules,
+    AsyncBilling,
+):
+    """Operations that are awaited."""

@@ -1,0 +1,61 @@
+"""Operations: the authenticated caller, and the settings of the account.
+
+Generated from docs/openapi.json by `make clients`. Do not edit.
+"""
+
+from __future__ import annotations
+
+from .._call import UNSET, Call, Unset
+from .._caller import AsyncCaller
+from .records import EventRetention, Me, Settings
+
+
+class AsyncAccount(AsyncCaller):
+    """The authenticated caller, and the settings of the account."""
+
+    async def get_me(self) -> Me:
+        """Read the authenticated caller.
+
+        The account; for a console token also the user.
+        """
+        return await self._call(Call[Me]("GET", ("v1", "me"), {200: Me}))
+
+    async def get_settings(self) -> Settings:
+        """Read the settings of the account.
+
+        Whether new signals are backfilled automatically, and how long events are kept.
+        """
+        return await self._call(Call[Settings]("GET", ("v1", "settings"), {200: Settings}))
+
+    async def update_settings(
+        self,
+        *,
+        auto_backfill_signals: bool | Unset | None = UNSET,
+        event_retention: EventRetention | Unset | None = UNSET,
+        event_retention_days: int | Unset | None = UNSET,
+    ) -> Settings:
+        """Change the settings of the account.
+
+        Fields left out keep their values.
+
+        Args:
+            auto_backfill_signals: Whether a new signal is asked about existing objects at once.
+            event_retention_days: Required with `days`, 1 to 3650; refused otherwise. Null removes it; left out, it
+                is unchanged.
+
+        Raises:
+            BadRequestError: The body is malformed or fails validation.
+            PayloadTooLargeError: The body is larger than 4 MiB.
+        """
+        return await self._call(
+            Call[Settings](
+                "PATCH",
+                ("v1", "settings"),
+                {200: Settings},
+                body={
+                    "auto_backfill_signals": auto_backfill_signals,
+                    "event_retention": event_retention,
+                    "event_retention_days": event_retention_days,
+                },
+            ),
+        )

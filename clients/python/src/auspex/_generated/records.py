@@ -1,0 +1,1641 @@
+"""The records that the service answers with.
+
+Generated from docs/openapi.json by `make clients`. Do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+from .._records import Record
+
+__all__ = [
+    "APIKey",
+    "APIKeyActivity",
+    "APIKeyList",
+    "APIKeySecret",
+    "APIKeyStatus",
+    "ActionConfig",
+    "ActionType",
+    "AnalysisCompleted",
+    "AnalysisList",
+    "AnalysisRecord",
+    "AnalysisSource",
+    "AnalysisStatus",
+    "AnalyzeAllScheduled",
+    "AnalyzeScheduled",
+    "Answer",
+    "AuthType",
+    "Author",
+    "AuthorKind",
+    "BackfillEstimate",
+    "BackfillState",
+    "BackfillStatus",
+    "Balance",
+    "CategoryCount",
+    "CheckoutSession",
+    "CheckoutState",
+    "CheckoutStatus",
+    "CompactedState",
+    "ConditionCheck",
+    "ConditionPlace",
+    "ConditionProblem",
+    "DeliveryStatus",
+    "Event",
+    "EventList",
+    "EventRetention",
+    "EventType",
+    "FiringStatus",
+    "IngestAccepted",
+    "LedgerBatch",
+    "LedgerEntry",
+    "LedgerPage",
+    "MatchCount",
+    "Me",
+    "ModerationVerdict",
+    "ObjectAnalysis",
+    "ObjectList",
+    "ObjectState",
+    "ObjectSummary",
+    "Overview",
+    "PlaygroundVerdict",
+    "ReplayDay",
+    "ReplayExample",
+    "ReplayLabels",
+    "ReplayStatus",
+    "RiskyObject",
+    "Rule",
+    "RuleFiring",
+    "RuleFiringList",
+    "RuleList",
+    "RuleMode",
+    "RuleOverlap",
+    "RuleReplay",
+    "RuleReplayRun",
+    "RuleTriggered",
+    "Settings",
+    "Signal",
+    "SignalBackfill",
+    "SignalList",
+    "SignalResult",
+    "SignalSummary",
+    "SignalType",
+    "SignalVersion",
+    "SignalVersionList",
+    "SystemOneAnswer",
+    "SystemOneResponse",
+    "SystemOneUsage",
+    "Timeline",
+    "TimelineItem",
+    "TimelineKind",
+    "Usage",
+    "UsageBreakdown",
+    "UsageDay",
+    "UsageSignal",
+    "UsageTotals",
+    "VersionedAnswer",
+    "WEBHOOK_EVENTS",
+    "WebhookDelivery",
+    "WebhookDeliveryList",
+    "WebhookEndpoint",
+    "WebhookEndpointList",
+    "WebhookEndpointSecret",
+    "WebhookPayload",
+]
+
+APIKeyActivity = Literal["active", "inactive"]
+"""The states that a key can be set to; revoking has its own route."""
+
+APIKeyStatus = Literal["active", "inactive", "revoked"]
+"""Whether a key authenticates."""
+
+ActionType = Literal["email", "slack", "webhook"]
+"""The action of a rule."""
+
+AnalysisSource = Literal["async", "sync", "bulk"]
+"""What asked for an analysis."""
+
+AnalysisStatus = Literal["scheduled"]
+"""Whether an analysis will follow."""
+
+AuthType = Literal["tenant", "console"]
+"""How a request was authenticated."""
+
+AuthorKind = Literal["user", "key"]
+"""How somebody acted."""
+
+BackfillState = Literal["running", "done"]
+"""Whether a backfill is running."""
+
+CheckoutState = Literal["pending", "credited"]
+"""Whether a top-up was paid and credited."""
+
+ConditionPlace = Literal["rule", "query"]
+"""Where a condition is to stand."""
+
+DeliveryStatus = Literal["pending", "delivering", "delivered", "dead"]
+"""The status of a delivery."""
+
+EventRetention = Literal["forever", "days", "after_analysis"]
+"""How long raw events are kept. Answers are kept in every mode."""
+
+EventType = Literal["event", "message"]
+"""The type of an event."""
+
+FiringStatus = Literal["dispatched", "error", "unconfirmed", "shadow"]
+"""The outcome of a firing's action."""
+
+ReplayStatus = Literal["running", "done", "failed"]
+"""Where a replay in the background stands."""
+
+RuleMode = Literal["live", "shadow"]
+"""Whether a rule acts, or is only tried."""
+
+SignalType = Literal["noul", "choice", "score"]
+"""The type of a signal's answers."""
+
+TimelineKind = Literal["delivery", "firing", "analysis", "event"]
+"""The kind of an item on a timeline."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class APIKey(Record):
+    """An API key, without its secret."""
+
+    id: str
+    """The id that the key routes take."""
+
+    key: str
+    """The public key ID, sent as `api_key` or as the token's `kid`."""
+
+    name: str
+    """A name of your choice."""
+
+    status: APIKeyStatus
+    """Whether it authenticates."""
+
+    has_secret: bool
+    """Whether it can sign; legacy keys cannot until they are rotated."""
+
+    legacy: bool | None = None
+    """Whether it was created before request signing."""
+
+    legacy_preview: str | None = None
+    """The first characters of the old long key."""
+
+    created_at: datetime
+    """When it was created."""
+
+    last_used_at: datetime | None = None
+    """When it last authenticated, accurate to about a minute."""
+
+    legacy_used_at: datetime | None = None
+    """When it last authenticated as a legacy key."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class APIKeyList(Record):
+    """The keys of an account that are not revoked."""
+
+    api_keys: list[APIKey]
+    """The keys, oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class APIKeySecret(Record):
+    """A key with its signing secret, which is shown only once."""
+
+    api_key: APIKey
+    """The key."""
+
+    key: str
+    """The public key ID."""
+
+    secret: str = field(repr=False)
+    """The signing secret. It is never shown again and never sent on requests."""
+
+    note: str
+    """What to do with it."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ActionConfig(Record):
+    """The settings of an action. Only the fields of its type are set."""
+
+    to: str | None = None
+    """`email`: the address; required."""
+
+    subject: str | None = None
+    """`email`: the subject, up to 200 characters; if left out, it names the rule and the object."""
+
+    webhook_url: str | None = None
+    """`slack`: the URL of an incoming webhook; required."""
+
+    endpoint_id: str | None = None
+    """`webhook`: a registered endpoint that receives `rule.triggered`; required."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalysisCompleted(Record):
+    """The payload of `analysis.completed`."""
+
+    event: str
+    """`analysis.completed`."""
+
+    object_id: str
+    """The object's id."""
+
+    tenant_id: str
+    """The account that owns the object."""
+
+    model: str
+    """The model that answered."""
+
+    occurred_at: datetime
+    """When the analysis finished. Ignore a delivery that is older than one you already have."""
+
+    answers: list[Answer]
+    """The answers of this analysis."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalysisList(Record):
+    """A page of the past of an object's answers, newest first."""
+
+    analyses: list[AnalysisRecord]
+    """The analyses."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalysisRecord(Record):
+    """What one analysis said."""
+
+    at: datetime
+    """When it was concluded."""
+
+    source: AnalysisSource
+    """What asked for it."""
+
+    model: str
+    """The model that answered."""
+
+    read_seq: int
+    """The sequence number of the newest event that was read."""
+
+    answers: list[VersionedAnswer]
+    """All its answers, also those to signals that were disabled or deleted since."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalyzeAllScheduled(Record):
+    """Analyses of all objects are scheduled."""
+
+    scheduled: int
+    """The number of objects."""
+
+    analysis_status: AnalysisStatus
+    """Always `scheduled`."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalyzeScheduled(Record):
+    """An analysis of one object is scheduled."""
+
+    object_id: str
+    """The object's id."""
+
+    analysis_status: AnalysisStatus
+    """Always `scheduled`."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Answer(Record):
+    """An answer, as in verdicts and webhook payloads."""
+
+    signal: str
+    """The key of the signal."""
+
+    type: SignalType
+    """The type of answer."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level, from 0 to the number of levels minus one."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Author(Record):
+    """Who made something."""
+
+    kind: AuthorKind
+    """How they acted."""
+
+    id: str
+    """The id of the user or of the API key."""
+
+    name: str
+    """The user's email address or the key's name, as it was then."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BackfillEstimate(Record):
+    """An estimate of a backfill."""
+
+    objects: int
+    """The number of objects without an answer to the signal."""
+
+    estimated_cost_micros: int
+    """That number times the account's mean charge per analysis, in micro-dollars; 0 if nothing was charged yet."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BackfillStatus(Record):
+    """An estimate of a backfill of a signal, and the progress of the latest one."""
+
+    estimate: BackfillEstimate
+    """The estimate for a backfill started now."""
+
+    backfill: SignalBackfill | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Balance(Record):
+    """An account's balance, and how it is spent."""
+
+    balance_cents: int
+    """The balance, rounded toward zero."""
+
+    currency: str
+    """The currency of every amount."""
+
+    metering_enabled: bool
+    """Whether analyses are billed."""
+
+    enforcement: str
+    """`block` pauses analyses at an empty balance; `grace` lets the balance go negative."""
+
+    self_serve_topup: bool
+    """Whether the balance can be topped up by card."""
+
+    low_balance_threshold_cents: int
+    """An email warns each time the balance falls below this."""
+
+    topup_min_cents: int | None = None
+    """The smallest top-up."""
+
+    topup_max_cents: int | None = None
+    """The largest top-up."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CategoryCount(Record):
+    """The number of objects of a type."""
+
+    name: str
+    """The object type."""
+
+    count: int
+    """The number of objects."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CheckoutSession(Record):
+    """A checkout session at the payment provider."""
+
+    id: str
+    """The session's id at the payment provider."""
+
+    url: str
+    """The payment page to send the customer to."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CheckoutStatus(Record):
+    """The status of a top-up."""
+
+    id: str
+    """The session's id at the payment provider."""
+
+    status: CheckoutState
+    """Whether it was paid and credited."""
+
+    amount_cents: int | None = None
+    """The amount."""
+
+    balance_after_cents: int | None = None
+    """The balance right after it was credited."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompactedState(Record):
+    """The rolling summary of an object's older events."""
+
+    total_events: int
+    """The number of events folded in."""
+
+    messages: int
+    """How many of them are messages."""
+
+    actions: int
+    """How many of them are actions."""
+
+    by_action: dict[str, int] | None = None
+    """The number of actions by name."""
+
+    sample_messages: list[str] | None = None
+    """The newest messages, shortened."""
+
+    first_seen: datetime
+    """When the earliest of them happened."""
+
+    updated_at: datetime
+    """When the latest of them was received."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConditionCheck(Record):
+    """What a condition says."""
+
+    valid: bool
+    """Whether it can be used."""
+
+    error: ConditionProblem | None = None
+    """What is wrong with it; of several errors the first."""
+
+    signals: list[str]
+    """The keys of the signals that it names."""
+
+    matches: MatchCount | None = None
+    """How many objects it is true for now. Left out if it is invalid, has facts, or is a text that is searched
+    for.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConditionProblem(Record):
+    """What is wrong with a condition."""
+
+    message: str
+    """What is wrong."""
+
+    at: int
+    """Where: an index into the characters of the condition, from 0 up to their number."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Event(Record):
+    """An event, as listed."""
+
+    type: EventType
+    """The type of event."""
+
+    name: str | None = None
+    """The event's name, or a message's subject."""
+
+    content: str | None = None
+    """The text."""
+
+    metadata: dict[str, Any] | None = None
+    """Any other data."""
+
+    occurred_at: datetime
+    """When it happened."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EventList(Record):
+    """The most recent events of an object, newest first."""
+
+    events: list[Event]
+    """At most 200 events."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IngestAccepted(Record):
+    """The events were recorded, and an analysis will follow."""
+
+    object_id: str
+    """The object's id."""
+
+    accepted: int
+    """The number of events recorded."""
+
+    analysis_status: AnalysisStatus
+    """Always `scheduled`."""
+
+    analysis_delay_ms: int
+    """How long the object must be quiet before it is analyzed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LedgerBatch(Record):
+    """The totals of a bulk run's charges. Its entry has the id, time and balance of the newest charge."""
+
+    count: int
+    """The number of charges."""
+
+    delta_micros: int
+    """Their sum, in micro-dollars."""
+
+    input_tokens: int
+    """Tokens read."""
+
+    output_tokens: int
+    """Tokens written."""
+
+    models: int
+    """How many different models answered."""
+
+    model: str | None = None
+    """The model that answered first; the only one if `models` is 1."""
+
+    first_at: datetime
+    """When the first charge was recorded."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LedgerEntry(Record):
+    """An entry of the ledger. The sum of all entries is the balance."""
+
+    id: str
+    """The entry's id."""
+
+    delta_cents: int
+    """Negative for a charge, positive for a credit; charges below a cent round to 0."""
+
+    balance_after_cents: int
+    """The balance after it, rounded toward zero."""
+
+    delta_micros: int
+    """The exact amount, in micro-dollars."""
+
+    balance_after_micros: int
+    """The exact balance after it, in micro-dollars."""
+
+    reason: str
+    """`signup_credit`, `topup`, `analysis` or `adjustment`."""
+
+    model: str | None = None
+    """The model that answered."""
+
+    object_id: str | None = None
+    """The object that was analyzed."""
+
+    cost_usd: float | None = None
+    """The cost of the analysis, in dollars."""
+
+    cost_margin: float | None = None
+    """The margin that the cost was multiplied by."""
+
+    input_tokens: int | None = None
+    """Tokens read."""
+
+    output_tokens: int | None = None
+    """Tokens written."""
+
+    payment_ref: str | None = None
+    """The checkout session that paid a top-up."""
+
+    note: str | None = None
+    """Why the operator adjusted the balance."""
+
+    batch_id: str | None = None
+    """The bulk run that the charge is part of."""
+
+    batch: LedgerBatch | None = None
+    """With `group=batch`, on an entry that stands for a whole bulk run: its totals."""
+
+    created_at: datetime
+    """When it was recorded."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LedgerPage(Record):
+    """A page of the ledger."""
+
+    entries: list[LedgerEntry]
+    """The entries, newest first."""
+
+    next_cursor: str
+    """The cursor of the next page; empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MatchCount(Record):
+    """A number of objects."""
+
+    count: int
+    """The number, exact up to 10,000."""
+
+    capped: bool
+    """Whether there are more."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Me(Record):
+    """The authenticated caller."""
+
+    auth_type: AuthType
+    """How the request was authenticated."""
+
+    tenant_id: str
+    """The account's id."""
+
+    tenant_name: str
+    """The account's name."""
+
+    user_id: str | None = None
+    """The signed-in user; the user fields appear for console tokens."""
+
+    email: str | None = None
+    """The user's email address."""
+
+    role: str | None = None
+    """The user's role."""
+
+    onboarded: bool | None = None
+    """Whether the user has finished the console's onboarding."""
+
+    email_verified: bool | None = None
+    """Whether the user has proved that the email address is theirs."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ModerationVerdict(Record):
+    """The answers about an object, for a caller who waits."""
+
+    object_id: str
+    """The object's id."""
+
+    accepted: int
+    """The number of events recorded."""
+
+    analyzed: bool
+    """Whether an analysis was made; false if no configured signal matched."""
+
+    history_included: bool
+    """Whether the object's history was analyzed too."""
+
+    model: str
+    """The model that answered."""
+
+    latency_ms: int
+    """How long the analysis took."""
+
+    answers: list[Answer]
+    """The answers."""
+
+    reason: str | None = None
+    """Why nothing was analyzed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ObjectAnalysis(Record):
+    """An object with its answers."""
+
+    object_id: str
+    """The object's id."""
+
+    object_type: str
+    """The object's type."""
+
+    display_name: str | None = None
+    """The object's display name."""
+
+    event_count: int
+    """The number of events ever recorded."""
+
+    analysis: list[SignalResult]
+    """The latest answers to the enabled signals."""
+
+    pending: list[str]
+    """Enabled signals without an answer yet."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ObjectList(Record):
+    """A page of objects."""
+
+    objects: list[ObjectSummary]
+    """The objects."""
+
+    limit: int
+    """The page size."""
+
+    offset: int
+    """The number of objects skipped."""
+
+    next_cursor: str | None = None
+    """The cursor of the next page; absent on the last page and for signal queries."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ObjectState(Record):
+    """The summary of an object."""
+
+    object_id: str
+    """The object's id."""
+
+    compacted_events: int
+    """The number of events folded into the summary."""
+
+    compacted_through: datetime | None = None
+
+    compacted_state: CompactedState | None = None
+
+    last_analyzed_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ObjectSummary(Record):
+    """An object in a list."""
+
+    object_id: str
+    """The object's id."""
+
+    object_type: str
+    """The object's type."""
+
+    display_name: str | None = None
+    """The object's display name."""
+
+    event_count: int
+    """The number of events ever recorded."""
+
+    last_seen: datetime
+    """When its last event was received."""
+
+    analysis: list[SignalResult]
+    """The latest answers to the enabled signals."""
+
+    pending: list[str]
+    """Enabled signals without an answer yet."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Overview(Record):
+    """The account at a glance."""
+
+    objects: int
+    """The number of objects."""
+
+    signals: int
+    """The number of configured signals."""
+
+    analyzed_pct: float
+    """The share of objects with at least one answer, 0 to 1."""
+
+    events_today: int
+    """The number of events received in the last 24 hours."""
+
+    flagged: int
+    """The number of objects with a yes/no probability of 0.8 or more."""
+
+    signal_summary: list[SignalSummary]
+    """A summary of each enabled signal."""
+
+    categories: list[CategoryCount]
+    """The number of objects by type, largest first."""
+
+    top_risk: list[RiskyObject]
+    """The ten objects with the highest yes/no probabilities."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlaygroundVerdict(Record):
+    """The answers about the events. Nothing was recorded."""
+
+    analyzed: bool
+    """Whether an analysis was made."""
+
+    model: str
+    """The model that answered."""
+
+    latency_ms: int
+    """How long the analysis took."""
+
+    answers: list[Answer]
+    """The answers."""
+
+    cost_micros: int
+    """The charge, in micro-dollars."""
+
+    events_count: int
+    """The number of events analyzed."""
+
+    reason: str | None = None
+    """Why nothing was analyzed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReplayDay(Record):
+    """The firings of a day."""
+
+    day: date
+    """The day, in UTC."""
+
+    firings: int
+    """The firings."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReplayExample(Record):
+    """A firing that would have been."""
+
+    object_id: str
+    """The object."""
+
+    at: datetime
+    """When."""
+
+    signal_values: dict[str, Any]
+    """The values that satisfied the condition, by signal, and by fact where it has facts."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReplayLabels(Record):
+    """How the objects that a rule would have fired for compare with the labels of a signal."""
+
+    precision: float | None = None
+    """Of the labelled objects that it would have fired for, the share whose label satisfies the condition's
+    comparisons with the signal. Left out if there is none.
+    """
+
+    recall: float | None = None
+    """Of the objects whose label satisfies them, the share that it would have fired for. Left out if there is
+    none.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RiskyObject(Record):
+    """An object with a high yes/no probability."""
+
+    object_id: str
+    """The object's id."""
+
+    display_name: str | None = None
+    """The object's display name."""
+
+    risk: float
+    """Its highest yes/no probability."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rule(Record):
+    """A condition over the answers about an object, and the action to take when it becomes true."""
+
+    id: str
+    """Its id."""
+
+    name: str
+    """A name of your choice."""
+
+    when: str
+    """The condition, as sent."""
+
+    action_type: ActionType
+    """The action."""
+
+    action_config: ActionConfig
+    """The settings of the action."""
+
+    enabled: bool
+    """Whether it is evaluated."""
+
+    mode: RuleMode | None = None
+    """Whether its action is carried out; `live` in answers of earlier versions, which do not say it."""
+
+    disabled_reason: str | None = None
+    """Why the service disabled it: `address proved` if somebody proved the maker's email address first."""
+
+    cooldown_seconds: int
+    """0: it fires when the condition becomes true. Otherwise it fires at most once in this many seconds for an
+    object, and again after that while the condition stays true.
+    """
+
+    created_at: datetime
+    """When it was created."""
+
+    updated_at: datetime
+    """When it was last changed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleFiring(Record):
+    """The record that a rule fired for an object, with the outcome of its action."""
+
+    id: str
+    """Its id."""
+
+    rule_id: str
+    """The rule's id."""
+
+    object_id: str
+    """The object's id."""
+
+    matched_when: str
+    """The condition at that time."""
+
+    signal_values: dict[str, Any] | None = None
+    """The values that satisfied it, by signal, and by fact where the condition has facts."""
+
+    action_type: ActionType
+    """The action."""
+
+    status: FiringStatus
+    """The outcome of the action."""
+
+    detail: str | None = None
+    """The error, or a short note of success."""
+
+    fired_at: datetime
+    """When the rule fired."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleFiringList(Record):
+    """Firings, newest first."""
+
+    firings: list[RuleFiring]
+    """The firings."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleList(Record):
+    """The rules of an account."""
+
+    rules: list[Rule]
+    """The rules, oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleOverlap(Record):
+    """How many objects two rules would have fired for."""
+
+    rule_id: str
+    """The other rule."""
+
+    name: str
+    """Its name."""
+
+    both: int
+    """Objects that both would have fired for."""
+
+    only_this: int
+    """Objects that only the replayed rule would have fired for."""
+
+    only_that: int
+    """Objects that only the other rule would have fired for."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleReplay(Record):
+    """What a rule would have done."""
+
+    firings: int
+    """How often it would have fired."""
+
+    objects: int
+    """For how many objects."""
+
+    by_day: list[ReplayDay]
+    """Its firings by day, for days that have some, oldest first."""
+
+    examples: list[ReplayExample]
+    """The newest firings, at most 50."""
+
+    labelled: dict[str, ReplayLabels]
+    """By signal of the condition: how the objects that it would have fired for compare with what people said.
+    Signals without labels are left out.
+    """
+
+    overlap: list[RuleOverlap]
+    """The enabled rules, replayed likewise, the most similar first."""
+
+    from_: datetime = field(metadata={"wire": "from"})
+    """From when firings were counted."""
+
+    to: datetime
+    """Until when."""
+
+    complete: bool
+    """Whether all analyses of that time are still kept."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleReplayRun(Record):
+    """A replay in the background. Once it is done, it has the fields of [`RuleReplay`]."""
+
+    id: str
+    """Its id."""
+
+    status: ReplayStatus
+    """Where it stands."""
+
+    analyses: int
+    """The analyses that it has read."""
+
+    error: str | None = None
+    """Why it failed."""
+
+    firings: int | None = None
+    """How often it would have fired."""
+
+    objects: int | None = None
+    """For how many objects."""
+
+    by_day: list[ReplayDay] | None = None
+    """Its firings by day."""
+
+    examples: list[ReplayExample] | None = None
+    """The newest firings, at most 50."""
+
+    labelled: dict[str, ReplayLabels] | None = None
+    """How it compares with labels, by signal."""
+
+    overlap: list[RuleOverlap] | None = None
+    """The enabled rules, the most similar first."""
+
+    from_: datetime | None = field(default=None, metadata={"wire": "from"})
+    """From when firings were counted."""
+
+    to: datetime | None = None
+    """Until when."""
+
+    complete: bool | None = None
+    """Whether all analyses of that time are still kept."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleTriggered(Record):
+    """The payload of `rule.triggered`."""
+
+    event: str
+    """`rule.triggered`."""
+
+    rule_id: str
+    """The rule's id."""
+
+    rule_name: str | None = None
+    """The rule's name."""
+
+    tenant_id: str
+    """The account that owns the rule."""
+
+    object_id: str
+    """The id of the object that it fired for."""
+
+    matched_when: str
+    """The condition."""
+
+    model: str | None = None
+    """The model that answered."""
+
+    occurred_at: datetime
+    """When the rule fired."""
+
+    values: list[Answer]
+    """The answers to the signals in the condition."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Settings(Record):
+    """The settings of an account."""
+
+    auto_backfill_signals: bool
+    """Whether a new signal is asked about existing objects at once."""
+
+    event_retention: EventRetention
+    """How long raw events are kept."""
+
+    event_retention_days: int | None = None
+    """How many days, with `days`; null otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Signal(Record):
+    """A signal of the account."""
+
+    key: str
+    """The signal's key."""
+
+    type: SignalType
+    """The type of answer."""
+
+    instructions: Any
+    """The instructions, as sent."""
+
+    criteria: Any = None
+    """The criteria, as sent."""
+
+    enabled: bool
+    """Whether it is asked."""
+
+    created_at: datetime
+    """When it was created."""
+
+    updated_at: datetime
+    """When it was last changed."""
+
+    backfill: SignalBackfill | None = None
+    """The backfill that creating it started."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SignalBackfill(Record):
+    """Asking one signal about every object without an answer to it. `completed` and `pending` add up to `total`."""
+
+    signal_key: str
+    """The signal's key."""
+
+    status: BackfillState
+    """Whether it is running."""
+
+    total: int
+    """The number of objects without an answer when it started."""
+
+    completed: int
+    """How many of them have an answer now."""
+
+    pending: int
+    """How many of them have none."""
+
+    started_at: datetime
+    """When it started."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SignalList(Record):
+    """All configured signals, by key."""
+
+    signals: list[Signal]
+    """The signals."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SignalResult(Record):
+    """The latest answer to a signal about an object."""
+
+    key: str
+    """The signal's key."""
+
+    model: str | None = None
+    """The model that answered."""
+
+    computed_at: datetime
+    """When it was computed."""
+
+    type: SignalType
+    """The type of answer."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level, from 0 to the number of levels minus one."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SignalSummary(Record):
+    """A signal at a glance."""
+
+    key: str
+    """The signal's key."""
+
+    type: SignalType
+    """The type of answer."""
+
+    total: int
+    """The number of objects with an answer."""
+
+    avg: float | None = None
+    """The mean probability or position."""
+
+    high: int | None = None
+    """The number of objects at 0.8 or more, for yes/no signals."""
+
+    high_pct: float | None = None
+    """The share of objects at 0.8 or more, for yes/no signals."""
+
+    choices: dict[str, float] | None = None
+    """The share of each option, for choice signals."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SignalVersion(Record):
+    """A definition that a signal has or had."""
+
+    version: int
+    """Its number, from 1."""
+
+    type: SignalType
+    """The type of answer."""
+
+    instructions: Any
+    """The instructions, as sent."""
+
+    criteria: Any = None
+    """The criteria, as sent."""
+
+    calibration: str | None = None
+    """The id of the calibration that was switched on."""
+
+    created_at: datetime
+    """When it was made."""
+
+    by: Author | None = None
+    """Who made it; left out where the account has no users and nobody is known."""
+
+    objects: int
+    """The number of objects whose present answer is of this version."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SignalVersionList(Record):
+    """The versions of a signal, newest first."""
+
+    versions: list[SignalVersion]
+    """The newest 100 versions."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SystemOneAnswer(Record):
+    """An answer in the wire format of typed decision models."""
+
+    legend: dict[str, str] | None = None
+    """The descriptions of the levels, by index."""
+
+    type: SignalType
+    """The type of answer."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level, from 0 to the number of levels minus one."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SystemOneResponse(Record):
+    """Answers in the wire format of typed decision models."""
+
+    model: str
+    """The model that answered."""
+
+    answers: dict[str, SystemOneAnswer]
+    """One for each question."""
+
+    usage: SystemOneUsage
+    """Tokens read and written."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SystemOneUsage(Record):
+    """Tokens read and written."""
+
+    input_tokens: int
+    """Tokens read."""
+
+    output_tokens: int
+    """Tokens written."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Timeline(Record):
+    """A page of what happened about an object, newest first."""
+
+    items: list[TimelineItem]
+    """The items."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TimelineItem(Record):
+    """Something that happened about an object. The record is under the name of its kind."""
+
+    kind: TimelineKind
+    """What it is."""
+
+    at: datetime
+    """When it happened."""
+
+    id: str | None = None
+    """The record's id; events have none."""
+
+    event: Event | None = None
+    """The event."""
+
+    analysis: AnalysisRecord | None = None
+    """What the analysis said."""
+
+    firing: RuleFiring | None = None
+    """The firing."""
+
+    delivery: WebhookDelivery | None = None
+    """The delivery."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Usage(Record):
+    """An account's usage over a range of days."""
+
+    from_: date = field(metadata={"wire": "from"})
+    """The first day, in UTC."""
+
+    to: date
+    """The last day."""
+
+    currency: str
+    """The currency of every amount."""
+
+    metering_enabled: bool
+    """Whether analyses are billed."""
+
+    balance_cents: int
+    """The current balance, rounded toward zero."""
+
+    burn_rate_micros_per_day: int
+    """Average spend per day of the range, without days in the future, in micro-dollars."""
+
+    runway_days: float | None = None
+    """How many days the balance lasts at that rate; absent without spend or balance."""
+
+    storage_bytes: int
+    """Bytes of contents and metadata of the events that are kept now."""
+
+    totals: UsageTotals
+    """The totals of the range."""
+
+    series: list[UsageDay]
+    """Every day of the range, oldest first, including those without usage."""
+
+    by_model: list[UsageBreakdown]
+    """By model; highest spend first."""
+
+    by_source: list[UsageBreakdown]
+    """By whether a caller waited, `async` or `sync`; highest spend first."""
+
+    by_signal: list[UsageSignal]
+    """By signal; most answered first."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UsageBreakdown(Record):
+    """A part of the usage."""
+
+    key: str
+    """The model or source."""
+
+    analyses: int
+    """The number of analyses."""
+
+    spend_micros: int
+    """What they were charged, in micro-dollars."""
+
+    input_tokens: int
+    """Tokens read."""
+
+    output_tokens: int
+    """Tokens written."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UsageDay(Record):
+    """The usage of a day."""
+
+    date: date
+    """The day, in UTC."""
+
+    analyses: int
+    """The number of analyses."""
+
+    async_: int = field(metadata={"wire": "async"})
+    """Those that no caller waited for."""
+
+    sync: int
+    """Those that a caller waited for."""
+
+    spend_micros: int
+    """What they were charged, in micro-dollars."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UsageSignal(Record):
+    """How often a signal was answered."""
+
+    signal: str
+    """The signal's key."""
+
+    analyses: int
+    """The number of analyses that answered it."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UsageTotals(Record):
+    """The totals of a range."""
+
+    analyses: int
+    """The number of analyses."""
+
+    spend_micros: int
+    """What they were charged, in micro-dollars."""
+
+    input_tokens: int
+    """Tokens read."""
+
+    output_tokens: int
+    """Tokens written."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class VersionedAnswer(Record):
+    """An answer with the version of the signal that was asked."""
+
+    version: int
+    """The version of the signal that was asked."""
+
+    signal: str
+    """The key of the signal."""
+
+    type: SignalType
+    """The type of answer."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level, from 0 to the number of levels minus one."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WebhookDelivery(Record):
+    """One payload for one endpoint."""
+
+    id: str
+    """Its id, sent as `X-Webhook-Delivery` with every attempt."""
+
+    endpoint_id: str
+    """The endpoint's id."""
+
+    event_type: Literal["analysis.completed", "rule.triggered"]
+    """The type of the webhook event."""
+
+    status: DeliveryStatus
+    """Its status."""
+
+    object_id: str | None = None
+    """The id of the object that it is about."""
+
+    attempts: int
+    """The number of attempts made since it was queued or replayed."""
+
+    max_attempts: int
+    """The number of attempts after which it is dead."""
+
+    last_status_code: int | None = None
+    """The HTTP status of the receiver's last response."""
+
+    last_error: str | None = None
+    """Why the last attempt failed."""
+
+    run_after: datetime
+    """The earliest time of the next attempt; for a dead delivery, when it died."""
+
+    created_at: datetime
+    """When it was queued."""
+
+    delivered_at: datetime | None = None
+    """When the receiver accepted it."""
+
+    payload: dict[str, Any] | None = None
+    """The exact payload."""
+
+    last_response: str | None = None
+    """The first 1 KiB of the receiver's last response."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WebhookDeliveryList(Record):
+    """Deliveries of an account."""
+
+    deliveries: list[WebhookDelivery]
+    """The deliveries, newest first."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WebhookEndpoint(Record):
+    """A registered URL that gets deliveries, without its secret."""
+
+    id: str
+    """Its id."""
+
+    url: str
+    """The URL that deliveries are posted to."""
+
+    description: str
+    """A description of your choice; may be empty."""
+
+    enabled: bool
+    """Whether it gets deliveries. Those already queued wait while it is disabled."""
+
+    disabled_reason: str | None = None
+    """Why the service disabled it: `address proved` if somebody proved the maker's email address first."""
+
+    signal_keys: list[str]
+    """It gets only analyses that answered one of these signals; if empty, every analysis."""
+
+    events: list[str]
+    """The event types that it gets."""
+
+    created_at: datetime
+    """When it was registered."""
+
+    updated_at: datetime
+    """When it was last edited."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WebhookEndpointList(Record):
+    """The endpoints of an account."""
+
+    webhooks: list[WebhookEndpoint]
+    """The endpoints, oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WebhookEndpointSecret(Record):
+    """An endpoint with its signing secret, which is shown only once."""
+
+    endpoint: WebhookEndpoint
+    """The endpoint."""
+
+    secret: str = field(repr=False)
+    """The secret that signs its deliveries. It is never shown again."""
+
+    note: str
+    """What to do with it."""
+
+
+WebhookPayload = AnalysisCompleted | RuleTriggered
+"""The payload of a webhook delivery."""
+
+#: The record of each webhook event.
+WEBHOOK_EVENTS: dict[str, type[WebhookPayload]] = {
+    "analysis.completed": AnalysisCompleted,
+    "rule.triggered": RuleTriggered,
+}

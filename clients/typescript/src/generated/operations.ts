@@ -1,0 +1,1048 @@
+// All operations.
+// Generated from docs/openapi.json by `make clients`. Do not edit.
+
+import { Caller, type RequestOptions } from "../caller.js";
+import type { Pager } from "../paging.js";
+import type {
+  APIKey,
+  APIKeyCreate,
+  APIKeyList,
+  APIKeySecret,
+  APIKeyUpdate,
+  AnalysisList,
+  AnalysisRecord,
+  AnalyzeAllScheduled,
+  AnalyzeScheduled,
+  BackfillStatus,
+  Balance,
+  CheckoutCreate,
+  CheckoutSession,
+  CheckoutStatus,
+  ConditionCheck,
+  ConditionCheckRequest,
+  DeliveryStatus,
+  Event,
+  EventList,
+  IngestAccepted,
+  IngestRequest,
+  LedgerEntry,
+  LedgerPage,
+  Me,
+  ModerationVerdict,
+  ObjectAnalysis,
+  ObjectList,
+  ObjectState,
+  ObjectSummary,
+  Overview,
+  PlaygroundRequest,
+  PlaygroundVerdict,
+  Rule,
+  RuleCreate,
+  RuleFiring,
+  RuleFiringList,
+  RuleList,
+  RuleReplay,
+  RuleReplayRequest,
+  RuleReplayRun,
+  RuleUpdate,
+  Settings,
+  SettingsUpdate,
+  Signal,
+  SignalBackfill,
+  SignalInput,
+  SignalList,
+  SignalVersion,
+  SignalVersionList,
+  SystemOneRequest,
+  SystemOneResponse,
+  Timeline,
+  TimelineItem,
+  Usage,
+  WebhookDelivery,
+  WebhookDeliveryList,
+  WebhookEndpoint,
+  WebhookEndpointCreate,
+  WebhookEndpointList,
+  WebhookEndpointSecret,
+  WebhookEndpointUpdate,
+} from "./records.js";
+
+/** What {@link Operations.listObjects} takes. */
+export interface ListObjectsQuery {
+  /**
+   * A part of an object's id or display name, or comparisons of signals joined by `and` or a comma, such as
+   * `is_scammer > 0.8 and buyer_intent = ready_to_buy`, which page by `offset` only.
+   */
+  q?: string | undefined;
+  /** `recent`: last seen first; `flagged`: highest yes/no probability first; `trust`: highest score first. */
+  sort?: "recent" | "flagged" | "trust" | undefined;
+  /** The page size. */
+  limit?: number | undefined;
+  /** The number of objects to skip. */
+  offset?: number | undefined;
+  /** `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listAnswers} takes. */
+export interface ListAnswersQuery {
+  /** Only answers to the signal with this key, and the analyses that have one. */
+  signal?: string | undefined;
+  /** The page size; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; `signal` must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.getTimeline} takes. */
+export interface GetTimelineQuery {
+  /** Kinds of items, separated by commas: `event`, `analysis`, `firing`, `delivery`; all if left out. */
+  kinds?: string | undefined;
+  /** The page size; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; `kinds` must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listEvents} takes. */
+export interface ListEventsQuery {
+  /** `next_cursor` of the previous page. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listRuleFirings} takes. */
+export interface ListRuleFiringsQuery {
+  /** Only firings of this rule. */
+  rule_id?: string | undefined;
+  /** Only firings about this object. */
+  object_id?: string | undefined;
+  /** The maximum number; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; the other parameters must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listWebhookDeliveries} takes. */
+export interface ListWebhookDeliveriesQuery {
+  /** Only deliveries with this status; `dead` is the dead-letter queue. */
+  status?: DeliveryStatus | undefined;
+  /** Only deliveries to this endpoint. */
+  endpoint_id?: string | undefined;
+  /** The maximum number; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; the other parameters must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listLedgerEntries} takes. */
+export interface ListLedgerEntriesQuery {
+  /** `credit` or `charge`: only entries of that type. */
+  type?: "credit" | "charge" | undefined;
+  /** `batch`: one entry for each bulk run, instead of one for each of its analyses. */
+  group?: "batch" | undefined;
+  /** Only the charges of this bulk run. */
+  batch_id?: string | undefined;
+  /** The page size; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; the other parameters must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.getUsage} takes. */
+export interface GetUsageQuery {
+  /** The first day; 29 days before `to` if left out. */
+  from?: string | undefined;
+  /** The last day; today if left out. A range has at most 366 days. */
+  to?: string | undefined;
+}
+
+/** All operations. */
+export abstract class Operations extends Caller {
+  /**
+   * Read the authenticated caller.
+   *
+   * The account; for a console token also the user.
+   */
+  getMe(options?: RequestOptions): Promise<Me> {
+    return this.call({ method: "GET", path: ["v1", "me"], repeatable: true }, options);
+  }
+
+  /**
+   * Read the settings of the account.
+   *
+   * Whether new signals are backfilled automatically, and how long events are kept.
+   */
+  getSettings(options?: RequestOptions): Promise<Settings> {
+    return this.call({ method: "GET", path: ["v1", "settings"], repeatable: true }, options);
+  }
+
+  /**
+   * Change the settings of the account.
+   *
+   * Fields left out keep their values.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  updateSettings(body: SettingsUpdate, options?: RequestOptions): Promise<Settings> {
+    return this.call({ method: "PATCH", path: ["v1", "settings"], body, repeatable: false }, options);
+  }
+
+  /**
+   * List the keys that are not revoked.
+   *
+   * Secrets are never shown again.
+   */
+  listApiKeys(options?: RequestOptions): Pager<APIKeyList, APIKey> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "api_keys"],
+        repeatable: true,
+        items: "api_keys",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Create a key.
+   *
+   * The signing secret is only in this response. Every user of the account gets an email.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link ConflictError} The account has the maximum number of keys.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  createApiKey(body: APIKeyCreate = {}, options?: RequestOptions): Promise<APIKeySecret> {
+    return this.call({ method: "POST", path: ["v1", "api_keys"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Revoke a key.
+   *
+   * It stops authenticating at once, and its public key ID is never issued again.
+   *
+   * @param keyId The key's `id`, not its public key ID.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such key, or it is revoked.
+   */
+  revokeApiKey(keyId: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: ["v1", "api_keys", keyId], repeatable: true }, options);
+  }
+
+  /**
+   * Rename a key, deactivate it, or activate it again.
+   *
+   * Requests with an inactive key fail with 401. Fields left out keep their values.
+   *
+   * @param keyId The key's `id`, not its public key ID.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such key, or it is revoked.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  updateApiKey(keyId: string, body: APIKeyUpdate, options?: RequestOptions): Promise<APIKey> {
+    return this.call({ method: "PATCH", path: ["v1", "api_keys", keyId], body, repeatable: false }, options);
+  }
+
+  /**
+   * Give a key a new secret.
+   *
+   * The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then
+   * on.
+   *
+   * @param keyId The key's `id`, not its public key ID.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such key, or it is revoked.
+   */
+  rotateApiKey(keyId: string, options?: RequestOptions): Promise<APIKeySecret> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "api_keys", keyId, "rotate"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read an overview of the account.
+   *
+   * Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Its cost
+   * does not grow with the number of objects.
+   */
+  getOverview(options?: RequestOptions): Promise<Overview> {
+    return this.call({ method: "GET", path: ["v1", "overview"], repeatable: true }, options);
+  }
+
+  /**
+   * List objects.
+   *
+   * By a part of their id or name, or by their answers: `q` takes comparisons such as `is_scammer > 0.8`
+   * joined by `and` or a comma. For the next page, set `cursor` to `next_cursor` of the previous one; a
+   * search by answers pages by `offset`.
+   *
+   * @throws {@link BadRequestError} A parameter is out of range, or the cursor belongs to another list.
+   */
+  listObjects(query: ListObjectsQuery = {}, options?: RequestOptions): Pager<ObjectList, ObjectSummary> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "objects"],
+        query,
+        repeatable: true,
+        items: "objects",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read an object's answers.
+   *
+   * The latest answer to each enabled signal; `pending` lists the signals without an answer yet. Cached for
+   * up to three seconds (`X-Cache`); writes through the same node are visible at once.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} The id is invalid.
+   * @throws {@link NotFoundError} There is no such object.
+   */
+  getObject(objectId: string, options?: RequestOptions): Promise<ObjectAnalysis> {
+    return this.call({ method: "GET", path: ["v1", "objects", objectId], repeatable: true }, options);
+  }
+
+  /**
+   * Delete an object.
+   *
+   * Removes its events, answers, summary and queued work. Ledger entries are kept.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} The id is invalid.
+   * @throws {@link NotFoundError} There is no such object.
+   */
+  deleteObject(objectId: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: ["v1", "objects", objectId], repeatable: true }, options);
+  }
+
+  /**
+   * Read the summary of an object.
+   *
+   * Older events are folded into a summary, so that what the analyzer reads stays bounded. Empty for an
+   * object that does not exist.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} The id is invalid.
+   */
+  getObjectState(objectId: string, options?: RequestOptions): Promise<ObjectState> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "objects", objectId, "state"],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List what every analysis of an object said.
+   *
+   * Newest first, for as many days as the deployment keeps it (90, unless it is configured otherwise). Each
+   * answer has the version of the signal that was asked.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} A parameter is out of range, or the cursor belongs to another list.
+   * @throws {@link NotFoundError} There is no such object.
+   */
+  listAnswers(
+    objectId: string,
+    query: ListAnswersQuery = {},
+    options?: RequestOptions,
+  ): Pager<AnalysisList, AnalysisRecord> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "objects", objectId, "answers"],
+        query,
+        repeatable: true,
+        items: "analyses",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read an object's timeline.
+   *
+   * One list, newest first, of what happened about it: its events, what analyses said, rules that fired, and
+   * webhook deliveries. The record of an item is under the name of its kind.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} A parameter is invalid, or the cursor belongs to another list.
+   * @throws {@link NotFoundError} There is no such object.
+   */
+  getTimeline(
+    objectId: string,
+    query: GetTimelineQuery = {},
+    options?: RequestOptions,
+  ): Pager<Timeline, TimelineItem> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "objects", objectId, "timeline"],
+        query,
+        repeatable: true,
+        items: "items",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Analyze an object again.
+   *
+   * Runs at live priority.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} The id is invalid.
+   * @throws {@link NotFoundError} The object has no events.
+   */
+  analyzeObject(objectId: string, options?: RequestOptions): Promise<AnalyzeScheduled> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "objects", objectId, "analyze"],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Analyze every object again.
+   *
+   * Runs at bulk priority, behind live traffic; each analysis is billed. If such a run is already in
+   * progress, no second one is started and the response describes the first.
+   */
+  analyzeAllObjects(options?: RequestOptions): Promise<AnalyzeAllScheduled> {
+    return this.call({ method: "POST", path: ["v1", "analyze"], repeatable: false }, options);
+  }
+
+  /**
+   * List an object's events.
+   *
+   * Up to 200 a page, newest first; an empty list for an object that does not exist.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} The id is invalid, or the cursor belongs to another list.
+   */
+  listEvents(
+    objectId: string,
+    query: ListEventsQuery = {},
+    options?: RequestOptions,
+  ): Pager<EventList, Event> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "objects", objectId, "events"],
+        query,
+        repeatable: true,
+        items: "events",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Record events about an object.
+   *
+   * Responds with 202 at once and schedules a debounced analysis; with `wait: true` it analyzes the object
+   * and responds with 200 and a verdict. With the header `Idempotency-Key`, a repeated request records
+   * nothing. After an error with `Events-Recorded: true` the events have been recorded: do not send them
+   * again.
+   *
+   * @param objectId Your own id for the object, 1 to 255 characters.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PaymentRequiredError} The prepaid balance is empty; nothing was recorded.
+   * @throws {@link ConflictError} A request that waited for a verdict was repeated.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link UnprocessableError} The `Idempotency-Key` was used for another object.
+   * @throws {@link ServerError} The analyzer failed.
+   */
+  ingestEvents(
+    objectId: string,
+    body: IngestRequest & { wait: true },
+    options?: RequestOptions,
+  ): Promise<ModerationVerdict>;
+  /**
+   * Record events about an object.
+   *
+   * Responds with 202 at once and schedules a debounced analysis; with `wait: true` it analyzes the object
+   * and responds with 200 and a verdict. With the header `Idempotency-Key`, a repeated request records
+   * nothing. After an error with `Events-Recorded: true` the events have been recorded: do not send them
+   * again.
+   *
+   * @param objectId Your own id for the object, 1 to 255 characters.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PaymentRequiredError} The prepaid balance is empty; nothing was recorded.
+   * @throws {@link ConflictError} A request that waited for a verdict was repeated.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link UnprocessableError} The `Idempotency-Key` was used for another object.
+   * @throws {@link ServerError} The analyzer failed.
+   */
+  ingestEvents(
+    objectId: string,
+    body: IngestRequest & { wait?: false | null },
+    options?: RequestOptions,
+  ): Promise<IngestAccepted>;
+  /**
+   * Record events about an object.
+   *
+   * Responds with 202 at once and schedules a debounced analysis; with `wait: true` it analyzes the object
+   * and responds with 200 and a verdict. With the header `Idempotency-Key`, a repeated request records
+   * nothing. After an error with `Events-Recorded: true` the events have been recorded: do not send them
+   * again.
+   *
+   * @param objectId Your own id for the object, 1 to 255 characters.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PaymentRequiredError} The prepaid balance is empty; nothing was recorded.
+   * @throws {@link ConflictError} A request that waited for a verdict was repeated.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link UnprocessableError} The `Idempotency-Key` was used for another object.
+   * @throws {@link ServerError} The analyzer failed.
+   */
+  ingestEvents(
+    objectId: string,
+    body: IngestRequest,
+    options?: RequestOptions,
+  ): Promise<ModerationVerdict | IngestAccepted>;
+  ingestEvents(
+    objectId: string,
+    body: IngestRequest,
+    options?: RequestOptions,
+  ): Promise<ModerationVerdict | IngestAccepted> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "objects", objectId, "events"],
+        body,
+        idempotent: true,
+        repeatable: body.wait !== true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List all configured signals, enabled or not.
+   *
+   * In order of their keys.
+   */
+  listSignals(options?: RequestOptions): Pager<SignalList, Signal> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "signals"],
+        repeatable: true,
+        items: "signals",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Create a signal, or replace its definition.
+   *
+   * Replaces the whole definition, except that `enabled` is unchanged if left out. Objects get their answer
+   * with their next analysis, or by a backfill. If the `type` changes, the old answers are deleted.
+   *
+   * @param key 1 to 64 letters, digits and underscores, at least one of them a letter.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link ConflictError} The signal is new, and the account has the maximum number of signals.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  putSignal(key: string, body: SignalInput, options?: RequestOptions): Promise<Signal> {
+    return this.call({ method: "PUT", path: ["v1", "signals", key], body, repeatable: true }, options);
+  }
+
+  /**
+   * Delete a signal and its answers.
+   *
+   * Rules that name it are suspended until there is a signal with that key again.
+   *
+   * @param key The signal's key.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  deleteSignal(key: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: ["v1", "signals", key], repeatable: true }, options);
+  }
+
+  /**
+   * List the versions of a signal.
+   *
+   * Newest first. Every change of its type, instructions, criteria or calibration makes one; the newest 100
+   * are kept. The numbers go on when a deleted key returns.
+   *
+   * @param key The signal's key.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  listSignalVersions(key: string, options?: RequestOptions): Pager<SignalVersionList, SignalVersion> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "signals", key, "versions"],
+        repeatable: true,
+        items: "versions",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Restore a version of a signal.
+   *
+   * Its definition becomes the next version; if the signal has it already, nothing changes.
+   *
+   * @param key The signal's key.
+   * @param version The number of the version.
+   * @throws {@link BadRequestError} The version is not a number.
+   * @throws {@link NotFoundError} There is no such signal, or it has no such version.
+   */
+  restoreSignalVersion(key: string, version: number, options?: RequestOptions): Promise<Signal> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "signals", key, "versions", String(version), "restore"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Estimate a backfill, and read the progress of the latest one.
+   *
+   * The estimate counts the objects without an answer to this signal, and what it would cost to analyze them
+   * at the average cost so far.
+   *
+   * @param key The signal's key.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  getBackfill(key: string, options?: RequestOptions): Promise<BackfillStatus> {
+    return this.call({ method: "GET", path: ["v1", "signals", key, "backfill"], repeatable: true }, options);
+  }
+
+  /**
+   * Ask a signal about every object without an answer to it.
+   *
+   * Runs at bulk priority, behind live traffic; each analysis is billed. If a backfill of the signal is
+   * already in progress, no second one is started and the response describes the first.
+   *
+   * @param key The signal's key.
+   * @throws {@link NotFoundError} There is no such signal.
+   * @throws {@link ConflictError} The signal is disabled.
+   */
+  startBackfill(key: string, options?: RequestOptions): Promise<SignalBackfill> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "signals", key, "backfill"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Analyze events without recording them.
+   *
+   * Billed and limited like a verdict.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PaymentRequiredError} The prepaid balance is empty.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link ServerError} The analyzer failed.
+   */
+  runPlayground(body: PlaygroundRequest, options?: RequestOptions): Promise<PlaygroundVerdict> {
+    return this.call({ method: "POST", path: ["v1", "playground"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Ask questions about a state.
+   *
+   * Uses the wire format of typed decision models. Nothing is recorded; it is billed and limited like a
+   * verdict.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PaymentRequiredError} The prepaid balance is empty.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link ServerError} The analyzer failed.
+   */
+  askQuestions(body: SystemOneRequest, options?: RequestOptions): Promise<SystemOneResponse> {
+    return this.call({ method: "POST", path: ["v1", "systemone"], body, repeatable: false }, options);
+  }
+
+  /**
+   * List the endpoints.
+   *
+   * Without their secrets.
+   */
+  listWebhooks(options?: RequestOptions): Pager<WebhookEndpointList, WebhookEndpoint> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "webhooks"],
+        repeatable: true,
+        items: "webhooks",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Register an endpoint.
+   *
+   * The signing secret is only in this response. Deliveries have the header `X-Webhook-Signature` (`sha256=`
+   * and the hex HMAC-SHA256 of timestamp, a dot and the raw body, keyed with the whole secret), and the
+   * headers of Standard Webhooks.
+   *
+   * @throws {@link BadRequestError} A field is invalid, or the URL points to an address that is not allowed,
+   * such as a private one.
+   * @throws {@link ConflictError} The account has the maximum number of endpoints.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  createWebhook(body: WebhookEndpointCreate, options?: RequestOptions): Promise<WebhookEndpointSecret> {
+    return this.call({ method: "POST", path: ["v1", "webhooks"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Read an endpoint.
+   *
+   * Without its secret.
+   *
+   * @param endpointId The endpoint's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such endpoint.
+   */
+  getWebhook(endpointId: string, options?: RequestOptions): Promise<WebhookEndpoint> {
+    return this.call({ method: "GET", path: ["v1", "webhooks", endpointId], repeatable: true }, options);
+  }
+
+  /**
+   * Remove an endpoint and its deliveries.
+   *
+   * A delivery in flight may still arrive. Rules that name it record their firings as `error`.
+   *
+   * @param endpointId The endpoint's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such endpoint.
+   */
+  deleteWebhook(endpointId: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: ["v1", "webhooks", endpointId], repeatable: true }, options);
+  }
+
+  /**
+   * Edit an endpoint.
+   *
+   * Fields left out keep their values. An endpoint that rests after repeated failures is tried again at once.
+   *
+   * @param endpointId The endpoint's id.
+   * @throws {@link BadRequestError} A field is invalid, or the URL points to an address that is not allowed,
+   * such as a private one.
+   * @throws {@link NotFoundError} There is no such endpoint.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  updateWebhook(
+    endpointId: string,
+    body: WebhookEndpointUpdate,
+    options?: RequestOptions,
+  ): Promise<WebhookEndpoint> {
+    return this.call(
+      {
+        method: "PATCH",
+        path: ["v1", "webhooks", endpointId],
+        body,
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List deliveries, newest first.
+   *
+   * `status=dead` is the dead-letter queue: each keeps its payload and the start of the last response.
+   *
+   * @throws {@link BadRequestError} A parameter is invalid.
+   */
+  listWebhookDeliveries(
+    query: ListWebhookDeliveriesQuery = {},
+    options?: RequestOptions,
+  ): Pager<WebhookDeliveryList, WebhookDelivery> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "webhook_deliveries"],
+        query,
+        repeatable: true,
+        items: "deliveries",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Send a delivery again.
+   *
+   * A delivered or dead one is queued again with a full number of attempts; a pending one is unchanged.
+   *
+   * @param deliveryId The delivery's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such delivery.
+   */
+  replayWebhookDelivery(deliveryId: string, options?: RequestOptions): Promise<WebhookDelivery> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "webhook_deliveries", deliveryId, "replay"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List the rules.
+   *
+   * In order of creation.
+   */
+  listRules(options?: RequestOptions): Pager<RuleList, Rule> {
+    return this.pages({ method: "GET", path: ["v1", "rules"], repeatable: true, items: "rules" }, options);
+  }
+
+  /**
+   * Create a rule.
+   *
+   * The condition is checked against the account's signals; an error names the column. The rule is evaluated
+   * after every analysis and every verdict. Without a cooldown it fires when the condition becomes true for
+   * an object; with one it fires at most once in that time, and again after it while the condition stays
+   * true.
+   *
+   * A rule that names a disabled signal is suspended and keeps its state until the signal is enabled again.
+   * If a signal is deleted or its type changes, the state of the rules that name it is reset.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link ConflictError} The account has 200 rules.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  createRule(body: RuleCreate, options?: RequestOptions): Promise<Rule> {
+    return this.call({ method: "POST", path: ["v1", "rules"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Read a rule.
+   *
+   * Its condition, its action and whether it is enabled.
+   *
+   * @param ruleId The rule's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such rule.
+   */
+  getRule(ruleId: string, options?: RequestOptions): Promise<Rule> {
+    return this.call({ method: "GET", path: ["v1", "rules", ruleId], repeatable: true }, options);
+  }
+
+  /**
+   * Delete a rule. Its firings stay listed.
+   *
+   * Actions that are already queued are still carried out.
+   *
+   * @param ruleId The rule's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such rule.
+   */
+  deleteRule(ruleId: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: ["v1", "rules", ruleId], repeatable: true }, options);
+  }
+
+  /**
+   * Change a rule.
+   *
+   * Fields left out keep their values; the resulting rule is validated as a whole. A new condition resets the
+   * rule's state for every object; any other change keeps it.
+   *
+   * @param ruleId The rule's id.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such rule.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  updateRule(ruleId: string, body: RuleUpdate, options?: RequestOptions): Promise<Rule> {
+    return this.call({ method: "PATCH", path: ["v1", "rules", ruleId], body, repeatable: false }, options);
+  }
+
+  /**
+   * Replay a rule over the past of answers.
+   *
+   * Says how often a rule would have fired, for which objects and on which days, and which of the enabled
+   * rules would have fired for the same ones. No model runs and nothing is charged. Above 200,000 analyses
+   * (`AUSPEX_REPLAY_INLINE`) it runs in the background.
+   *
+   * @throws {@link BadRequestError} The condition is invalid, or the time range is.
+   * @throws {@link ConflictError} A replay of the account is running in the background.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  replayRule(body: RuleReplayRequest, options?: RequestOptions): Promise<RuleReplay | RuleReplayRun> {
+    return this.call({ method: "POST", path: ["v1", "rules", "replay"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Read a replay that runs in the background.
+   *
+   * Once its status is `done`, it has the fields of a replay. It is kept for a week.
+   *
+   * @param replayId The replay's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such replay.
+   */
+  getRuleReplay(replayId: string, options?: RequestOptions): Promise<RuleReplayRun> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "rules", "replays", replayId],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List firings, newest first. They are kept for 90 days.
+   *
+   * Each lists the values that satisfied the condition and the outcome of the action.
+   *
+   * @throws {@link BadRequestError} A parameter is out of range or not a UUID, or the cursor belongs to
+   * another list.
+   */
+  listRuleFirings(
+    query: ListRuleFiringsQuery = {},
+    options?: RequestOptions,
+  ): Pager<RuleFiringList, RuleFiring> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "rule_firings"],
+        query,
+        repeatable: true,
+        items: "firings",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Check a condition.
+   *
+   * For editors: says what is wrong with a condition and where, which signals it names, and how many objects
+   * it is true for now. An invalid condition is no error of the request. For a query, whatever the list of
+   * objects would skip is an error.
+   *
+   * @throws {@link BadRequestError} The body is malformed.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  checkCondition(body: ConditionCheckRequest, options?: RequestOptions): Promise<ConditionCheck> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "conditions", "check"],
+        body,
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read the balance.
+   *
+   * Also whether analyses are billed, what happens when the balance is empty, and the limits of a top-up.
+   */
+  getBilling(options?: RequestOptions): Promise<Balance> {
+    return this.call({ method: "GET", path: ["v1", "billing"], repeatable: true }, options);
+  }
+
+  /**
+   * List the ledger, newest first.
+   *
+   * Entries never change, and their sum is the balance.
+   *
+   * @throws {@link BadRequestError} A parameter is invalid, or the cursor belongs to another list.
+   */
+  listLedgerEntries(
+    query: ListLedgerEntriesQuery = {},
+    options?: RequestOptions,
+  ): Pager<LedgerPage, LedgerEntry> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "billing", "ledger"],
+        query,
+        repeatable: true,
+        items: "entries",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Open a checkout to top up the balance by card.
+   *
+   * Send the customer to the `url`. Once the payment is confirmed the balance is credited, exactly once.
+   *
+   * @throws {@link BadRequestError} The amount is not between `topup_min_cents` and `topup_max_cents`.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link ServerError} `payment_provider_error`: the payment provider failed.
+   */
+  createCheckout(body: CheckoutCreate, options?: RequestOptions): Promise<CheckoutSession> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "billing", "checkout"],
+        body,
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read the status of a checkout.
+   *
+   * `pending` until the payment provider has confirmed the payment, then `credited`, exactly once.
+   *
+   * @param sessionId The `id` of the checkout session.
+   * @throws {@link NotFoundError} There is no such checkout.
+   */
+  getCheckout(sessionId: string, options?: RequestOptions): Promise<CheckoutStatus> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "billing", "checkout", sessionId],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read analyses and spend over a range of days.
+   *
+   * UTC days, both ends included, at most 366; the last 30 if left out. Days without analyses are included,
+   * with zeros.
+   *
+   * @throws {@link BadRequestError} A date is invalid, or the range is empty or too long.
+   */
+  getUsage(query: GetUsageQuery = {}, options?: RequestOptions): Promise<Usage> {
+    return this.call({ method: "GET", path: ["v1", "usage"], query, repeatable: true }, options);
+  }
+}

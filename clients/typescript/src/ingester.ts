@@ -1,0 +1,230 @@
+// Sends events in the background, many to a request.
+
+import { Batches, type Batch, bodyOf, type EncodedEvent, halves, MAX_BYTES, MAX_EVENTS } from "./batches.js";
+import { type Caller, pause } from "./caller.js";
+import { notNegative, positive } from "./config.js";
+import {
+  APIConnectionError,
+  AuspexError,
+  BadRequestError,
+  IngestError,
+  PayloadTooLargeError,
+  UsageError,
+} from "./errors.js";
+import type { EventInput } from "./generated/records.js";
+import { backoff, isTransient } from "./retry.js";
+import { utf8 } from "./signing.js";
+
+/** The options of an ingester. */
+export interface IngesterOptions {
+  /** How many events one request has at most; 100 by default, 500 at most. */
+  maxBatchEvents?: number;
+  /** How many bytes one request has at most; 1 MiB by default. */
+  maxBatchBytes?: number;
+  /** How many milliseconds an event waits for others; 1,000 by default. */
+  maxDelay?: number;
+  /** How many events may wait until `send` waits; 10,000 by default. */
+  maxPendingEvents?: number;
+  /** How many bytes may wait until `send` waits; 32 MiB by default. */
+  maxPendingBytes?: number;
+  /** How many requests may be on the way at once; 4 by default. */
+  maxInFlight?: number;
+  /** For how many milliseconds temporary failures are retried; 300,000 by default. */
+  retryFor?: number;
+  /** Called with what cannot be delivered. Without it, `close` rejects with an {@link IngestError}. */
+  onError?: (failure: FailedBatch) => void;
+}
+
+/** Events of one object that could not be delivered. */
+export interface FailedBatch {
+  objectId: string;
+  objectType: string | undefined;
+  /** Each event as JSON. */
+  events: string[];
+  /** Why. */
+  error: AuspexError;
+}
+
+interface WaitingEvent {
+  objectId: string;
+  objectType: string | undefined;
+  event: EncodedEvent;
+  accept: () => void;
+}
+
+/**
+ * Sends events in the background, many to a request.
+ *
+ * Events are grouped by object, and sent when there are `maxBatchEvents` or `maxBatchBytes` of them, or after `maxDelay`
+ * milliseconds. Of one object they arrive in the order in which they were given. Await `send`: it waits while too much is
+ * pending. Await `close` at the end: it delivers everything. Until then, timers keep the process alive.
+ */
+export class Ingester {
+  readonly #caller: Caller;
+  readonly #batches: Batches;
+  readonly #maxInFlight: number;
+  readonly #retryFor: number;
+  readonly #onError: ((failure: FailedBatch) => void) | undefined;
+  #inFlight = 0;
+  #closing = false;
+  #flushing = 0;
+  #failedEvents = 0;
+  #lastFailure: FailedBatch | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  // Events that wait for room, in order.
+  readonly #waiting: WaitingEvent[] = [];
+  // Flushes that wait for a batch to be done.
+  #watchers: (() => void)[] = [];
+
+  /** @internal */
+  constructor(caller: Caller, options: IngesterOptions) {
+    const limits = {
+      maxBatchEvents: within("maxBatchEvents", options.maxBatchEvents ?? 100, MAX_EVENTS),
+      maxBatchBytes: within("maxBatchBytes", options.maxBatchBytes ?? 1024 * 1024, MAX_BYTES),
+      maxDelay: notNegative("maxDelay", options.maxDelay ?? 1_000),
+      maxPendingEvents: positive("maxPendingEvents", options.maxPendingEvents ?? 10_000),
+      maxPendingBytes: positive("maxPendingBytes", options.maxPendingBytes ?? 32 * 1024 * 1024),
+    };
+    this.#caller = caller;
+    this.#batches = new Batches(limits);
+    this.#maxInFlight = positive("maxInFlight", options.maxInFlight ?? 4);
+    this.#retryFor = notNegative("retryFor", options.retryFor ?? 300_000);
+    this.#onError = options.onError;
+  }
+
+  /** How many events wait or are being sent. */
+  get pendingEvents(): number {
+    return this.#batches.pendingEvents;
+  }
+
+  /** Hands over an event; waits while too much is pending. */
+  async send(objectId: string, event: EventInput, options: { objectType?: string | undefined } = {}): Promise<void> {
+    if (["", ".", ".."].includes(objectId)) throw new UsageError("objectId: it must not be empty, `.` or `..`");
+    // Written now: the program may change the event later.
+    const json = JSON.stringify(event);
+    const size = utf8(json).length + 1;
+    if (this.#closing) throw new UsageError("the ingester is closed");
+    const accepted = new Promise<void>((accept) => {
+      this.#waiting.push({ objectId, objectType: options.objectType, event: { json, size }, accept });
+    });
+    this.#letIn();
+    this.#pump();
+    return accepted;
+  }
+
+  /** Waits until everything that was handed over so far is delivered or given up. */
+  async flush(): Promise<void> {
+    const waiting = this.#batches.outstanding();
+    this.#flushing += 1;
+    try {
+      this.#pump();
+      while ([...this.#batches.outstanding()].some((key) => waiting.has(key))) {
+        await new Promise<void>((resolve) => this.#watchers.push(resolve));
+      }
+    } finally {
+      this.#flushing -= 1;
+    }
+  }
+
+  /** Delivers everything and ends. Rejects with an {@link IngestError} if something failed and there is no `onError`. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    // Again for what still waits for room.
+    do await this.flush();
+    while (this.#batches.pendingEvents > 0);
+    if (this.#lastFailure) {
+      const { error } = this.#lastFailure;
+      this.#lastFailure = undefined;
+      const message = `${this.#failedEvents} events were not delivered; the last error: ${error.message}`;
+      throw new IngestError(message, this.#failedEvents, error);
+    }
+  }
+
+  /** Takes the events that wait, in order, while there is room. */
+  #letIn(): void {
+    for (let next = this.#waiting[0]; next && this.#batches.hasRoomFor(next.event.size); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#batches.add(next.objectId, next.objectType, next.event, Date.now());
+      next.accept();
+    }
+  }
+
+  /** Sends what is to be sent, and sets the timer for the rest. */
+  #pump(): void {
+    clearTimeout(this.#timer);
+    while (this.#inFlight < this.#maxInFlight) {
+      const choice = { atOnce: this.#closing || this.#flushing > 0, makeRoom: this.#waiting.length > 0 };
+      const batch = this.#batches.take(Date.now(), choice);
+      if (!batch) {
+        const due = this.#batches.nextDue();
+        if (due !== undefined) this.#timer = setTimeout(() => this.#pump(), Math.max(due - Date.now(), 0));
+        return;
+      }
+      this.#inFlight += 1;
+      void this.#send(batch);
+    }
+  }
+
+  async #send(batch: Batch): Promise<void> {
+    for (const failure of await deliver(this.#caller, batch, this.#retryFor)) this.#report(failure);
+    this.#inFlight -= 1;
+    this.#batches.done(batch);
+    this.#letIn();
+    this.#pump();
+    const watchers = this.#watchers;
+    this.#watchers = [];
+    for (const watcher of watchers) watcher();
+  }
+
+  #report(failure: FailedBatch): void {
+    if (!this.#onError) {
+      this.#failedEvents += failure.events.length;
+      this.#lastFailure = failure;
+      return;
+    }
+    try {
+      this.#onError(failure);
+    } catch (error) {
+      // A bug of the program, which must not stop the delivery of what else waits.
+      console.error("onError of the ingester failed:", error);
+    }
+  }
+}
+
+/** Sends a batch, for as long as it may help; returns what could not be delivered. */
+async function deliver(caller: Caller, batch: Batch, retryFor: number): Promise<FailedBatch[]> {
+  const giveUpAt = Date.now() + retryFor;
+  const path = ["v1", "objects", batch.objectId, "events"];
+  const call = { method: "POST", path, body: bodyOf(batch), idempotent: true, repeatable: true };
+  for (let round = 1; ; round += 1) {
+    try {
+      await caller.call(call, { idempotencyKey: batch.key });
+      return [];
+    } catch (caught) {
+      const error = caught instanceof AuspexError ? caught : new AuspexError(String(caught), { cause: caught });
+      if (error.eventsRecorded) return [];
+      const isInvalid = error instanceof BadRequestError || error instanceof PayloadTooLargeError;
+      if (isInvalid && batch.events.length > 1) break;
+      const delay = Math.max(backoff(1_000, round, Math.random()), (error.retryAfter ?? 0) * 1000);
+      if (!isTemporary(error) || Date.now() + delay > giveUpAt) {
+        const { objectId, objectType } = batch;
+        return [{ objectId, objectType, events: batch.events.map((event) => event.json), error }];
+      }
+      await pause(delay);
+    }
+  }
+  // One event is invalid, and must not take the others with it.
+  const failed: FailedBatch[] = [];
+  for (const half of halves(batch)) failed.push(...(await deliver(caller, half, retryFor)));
+  return failed;
+}
+
+function isTemporary(error: AuspexError): boolean {
+  if (error instanceof APIConnectionError) return true;
+  return error.status !== undefined && isTransient({ status: error.status, connected: true }, true);
+}
+
+function within(name: string, value: number, most: number): number {
+  if (!(value >= 1 && value <= most)) throw new UsageError(`${name}: it must be from 1 to ${most}`);
+  return value;
+}
