@@ -1,0 +1,5 @@
+import { Unfinished } from "../Unfinished";
+
+export default function Explore() {
+  return <Unfinished title="Explore" />;
+}
