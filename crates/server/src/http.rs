@@ -7,6 +7,8 @@ mod body_budget;
 mod client_address;
 mod conditions;
 mod connections;
+#[cfg(feature = "console")]
+mod console;
 mod docs;
 mod envelope;
 mod events;
@@ -21,6 +23,7 @@ mod openapi;
 mod recipients;
 mod request_body;
 mod rules;
+mod session_cookie;
 mod sessions;
 mod sign_in;
 mod signals;
@@ -41,6 +44,7 @@ use utoipa_axum::routes;
 pub(crate) use self::body_budget::BodyBudget;
 pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
+pub(crate) use self::session_cookie::SessionCookie;
 use crate::config::NetworkList;
 use crate::meters::Meters;
 
@@ -53,6 +57,7 @@ pub(crate) struct App {
     /// `None` if metrics are disabled.
     pub(crate) meters: Option<Meters>,
     pub(crate) bodies: BodyBudget,
+    pub(crate) session_cookie: SessionCookie,
 }
 
 /// The whole HTTP API.
@@ -61,7 +66,10 @@ pub(crate) fn router(app: App) -> Router {
     let session = session().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
     let v1 = v1().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
     let (routes, _) = documented(console, session, v1).split_for_parts();
-    finish(routes.merge(docs::routes()).merge(recipients::pages(&app)), app)
+    let routes = routes.merge(docs::routes()).merge(recipients::pages(&app));
+    #[cfg(feature = "console")]
+    let routes = routes.merge(console::routes());
+    finish(routes, app)
 }
 
 /// The routes of a process that only runs workers: health and metrics.
@@ -119,6 +127,7 @@ fn payments() -> OpenApiRouter<App> {
 /// Sign-in: not authenticated, and rate-limited by client address.
 fn console() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .routes(routes!(sign_in::state))
         .routes(routes!(sign_in::register))
         .routes(routes!(sign_in::log_in))
         .routes(routes!(sign_in::exchange_token))

@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::assembly::{StartError, analyzer, assemble_for};
 use crate::config::{Config, Role};
-use crate::http::{self, App, BodyBudget, ConnectionLimits, Connections};
+use crate::http::{self, App, BodyBudget, ConnectionLimits, Connections, SessionCookie};
 use crate::meters::Meters;
 use crate::traces::Collector;
 
@@ -66,6 +66,7 @@ impl Server {
             trusted_proxies: config.trusted_proxies,
             meters,
             bodies: BodyBudget::default(),
+            session_cookie: SessionCookie::new(config.env),
         };
         let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
         let connections = Connections::accept(listener, routes, limits);

@@ -35,8 +35,8 @@ pub use self::outbox::mail;
 #[cfg(feature = "test-util")]
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
-    AddressBudget, Allowance, Caller, CannotUnseal, ClientInfo, Clock, Credential, Decision, Error, Health,
-    InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
+    AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
+    Health, InvalidMasterKey, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer, SessionId,
     Supervision, Throttle, Traces, Waiting, Workers, client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};

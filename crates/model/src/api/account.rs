@@ -62,6 +62,13 @@ pub struct Token {
     pub new_user: Option<bool>,
 }
 
+/// What a sign-in page needs to know before anybody has signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConsoleState {
+    /// Whether the first account is still to be opened.
+    pub empty: bool,
+}
+
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use model::api::{
     ChangePasswordRequest, Error, Me, NotificationPreferences, NotificationPreferencesUpdate, Settings,
     SettingsUpdate, Token,
@@ -13,6 +14,7 @@ use super::authenticate::{Authenticated, Member};
 use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
+use super::session_cookie::SessionAnswer;
 
 /// Read the authenticated caller.
 ///
@@ -65,7 +67,7 @@ pub(super) async fn onboarded(State(app): State<App>, member: Member) -> Result<
 
 /// Change the user's own password.
 ///
-/// Signs out every other session and returns a new token.
+/// Signs out every other session and returns a new token; with the header `X-Auspex-Session: cookie`, in a cookie.
 #[utoipa::path(post, path = "/v1/me/password", tag = "console", security(("console_token" = [])),
     request_body = ChangePasswordRequest, responses(
     (status = 200, description = "Changed; the token replaces the one that was used.", body = Token),
@@ -76,9 +78,11 @@ pub(super) async fn change_password(
     State(app): State<App>,
     member: Member,
     Client(client): Client,
+    session: SessionAnswer,
     extract::Json(request): extract::Json<ChangePasswordRequest>,
-) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.accounts.password_reset.change(member.caller, &request, &client).await?))
+) -> Result<Response, Refusal> {
+    let token = app.service.accounts.password_reset.change(member.caller, &request, &client).await?;
+    Ok(session.answer(StatusCode::OK, token))
 }
 
 /// List which emails the user gets.

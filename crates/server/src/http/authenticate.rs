@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::{TenantId, UserId};
@@ -60,10 +60,12 @@ async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller,
     if api_keys.next().is_some() {
         return Err(Error::new(Kind::Unauthorized, "unauthorized"));
     }
+    let cookie = session_in_cookie(app, request)?;
     let decoded_path = percent_decode_str(request.uri.path()).decode_utf8().ok();
     let presented = Presented {
         bearer: bearer(headers),
         x_api_key: headers.get("x-api-key").and_then(|value| value.to_str().ok()),
+        cookie,
         api_key,
         token_in_query: query.iter().any(|(name, _)| TOKEN_PARAMETERS.contains(&name.as_str())),
         request: RequestLine { method: request.method.as_str(), decoded_path: decoded_path.as_deref() },
@@ -71,6 +73,31 @@ async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller,
         agent: agent(headers),
     };
     app.service.accounts.authentication.authenticate(presented).await
+}
+
+/// The session that the cookie of a request carries. Another credential wins over it, whatever it is worth: it was sent on
+/// purpose, and a browser adds cookies by itself. For the same reason, a request that may change something must come from a
+/// page of the console.
+fn session_in_cookie<'a>(app: &App, request: &'a Parts) -> Result<Option<&'a str>, Error> {
+    let headers = &request.headers;
+    if headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key") {
+        return Ok(None);
+    }
+    let token = app.session_cookie.read(headers);
+    let is_read_only = matches!(request.method, Method::GET | Method::HEAD);
+    if token.is_none() || is_read_only || is_from_console(app, headers) {
+        return Ok(token);
+    }
+    let origin = app.public_url.origin().ascii_serialization();
+    let message = format!("Origin: a request with a session cookie must come from a page of {origin}");
+    Err(Error::new(Kind::Forbidden, message))
+}
+
+/// Whether a page of the console sent a request; no page can forge either header.
+fn is_from_console(app: &App, headers: &HeaderMap) -> bool {
+    let origin = app.public_url.origin().ascii_serialization();
+    headers.get(header::ORIGIN).is_some_and(|value| value.as_bytes() == origin.as_bytes())
+        || headers.get("sec-fetch-site").is_some_and(|value| value.as_bytes() == b"same-origin")
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -143,7 +170,7 @@ impl FromRequestParts<App> for HeldSession {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        if bearer(&parts.headers).is_none() {
+        if bearer(&parts.headers).is_none() && app.session_cookie.read(&parts.headers).is_none() {
             return Ok(Self(None));
         }
         let Ok(ClientAddress(address)) = ClientAddress::from_request_parts(parts, app).await;

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use model::Provider;
 use model::api::{
     AuthorizationURL, Error, Identities, Identity, OAuthAuthorizeRequest, OAuthCodeRequest, OAuthProviders,
@@ -15,6 +16,7 @@ use super::authenticate::{HeldSession, Member};
 use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
+use super::session_cookie::SessionAnswer;
 
 /// List the providers that users can sign in with.
 ///
@@ -45,7 +47,7 @@ pub(super) async fn authorize(
 ///
 /// Signs in the linked user, links a verified email to an existing user, or opens a new account. If nobody had proved the
 /// address before, what its user had set up ends or is disabled, unless the request carries the console token of a session
-/// of this user.
+/// of this user. With the header `X-Auspex-Session: cookie`, the token is in a cookie instead.
 #[utoipa::path(post, path = "/auth/console/oauth/{provider}", tag = "console",
     params(("provider" = Provider, Path, description = "The provider.")), request_body = OAuthCodeRequest, responses(
     (status = 200, description = "Signed in to an existing account.", body = Token),
@@ -58,14 +60,15 @@ pub(super) async fn authorize(
 pub(super) async fn sign_in(
     State(app): State<App>,
     Client(client): Client,
-    HeldSession(session): HeldSession,
+    HeldSession(held): HeldSession,
+    session: SessionAnswer,
     extract::Path(provider): extract::Path<String>,
     extract::Json(request): extract::Json<OAuthCodeRequest>,
-) -> Result<(StatusCode, Json<Token>), Refusal> {
+) -> Result<Response, Refusal> {
     let provider = parse_provider(&provider)?;
-    let token = app.service.accounts.identities.sign_in(provider, &request, &client, session).await?;
+    let token = app.service.accounts.identities.sign_in(provider, &request, &client, held).await?;
     let status = if token.new_user == Some(true) { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(token)))
+    Ok(session.answer(status, token))
 }
 
 /// List the ways the user can sign in.

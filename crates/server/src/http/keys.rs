@@ -25,9 +25,11 @@ pub(super) async fn list(
 
 /// Create a key.
 ///
-/// The signing secret is only in this response. Every user of the account gets an email.
+/// The signing secret is only in this response. Every user of the account gets an email. A session in a cookie needs recent
+/// proof: see `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/api_keys", tag = "api keys", request_body = APIKeyCreate, responses(
     (status = 201, description = "Created; the secret is shown only once.", body = APIKeySecret),
+    (status = 403, description = "The account is suspended; or `reauthentication_required`.", body = Error),
     (status = 409, description = "The account has the maximum number of keys.", body = Error),
 ))]
 pub(super) async fn create(
@@ -75,11 +77,13 @@ pub(super) async fn revoke(
 
 /// Give a key a new secret.
 ///
-/// The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then on.
+/// The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then on. A session in a
+/// cookie needs recent proof: see `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/api_keys/{key_id}/rotate", tag = "api keys",
     params(("key_id" = Uuid, Path, description = "The key's `id`, not its public key ID.")), responses(
     (status = 200, description = "Rotated; the secret is shown only once.", body = APIKeySecret),
     (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 403, description = "The account is suspended; or `reauthentication_required`.", body = Error),
     (status = 404, description = "There is no such key, or it is revoked.", body = Error),
 ))]
 pub(super) async fn rotate(

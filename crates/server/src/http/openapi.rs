@@ -61,7 +61,11 @@ impl Modify for SecuritySchemes {
             .build();
         let console = Http::builder()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The token from a console sign-in."))
+            .description(Some(
+                "The token from a console sign-in. A sign-in with the header `X-Auspex-Session: cookie` answers without \
+                 `token` and sets the cookie `__Host-auspex` (in development `auspex`) instead; a request with it, other \
+                 than GET, must have the `Origin` of the deployment or `Sec-Fetch-Site: same-origin`.",
+            ))
             .build();
         let legacy =
             ApiKeyValue::with_description("X-API-Key", "Deprecated: a legacy key, until it is rotated.");

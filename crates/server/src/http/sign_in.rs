@@ -3,10 +3,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use model::api::{
-    Error, ForgotPasswordRequest, LoginRequest, Message, ReauthenticateRequest, RegisterRequest,
-    ResetPasswordRequest, Token, TokenExchangeRequest, VerifyRequest,
+    ConsoleState, Error, ForgotPasswordRequest, LoginRequest, Message, ReauthenticateRequest,
+    RegisterRequest, ResetPasswordRequest, Token, TokenExchangeRequest, VerifyRequest,
 };
 
 use super::App;
@@ -14,11 +15,20 @@ use super::authenticate::{HeldSession, Member};
 use super::client_address::{Client, ClientAddress};
 use super::envelope::Refusal;
 use super::extract;
+use super::session_cookie::SessionAnswer;
+
+/// Read what a sign-in page needs to know.
+///
+/// Whether the first account is still to be opened.
+#[utoipa::path(get, path = "/auth/console/state", tag = "console", responses((status = 200, body = ConsoleState)))]
+pub(super) async fn state(State(app): State<App>) -> Result<Json<ConsoleState>, Refusal> {
+    Ok(Json(ConsoleState { empty: app.service.accounts.tenants.is_empty().await? }))
+}
 
 /// Open an account.
 ///
 /// Creates the account and its first admin, grants the signup credit, sets up the default signals, and signs in. The admin is
-/// mailed a link to confirm the email address.
+/// mailed a link to confirm the email address. With the header `X-Auspex-Session: cookie`, the token is in a cookie instead.
 #[utoipa::path(post, path = "/auth/console/register", tag = "console", request_body = RegisterRequest, responses(
     (status = 201, description = "The account was created, and its admin is signed in.", body = Token),
     (status = 403, description = "Registration is disabled.", body = Error),
@@ -27,15 +37,18 @@ use super::extract;
 pub(super) async fn register(
     State(app): State<App>,
     Client(client): Client,
+    session: SessionAnswer,
     extract::Json(request): extract::Json<RegisterRequest>,
-) -> Result<(StatusCode, Json<Token>), Refusal> {
-    Ok((StatusCode::CREATED, Json(app.service.accounts.tenants.register(&request, &client).await?)))
+) -> Result<Response, Refusal> {
+    let token = app.service.accounts.tenants.register(&request, &client).await?;
+    Ok(session.answer(StatusCode::CREATED, token))
 }
 
 /// Sign in with email and password.
 ///
 /// If two-factor is on, a login without `code` fails with `mfa_required`; repeat it with an authenticator code or a
-/// recovery code. Repeated failures lock the email and the client's IP address for 15 minutes.
+/// recovery code. Repeated failures lock the email and the client's IP address for 15 minutes. With the header
+/// `X-Auspex-Session: cookie`, the token is in a cookie instead.
 #[utoipa::path(post, path = "/auth/console/login", tag = "console", request_body = LoginRequest, responses(
     (status = 200, description = "Signed in.", body = Token),
     (status = 401, description = "Wrong email, password or code; or `mfa_required`.", body = Error),
@@ -43,9 +56,11 @@ pub(super) async fn register(
 pub(super) async fn log_in(
     State(app): State<App>,
     Client(client): Client,
+    session: SessionAnswer,
     extract::Json(request): extract::Json<LoginRequest>,
-) -> Result<Json<Token>, Refusal> {
-    Ok(Json(app.service.accounts.sign_in.log_in(&request, &client).await?))
+) -> Result<Response, Refusal> {
+    let token = app.service.accounts.sign_in.log_in(&request, &client).await?;
+    Ok(session.answer(StatusCode::OK, token))
 }
 
 /// Exchange a legacy key for a short-lived tenant token.
@@ -137,12 +152,16 @@ pub(super) async fn reauthenticate(
 
 /// Sign out.
 ///
-/// Ends the session whose token the request carries.
+/// Ends the session whose token the request carries, and clears the cookie that carried it.
 #[utoipa::path(post, path = "/auth/console/logout", tag = "console", security(("console_token" = [])), responses(
     (status = 204, description = "Signed out."),
     (status = 403, description = "Only a signed-in user may do this.", body = Error),
 ))]
-pub(super) async fn log_out(State(app): State<App>, member: Member) -> Result<StatusCode, Refusal> {
+pub(super) async fn log_out(State(app): State<App>, member: Member) -> Result<Response, Refusal> {
     app.service.accounts.sessions.log_out(member.caller).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if member.caller.has_cookie() {
+        response.headers_mut().insert(header::SET_COOKIE, app.session_cookie.clear());
+    }
+    Ok(response)
 }

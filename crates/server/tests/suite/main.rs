@@ -16,6 +16,9 @@ mod books;
 mod bulk_runs;
 mod clocks;
 mod conditions;
+#[cfg(feature = "console")]
+mod console;
+mod cookies;
 mod database_down;
 mod demo;
 mod docs;

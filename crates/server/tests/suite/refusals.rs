@@ -69,6 +69,7 @@ const PROMISED: &[(&str, &str)] = &[
     ("post", "/auth/console/logout"),
     ("post", "/auth/console/reauthenticate"),
     ("post", "/auth/console/verify"),
+    ("get", "/auth/console/state"),
 ];
 
 testkit::on_both!(

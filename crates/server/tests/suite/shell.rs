@@ -22,7 +22,7 @@ async fn the_process_lives_and_the_database_answers(app: &App) {
 }
 
 async fn unknown_routes_and_methods_are_refused_in_the_envelope(app: &App) {
-    for path in ["/", "/v1", "/v1/nothing", "/healthz/", "/%00", "/%ff"] {
+    for path in ["/v1", "/v1/nothing", "/healthz/", "/%00", "/%ff"] {
         app.get(path).await.refused(404, "not_found");
     }
     let reply = app.send(app.request(Method::POST, "/healthz")).await;

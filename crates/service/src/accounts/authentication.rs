@@ -16,7 +16,7 @@ use tracing::warn;
 use crate::accounts::signing::{self, RequestLine, Verifier};
 use crate::accounts::tokens;
 use crate::runtime::{
-    Caller, Clock, Credential, Error, Kind, Result, Sealer, SessionId, ShortCache, agent_name,
+    Caller, Carrier, Clock, Credential, Error, Kind, Result, Sealer, SessionId, ShortCache, agent_name,
 };
 
 /// How often the use of a key is recorded.
@@ -29,6 +29,8 @@ pub struct Presented<'a> {
     pub bearer: Option<&'a str>,
     /// A legacy key in the `X-API-Key` header.
     pub x_api_key: Option<&'a str>,
+    /// A console token in a cookie; it counts only if there is no other credential.
+    pub cookie: Option<&'a str>,
     /// A key's public id in the query.
     pub api_key: Option<&'a str>,
     /// Whether the query contains a token, where it would be logged.
@@ -126,17 +128,20 @@ impl Authentication {
         if presented.token_in_query {
             return Err(Error::unauthorized());
         }
-        match (presented.bearer, presented.x_api_key) {
-            (Some(bearer), _)
+        match (presented.bearer, presented.x_api_key, presented.cookie) {
+            (Some(bearer), ..)
                 if bearer.starts_with(tokens::CONSOLE_TOKEN) || bearer.starts_with(tokens::TENANT_TOKEN) =>
             {
-                self.authenticate_session(bearer, presented).await
+                self.authenticate_session(bearer, Carrier::Header, presented).await
             }
-            (Some(bearer), _) if bearer.matches('.').count() == 2 => {
+            (Some(bearer), ..) if bearer.matches('.').count() == 2 => {
                 self.authenticate_signed(bearer, presented).await
             }
-            (Some(long_key), _) | (None, Some(long_key)) => self.authenticate_legacy(long_key).await,
-            (None, None) => Err(Error::unauthorized()),
+            (Some(long_key), ..) | (None, Some(long_key), _) => self.authenticate_legacy(long_key).await,
+            (None, None, Some(token)) if token.starts_with(tokens::CONSOLE_TOKEN) => {
+                self.authenticate_session(token, Carrier::Cookie, presented).await
+            }
+            (None, None, _) => Err(Error::unauthorized()),
         }
     }
 
@@ -190,12 +195,17 @@ impl Authentication {
         Ok(Some(self.cache.signing.insert(public_id.to_owned(), read, value)))
     }
 
-    async fn authenticate_session(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
+    async fn authenticate_session(
+        &self,
+        token: &str,
+        carrier: Carrier,
+        presented: Presented<'_>,
+    ) -> Result<Caller> {
         let (hash, now) = (tokens::hash(token), self.clock.now());
         let cached = self.read_session(hash, now).await?.ok_or_else(Error::unauthorized)?;
         let session = &cached.session;
         let credential = match (session.user_id, session.key_id) {
-            (Some(user), _) => Credential::Console { user, session: SessionId(hash) },
+            (Some(user), _) => Credential::Console { user, session: SessionId(hash), carrier },
             (None, Some(key)) => Credential::Key(key),
             (None, None) => return Err(Error::unauthorized()),
         };

@@ -83,7 +83,7 @@ impl Keys {
                 }
                 let maker = match caller {
                     Some(caller) => {
-                        caller.require_valid(conn, now).await?;
+                        self.require_fresh(conn, caller).await?;
                         caller.created_by(conn).await?
                     }
                     None => CreatedBy::OPERATOR,
@@ -100,6 +100,16 @@ impl Keys {
             .await?;
         self.notifications.wake();
         Ok(with_secret(&key, secret))
+    }
+
+    /// Refuses a caller whose credential has ended. A browser left open must not become a key, so a session in a cookie needs
+    /// recent proof too.
+    async fn require_fresh(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
+        caller.require_valid(conn, self.clock.now()).await?;
+        if caller.has_cookie() {
+            self.authentication.require_recent_proof(conn, caller).await?;
+        }
+        Ok(())
     }
 
     /// Renames a key, or makes it active or inactive.
@@ -133,7 +143,7 @@ impl Keys {
                 let now = self.clock.now();
                 // Locked, so that a first proof of an address ends this key, or comes first and ends the caller's credential.
                 tenants::lock(conn, tenant).await?;
-                caller.require_valid(conn, now).await?;
+                self.require_fresh(conn, caller).await?;
                 let maker = caller.created_by(conn).await?;
                 if !keys::rotate(conn, tenant, key, &sealed, &maker).await? {
                     return Err(no_such_key());

@@ -77,6 +77,11 @@ impl Tenants {
         Ok(token)
     }
 
+    /// Whether the first account is still to be opened.
+    pub async fn is_empty(&self) -> Result<bool> {
+        Ok(!self.store.read("any_tenant", async |conn| tenants::is_any(conn).await).await?)
+    }
+
     /// Each registration hashes a password, and sends a mail to an address that may be anybody's.
     async fn count_registration(&self, client: &ClientInfo) -> Result<()> {
         let Some(attempts) = self.registrations_per_hour else { return Ok(()) };

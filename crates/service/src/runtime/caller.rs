@@ -33,7 +33,18 @@ pub enum Credential {
         user: UserId,
         /// The session.
         session: SessionId,
+        /// How the request carried the token.
+        carrier: Carrier,
     },
+}
+
+/// How a request carries a console token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// In the header `Authorization`, which a program sets.
+    Header,
+    /// In a cookie, which a browser adds by itself.
+    Cookie,
 }
 
 /// A console session, by the hash of its token.
@@ -63,9 +74,14 @@ impl Caller {
     /// The signed-in user and their session; API keys are refused.
     pub(crate) fn session(&self) -> Result<(UserId, SessionId)> {
         match self.credential {
-            Credential::Console { user, session } => Ok((user, session)),
+            Credential::Console { user, session, .. } => Ok((user, session)),
             Credential::Key(_) => Err(Error::new(Kind::Forbidden, "only a signed-in user may do this")),
         }
+    }
+
+    /// Whether the request came with a session in a cookie.
+    pub fn has_cookie(&self) -> bool {
+        matches!(self.credential, Credential::Console { carrier: Carrier::Cookie, .. })
     }
 
     /// Refuses a caller whose credential was revoked after authentication: a revoked credential must not create anything.
@@ -75,7 +91,7 @@ impl Caller {
             Credential::Key(key) => keys::find(conn, self.tenant, key)
                 .await?
                 .is_some_and(|key| key.status == APIKeyStatus::Active),
-            Credential::Console { user, session } => {
+            Credential::Console { user, session, .. } => {
                 // Locked, so that ending this user's sessions happens either before or after this transaction.
                 users::lock(conn, self.tenant, user).await?;
                 sessions::find(conn, &session.0, now).await?.is_some()

@@ -22,7 +22,7 @@ mod wakeup;
 mod workers;
 
 pub use self::address_budget::{AddressBudget, client_network};
-pub use self::caller::{Caller, ClientInfo, Credential, SessionId};
+pub use self::caller::{Caller, Carrier, ClientInfo, Credential, SessionId};
 pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;

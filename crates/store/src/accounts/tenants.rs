@@ -59,6 +59,12 @@ pub async fn lock(conn: &mut Conn, tenant: TenantId) -> Result<Option<Tenant>> {
     find(conn, tenant).await
 }
 
+/// Whether there is any tenant.
+pub async fn is_any(conn: &mut Conn) -> Result<bool> {
+    let any: Option<(TenantId,)> = fetch_optional!(conn, "SELECT tenant_id FROM tenants LIMIT 1")?;
+    Ok(any.is_some())
+}
+
 /// Every tenant, oldest first: for operators.
 pub async fn all(conn: &mut Conn) -> Result<Vec<Tenant>> {
     fetch_all!(conn, select!("ORDER BY created_at, tenant_id"))

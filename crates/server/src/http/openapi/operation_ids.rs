@@ -3,6 +3,7 @@
 /// The id of an operation.
 pub(super) fn operation_id(method: &str, path: &str) -> Option<&'static str> {
     Some(match (method, path) {
+        ("get", "/auth/console/state") => "getConsoleState",
         ("post", "/auth/console/login") => "signIn",
         ("get", "/auth/console/oauth/providers") => "listProviders",
         ("post", "/auth/console/oauth/{provider}") => "signInWithProvider",

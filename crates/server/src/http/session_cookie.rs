@@ -1,0 +1,146 @@
+//! Console sessions in a cookie: how a browser holds one without any script being able to read it.
+//!
+//! Programs get the token in the body and send it as `Authorization: Bearer`, which stays the default.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use model::Timestamp;
+use model::api::{Token, TokenType};
+use serde::Serialize;
+use service::Error;
+
+use super::App;
+use super::envelope::Refusal;
+use crate::config::Environment;
+
+/// How a client asks for a cookie.
+pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-auspex-session");
+
+/// The name and the attributes of the cookie that carries a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionCookie {
+    /// Whether browsers may send it over https only. Development has no https.
+    is_secure: bool,
+}
+
+impl SessionCookie {
+    pub(crate) fn new(env: Environment) -> Self {
+        Self { is_secure: env == Environment::Production }
+    }
+
+    fn name(self) -> &'static str {
+        // Browsers take a `__Host-` cookie only from the host itself: a page of a sibling domain cannot plant one.
+        if self.is_secure { "__Host-auspex" } else { "auspex" }
+    }
+
+    /// The token in the cookie of a request. Of several cookies of the name the first counts.
+    pub(super) fn read(self, headers: &HeaderMap) -> Option<&str> {
+        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+        cookies.find(|(name, _)| name.trim() == self.name()).map(|(_, value)| value.trim())
+    }
+
+    /// The header that stores a token for as long as it is valid.
+    fn store(self, token: &str, lifetime: Duration) -> HeaderValue {
+        self.header(token, lifetime.as_secs())
+    }
+
+    /// The header that removes the cookie.
+    pub(super) fn clear(self) -> HeaderValue {
+        self.header("", 0)
+    }
+
+    fn header(self, value: &str, max_age: u64) -> HeaderValue {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let name = self.name();
+        let text = format!("{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Strict{secure}");
+        // Tokens are letters, digits, hyphens and underscores.
+        HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+}
+
+/// How a sign-in answers: with the token, or with a cookie that holds it where the request asks for one.
+pub(super) struct SessionAnswer {
+    cookie: Option<SessionCookie>,
+    now: Timestamp,
+}
+
+impl FromRequestParts<App> for SessionAnswer {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let cookie = match parts.headers.get(SESSION_HEADER) {
+            None => None,
+            Some(value) if value.as_bytes() == b"cookie" => Some(app.session_cookie),
+            Some(_) => return Err(Error::bad_request("X-Auspex-Session: it must be cookie").into()),
+        };
+        Ok(Self { cookie, now: app.service.clock().now() })
+    }
+}
+
+/// A session whose token is in a cookie.
+#[derive(Serialize)]
+struct SessionInCookie {
+    expires_at: Timestamp,
+    token_type: TokenType,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_user: Option<bool>,
+}
+
+impl SessionAnswer {
+    /// The response to a request that has opened a session.
+    pub(super) fn answer(self, status: StatusCode, token: Token) -> Response {
+        let Some(cookie) = self.cookie else { return (status, Json(token)).into_response() };
+        let Token { token, expires_at, token_type, new_user } = token;
+        let stored = cookie.store(&token, expires_at.since(self.now));
+        let body = SessionInCookie { expires_at, token_type, new_user };
+        (status, [(header::SET_COOKIE, stored)], Json(body)).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVELOPMENT: SessionCookie = SessionCookie { is_secure: false };
+    const PRODUCTION: SessionCookie = SessionCookie { is_secure: true };
+
+    fn read(cookie: SessionCookie, lines: &[&'static str]) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::COOKIE, HeaderValue::from_static(line));
+        }
+        cookie.read(&headers).map(str::to_owned)
+    }
+
+    #[test]
+    fn a_cookie_is_found_among_others() {
+        assert_eq!(read(DEVELOPMENT, &["theme=dark; auspex=ct_1; x=y"]).as_deref(), Some("ct_1"));
+        assert_eq!(read(DEVELOPMENT, &["theme=dark", "auspex=ct_1"]).as_deref(), Some("ct_1"));
+        assert_eq!(read(PRODUCTION, &["auspex=ct_0; __Host-auspex=ct_1"]).as_deref(), Some("ct_1"));
+        assert_eq!(read(PRODUCTION, &["auspex=ct_0"]), None, "anybody on the network can plant this one");
+        assert_eq!(read(DEVELOPMENT, &["auspex", "; ;=;", "xauspex=ct_1"]), None);
+    }
+
+    #[test]
+    fn no_script_and_no_other_site_gets_the_cookie() {
+        let day = Duration::from_hours(24);
+        assert_eq!(
+            PRODUCTION.store("ct_1", day),
+            "__Host-auspex=ct_1; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict; Secure"
+        );
+        assert_eq!(
+            DEVELOPMENT.store("ct_1", day),
+            "auspex=ct_1; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict"
+        );
+        assert_eq!(
+            PRODUCTION.clear(),
+            "__Host-auspex=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict; Secure"
+        );
+    }
+}
