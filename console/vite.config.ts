@@ -2,9 +2,10 @@ import optimizeLocales from "@react-aria/optimize-locales-plugin";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type PluginOption } from "vite";
 
-import { sessionBridge } from "./dev/session-bridge";
-
+// A running service, for `npm run dev` and `npm run preview`. It must be started with AUSPEX_PUBLIC_URL set to the address of Vite.
 const service = process.env.AUSPEX_URL ?? "http://127.0.0.1:8080";
+const proxy = { "^/(v1|auth|docs|openapi|healthz|readyz)": { target: service, changeOrigin: false } };
+const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
 export default defineConfig({
   base: "/console/",
@@ -12,8 +13,9 @@ export default defineConfig({
     // Texts of react-aria in English only: the other thirty languages would be half of the script.
     { ...optimizeLocales.vite({ locales: ["en-US"] }), enforce: "pre" } as PluginOption,
     react(),
-    sessionBridge(service),
   ],
+  server: { proxy },
+  preview: { proxy, headers: { "Content-Security-Policy": policy } },
   css: {
     modules: { generateScopedName: "[name]_[local]_[hash:base64:4]" },
   },

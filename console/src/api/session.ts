@@ -1,7 +1,7 @@
 // Who is signed in, in this tab and in the others.
 import { QueryClient, queryOptions, useSuspenseQuery } from "@tanstack/react-query";
 
-import { api, request, take, type Schemas } from "./client";
+import { api, take, type Schemas } from "./client";
 import { onRestored } from "./connection";
 import { ApiError } from "./error";
 import { sessionKnown, signInGate } from "./gates";
@@ -49,7 +49,7 @@ export function useMay(): (action: Action) => boolean {
 /** Whether nobody has opened an account on this install yet. */
 export const stateQuery = queryOptions({
   queryKey: ["state"],
-  queryFn: () => request<{ empty: boolean }>("GET", "/auth/console/state"),
+  queryFn: () => take(api.GET("/auth/console/state")),
   staleTime: 0,
 });
 
