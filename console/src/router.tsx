@@ -21,7 +21,7 @@ const root = createRootRoute({
   notFoundComponent: () => (
     <ThresholdPage title="There is no such page">
       <p>The address may be old or mistyped.</p>
-      <Link to="/console/" kind="plain">
+      <Link to="/console" kind="plain">
         To the console
       </Link>
     </ThresholdPage>
@@ -29,7 +29,7 @@ const root = createRootRoute({
 });
 
 /** Only an address of the console itself is returned to. */
-export const safeNext = (next: unknown): string => (typeof next === "string" && /^\/console\/[^/\\]/.test(next) ? next : "/console/");
+export const safeNext = (next: unknown): string => (typeof next === "string" && /^\/console\/[^/\\]/.test(next) ? next : "/console");
 
 /** Lets members in; sends everybody else to sign in, or on an empty install to the form that opens the first account. */
 async function requireSession(href: string) {
@@ -88,6 +88,9 @@ const screens = SCREENS.map((screen) =>
 const missing = createRoute({
   getParentRoute: () => inside,
   path: "/console/$",
+  beforeLoad: ({ params }) => {
+    if (!(params as { _splat?: string })._splat) throw redirect({ to: "/console" as string });
+  },
   component: () => (
     <Screen title="There is no such page">
       <Empty icon="explore" title="Nothing is at this address" action={<Link to="/console/overview" kind="plain">To the overview</Link>}>

@@ -18,6 +18,8 @@ export interface ColumnOf<T> {
   numeric?: boolean;
   /** A share of the width in `fr`, or a fixed width in pixels. */
   width?: `${number}fr` | number;
+  /** Holds text of any length, such as object ids: it may break anywhere. */
+  long?: boolean;
   /** Dropped first where the screen is narrow. */
   optional?: boolean;
 }
@@ -117,7 +119,7 @@ export function Table<T>({ label, columns, rows, keyOf, onOpen, sortedBy, onSort
 }
 
 const cellClass = <T,>(column: ColumnOf<T>) =>
-  `${styles.cell} ${column.numeric ? styles.numeric : ""} ${column.optional ? styles.optional : ""}`;
+  `${styles.cell} ${column.numeric ? styles.numeric : ""} ${column.optional ? styles.optional : ""} ${column.long ? styles.long : ""}`;
 
 /** Asks for the next page of a list. */
 export function LoadMore({ hasMore, isLoading, onLoad, shown }: { hasMore: boolean; isLoading: boolean; onLoad: () => void; shown: string }) {

@@ -72,9 +72,10 @@ const money = (currency: string, digits: number) =>
 /** Cents as money. */
 export const moneyOfCents = (cents: number, currency = "usd"): string => money(currency, 2).format(cents / 100);
 
-/** Millionths of a dollar as money: two digits where that says enough, up to six where it would say nothing. */
+/** Millionths of a dollar as money: two digits where that says enough, more where it would say nothing. */
 export function moneyOfMicros(micros: number, currency = "usd"): string {
-  const digits = micros !== 0 && Math.abs(micros) < 1_000_000 ? 6 : 2;
+  const size = Math.abs(micros);
+  const digits = size === 0 || size >= 1_000_000 ? 2 : size >= 10_000 ? 4 : 6;
   return money(currency, digits).format(micros / 1_000_000);
 }
 

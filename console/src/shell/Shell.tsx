@@ -59,7 +59,7 @@ export function Shell() {
         <img src={mark} alt="" width={24} height={24} />
         <span>Auspex</span>
       </header>
-      <div className={styles.side} id="navigation" data-open={menu || undefined}>
+      <aside className={styles.side} id="navigation" aria-label="Console" data-open={menu || undefined}>
         <div className={styles.brand}>
           <img src={mark} alt="" width={28} height={28} />
           <div>
@@ -85,7 +85,7 @@ export function Shell() {
             Shortcuts (?)
           </Button>
         </div>
-      </div>
+      </aside>
       <main id="content" className={styles.content} tabIndex={-1}>
         <ConnectionBanner />
         <Suspense fallback={<Skeleton lines={8} />}>

@@ -26,18 +26,20 @@ function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: nu
     {
       width: element.clientWidth,
       height: props.height ?? 220,
+      // The axis has the days of UTC, as the service counts them.
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       cursor: { y: false },
       legend: { show: props.series.length > 1 },
       scales: { x: { time: props.time ?? false }, y: props.yRange ? { range: props.yRange } : {} },
       axes: [
-        props.time ? axis : { ...axis, values: (_, values) => values.map(props.formatX) },
+        { ...axis, values: (_, values) => values.map(props.formatX) },
         { ...axis, size: 64, values: (_, values) => values.map(props.format) },
       ],
       series: [
         { label: props.xName, value: (_, value) => (value === null ? "" : props.formatX(value)) },
         ...props.series.map((series, index) => {
           const stroke = series.reference ? text : colour(element, lines[index % lines.length] ?? "--bar");
-          const shape: Partial<uPlot.Series> = series.kind === "bars" ? { paths: bars, fill: stroke, points: { show: false } } : { width: 2 };
+          const shape: Partial<uPlot.Series> = series.kind === "bars" ? { paths: bars, fill: stroke, width: 0, points: { show: false } } : { width: 2 };
           return {
             label: series.name,
             stroke,

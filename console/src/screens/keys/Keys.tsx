@@ -53,7 +53,7 @@ export default function Keys() {
 
 function columnsOf(canWrite: boolean, setOpen: (open: Open) => void): ColumnOf<ApiKey>[] {
   const columns: ColumnOf<ApiKey>[] = [
-    { id: "name", name: "Name", cell: (key) => <span className={styles.name}>{key.name}</span>, sort: (key) => key.name },
+    { id: "name", name: "Name", long: true, cell: (key) => <span className={styles.name}>{key.name}</span>, sort: (key) => key.name },
     {
       id: "key",
       name: "Key",

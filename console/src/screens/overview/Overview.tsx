@@ -16,6 +16,7 @@ import styles from "./Overview.module.css";
 
 const REFRESH_MS = 15_000;
 const DAY_MS = 86_400_000;
+const UTC_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 const overviewQuery = { queryKey: ["overview"], queryFn: () => take(api.GET("/v1/overview")), refetchInterval: REFRESH_MS };
 const firingsQuery = {
@@ -32,7 +33,7 @@ export default function Overview() {
   const { data: firings } = useSuspenseQuery(firingsQuery);
   const usage = useQuery({ ...usageQuery, enabled: may("money.read") });
   return (
-    <Screen title="Overview" about={`${me.tenant_name}, as of now. Days are UTC days.`}>
+    <Screen title="Overview" about={`${me.tenant_name}, as of now. “Today” is the day in UTC.`}>
       {me.email_verified === false && (
         <Notice tone="warn">Your address {me.email} is not confirmed yet. Open the link in the mail that you got when you registered; until then rules cannot mail anybody else.</Notice>
       )}
@@ -77,9 +78,9 @@ function Figures({ overview, firings, usage }: { overview: Schemas["Overview"]; 
   const [yesterday, today] = usage?.series.slice(-2) ?? [];
   return (
     <ul className={styles.figures} aria-label="Figures">
-      <Figure name="Objects" value={compact(overview.objects)} change={`${percent(overview.analyzed_pct / 100)} analyzed`} to="/console/explore" />
+      <Figure name="Objects" value={compact(overview.objects)} change={`${percent(overview.analyzed_pct)} analyzed`} to="/console/explore" />
       <Figure name="Flagged" value={compact(overview.flagged)} change="80 % or more on a yes/no signal" to="/console/explore" search={{ sort: "flagged" }} />
-      <Figure name="Events today" value={compact(overview.events_today)} change="since 00:00 UTC" to="/console/explore" search={{ sort: "recent" }} />
+      <Figure name="Events" value={compact(overview.events_today)} change="in the last 24 hours" to="/console/explore" search={{ sort: "recent" }} />
       <Figure name="Rules fired" value={`${count(recent)}${capped ? "+" : ""}`} change="in the last 24 hours" to="/console/rules" />
       {today && yesterday && (
         <Figure name="Analyses today" value={compact(today.analyses)} change={`${compact(yesterday.analyses)} yesterday`} to="/console/billing" />
@@ -99,7 +100,7 @@ function TopRisk({ overview }: { overview: Schemas["Overview"] }) {
         rows={overview.top_risk}
         keyOf={(row) => row.object_id}
         columns={[
-          { id: "object", name: "Object", cell: (row) => <Link to={objectPath(row.object_id)}>{row.display_name ?? row.object_id}</Link> },
+          { id: "object", name: "Object", long: true, cell: (row) => <Link to={objectPath(row.object_id)}>{row.display_name ?? row.object_id}</Link> },
           { id: "risk", name: "Risk", cell: (row) => <ProbabilityBar value={row.risk} label={`Risk of ${row.display_name ?? row.object_id}`} mark={0.8} /> },
         ]}
         empty={<Empty icon="good" title="Nothing is flagged">No yes/no signal has an answer yet.</Empty>}
@@ -146,7 +147,7 @@ function Analyses({ usage }: { usage: Schemas["Usage"] }) {
         xName="Day (UTC)"
         time
         format={count}
-        formatX={(seconds) => new Date(seconds * 1000).toISOString().slice(0, 10)}
+        formatX={(seconds) => UTC_DAY.format(seconds * 1000)}
         series={[{ name: "Analyses", kind: "bars", values: usage.series.map((day) => day.analyses) }]}
         height={180}
       />

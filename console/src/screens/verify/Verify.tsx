@@ -21,7 +21,7 @@ export default function Verify() {
   return (
     <ThresholdPage title={done ? "Your address is confirmed" : "Confirm your address"} about={done ? undefined : "One press, and the address that you registered is yours."}>
       {done ? (
-        <Link to="/console/" kind="primary">
+        <Link to="/console" kind="primary">
           To the console
         </Link>
       ) : (

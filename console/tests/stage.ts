@@ -1,0 +1,106 @@
+// What every story starts from: a running service, a browser that reports violations of the content security policy, and people
+// with accounts of their own.
+import { AxeBuilder } from "@axe-core/playwright";
+import { expect, test as base, type APIRequestContext, type Page } from "@playwright/test";
+
+import { Service } from "./service";
+
+export interface Person {
+  email: string;
+  password: string;
+  /** Requests with the person's session. */
+  api: APIRequestContext;
+}
+
+interface Worlds {
+  service: Service;
+}
+
+interface Stage {
+  /** Opens an account of its own, by the API. */
+  register: (name?: string) => Promise<Person>;
+  /** An account, signed in in `page`. */
+  person: Person;
+}
+
+export const PASSWORD = "correct horse battery staple";
+let accounts = 0;
+
+export const test = base.extend<Stage, Worlds>({
+  service: [
+    // biome-ignore lint: Playwright wants the object pattern.
+    async ({}, use) => {
+      const service = await Service.start();
+      await use(service);
+      await service.stop();
+    },
+    { scope: "worker", timeout: 60_000 },
+  ],
+  baseURL: async ({ service }, use) => use(service.origin),
+  page: async ({ page }, use) => {
+    const problems: string[] = [];
+    page.on("pageerror", (error) => problems.push(String(error)));
+    page.on("console", (message) => {
+      if (/Content Security Policy|Refused to/.test(message.text())) problems.push(message.text());
+    });
+    await use(page);
+    expect(problems, "errors of the page").toEqual([]);
+  },
+  register: async ({ service, playwright }, use) => {
+    const contexts: APIRequestContext[] = [];
+    await use(async (name = "Acme") => {
+      const headers = { "X-Auspex-Session": "cookie", Origin: service.origin };
+      const api = await playwright.request.newContext({ baseURL: service.origin, extraHTTPHeaders: headers });
+      contexts.push(api);
+      const email = `person-${process.pid}-${accounts++}@example.com`;
+      const answer = await api.post("/auth/console/register", { data: { tenant_name: name, email, password: PASSWORD } });
+      expect(answer.status(), await answer.text()).toBe(201);
+      return { email, password: PASSWORD, api };
+    });
+    for (const context of contexts) await context.dispose();
+  },
+  person: async ({ register, page }, use) => {
+    const person = await register();
+    const { cookies } = await person.api.storageState();
+    await page.context().addCookies(cookies);
+    await use(person);
+  },
+});
+
+export { expect };
+
+/** Types into a field that is found by its label, as a keyboard does. */
+export async function type(page: Page, label: string, text: string): Promise<void> {
+  await page.getByLabel(label, { exact: true }).focus();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.type(text);
+}
+
+/** Presses Tab until something of this role and name has the focus, then Enter. */
+export async function tabTo(page: Page, role: "button" | "link" | "menuitem" | "tab", name: string | RegExp): Promise<void> {
+  const target = page.getByRole(role, { name });
+  await expect(target.first()).toBeVisible();
+  for (let presses = 0; presses < 80; presses++) {
+    if (await target.first().evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`the ${role} ${name} cannot be reached with Tab`);
+}
+
+export async function press(page: Page, role: "button" | "link", name: string | RegExp): Promise<void> {
+  await tabTo(page, role, name);
+  await page.keyboard.press("Enter");
+}
+
+/** Opens an address and waits for its heading. */
+export async function open(page: Page, path: string, heading: string | RegExp): Promise<void> {
+  await page.goto(path);
+  await expect(page.getByRole("heading", { level: 1, name: heading })).toBeVisible();
+}
+
+/** Nothing that axe knows of is wrong with the page. */
+export async function expectAccessible(page: Page): Promise<void> {
+  const { violations } = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]).analyze();
+  const found = violations.map((violation) => `${violation.impact}: ${violation.id}: ${violation.help}\n${violation.nodes.map((node) => `  ${node.html.slice(0, 200)}\n  ${node.failureSummary}`).join("\n")}`);
+  expect(found, found.join("\n")).toEqual([]);
+}
