@@ -63,15 +63,6 @@ const inside = createRoute({
   ),
 });
 
-const home = createRoute({
-  getParentRoute: () => inside,
-  path: "/console",
-  beforeLoad: async () => {
-    const me = await queries.ensureQueryData(meQuery);
-    throw redirect({ to: (me.onboarded ? "/console/overview" : "/console/first-steps") as string });
-  },
-});
-
 const screens = SCREENS.map((screen) =>
   createRoute({
     getParentRoute: () => inside,
@@ -85,11 +76,14 @@ const screens = SCREENS.map((screen) =>
   }),
 );
 
-const missing = createRoute({
+/** `/console` itself, and every address under it that has no screen. */
+const elsewhere = createRoute({
   getParentRoute: () => inside,
   path: "/console/$",
-  beforeLoad: ({ params }) => {
-    if (!(params as { _splat?: string })._splat) throw redirect({ to: "/console" as string });
+  beforeLoad: async ({ params }) => {
+    if ((params as { _splat?: string })._splat) return;
+    const me = await queries.ensureQueryData(meQuery);
+    throw redirect({ to: (me.onboarded ? "/console/overview" : "/console/first-steps") as string });
   },
   component: () => (
     <Screen title="There is no such page">
@@ -115,7 +109,7 @@ const THRESHOLD: [string, () => Promise<{ default: React.ComponentType }>][] = [
 const threshold = THRESHOLD.map(([path, load]) => createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load) }));
 
 export const router = createRouter({
-  routeTree: root.addChildren([index, ...threshold, inside.addChildren([home, ...screens, missing])]),
+  routeTree: root.addChildren([index, ...threshold, inside.addChildren([...screens, elsewhere])]),
   // Search parameters are plain text: a token of digits stays as it is.
   parseSearch: (search) => Object.fromEntries(new URLSearchParams(search)),
   stringifySearch: (search) => {

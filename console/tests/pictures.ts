@@ -3,7 +3,6 @@ import type { Page } from "@playwright/test";
 
 import { SCREENS } from "../src/screens/registry";
 import { expect, test } from "./stage";
-import { fillAccount } from "./sample";
 
 const FOLDER = "pictures";
 const SIZES = [
@@ -32,8 +31,8 @@ test("pages before sign-in", async ({ page }) => {
 });
 
 for (const screen of SCREENS) {
-  test(screen.name, async ({ page, person }) => {
-    const objectId = await fillAccount(person.api);
-    await take(page, screen.id, screen.path.replace("$objectId", encodeURIComponent(objectId)));
+  test(screen.name, async ({ page, context, sample }) => {
+    await context.addCookies(sample.cookies);
+    await take(page, screen.id, screen.path.replace("$objectId", encodeURIComponent(sample.objectId)));
   });
 }

@@ -19,7 +19,7 @@ import { Time } from "../../parts/Values";
 import styles from "./Keys.module.css";
 import { createKey, keysQuery, revokeKey, rotateKey, updateKey, type ApiKey, type KeySecret } from "./queries";
 
-type Open = { what: "create" } | { what: "rename" | "rotate" | "revoke"; key: ApiKey } | { what: "secret"; made: KeySecret };
+type Open = { what: "create" } | { what: "rename" | "rotate" | "revoke"; key: ApiKey };
 
 export default function Keys() {
   const { data: keys } = useSuspenseQuery(keysQuery);
@@ -46,7 +46,7 @@ export default function Keys() {
           }
         />
       </Section>
-      <KeyDialogs open={open} setOpen={setOpen} close={close} />
+      <KeyDialogs open={open} close={close} />
     </Screen>
   );
 }
@@ -95,25 +95,33 @@ function KeyActions({ apiKey, setOpen }: { apiKey: ApiKey; setOpen: (open: Open)
   return <ActionMenu label={`Actions for ${apiKey.name}`} actions={actions} />;
 }
 
-function KeyDialogs({ open, setOpen, close }: { open: Open | undefined; setOpen: (open: Open) => void; close: () => void }) {
+function KeyDialogs({ open, close }: { open: Open | undefined; close: () => void }) {
+  const [made, setMade] = useState<KeySecret>();
   return (
     <>
       <Dialog title="Create a key" isOpen={open?.what === "create"} onClose={close}>
-        <Form submit="Create the key" fields={["name"]} onSubmit={async ({ name = "" }) => setOpen({ what: "secret", made: await createKey(name) })}>
+        <Form
+          submit="Create the key"
+          fields={["name"]}
+          onSubmit={async ({ name = "" }) => {
+            setMade(await createKey(name));
+            close();
+          }}
+        >
           <TextField name="name" label="Name" placeholder="API key" hint="What it is for, so that you know which one to revoke later." maxLength={100} autoFocus autoComplete="off" />
         </Form>
       </Dialog>
-      <Dialog title="Your new secret" isOpen={open?.what === "secret"} onClose={close}>
-        {open?.what === "secret" && (
+      <Dialog title="Your new secret" isOpen={made !== undefined} onClose={() => setMade(undefined)}>
+        {made && (
           <SecretOnce
             note="Store the secret now: it is not shown again."
             items={[
-              { name: "Key", value: open.made.key },
-              { name: "Secret", value: open.made.secret },
+              { name: "Key", value: made.key },
+              { name: "Secret", value: made.secret },
             ]}
           />
         )}
-        <Button kind="primary" onPress={close}>
+        <Button kind="primary" onPress={() => setMade(undefined)}>
           I have stored it
         </Button>
       </Dialog>
@@ -134,10 +142,10 @@ function KeyDialogs({ open, setOpen, close }: { open: Open | undefined; setOpen:
       <ConfirmDialog
         title={open?.what === "rotate" ? `Rotate the secret of ${open.key.name}?` : ""}
         isOpen={open?.what === "rotate"}
-        onClose={() => open?.what === "rotate" && close()}
+        onClose={close}
         act="Rotate"
         onConfirm={async () => {
-          if (open?.what === "rotate") setOpen({ what: "secret", made: await rotateKey(open.key.id) });
+          if (open?.what === "rotate") setMade(await rotateKey(open.key.id));
         }}
       >
         <p>The present secret stops working at once. Programs that use it are refused until they have the new one.</p>
