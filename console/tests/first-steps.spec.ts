@@ -22,6 +22,7 @@ function run(language: string, code: string): string {
 }
 
 test("every snippet runs as it stands, and the page turns by itself", async ({ page, person }) => {
+  test.setTimeout(90_000);
   await open(page, "/console/first-steps", "First steps");
   await expect(page.getByText("Waiting for your first event")).toBeVisible();
   await press(page, "button", "Create a key");
@@ -32,7 +33,7 @@ test("every snippet runs as it stands, and the page turns by itself", async ({ p
     const code = (await page.getByLabel(`the ${language} snippet`, { exact: true }).textContent()) ?? "";
     expect(run(language, code), language).toMatch(/accepted['"]?: ?1/);
   }
-  await expect(page.getByText(/seller_7 has answers to 3 signals/)).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByText(/seller_7 has answers to 3 signals/)).toBeVisible({ timeout: 45_000 });
   await expect(page.getByRole("img", { name: /is_scammer: \d+ %/ })).toBeVisible();
   await expect.poll(async () => ((await (await person.api.get("/v1/me")).json()) as { onboarded: boolean }).onboarded).toBe(true);
   await press(page, "link", "To the overview");
@@ -40,9 +41,10 @@ test("every snippet runs as it stands, and the page turns by itself", async ({ p
 });
 
 test("the story can be played without a program", async ({ page, person }) => {
+  test.setTimeout(90_000);
   void person;
   await open(page, "/console/first-steps", "First steps");
   await press(page, "button", /Play a small marketplace story/);
   await expect(page.getByText("3 objects sent")).toBeVisible();
-  await expect(page.getByText(/has answers to 3 signals/)).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByText(/has answers to 3 signals/)).toBeVisible({ timeout: 45_000 });
 });
