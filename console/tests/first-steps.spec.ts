@@ -22,7 +22,6 @@ function run(language: string, code: string): string {
 }
 
 test("every snippet runs as it stands, and the page turns by itself", async ({ page, person }) => {
-  test.setTimeout(90_000);
   await open(page, "/console/first-steps", "First steps");
   await expect(page.getByText("Waiting for your first event")).toBeVisible();
   await press(page, "button", "Create a key");
@@ -41,7 +40,6 @@ test("every snippet runs as it stands, and the page turns by itself", async ({ p
 });
 
 test("the story can be played without a program", async ({ page, person }) => {
-  test.setTimeout(90_000);
   void person;
   await open(page, "/console/first-steps", "First steps");
   await press(page, "button", /Play a small marketplace story/);
