@@ -11,7 +11,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 17
 
 # A development build: a first visitor has it in less than half the time of a release build, and `make test` reuses it.
 # `--bin` and not `--package`: cargo then gives dependencies the features that they have in `make test`.
@@ -42,6 +42,19 @@ test-clients: ## Test all clients against a running service: lint, types, storie
 	cargo build --quiet --bin auspex
 	scripts/test-clients $(BUILT)/debug/auspex
 	python3 -B clients/testing/world.py $(BUILT)/debug/auspex cargo $(TEST_RUNNER) --workspace $(STORIES)
+
+# Installs from the lock file, checks that console/dist is what the sources build to, and drives the real binary in Chromium.
+.PHONY: test-console
+test-console: ## Build the console again, compare it with console/dist, and tell its stories in a browser
+	cargo build --quiet --bin auspex
+	scripts/chromium
+	cd console && npm ci --no-audit --no-fund && npm run check && npm run compare && npm run size && npm test
+
+.PHONY: pictures
+pictures: ## Take pictures of every screen of the console, in both themes, wide and narrow, into console/pictures
+	cargo build --quiet --bin auspex
+	scripts/chromium
+	cd console && npm ci --no-audit --no-fund && npm run pictures
 
 .PHONY: contract
 contract: ## Test the service against its OpenAPI document with Schemathesis

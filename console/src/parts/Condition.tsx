@@ -1,0 +1,94 @@
+// The editor of conditions: highlighting, completion, the service's own check underlined where it is, and the number of matches.
+// CodeMirror is loaded when the first editor is shown; until then, and if it cannot be loaded, a plain field does.
+import { useQuery } from "@tanstack/react-query";
+import { Component, lazy, Suspense, useDeferredValue, useEffect, useId, useState, type ReactNode } from "react";
+
+import { api, take, type Schemas } from "../api/client";
+import styles from "./Condition.module.css";
+import { TextField } from "./Field";
+import { Icon } from "./Icon";
+import { count } from "./Values";
+
+export type Signal = Schemas["Signal"];
+export type ConditionCheck = Schemas["ConditionCheck"];
+
+interface Props {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+  signals: readonly Signal[];
+  /** `rule` knows facts and must parse; `query` is what lists take. */
+  use: "rule" | "query";
+  /** Told what the service says of the condition. */
+  onCheck?: (check: ConditionCheck | undefined) => void;
+  /** Enter was pressed. */
+  onEnter?: () => void;
+  autoFocus?: boolean;
+}
+
+const Editor = lazy(() => import("./condition/Editor"));
+const PAUSE_MS = 200;
+
+/** The value once it has stayed the same for a moment. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+/** What the service says of a condition. */
+export function useConditionCheck(when: string, use: "rule" | "query") {
+  return useQuery({
+    queryKey: ["condition", use, when],
+    queryFn: ({ signal }) => take(api.POST("/v1/conditions/check", { body: { when, for: use }, signal })),
+    enabled: when.trim() !== "",
+    placeholderData: (previous) => previous,
+    staleTime: 10_000,
+  });
+}
+
+/** Shows the plain field if the editor's script cannot be loaded. */
+class Fallback extends Component<{ plain: ReactNode; children: ReactNode }, { failed: boolean }> {
+  override state = { failed: false };
+  static getDerivedStateFromError = () => ({ failed: true });
+  override render = () => (this.state.failed ? this.props.plain : this.props.children);
+}
+
+export function ConditionEditor({ label, value, onChange, signals, use, onCheck, onEnter, autoFocus }: Props) {
+  const labelId = useId();
+  const settled = useSettled(value);
+  const check = useConditionCheck(settled, use);
+  const said = settled === value && value.trim() !== "" && !check.isPlaceholderData ? check.data : undefined;
+  useEffect(() => onCheck?.(said), [said, onCheck]);
+  const shown = useDeferredValue(said);
+  const plain = <TextField name="condition" label={label} value={value} onChange={onChange} code />;
+  return (
+    <div className={styles.condition}>
+      <Fallback plain={plain}>
+        <Suspense fallback={plain}>
+          <span id={labelId} className={styles.label}>
+            {label}
+          </span>
+          <Editor label={label} value={value} onChange={onChange} signals={signals} use={use} error={shown?.error} onEnter={onEnter} autoFocus={autoFocus} />
+        </Suspense>
+      </Fallback>
+      <ConditionStatus check={shown} isEmpty={value.trim() === ""} />
+    </div>
+  );
+}
+
+function ConditionStatus({ check, isEmpty }: { check: ConditionCheck | undefined; isEmpty: boolean }) {
+  const bad = check?.error;
+  return (
+    <p className={styles.status} role="status" data-tone={bad ? "bad" : undefined}>
+      {bad && <Icon name="bad" size={14} />}
+      {bad ? `${bad.message} (at character ${bad.at + 1})` : null}
+      {check?.valid && check.matches && `${count(check.matches.count)}${check.matches.capped ? " or more" : ""} objects match now`}
+      {check?.valid && !check.matches && "Valid. Conditions with facts are counted when they are replayed."}
+      {isEmpty && "For example: is_scammer > 0.9 and trust_score < 1"}
+    </p>
+  );
+}

@@ -1,0 +1,82 @@
+// The canvas of a chart: uPlot, drawn again when the size, the theme or the data change.
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+import styles from "../Chart.module.css";
+import type { ChartProps } from "../Chart";
+
+/** The colour of a custom property as it is now, since a canvas knows no `light-dark()`. */
+function colour(element: HTMLElement, name: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  element.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+}
+
+function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: number) => string }): uPlot {
+  const text = colour(element, "--text-soft");
+  const grid = { stroke: colour(element, "--line"), width: 1 };
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] });
+  const lines = ["--bar", "--warn", "--good", "--bad"];
+  const axis = { stroke: text, grid, ticks: grid, font: `12px ${getComputedStyle(element).fontFamily}` };
+  return new uPlot(
+    {
+      width: element.clientWidth,
+      height: props.height ?? 220,
+      // The axis has the days of UTC, as the service counts them.
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+      cursor: { y: false },
+      legend: { show: props.series.length > 1 },
+      scales: { x: { time: props.time ?? false }, y: props.yRange ? { range: props.yRange } : {} },
+      axes: [
+        { ...axis, values: (_, values) => values.map(props.formatX) },
+        { ...axis, size: 64, values: (_, values) => values.map(props.format) },
+      ],
+      series: [
+        { label: props.xName, value: (_, value) => (value === null ? "" : props.formatX(value)) },
+        ...props.series.map((series, index) => {
+          const stroke = series.reference ? text : colour(element, lines[index % lines.length] ?? "--bar");
+          const shape: Partial<uPlot.Series> = series.kind === "bars" ? { paths: bars, fill: stroke, width: 0, points: { show: false } } : { width: 2 };
+          return {
+            label: series.name,
+            stroke,
+            dash: series.reference ? [4, 4] : undefined,
+            value: (_: uPlot, value: number | null) => (value === null ? "" : props.format(value)),
+            ...shape,
+          };
+        }),
+      ],
+    },
+    [props.x, ...props.series.map((series) => series.values)] as uPlot.AlignedData,
+    element,
+  );
+}
+
+export default function Plot(props: ChartProps & { formatX: (value: number) => string }) {
+  const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = frame.current;
+    if (!element) return;
+    let plot = draw(element, props);
+    const again = () => {
+      plot.destroy();
+      plot = draw(element, props);
+    };
+    const size = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: props.height ?? 220 }));
+    size.observe(element);
+    const theme = new MutationObserver(again);
+    theme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    system.addEventListener("change", again);
+    return () => {
+      size.disconnect();
+      theme.disconnect();
+      system.removeEventListener("change", again);
+      plot.destroy();
+    };
+  }, [props]);
+  return <div ref={frame} className={styles.plot} role="img" aria-label={`${props.title}. The same figures are in the table.`} />;
+}

@@ -1,0 +1,36 @@
+// The member's own account: how they sign in, where they are signed in, what they are mailed; and what the account keeps.
+import { useMay, useMe, roleOf } from "../../api/session";
+import { Badge } from "../../parts/Notice";
+import { Facts, Screen, Section } from "../../parts/Screen";
+import { timeZone } from "../../parts/Values";
+import { Identities } from "./Identities";
+import { Notifications } from "./Notifications";
+import { Password } from "./Password";
+import { Retention } from "./Retention";
+import { Sessions } from "./Sessions";
+import { TwoFactor } from "./TwoFactor";
+
+export default function Account() {
+  const me = useMe();
+  const may = useMay();
+  return (
+    <Screen title="Account" narrow>
+      <Section title="You">
+        <Facts
+          items={[
+            ["Email", <>{me.email} {me.email_verified ? <Badge tone="good">confirmed</Badge> : <Badge tone="warn">not confirmed</Badge>}</>],
+            ["Account", me.tenant_name],
+            ["Role", roleOf(me)],
+            ["Times are shown in", timeZone],
+          ]}
+        />
+      </Section>
+      <Password />
+      <TwoFactor />
+      <Identities />
+      <Sessions />
+      <Notifications />
+      {may("settings.write") && <Retention />}
+    </Screen>
+  );
+}

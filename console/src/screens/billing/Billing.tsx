@@ -1,0 +1,5 @@
+import { Unfinished } from "../Unfinished";
+
+export default function Billing() {
+  return <Unfinished title="Billing" />;
+}

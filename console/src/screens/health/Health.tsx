@@ -1,0 +1,5 @@
+import { Unfinished } from "../Unfinished";
+
+export default function Health() {
+  return <Unfinished title="Health" />;
+}

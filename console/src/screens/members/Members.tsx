@@ -1,0 +1,5 @@
+import { Unfinished } from "../Unfinished";
+
+export default function Members() {
+  return <Unfinished title="Members" />;
+}

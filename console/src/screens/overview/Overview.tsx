@@ -1,0 +1,156 @@
+// What is going on, and what changed since yesterday. Every number leads to its list.
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+
+import { api, take, type Schemas } from "../../api/client";
+import { useMay, useMe } from "../../api/session";
+import { AnswerInline, ProbabilityBar } from "../../parts/Answer";
+import { Chart } from "../../parts/Chart";
+import { Link, objectPath } from "../../parts/Link";
+import { Notice } from "../../parts/Notice";
+import { Columns, Screen, Section } from "../../parts/Screen";
+import { Empty } from "../../parts/States";
+import { Table } from "../../parts/Table";
+import { compact, count, moneyOfMicros, percent, plural } from "../../parts/Values";
+import styles from "./Overview.module.css";
+
+const REFRESH_MS = 15_000;
+const DAY_MS = 86_400_000;
+const UTC_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+const overviewQuery = { queryKey: ["overview"], queryFn: () => take(api.GET("/v1/overview")), refetchInterval: REFRESH_MS };
+const firingsQuery = {
+  queryKey: ["firings", "newest"],
+  queryFn: () => take(api.GET("/v1/rule_firings", { params: { query: { limit: 200 } } })),
+  refetchInterval: REFRESH_MS,
+};
+const usageQuery = { queryKey: ["usage", "30 days"], queryFn: () => take(api.GET("/v1/usage")), refetchInterval: 4 * REFRESH_MS };
+
+export default function Overview() {
+  const me = useMe();
+  const may = useMay();
+  const { data: overview } = useSuspenseQuery(overviewQuery);
+  const { data: firings } = useSuspenseQuery(firingsQuery);
+  const usage = useQuery({ ...usageQuery, enabled: may("money.read") });
+  return (
+    <Screen title="Overview" about={`${me.tenant_name}, as of now. “Today” is the day in UTC.`}>
+      {me.email_verified === false && (
+        <Notice tone="warn">Your address {me.email} is not confirmed yet. Open the link in the mail that you got when you registered; until then rules cannot mail anybody else.</Notice>
+      )}
+      <Figures overview={overview} firings={firings} usage={usage.data} />
+      {overview.objects === 0 ? (
+        <Section>
+          <Empty icon="start" title="No objects yet" action={<Link to="/console/first-steps" kind="primary">First steps</Link>}>
+            An object appears with its first event. First steps shows how to send one.
+          </Empty>
+        </Section>
+      ) : (
+        <>
+          <Columns>
+            <TopRisk overview={overview} />
+            <Signals overview={overview} />
+          </Columns>
+          {usage.data && <Analyses usage={usage.data} />}
+        </>
+      )}
+    </Screen>
+  );
+}
+
+function Figure({ name, value, change, to, search }: { name: string; value: string; change?: ReactNode; to: string; search?: Record<string, string> }) {
+  return (
+    <li className={styles.figure}>
+      <span className={styles.name}>
+        <Link to={to} search={search}>
+          {name}
+        </Link>
+      </span>
+      <span className={styles.value}>{value}</span>
+      <span className={styles.change}>{change}</span>
+    </li>
+  );
+}
+
+function Figures({ overview, firings, usage }: { overview: Schemas["Overview"]; firings: Schemas["RuleFiringList"]; usage: Schemas["Usage"] | undefined }) {
+  const since = Date.now() - DAY_MS;
+  const recent = firings.firings.filter((firing) => Date.parse(firing.fired_at) >= since).length;
+  const capped = recent === firings.firings.length && firings.next_cursor !== undefined;
+  const [yesterday, today] = usage?.series.slice(-2) ?? [];
+  return (
+    <ul className={styles.figures} aria-label="Figures">
+      <Figure name="Objects" value={compact(overview.objects)} change={`${percent(overview.analyzed_pct)} analyzed`} to="/console/explore" />
+      <Figure name="Flagged" value={compact(overview.flagged)} change="80 % or more on a yes/no signal" to="/console/explore" search={{ sort: "flagged" }} />
+      <Figure name="Events" value={compact(overview.events_today)} change="in the last 24 hours" to="/console/explore" search={{ sort: "recent" }} />
+      <Figure name="Rules fired" value={`${count(recent)}${capped ? "+" : ""}`} change="in the last 24 hours" to="/console/rules" />
+      {today && yesterday && (
+        <Figure name="Analyses today" value={compact(today.analyses)} change={`${compact(yesterday.analyses)} yesterday`} to="/console/billing" />
+      )}
+      {today && yesterday && (
+        <Figure name="Spent today" value={moneyOfMicros(today.spend_micros)} change={`${moneyOfMicros(yesterday.spend_micros)} yesterday`} to="/console/billing" />
+      )}
+    </ul>
+  );
+}
+
+function TopRisk({ overview }: { overview: Schemas["Overview"] }) {
+  return (
+    <Section title="Highest risk" about="The highest answer to any yes/no signal." flush actions={<Link to="/console/explore" search={{ sort: "flagged" }}>All</Link>}>
+      <Table
+        label="Objects with the highest risk"
+        rows={overview.top_risk}
+        keyOf={(row) => row.object_id}
+        columns={[
+          { id: "object", name: "Object", long: true, cell: (row) => <Link to={objectPath(row.object_id)}>{row.display_name ?? row.object_id}</Link> },
+          { id: "risk", name: "Risk", cell: (row) => <ProbabilityBar value={row.risk} label={`Risk of ${row.display_name ?? row.object_id}`} mark={0.8} /> },
+        ]}
+        empty={<Empty icon="good" title="Nothing is flagged">No yes/no signal has an answer yet.</Empty>}
+      />
+    </Section>
+  );
+}
+
+function Signals({ overview }: { overview: Schemas["Overview"] }) {
+  return (
+    <Section title="Signals" about="The average answer over all objects." flush actions={<Link to="/console/signals">All</Link>}>
+      <Table
+        label="Signals"
+        rows={overview.signal_summary}
+        keyOf={(row) => row.key}
+        columns={[
+          { id: "key", name: "Signal", cell: (row) => <code>{row.key}</code> },
+          { id: "answers", name: "Answers", numeric: true, cell: (row) => compact(row.total) },
+          { id: "average", name: "Average", cell: (row) => <Average summary={row} /> },
+        ]}
+        empty={<Empty icon="signals" title="No signals" action={<Link to="/console/signals" kind="plain">Make one</Link>} />}
+      />
+    </Section>
+  );
+}
+
+function Average({ summary }: { summary: Schemas["SignalSummary"] }) {
+  if (summary.type === "noul" && summary.avg !== undefined) return <ProbabilityBar value={summary.avg} label={`Average of ${summary.key}`} />;
+  if (summary.type === "score" && summary.avg !== undefined) return <>{summary.avg.toFixed(2)}</>;
+  const shares = Object.entries(summary.choices ?? {}).sort(([, one], [, other]) => other - one);
+  const [likeliest] = shares;
+  if (!likeliest) return <>no answers yet</>;
+  const total = shares.reduce((sum, [, share]) => sum + share, 0) || 1;
+  return <AnswerInline label={summary.key} answer={{ type: "choice", choice: likeliest[0], probabilities: { [likeliest[0]]: likeliest[1] / total } }} />;
+}
+
+function Analyses({ usage }: { usage: Schemas["Usage"] }) {
+  const x = usage.series.map((day) => Date.parse(`${day.date}T00:00:00Z`) / 1000);
+  return (
+    <Section title="Analyses">
+      <Chart
+        title={`Analyses by UTC day, ${plural(usage.totals.analyses, "analysis", "analyses")} in ${usage.series.length} days`}
+        x={x}
+        xName="Day (UTC)"
+        time
+        format={count}
+        formatX={(seconds) => UTC_DAY.format(seconds * 1000)}
+        series={[{ name: "Analyses", kind: "bars", values: usage.series.map((day) => day.analyses) }]}
+        height={180}
+      />
+    </Section>
+  );
+}

@@ -1,0 +1,5 @@
+import { Unfinished } from "../Unfinished";
+
+export default function Queue() {
+  return <Unfinished title="Queue" />;
+}

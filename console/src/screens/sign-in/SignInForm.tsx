@@ -1,0 +1,59 @@
+// Email and password, then a code where two-factor is on. Used by the sign-in page and by the dialog of a session that ended.
+import { useRef, useState } from "react";
+
+import { api, take } from "../../api/client";
+import { ApiError } from "../../api/error";
+import { signedIn } from "../../api/session";
+import { Button } from "../../parts/Button";
+import { CodeField, PasswordField, TextField } from "../../parts/Field";
+import { Form } from "../../parts/Form";
+import { Notice } from "../../parts/Notice";
+
+interface Props {
+  /** Whose session ended; it can be changed on the page only. */
+  email?: string;
+  onSignedIn?: () => void;
+}
+
+export function SignInForm({ email, onSignedIn }: Props) {
+  const [needsCode, setNeedsCode] = useState(false);
+  const credentials = useRef({ email: email ?? "", password: "" });
+
+  const submit = async (values: Record<string, string>) => {
+    if (!needsCode) credentials.current = { email: email ?? values.email ?? "", password: values.password ?? "" };
+    try {
+      await take(api.POST("/auth/console/login", { body: { ...credentials.current, code: needsCode ? values.code : undefined } }));
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "mfa_required") throw error;
+      setNeedsCode(true);
+      return;
+    }
+    await signedIn();
+    onSignedIn?.();
+  };
+
+  return (
+    <Form key={needsCode ? "code" : "password"} submit="Sign in" wide onSubmit={submit} fields={["email", "password", "code"]}>
+      {needsCode ? (
+        <>
+          <Notice>Two-factor is on for {credentials.current.email}.</Notice>
+          <CodeField autoFocus hint="From your authenticator app, or one of your recovery codes." />
+          <Button kind="quiet" onPress={() => setNeedsCode(false)}>
+            Back
+          </Button>
+        </>
+      ) : (
+        <>
+          {email === undefined ? (
+            <TextField name="email" label="Email" type="email" isRequired autoFocus autoComplete="username" />
+          ) : (
+            <p>
+              Signing in as <strong>{email}</strong>
+            </p>
+          )}
+          <PasswordField name="password" label="Password" isRequired autoFocus={email !== undefined} autoComplete="current-password" />
+        </>
+      )}
+    </Form>
+  );
+}

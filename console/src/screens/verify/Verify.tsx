@@ -1,0 +1,42 @@
+import { useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+
+import { api, take } from "../../api/client";
+import { queries, meQuery } from "../../api/session";
+import { Form } from "../../parts/Form";
+import { Link } from "../../parts/Link";
+import { Notice } from "../../parts/Notice";
+import { ThresholdPage } from "../../shell/ThresholdPage";
+import { KeepQuestion } from "./KeepQuestion";
+
+export default function Verify() {
+  const { token } = useSearch({ strict: false }) as { token?: string };
+  const [done, setDone] = useState(false);
+  if (!token)
+    return (
+      <ThresholdPage title="Confirm your address">
+        <Notice tone="bad">This link is not complete. Open it from the mail again.</Notice>
+      </ThresholdPage>
+    );
+  return (
+    <ThresholdPage title={done ? "Your address is confirmed" : "Confirm your address"} about={done ? undefined : "One press, and the address that you registered is yours."}>
+      {done ? (
+        <Link to="/console" kind="primary">
+          To the console
+        </Link>
+      ) : (
+        <Form
+          submit="Confirm the address"
+          wide
+          onSubmit={async ({ keep }) => {
+            await take(api.POST("/auth/console/verify", { body: { token, keep: keep === "true" } }));
+            queries.removeQueries({ queryKey: meQuery.queryKey });
+            setDone(true);
+          }}
+        >
+          <KeepQuestion />
+        </Form>
+      )}
+    </ThresholdPage>
+  );
+}

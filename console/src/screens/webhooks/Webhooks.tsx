@@ -1,0 +1,5 @@
+import { Unfinished } from "../Unfinished";
+
+export default function Webhooks() {
+  return <Unfinished title="Webhooks" />;
+}

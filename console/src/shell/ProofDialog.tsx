@@ -1,0 +1,75 @@
+// Some changes need proof, not older than a quarter of an hour, that it is really the member. This dialog asks for it, and the request
+// that needed it is repeated.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { api, take } from "../api/client";
+import { proofGate, proofRefused } from "../api/gates";
+import { askProvider, PROVIDER_NAMES, type Provider } from "../api/oauth";
+import { useStore } from "../api/store";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { CodeField, PasswordField } from "../parts/Field";
+import { Form, Problem } from "../parts/Form";
+import { Skeleton } from "../parts/States";
+
+type Method = "password" | "code";
+
+export function ProofDialog() {
+  const open = useStore(proofGate.open);
+  return (
+    <Dialog title="Confirm that it is you" isOpen={open} onClose={() => proofGate.refuse(proofRefused())}>
+      {open && <Proof />}
+    </Dialog>
+  );
+}
+
+function Proof() {
+  const identities = useQuery({ queryKey: ["identities"], queryFn: () => take(api.GET("/v1/me/identities")) });
+  const mfa = useQuery({ queryKey: ["mfa"], queryFn: () => take(api.GET("/v1/me/mfa")) });
+  const [chosen, setChosen] = useState<Method>();
+  const [problem, setProblem] = useState<unknown>();
+  if (identities.isPending || mfa.isPending) return <Skeleton lines={3} />;
+
+  const methods: Method[] = [...(identities.data?.has_password ? ["password" as const] : []), ...(mfa.data?.enabled ? ["code" as const] : [])];
+  const method = chosen ?? methods[0];
+  const other = methods.find((candidate) => candidate !== method);
+  const byProvider = async (provider: Provider) => {
+    setProblem(undefined);
+    try {
+      await take(api.POST("/auth/console/reauthenticate", { body: { provider, ...(await askProvider(provider)) } }));
+      proofGate.pass();
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  return (
+    <>
+      <p>This change needs a recent proof. You are not asked again for 15 minutes.</p>
+      {method && (
+        <Form
+          submit="Confirm"
+          fields={["password", "code"]}
+          fieldOfCode={{ invalid_password: "password", invalid_code: "code" }}
+          beside={other && <Button kind="quiet" onPress={() => setChosen(other)}>{other === "code" ? "Use a code instead" : "Use the password instead"}</Button>}
+          onSubmit={async (values) => {
+            await take(api.POST("/auth/console/reauthenticate", { body: values }));
+            proofGate.pass();
+          }}
+        >
+          {method === "password" ? (
+            <PasswordField name="password" label="Password" isRequired autoFocus autoComplete="current-password" />
+          ) : (
+            <CodeField autoFocus hint="From your authenticator app, or a recovery code." />
+          )}
+        </Form>
+      )}
+      {identities.data?.identities.map(({ provider }) => (
+        <Button key={provider} onPress={() => void byProvider(provider)}>
+          {`Confirm with ${PROVIDER_NAMES[provider] ?? provider}`}
+        </Button>
+      ))}
+      {problem !== undefined && <Problem problem={problem} />}
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+// Light, dark, or as the system has it.
+import { Store } from "../api/store";
+
+export type Theme = "system" | "light" | "dark";
+
+const KEPT = "auspex-theme";
+
+function kept(): Theme {
+  const value = localStorage.getItem(KEPT);
+  return value === "light" || value === "dark" ? value : "system";
+}
+
+export const theme = new Store<Theme>(kept());
+
+function apply(value: Theme): void {
+  if (value === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = value;
+}
+
+apply(theme.get());
+
+export function setTheme(value: Theme): void {
+  localStorage.setItem(KEPT, value);
+  theme.set(value);
+  apply(value);
+}

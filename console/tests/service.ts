@@ -1,0 +1,101 @@
+// A real service on a database of its own, for the tests of one worker.
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const root = new URL("..", import.meta.url).pathname;
+const START_MS = 30_000;
+
+function binary(): string {
+  const found = process.env.AUSPEX_BIN ?? join(root, "..", process.env.CARGO_TARGET_DIR ?? "target", "debug", "auspex");
+  if (!existsSync(found)) throw new Error(`${found} is missing: run \`cargo build --bin auspex\`, or set AUSPEX_BIN`);
+  return found;
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
+    });
+  });
+}
+
+async function until(url: string, child: ChildProcess, output: () => string): Promise<void> {
+  const end = Date.now() + START_MS;
+  while (Date.now() < end) {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${output()}`);
+    const answer = await fetch(url).catch(() => undefined);
+    if (answer?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${url} does not answer:\n${output()}`);
+}
+
+export class Service {
+  readonly #children: ChildProcess[] = [];
+  readonly #data = mkdtempSync(join(tmpdir(), "auspex-console-"));
+  /** Where a browser finds the console. */
+  origin = "";
+
+  static async start(settings: Record<string, string> = {}): Promise<Service> {
+    const service = new Service();
+    const port = await freePort();
+    const direct = `http://127.0.0.1:${port}`;
+    const front = await freePort();
+    const served = process.env.AUSPEX_CONSOLE_BY_VITE ? `http://127.0.0.1:${front}` : direct;
+    await service.#run(binary(), ["serve"], `${direct}/readyz`, {
+      AUSPEX_LISTEN: `127.0.0.1:${port}`,
+      AUSPEX_PUBLIC_URL: served,
+      AUSPEX_DATA_DIR: service.#data,
+      AUSPEX_DEBOUNCE_MS: "50",
+      AUSPEX_LOG: "warn",
+      ...settings,
+    });
+    // Without the console in the binary, Vite serves the same files with the same policy.
+    if (process.env.AUSPEX_CONSOLE_BY_VITE) {
+      const vite = join(root, "node_modules", ".bin", "vite");
+      await service.#run(vite, ["preview", "--host", "127.0.0.1", "--port", String(front), "--strictPort"], `${served}/console/`, { AUSPEX_URL: direct });
+    }
+    service.origin = served;
+    return service;
+  }
+
+  async #run(command: string, args: string[], ready: string, env: Record<string, string>): Promise<void> {
+    const child = spawn(command, args, { cwd: root, env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    const keep = (chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-4000);
+    };
+    child.stdout?.on("data", keep);
+    child.stderr?.on("data", keep);
+    this.#children.push(child);
+    await until(ready, child, () => output);
+  }
+
+  /** The bodies of all mails that were sent to somebody, oldest first, as plain text. */
+  mails(to: string): string[] {
+    const folder = join(this.#data, "mail");
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder)
+      .filter((name) => name.endsWith(".eml"))
+      .sort()
+      .map((name) => readFileSync(join(folder, name), "utf8"))
+      .filter((mail) => mail.toLowerCase().includes(`to: ${to.toLowerCase()}`))
+      .map((mail) => mail.replace(/=\r?\n/g, "").replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))));
+  }
+
+  async stop(): Promise<void> {
+    for (const child of this.#children.reverse()) {
+      if (child.exitCode !== null) continue;
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill("SIGTERM");
+      await ended;
+    }
+    rmSync(this.#data, { recursive: true, force: true });
+  }
+}

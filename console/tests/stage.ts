@@ -1,0 +1,144 @@
+// What every story starts from: a running service, a browser that reports violations of the content security policy, and people
+// with accounts of their own.
+import { AxeBuilder } from "@axe-core/playwright";
+import { expect, test as base, type APIRequest, type APIRequestContext, type Page } from "@playwright/test";
+
+import { fillAccount } from "./sample";
+import { Service } from "./service";
+
+export interface Person {
+  email: string;
+  password: string;
+  /** Requests with the person's session. */
+  api: APIRequestContext;
+}
+
+interface Worlds {
+  service: Service;
+  /** An account that has something to show; do not change it. */
+  sample: { cookies: Awaited<ReturnType<APIRequestContext["storageState"]>>["cookies"]; objectId: string };
+}
+
+interface Stage {
+  /** Opens an account of its own, by the API. */
+  register: (name?: string) => Promise<Person>;
+  /** An account, signed in in `page`. */
+  person: Person;
+}
+
+export const PASSWORD = "correct horse battery staple";
+/** What the page logs when the content security policy has stopped something. */
+const VIOLATION = "policy violation:";
+let accounts = 0;
+
+async function registerAt(service: Service, requests: APIRequest, name = "Acme"): Promise<Person> {
+  const headers = { "X-Auspex-Session": "cookie", Origin: service.origin };
+  const api = await requests.newContext({ baseURL: service.origin, extraHTTPHeaders: headers });
+  const email = `person-${process.pid}-${accounts++}@example.com`;
+  const answer = await api.post("/auth/console/register", { data: { tenant_name: name, email, password: PASSWORD } });
+  expect(answer.status(), await answer.text()).toBe(201);
+  return { email, password: PASSWORD, api };
+}
+
+export const test = base.extend<Stage, Worlds>({
+  service: [
+    // biome-ignore lint: Playwright wants the object pattern.
+    async ({}, use) => {
+      const service = await Service.start();
+      await use(service);
+      await service.stop();
+    },
+    { scope: "worker", timeout: 60_000 },
+  ],
+  sample: [
+    async ({ service, playwright }, use) => {
+      const api = await registerAt(service, playwright.request);
+      const objectId = await fillAccount(api.api);
+      await use({ cookies: (await api.api.storageState()).cookies, objectId });
+      await api.api.dispose();
+    },
+    { scope: "worker", timeout: 120_000 },
+  ],
+  baseURL: async ({ service }, use) => use(service.origin),
+  page: async ({ page }, use) => {
+    const problems: string[] = [];
+    page.on("pageerror", (error) => problems.push(String(error)));
+    page.on("console", (message) => {
+      if (message.text().startsWith(VIOLATION)) problems.push(message.text());
+    });
+    await page.addInitScript((prefix) => {
+      document.addEventListener("securitypolicyviolation", (event) => {
+        // Where one types over a selection, Chromium itself gives the new text the style of the old as an attribute; that is stopped, and harmless.
+        if (event.target instanceof Element && event.target.matches("[data-condition-editor]") && event.effectiveDirective === "style-src-attr") return;
+        const element = event.target instanceof Element ? event.target.outerHTML.slice(0, 200) : "";
+        console.log(`${prefix} ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}:${event.columnNumber} ${element}`);
+      });
+    }, VIOLATION);
+    await use(page);
+    expect(problems, "errors of the page").toEqual([]);
+  },
+  register: async ({ service, playwright }, use) => {
+    const contexts: APIRequestContext[] = [];
+    await use(async (name) => {
+      const person = await registerAt(service, playwright.request, name);
+      contexts.push(person.api);
+      return person;
+    });
+    for (const context of contexts) await context.dispose();
+  },
+  person: async ({ register, page }, use) => {
+    const person = await register();
+    const { cookies } = await person.api.storageState();
+    await page.context().addCookies(cookies);
+    await use(person);
+  },
+});
+
+export { expect };
+
+/** Types into a field that is found by its label, as a keyboard does. */
+export async function type(page: Page, label: string, text: string): Promise<void> {
+  const field = page.locator("input, textarea").and(page.getByLabel(label, { exact: true }));
+  await field.focus();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.type(text);
+}
+
+/** Presses Tab until something of this role and name has the focus, then Enter. */
+export async function tabTo(page: Page, role: "button" | "link" | "menuitem" | "tab", name: string | RegExp): Promise<void> {
+  const target = page.getByRole(role, { name });
+  await expect(target.first()).toBeVisible();
+  // The shorter way: backward for what stands before the focus.
+  const key = await target.first().evaluate((element) => {
+    const focused = document.activeElement;
+    if (!focused || focused === document.body) return "Tab";
+    return element.compareDocumentPosition(focused) & Node.DOCUMENT_POSITION_FOLLOWING ? "Shift+Tab" : "Tab";
+  });
+  for (let presses = 0; presses < 80; presses++) {
+    if (await target.first().evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`the ${role} ${name} cannot be reached with Tab`);
+}
+
+export async function press(page: Page, role: "button" | "link", name: string | RegExp): Promise<void> {
+  await tabTo(page, role, name);
+  await page.keyboard.press("Enter");
+}
+
+/** Opens an address and waits for its heading. */
+export async function open(page: Page, path: string, heading: string | RegExp): Promise<void> {
+  await page.goto(path);
+  await expect(page.getByRole("heading", { level: 1, name: heading })).toBeVisible();
+}
+
+const STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
+/** Nothing that axe knows of is wrong with the page. With `contrast` alone, only what differs between the themes is looked at. */
+export async function expectAccessible(page: Page, what: "everything" | "contrast" = "everything"): Promise<void> {
+  // To preload the sheets of shadow roots, axe would insert style elements, which the policy of the page forbids.
+  const axe = new AxeBuilder({ page }).options({ preload: false });
+  const { violations } = await (what === "contrast" ? axe.withRules(["color-contrast"]) : axe.withTags(STANDARDS)).analyze();
+  const found = violations.map((violation) => `${violation.impact}: ${violation.id}: ${violation.help}\n${violation.nodes.map((node) => `  ${node.html.slice(0, 200)}\n  ${node.failureSummary}`).join("\n")}`);
+  expect(found, found.join("\n")).toEqual([]);
+}
