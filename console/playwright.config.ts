@@ -5,6 +5,8 @@ export default defineConfig({
   testMatch: "*.spec.ts",
   workers: 2,
   fullyParallel: true,
+  // On a busy machine a story may time out; what fails three times is broken.
+  retries: process.env.CI ? 2 : 0,
   timeout: 90_000,
   expect: { timeout: 15_000 },
   reporter: [["list"]],

@@ -15,18 +15,29 @@ import type {
   AnalyzeScheduled,
   BackfillStatus,
   Balance,
+  Calibration,
+  CalibrationInput,
+  CalibrationSwitched,
   CheckoutCreate,
   CheckoutSession,
   CheckoutStatus,
   ConditionCheck,
   ConditionCheckRequest,
   DeliveryStatus,
+  Distribution,
   Event,
   EventList,
   IngestAccepted,
   IngestRequest,
+  Label,
+  LabelInput,
+  LabelList,
+  LabelSource,
+  LabelsAccepted,
+  LabelsCreate,
   LedgerEntry,
   LedgerPage,
+  MatchCount,
   Me,
   ModerationVerdict,
   ObjectAnalysis,
@@ -36,6 +47,15 @@ import type {
   Overview,
   PlaygroundRequest,
   PlaygroundVerdict,
+  Review,
+  ReviewCreate,
+  ReviewList,
+  ReviewNext,
+  ReviewOrder,
+  ReviewQueue,
+  ReviewQueueList,
+  ReviewResolve,
+  ReviewStatus,
   Rule,
   RuleCreate,
   RuleFiring,
@@ -51,12 +71,18 @@ import type {
   SignalBackfill,
   SignalInput,
   SignalList,
+  SignalQuality,
   SignalVersion,
   SignalVersionList,
   SystemOneRequest,
   SystemOneResponse,
   Timeline,
   TimelineItem,
+  Trial,
+  TrialCreate,
+  TrialEstimate,
+  TrialList,
+  TrialStarted,
   Usage,
   WebhookDelivery,
   WebhookDeliveryList,
@@ -65,6 +91,7 @@ import type {
   WebhookEndpointList,
   WebhookEndpointSecret,
   WebhookEndpointUpdate,
+  WebhookSecretRotation,
 } from "./records.js";
 
 /** What {@link Operations.listObjects} takes. */
@@ -82,6 +109,20 @@ export interface ListObjectsQuery {
   offset?: number | undefined;
   /** `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the same. */
   cursor?: string | undefined;
+  /** Whether comparisons that would be skipped, and listed in `warnings`, are refused instead. */
+  strict?: boolean | undefined;
+}
+
+/** What {@link Operations.countObjects} takes. */
+export interface CountObjectsQuery {
+  /** A part of an object's id or display name, or comparisons of signals, as for the list of objects. */
+  q?: string | undefined;
+}
+
+/** What {@link Operations.getDistribution} takes. */
+export interface GetDistributionQuery {
+  /** A part of an object's id or display name, or comparisons of signals, as for the list of objects. */
+  q?: string | undefined;
 }
 
 /** What {@link Operations.listAnswers} takes. */
@@ -107,6 +148,56 @@ export interface GetTimelineQuery {
 /** What {@link Operations.listEvents} takes. */
 export interface ListEventsQuery {
   /** `next_cursor` of the previous page. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listLabels} takes. */
+export interface ListLabelsQuery {
+  /** Only labels about this signal. */
+  signal?: string | undefined;
+  /** Only labels about this object. */
+  object_id?: string | undefined;
+  /** Only labels that were given like this. */
+  source?: LabelSource | undefined;
+  /** The maximum number; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; the filters must stay the same. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.listTrials} takes. */
+export interface ListTrialsQuery {
+  /** The maximum number; 20 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page. */
+  cursor?: string | undefined;
+}
+
+/** What {@link Operations.getQuality} takes. */
+export interface GetQualityQuery {
+  /** Only answers of this version of the signal; all if left out. */
+  version?: number | undefined;
+  /** Only labels given at this time or later, in RFC 3339. */
+  from?: string | Date | undefined;
+  /** Only labels given before this time, in RFC 3339. */
+  to?: string | Date | undefined;
+  /** `noul`: the cost of flagging an object that is labelled no; 1 if left out. */
+  cost_false_yes?: number | undefined;
+  /** `noul`: the cost of not flagging an object that is labelled yes; 1 if left out. */
+  cost_false_no?: number | undefined;
+}
+
+/** What {@link Operations.listReviews} takes. */
+export interface ListReviewsQuery {
+  /** Only reviews in this queue. */
+  queue?: string | undefined;
+  /** Only reviews with this status. */
+  status?: ReviewStatus | undefined;
+  /** `value`, by priority, if left out. */
+  order?: ReviewOrder | undefined;
+  /** The maximum number; 50 if left out. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page; the other parameters must stay the same. */
   cursor?: string | undefined;
 }
 
@@ -208,7 +299,8 @@ export abstract class Operations extends Caller {
   /**
    * Create a key.
    *
-   * The signing secret is only in this response. Every user of the account gets an email.
+   * The signing secret is only in this response. Every user of the account gets an email. A session in a
+   * cookie needs recent proof: see `POST /auth/console/reauthenticate`.
    *
    * @throws {@link BadRequestError} The body is malformed or fails validation.
    * @throws {@link ConflictError} The account has the maximum number of keys.
@@ -249,7 +341,7 @@ export abstract class Operations extends Caller {
    * Give a key a new secret.
    *
    * The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then
-   * on.
+   * on. A session in a cookie needs recent proof: see `POST /auth/console/reauthenticate`.
    *
    * @param keyId The key's `id`, not its public key ID.
    * @throws {@link BadRequestError} The id is not a UUID.
@@ -343,6 +435,17 @@ export abstract class Operations extends Caller {
       },
       options,
     );
+  }
+
+  /**
+   * Count objects.
+   *
+   * All of them, or those that match a query: exact up to 10,000.
+   *
+   * @throws {@link BadRequestError} The query is too long.
+   */
+  countObjects(query: CountObjectsQuery = {}, options?: RequestOptions): Promise<MatchCount> {
+    return this.call({ method: "GET", path: ["v1", "object_count"], query, repeatable: true }, options);
   }
 
   /**
@@ -535,6 +638,32 @@ export abstract class Operations extends Caller {
   }
 
   /**
+   * Read how the answers to a signal are distributed.
+   *
+   * Over the objects that match a query, or all: the 10,000 that were analyzed most recently among the 50,000
+   * seen last.
+   *
+   * @param key The signal's key.
+   * @throws {@link BadRequestError} The query is too long.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  getDistribution(
+    key: string,
+    query: GetDistributionQuery = {},
+    options?: RequestOptions,
+  ): Promise<Distribution> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "signals", key, "distribution"],
+        query,
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
    * List all configured signals, enabled or not.
    *
    * In order of their keys.
@@ -684,6 +813,428 @@ export abstract class Operations extends Caller {
   }
 
   /**
+   * Say what is true about a signal of an object.
+   *
+   * An author has one label about a signal of an object: a later one replaces it. Of several authors the
+   * latest counts. The label keeps what the service said at that time, so that the two can be compared.
+   *
+   * @param objectId The object's id.
+   * @param signal The key of the signal.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such object, or no such signal.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  putLabel(objectId: string, signal: string, body: LabelInput, options?: RequestOptions): Promise<Label> {
+    return this.call(
+      {
+        method: "PUT",
+        path: ["v1", "objects", objectId, "labels", signal],
+        body,
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List labels, newest first.
+   *
+   * Labels outlive the events of their object; they are deleted with the object or with the signal.
+   *
+   * @throws {@link BadRequestError} A parameter is out of range, or the cursor is of another list.
+   */
+  listLabels(query: ListLabelsQuery = {}, options?: RequestOptions): Pager<LabelList, Label> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "labels"],
+        query,
+        repeatable: true,
+        items: "labels",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Say what is true about many objects.
+   *
+   * At most 1,000 labels. Those that are wrong are refused one by one, and the others are taken. Of several
+   * about the same signal of the same object the last is kept.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  createLabels(body: LabelsCreate, options?: RequestOptions): Promise<LabelsAccepted> {
+    return this.call({ method: "POST", path: ["v1", "labels"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Withdraw a label.
+   *
+   * The latest label that is left about the same signal of the object counts.
+   *
+   * @param labelId The label's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such label.
+   */
+  deleteLabel(labelId: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: ["v1", "labels", labelId], repeatable: true }, options);
+  }
+
+  /**
+   * List the trials of a signal, newest first.
+   *
+   * Without their figures, which each trial has by itself.
+   *
+   * @param key The signal's key.
+   * @throws {@link BadRequestError} A parameter is out of range, or the cursor is of another list.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  listTrials(key: string, query: ListTrialsQuery = {}, options?: RequestOptions): Pager<TrialList, Trial> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "signals", key, "trials"],
+        query,
+        repeatable: true,
+        items: "trials",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Try another wording of a signal.
+   *
+   * Both wordings are put to objects that are there, in one call of the model each, and nothing else changes:
+   * no answer, no rule and no webhook. The trial is charged like any analysis and runs after live work. With
+   * `dry_run` nothing is started.
+   *
+   * @param key The signal's key.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such signal.
+   * @throws {@link ConflictError} There are no such objects, or five trials are running.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  startTrial(
+    key: string,
+    body: TrialCreate,
+    options?: RequestOptions,
+  ): Promise<TrialEstimate | TrialStarted> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "signals", key, "trials"],
+        body,
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read a trial, with its figures so far.
+   *
+   * Over labelled objects, `difference` says by how much the proposed wording is better, with a 95 %
+   * interval.
+   *
+   * @param key The signal's key.
+   * @param trialId The trial's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such trial.
+   */
+  getTrial(key: string, trialId: string, options?: RequestOptions): Promise<Trial> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "signals", key, "trials", trialId],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Stop a trial.
+   *
+   * What it has found so far stays; one that has ended is left as it is.
+   *
+   * @param key The signal's key.
+   * @param trialId The trial's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such trial.
+   */
+  cancelTrial(key: string, trialId: string, options?: RequestOptions): Promise<void> {
+    return this.call(
+      {
+        method: "DELETE",
+        path: ["v1", "signals", key, "trials", trialId],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Adopt the wording of a trial.
+   *
+   * It becomes the signal's next version.
+   *
+   * @param key The signal's key.
+   * @param trialId The trial's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such trial.
+   * @throws {@link ConflictError} The trial is not done.
+   */
+  adoptTrial(key: string, trialId: string, options?: RequestOptions): Promise<Signal> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "signals", key, "trials", trialId, "adopt"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Compare a signal's labels with its answers.
+   *
+   * Each label that counts is compared with the answer that stood when it was given; at most the newest
+   * 50,000. A figure has a 95 % interval. Below 10 labels there are none, and `needs` says how many more
+   * labels they need.
+   *
+   * @param key The signal's key.
+   * @throws {@link BadRequestError} A parameter is invalid.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  getQuality(key: string, query: GetQualityQuery = {}, options?: RequestOptions): Promise<SignalQuality> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "signals", key, "quality"],
+        query,
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Fit a calibration to a signal's labels.
+   *
+   * Fitted to the analyzer's own answers to the present wording, and judged by cross-validation. It is
+   * stored, but not switched on.
+   *
+   * @param key The signal's key.
+   * @throws {@link NotFoundError} There is no such signal.
+   * @throws {@link ConflictError} There are fewer than 50 labels, or fewer than 10 of a side.
+   */
+  createCalibration(key: string, options?: RequestOptions): Promise<Calibration> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "signals", key, "calibrations"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Switch a signal's calibration on or off.
+   *
+   * This makes a new version of the signal: answers from now on are calibrated, or the analyzer's own.
+   * Thresholds of rules then mean something else; no rule is changed.
+   *
+   * @param key The signal's key.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such signal, or it has no such calibration.
+   * @throws {@link ConflictError} The calibration was fitted to another wording of the signal.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  putCalibration(
+    key: string,
+    body: CalibrationInput,
+    options?: RequestOptions,
+  ): Promise<CalibrationSwitched> {
+    return this.call(
+      {
+        method: "PUT",
+        path: ["v1", "signals", key, "calibration"],
+        body,
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * List reviews.
+   *
+   * By priority, or oldest first.
+   *
+   * @throws {@link BadRequestError} A parameter is out of range, or the cursor is of another list.
+   */
+  listReviews(query: ListReviewsQuery = {}, options?: RequestOptions): Pager<ReviewList, Review> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "reviews"],
+        query,
+        repeatable: true,
+        items: "reviews",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Open a review of an object.
+   *
+   * An object has at most one open review in a queue; if there is one, it is returned.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such object.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  openReview(body: ReviewCreate, options?: RequestOptions): Promise<Review> {
+    return this.call({ method: "POST", path: ["v1", "reviews"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Read how the queues of reviews stand.
+   *
+   * Those with reviews that are not resolved, or that were resolved within seven days.
+   */
+  listReviewQueues(options?: RequestOptions): Pager<ReviewQueueList, ReviewQueue> {
+    return this.pages(
+      {
+        method: "GET",
+        path: ["v1", "reviews", "queues"],
+        repeatable: true,
+        items: "queues",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Claim the next review of a queue.
+   *
+   * The one whose label is worth most; but whatever has waited for longer than a day comes first, the oldest
+   * of it. Of many callers each gets another one.
+   *
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  claimNextReview(body: ReviewNext, options?: RequestOptions): Promise<Review | undefined> {
+    return this.call({ method: "POST", path: ["v1", "reviews", "next"], body, repeatable: false }, options);
+  }
+
+  /**
+   * Read a review.
+   *
+   * If the caller has claimed it, the claim is renewed.
+   *
+   * @param reviewId The review's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such review.
+   */
+  getReview(reviewId: string, options?: RequestOptions): Promise<Review> {
+    return this.call({ method: "GET", path: ["v1", "reviews", reviewId], repeatable: true }, options);
+  }
+
+  /**
+   * Claim a review.
+   *
+   * A claim lasts 10 minutes (`AUSPEX_CLAIM_SECONDS`) unless it is renewed, by claiming or reading the review
+   * again.
+   *
+   * @param reviewId The review's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such review.
+   * @throws {@link ConflictError} Somebody else has claimed it, or it is resolved.
+   */
+  claimReview(reviewId: string, options?: RequestOptions): Promise<Review> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "reviews", reviewId, "claim"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Give a claimed review back.
+   *
+   * Nothing happens if nobody has claimed it.
+   *
+   * @param reviewId The review's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such review.
+   * @throws {@link ConflictError} Somebody else has claimed it, or it is resolved.
+   */
+  releaseReview(reviewId: string, options?: RequestOptions): Promise<Review> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "reviews", reviewId, "release"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Decide about a review.
+   *
+   * The decision and its labels are stored together or not at all. The labels have the source `review`.
+   *
+   * @param reviewId The review's id.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such review.
+   * @throws {@link ConflictError} Somebody else has claimed it, or it is resolved.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  resolveReview(reviewId: string, body: ReviewResolve, options?: RequestOptions): Promise<Review> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "reviews", reviewId, "resolve"],
+        body,
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Take a decision back.
+   *
+   * Within 24 hours. The labels that the review gave are withdrawn, and what they replaced stands again.
+   *
+   * @param reviewId The review's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such review.
+   * @throws {@link ConflictError} It is not resolved, or was resolved more than 24 hours ago, or the object
+   * has another open review in this queue.
+   */
+  reopenReview(reviewId: string, options?: RequestOptions): Promise<Review> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "reviews", reviewId, "reopen"],
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
    * List the endpoints.
    *
    * Without their secrets.
@@ -762,6 +1313,34 @@ export abstract class Operations extends Caller {
       {
         method: "PATCH",
         path: ["v1", "webhooks", endpointId],
+        body,
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Give an endpoint a new secret.
+   *
+   * For `overlap_hours`, deliveries carry signatures with both secrets: `webhook-signature` has two, and
+   * `X-Webhook-Signature` is keyed with the previous one. Afterwards only the new one counts. A second
+   * rotation within that time ends the oldest secret.
+   *
+   * @param endpointId The endpoint's id.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such endpoint.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  rotateWebhookSecret(
+    endpointId: string,
+    body: WebhookSecretRotation = {},
+    options?: RequestOptions,
+  ): Promise<WebhookEndpointSecret> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "webhooks", endpointId, "rotate_secret"],
         body,
         repeatable: false,
       },

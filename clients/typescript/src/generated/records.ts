@@ -8,7 +8,7 @@ export type APIKeyActivity = "active" | "inactive";
 export type APIKeyStatus = "active" | "inactive" | "revoked";
 
 /** The action of a rule. */
-export type ActionType = "email" | "slack" | "webhook";
+export type ActionType = "email" | "slack" | "webhook" | "review";
 
 /** What asked for an analysis. */
 export type AnalysisSource = "async" | "sync" | "bulk";
@@ -24,6 +24,9 @@ export type AuthorKind = "user" | "key";
 
 /** Whether a backfill is running. */
 export type BackfillState = "running" | "done";
+
+/** How a calibration maps probabilities. */
+export type CalibrationMethod = "platt" | "isotonic" | "temperature";
 
 /** Whether a top-up was paid and credited. */
 export type CheckoutState = "pending" | "credited";
@@ -43,17 +46,50 @@ export type EventType = "event" | "message";
 /** The outcome of a firing's action. */
 export type FiringStatus = "dispatched" | "error" | "unconfirmed" | "shadow";
 
+/** How a key authenticates. */
+export type KeyKind = "signed" | "bearer";
+
+/** How a label was given. */
+export type LabelSource = "person" | "api" | "review";
+
+/** What is true: `noul` true or false; `score` the index of a level; `choice` an option. */
+export type LabelValue = boolean | number | string;
+
+/** What a member may do. Each role may do everything that the ones before it may. */
+export type MemberRole = "viewer" | "analyst" | "admin" | "owner";
+
 /** Where a replay in the background stands. */
 export type ReplayStatus = "running" | "done" | "failed";
 
+/** The order of a list of reviews. */
+export type ReviewOrder = "value" | "oldest";
+
+/** Why a review was opened. */
+export type ReviewReason = "rule" | "audit" | "person";
+
+/** The status of a review. */
+export type ReviewStatus = "open" | "claimed" | "resolved";
+
 /** Whether a rule acts, or is only tried. */
 export type RuleMode = "live" | "shadow";
+
+/** A part of the API that a key may use. */
+export type Scope = "ingest" | "read" | "write" | "label" | "moderate" | "mcp";
 
 /** The type of a signal's answers. */
 export type SignalType = "noul" | "choice" | "score";
 
 /** The kind of an item on a timeline. */
-export type TimelineKind = "delivery" | "firing" | "analysis" | "event";
+export type TimelineKind = "label" | "delivery" | "review" | "firing" | "analysis" | "event";
+
+/** A kind of objects that a trial is put to. */
+export type TrialObjects = "labelled" | "recent";
+
+/** Which objects a trial is put to. */
+export type TrialOver = TrialObjects | TrialOver1;
+
+/** Whether a trial has ended. */
+export type TrialStatus = "running" | "done" | "cancelled";
 
 /** An API key, without its secret. */
 export interface APIKey {
@@ -65,7 +101,11 @@ export interface APIKey {
   name: string;
   /** Whether it authenticates. */
   status: APIKeyStatus;
-  /** Whether it can sign; legacy keys cannot until they are rotated. */
+  /** How it authenticates. */
+  kind?: KeyKind;
+  /** What it may be used for. */
+  scopes?: Scope[];
+  /** Whether it can sign; bearer keys cannot, and legacy keys not until they are rotated. */
   has_secret: boolean;
   /** Whether it was created before request signing. */
   legacy?: boolean;
@@ -83,6 +123,12 @@ export interface APIKey {
 export interface APIKeyCreate {
   /** A name of your choice; 1 to 100 characters. */
   name?: string | null | undefined;
+  kind?: KeyKind | null | undefined;
+  /**
+   * What it may be used for. A signed key takes `ingest`, `read`, `write` and `label`, and has all of them if
+   * this is left out. A bearer key needs `moderate` or `mcp`; with `mcp` it also takes `write` and `label`.
+   */
+  scopes?: Scope[] | null | undefined;
 }
 
 /** The keys of an account that are not revoked. */
@@ -97,7 +143,10 @@ export interface APIKeySecret {
   api_key: APIKey;
   /** The public key ID. */
   key: string;
-  /** The signing secret. It is never shown again and never sent on requests. */
+  /**
+   * The signing secret, which is never sent on requests; of a bearer key (`bk_…`) what requests carry. It is
+   * never shown again.
+   */
   secret: string;
   /** What to do with it. */
   note: string;
@@ -120,6 +169,10 @@ export interface ActionConfig {
   webhook_url?: string;
   /** `webhook`: a registered endpoint that receives `rule.triggered`; required. */
   endpoint_id?: string;
+  /** `review`: the queue, 1 to 64 characters; required. */
+  queue?: string;
+  /** `review`: the keys of the signals to be labelled; if left out, those in the condition. */
+  signals?: string[];
 }
 
 /** The payload of `analysis.completed`. */
@@ -180,6 +233,8 @@ export interface AnalyzeScheduled {
 export interface Answer {
   /** The key of the signal. */
   signal: string;
+  /** The analyzer's own answer, where a calibration is on. */
+  raw?: RawAnswer;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -237,6 +292,42 @@ export interface Balance {
   topup_min_cents?: number;
   /** The largest top-up. */
   topup_max_cents?: number;
+}
+
+/** A calibration that was fitted to labels. It is not switched on by itself. */
+export interface Calibration {
+  /** Its id. */
+  id: string;
+  /** How it maps probabilities. */
+  method: CalibrationMethod;
+  /** The number of labels that it was fitted to. */
+  labels: number;
+  /** The raw answers, compared with the labels. */
+  before: CalibrationQuality;
+  /** Answers calibrated by cross-validation, compared with the labels. */
+  after: CalibrationQuality;
+}
+
+/** Which calibration of a signal is on. */
+export interface CalibrationInput {
+  /** The id of a calibration, or null for none. Required. */
+  id: string | null;
+}
+
+/** How good answers are before or after a calibration. */
+export interface CalibrationQuality {
+  /** The mean squared distance of the probabilities from the labels. */
+  brier: Figure;
+  /** How far probabilities are from the shares that came true. */
+  calibration_error: Figure;
+}
+
+/** The signal after its calibration was switched on or off. */
+export interface CalibrationSwitched {
+  /** The version of the signal from now on. */
+  version: number;
+  /** How many enabled rules in mode `live` compare the signal: their thresholds now mean something else. */
+  live_rules: number;
 }
 
 /** The number of objects of a type. */
@@ -321,6 +412,28 @@ export interface ConditionProblem {
   at: number;
 }
 
+/** How the present answers to a signal are distributed. */
+export interface Distribution {
+  /** The number of objects that are counted: those with an answer to the signal. */
+  objects: number;
+  /** Whether more objects match than are counted. Those that were analyzed most recently are. */
+  sampled: boolean;
+  /** The bins: 20 equal ones for `noul`, one for each level of a `score`, one for each option of a `choice`. */
+  bins: DistributionBin[];
+}
+
+/** How many answers are in a range, or are an option. */
+export interface DistributionBin {
+  /** The lower end, which belongs to the bin. */
+  from?: number;
+  /** The upper end, which belongs to the next bin, except that the last bin of `noul` includes 1. */
+  to?: number;
+  /** The option. */
+  option?: string;
+  /** The number of answers. */
+  count: number;
+}
+
 /** An event, as listed. */
 export interface Event {
   /** The type of event. */
@@ -356,6 +469,16 @@ export interface EventList {
   next_cursor?: string;
 }
 
+/** A figure with its 95 % interval. */
+export interface Figure {
+  /** The figure. */
+  value: number;
+  /** The lower end of its interval. */
+  low: number;
+  /** The upper end of its interval. */
+  high: number;
+}
+
 /** The events were recorded, and an analysis will follow. */
 export interface IngestAccepted {
   /** The object's id. */
@@ -380,6 +503,100 @@ export interface IngestRequest {
   signals?: string[] | null | undefined;
   /** With `wait`, whether to analyze the object's history (the default) or only the events of this request. */
   include_history?: boolean | null | undefined;
+}
+
+/** What a person, or a program, says is true about a signal of an object. */
+export interface Label {
+  /** Its id. */
+  id: string;
+  /** The object's id. */
+  object_id: string;
+  /** The key of the signal. */
+  signal: string;
+  /** The version of the signal when the label was given. */
+  version: number;
+  /** What is true. */
+  value: LabelValue;
+  /** What else the author said. */
+  note?: string;
+  /** How it was given. */
+  source: LabelSource;
+  /** Who gave it. */
+  by: Author;
+  /** Whether the object was drawn at random. */
+  audit: boolean;
+  /** What the service said then; left out if it had not answered. */
+  answer?: LabelAnswer;
+  /** When it was given. */
+  created_at: string;
+}
+
+/** What the service said when a label was given. */
+export interface LabelAnswer {
+  /** The version of the signal that was asked. */
+  version: number;
+  /** The model that answered. */
+  model: string;
+  /** The sequence number of the newest event that was read. */
+  read_seq: number;
+  /** The key of the signal. */
+  signal: string;
+  /** The analyzer's own answer, where a calibration is on. */
+  raw?: RawAnswer;
+  /** The type of answer. */
+  type: SignalType;
+  /** The probability of yes. */
+  noul?: number;
+  /** The most likely option. */
+  choice?: string;
+  /** The expected level, from 0 to the number of levels minus one. */
+  score?: number;
+  /** The probability of each option, or of each level by its index. */
+  probabilities?: Record<string, number>;
+  /** 1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain. */
+  confidence?: number;
+}
+
+/** A label to be given, and what it is about. */
+export interface LabelCreate {
+  /** The object's id. */
+  object_id: string;
+  /** The key of the signal. */
+  signal: string;
+  /** What is true: `noul` true or false; `choice` an option; `score` the index of a level. */
+  value: LabelValue;
+  /** What else is worth knowing; at most 2,000 characters. */
+  note?: string | null | undefined;
+}
+
+/** A label to be given. */
+export interface LabelInput {
+  /** What is true: `noul` true or false; `choice` an option; `score` the index of a level. */
+  value: LabelValue;
+  /** What else is worth knowing; at most 2,000 characters. */
+  note?: string | null | undefined;
+}
+
+/** A page of labels, newest first. */
+export interface LabelList {
+  /** The labels. */
+  labels: Label[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string;
+}
+
+/** How many labels were taken, and which were not. */
+export interface LabelsAccepted {
+  /** The number of labels that were taken. */
+  accepted: number;
+  /** Those that were not. */
+  refused: RefusedLabel[];
+}
+
+/** Labels to be given. */
+export interface LabelsCreate {
+  /** 1 to 1,000 labels. */
+  labels: LabelCreate[];
 }
 
 /** The totals of a bulk run's charges. Its entry has the id, time and balance of the newest charge. */
@@ -466,8 +683,10 @@ export interface Me {
   user_id?: string;
   /** The user's email address. */
   email?: string;
-  /** The user's role. */
+  /** The user's role, where an owner is an `admin` too: see `member_role`. */
   role?: string;
+  /** What the user may do. */
+  member_role?: MemberRole;
   /** Whether the user has finished the console's onboarding. */
   onboarded?: boolean;
   /** Whether the user has proved that the email address is theirs. */
@@ -520,6 +739,8 @@ export interface ObjectList {
   offset: number;
   /** The cursor of the next page; absent on the last page and for signal queries. */
   next_cursor?: string;
+  /** Each comparison of `q` that was skipped, and why. */
+  warnings?: string[];
 }
 
 /** The summary of an object. */
@@ -599,6 +820,52 @@ export interface PlaygroundVerdict {
   reason?: string;
 }
 
+/** How much better proposed answers are than the present ones: each figure is proposed minus present. */
+export interface QualityDifference {
+  /** The difference of the share of right answers. */
+  accuracy: Figure;
+  /** `noul`: the difference of the AUC; left out if all labels are the same. */
+  auc?: Figure;
+  /** The difference of the Brier score: below 0 is better. */
+  brier: Figure;
+}
+
+/** What the analyzer said before calibration. Only the fields of its type are set. */
+export interface RawAnswer {
+  /** The probability of yes. */
+  noul?: number;
+  /** The most likely option. */
+  choice?: string;
+  /** The expected level. */
+  score?: number;
+  /** The probability of each option, or of each level by its index. */
+  probabilities?: Record<string, number>;
+  /** 1 minus the entropy divided by its maximum. */
+  confidence?: number;
+}
+
+/** A label that was not taken. */
+export interface RefusedLabel {
+  /** Its place in the request, from 0. */
+  index: number;
+  /** What is wrong with it. */
+  message: string;
+}
+
+/** The answers of one of ten equal ranges of probability. */
+export interface ReliabilityBin {
+  /** Where the range begins. */
+  from: number;
+  /** Where it ends; only the last range includes its end. */
+  to: number;
+  /** The mean answer; left out if there is none. */
+  mean_answer?: number;
+  /** The share of labels that say yes; left out if there are none. */
+  share_yes?: Figure;
+  /** The number of answers. */
+  count: number;
+}
+
 /** The firings of a day. */
 export interface ReplayDay {
   /** The day, in UTC. */
@@ -629,6 +896,106 @@ export interface ReplayLabels {
    * none.
    */
   recall?: number;
+}
+
+/** An object that a person is to look at. */
+export interface Review {
+  /** Its id. */
+  id: string;
+  /** The object's id. */
+  object_id: string;
+  /** The queue that it is in. */
+  queue: string;
+  /** The rule that opened it. */
+  rule_id?: string;
+  /** Why it was opened. */
+  reason: ReviewReason;
+  /** Its status. */
+  status: ReviewStatus;
+  /** The keys of the signals to be labelled. */
+  signals: string[];
+  /** What a label is worth, from 0 to 1, and one more for each time that a rule fired again while it was open. */
+  priority: number;
+  /** Who works on it. */
+  claimed_by?: Author;
+  /** Until when, unless the claim is renewed. */
+  claimed_until?: string;
+  /** What was decided. */
+  decision?: string;
+  /** What else was said with the decision. */
+  note?: string;
+  /** Who decided. */
+  resolved_by?: Author;
+  /** When it was opened. */
+  created_at: string;
+  /** When it was decided. */
+  resolved_at?: string;
+}
+
+/** A review to be opened. */
+export interface ReviewCreate {
+  /** The object's id. */
+  object_id: string;
+  /** The queue; 1 to 64 characters. */
+  queue: string;
+  /** The keys of the signals to be labelled; all enabled ones if left out. */
+  signals?: string[] | null | undefined;
+}
+
+/** The payload of `review.opened` and `review.resolved`. */
+export interface ReviewEvent {
+  /** `review.opened` or `review.resolved`. */
+  event: string;
+  /** The account. */
+  tenant_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The review. */
+  review: Review;
+}
+
+/** A page of reviews. */
+export interface ReviewList {
+  /** The reviews. */
+  reviews: Review[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string;
+}
+
+/** The queue to take the next review from. */
+export interface ReviewNext {
+  /** The queue. */
+  queue: string;
+}
+
+/** How a queue of reviews stands. */
+export interface ReviewQueue {
+  /** Its name. */
+  queue: string;
+  /** Reviews that nobody works on. */
+  open: number;
+  /** Reviews that somebody works on. */
+  claimed: number;
+  /** When the oldest that is not resolved was opened. */
+  oldest_at?: string;
+  /** How many were resolved a day, over the last seven days. */
+  resolved_a_day: number;
+}
+
+/** The queues of an account. */
+export interface ReviewQueueList {
+  /** The queues by name: those with reviews that are not resolved, or that were resolved within seven days. */
+  queues: ReviewQueue[];
+}
+
+/** A decision about a review. */
+export interface ReviewResolve {
+  /** What was decided, in a word of your choice; 1 to 64 characters. */
+  decision: string;
+  /** What else is worth knowing; at most 2,000 characters. */
+  note?: string | null | undefined;
+  /** What is true, by signal: `noul` true or false; `choice` an option; `score` the index of a level. */
+  labels?: Record<string, unknown> | null | undefined;
 }
 
 /** An object with a high yes/no probability. */
@@ -684,7 +1051,8 @@ export interface RuleCreate {
   /**
    * The settings of the action. `email`: `to` (an address; required) and `subject`. `slack`: `webhook_url`
    * (of an incoming webhook; required). `webhook`: `endpoint_id` (of a registered endpoint that receives
-   * `rule.triggered`; required). Fields of other action types are ignored.
+   * `rule.triggered`; required). `review`: `queue` (required) and `signals`. Fields of other action types are
+   * ignored.
    */
   action_config: Record<string, unknown>;
   /** Whether it is evaluated; true if left out. */
@@ -855,6 +1223,10 @@ export interface Settings {
   event_retention: EventRetention;
   /** How many days, with `days`; null otherwise. */
   event_retention_days: number | null;
+  /** The share of analyzed objects that is drawn at random for a review, in percent; 0 draws none. */
+  audit_rate_pct: number;
+  /** The queue of those reviews. */
+  audit_queue: string;
 }
 
 /** A change of settings; fields left out keep their values. */
@@ -864,6 +1236,13 @@ export interface SettingsUpdate {
   event_retention?: EventRetention | null | undefined;
   /** Required with `days`, 1 to 3650; refused otherwise. Null removes it; left out, it is unchanged. */
   event_retention_days?: number | null | undefined;
+  /**
+   * The share of analyzed objects that is drawn at random for a review, in percent, each at most once in 30
+   * days.
+   */
+  audit_rate_pct?: number | null | undefined;
+  /** The queue of those reviews; 1 to 64 characters. */
+  audit_queue?: string | null | undefined;
 }
 
 /** A signal of the account. */
@@ -923,10 +1302,60 @@ export interface SignalList {
   signals: Signal[];
 }
 
+/**
+ * How good the answers to a signal are: its labels, compared with the answers that stood when they were
+ * given.
+ */
+export interface SignalQuality {
+  /** The signal's key. */
+  signal: string;
+  /** Its type. */
+  type: SignalType;
+  /** The version whose answers are compared; left out for all versions. */
+  version?: number;
+  /** The number of labels compared: the latest of each object that had an answer. */
+  labels: number;
+  /** How many more labels the figures need; left out once there are enough. */
+  needs?: number;
+  /** Whether fewer than 30 of the labels are about objects drawn at random. */
+  selected: boolean;
+  /** What that means for the figures. */
+  selected_note?: string;
+  /** `noul`: how often answers of about this probability were right. */
+  reliability?: ReliabilityBin[];
+  /** `noul`: what would be flagged at each threshold from 0.05 to 0.95. */
+  thresholds?: ThresholdQuality[];
+  /** `noul`: the threshold at which wrong answers cost least. */
+  best_threshold?: number;
+  /** `choice` and `score`: the number of labels by what is true and what was answered. */
+  confusion?: Record<string, Record<string, number>>;
+  /** The same by the week in which the labels were given, oldest first. */
+  by_week: WeekQuality[];
+  /** `noul`: how many labels say yes. */
+  yes?: number;
+  /** The share of right answers; for `noul`, yes from 0.5 on. */
+  accuracy?: Figure;
+  /**
+   * `noul`: how often an object labelled yes has a higher answer than one labelled no. Left out if all labels
+   * are the same.
+   */
+  auc?: Figure;
+  /** `noul`: the mean squared difference between the answer and the label, 1 or 0. */
+  brier?: Figure;
+  /** How far probabilities are from the shares that came true, over ten equal bins. */
+  calibration_error?: Figure;
+  /** `choice` and `score`: the mean of the F1 of each option or level. */
+  macro_f1?: Figure;
+  /** `score`: the mean number of levels between the level answered and the true one. */
+  mean_distance?: Figure;
+}
+
 /** The latest answer to a signal about an object. */
 export interface SignalResult {
   /** The signal's key. */
   key: string;
+  /** The analyzer's own answer, where a calibration is on. */
+  raw?: RawAnswer;
   /** The model that answered. */
   model?: string;
   /** When it was computed. */
@@ -1045,6 +1474,18 @@ export interface SystemOneUsage {
   output_tokens: number;
 }
 
+/** What a rule with this threshold would flag. */
+export interface ThresholdQuality {
+  /** Answers of this probability or more are flagged. */
+  threshold: number;
+  /** The share of flagged objects that are labelled yes; left out if none is flagged. */
+  precision?: Figure;
+  /** The share of objects labelled yes that are flagged; left out if none is labelled yes. */
+  recall?: Figure;
+  /** The share of all objects that is flagged. */
+  flagged: Figure;
+}
+
 /** A page of what happened about an object, newest first. */
 export interface Timeline {
   /** The items. */
@@ -1069,6 +1510,100 @@ export interface TimelineItem {
   firing?: RuleFiring;
   /** The delivery. */
   delivery?: WebhookDelivery;
+  /** The label. */
+  label?: Label;
+  /** The review, as it is now. */
+  review?: Review;
+}
+
+/** A trial of another wording. Its figures are over the objects that have both answers. */
+export interface Trial {
+  /** Its id. */
+  id: string;
+  /** The key of the signal. */
+  signal: string;
+  /** The version that the proposed wording is compared with. */
+  version: number;
+  /** The proposed instructions. */
+  instructions: Record<string, unknown>;
+  /** The proposed criteria. */
+  criteria?: Record<string, unknown>;
+  /** Which objects it is put to. */
+  over: TrialOver;
+  /** Whether it has ended. */
+  status: TrialStatus;
+  /** The number of objects. */
+  total: number;
+  /** How many of them are done. */
+  completed: number;
+  /** What it has cost so far, in micro-dollars. */
+  cost_micros: number;
+  /** The share of objects whose answers are on the same side. */
+  agreement?: Figure;
+  /** How good the present wording is on the labelled objects; only of a single trial. */
+  present?: SignalQuality;
+  /** How good the proposed wording is on the labelled objects; only of a single trial. */
+  proposed?: SignalQuality;
+  /** The figures of the proposed wording minus those of the present one; only of a single trial. */
+  difference?: QualityDifference;
+  /** The objects whose answers change side, the largest change first, at most 100; only of a single trial. */
+  flips?: TrialFlip[];
+  /** When it was started. */
+  created_at: string;
+  /** When it ended. */
+  ended_at?: string;
+}
+
+/** A trial to be started. */
+export interface TrialCreate {
+  /** The proposed instructions, as of a signal; the present ones if left out. */
+  instructions?: Record<string, unknown> | null | undefined;
+  /** The proposed criteria, as of a signal; the present ones if left out. */
+  criteria?: Record<string, unknown> | null | undefined;
+  /** Which objects it is put to. */
+  over: TrialOver;
+  /** At most so many objects; 100 if left out. */
+  limit?: number | null | undefined;
+  /** Whether to say only how many objects there are and what it would cost. */
+  dry_run?: boolean | null | undefined;
+}
+
+/** What a trial would cost. */
+export interface TrialEstimate {
+  /** The number of objects. */
+  objects: number;
+  /** The estimated cost in micro-dollars. */
+  estimated_cost_micros: number;
+}
+
+/** An object whose answer changes side. */
+export interface TrialFlip {
+  /** The object's id. */
+  object_id: string;
+  /** The answer to the present wording. */
+  present: Answer;
+  /** The answer to the proposed wording. */
+  proposed: Answer;
+}
+
+/** A page of trials, newest first. */
+export interface TrialList {
+  /** The trials. */
+  trials: Trial[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string;
+}
+
+/** The most recently analyzed objects that match a query. */
+export interface TrialOver1 {
+  /** As for the list of objects. */
+  q: string;
+}
+
+/** A trial that was started. */
+export interface TrialStarted {
+  /** The trial. */
+  trial: Trial;
 }
 
 /** An account's usage over a range of days. */
@@ -1155,6 +1690,8 @@ export interface VersionedAnswer {
   version: number;
   /** The key of the signal. */
   signal: string;
+  /** The analyzer's own answer, where a calibration is on. */
+  raw?: RawAnswer;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -1176,7 +1713,7 @@ export interface WebhookDelivery {
   /** The endpoint's id. */
   endpoint_id: string;
   /** The type of the webhook event. */
-  event_type: "analysis.completed" | "rule.triggered";
+  event_type: "analysis.completed" | "rule.triggered" | "review.opened" | "review.resolved";
   /** Its status. */
   status: DeliveryStatus;
   /** The id of the object that it is about. */
@@ -1239,7 +1776,7 @@ export interface WebhookEndpointCreate {
   description?: string | null | undefined;
   /** Only analyses that answered one of these signals; if left out or empty, every analysis. */
   signal_keys?: string[] | null | undefined;
-  /** The event types that it gets; all if left out. */
+  /** The event types that it gets; `analysis.completed` and `rule.triggered` if left out. */
   events?: string[] | null | undefined;
   /** Whether it gets deliveries; true if left out. */
   enabled?: boolean | null | undefined;
@@ -1275,11 +1812,44 @@ export interface WebhookEndpointUpdate {
   enabled?: boolean | null | undefined;
 }
 
+/** Giving an endpoint a new secret. */
+export interface WebhookSecretRotation {
+  /** For how many hours deliveries are signed with the previous secret too; 24 if left out. */
+  overlap_hours?: number | null | undefined;
+}
+
+/** The labels of a week, compared with answers. */
+export interface WeekQuality {
+  /** The Monday on which the week begins, in UTC. */
+  week: string;
+  /** The number of labels compared. */
+  labels: number;
+  /** `noul`: how many labels say yes. */
+  yes?: number;
+  /** The share of right answers; for `noul`, yes from 0.5 on. */
+  accuracy?: Figure;
+  /**
+   * `noul`: how often an object labelled yes has a higher answer than one labelled no. Left out if all labels
+   * are the same.
+   */
+  auc?: Figure;
+  /** `noul`: the mean squared difference between the answer and the label, 1 or 0. */
+  brier?: Figure;
+  /** How far probabilities are from the shares that came true, over ten equal bins. */
+  calibration_error?: Figure;
+  /** `choice` and `score`: the mean of the F1 of each option or level. */
+  macro_f1?: Figure;
+  /** `score`: the mean number of levels between the level answered and the true one. */
+  mean_distance?: Figure;
+}
+
 /** The record of each webhook event. */
 export interface WebhookEvents {
   "analysis.completed": AnalysisCompleted;
+  "review.opened": ReviewEvent;
+  "review.resolved": ReviewEvent;
   "rule.triggered": RuleTriggered;
 }
 
 /** The webhook events that this version of the client knows. */
-export const WEBHOOK_EVENTS: readonly (keyof WebhookEvents)[] = ["analysis.completed", "rule.triggered"];
+export const WEBHOOK_EVENTS: readonly (keyof WebhookEvents)[] = ["analysis.completed", "review.opened", "review.resolved", "rule.triggered"];

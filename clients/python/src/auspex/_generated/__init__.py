@@ -11,11 +11,15 @@ from .async_account import AsyncAccount
 from .async_api_keys import AsyncApiKeys
 from .async_billing import AsyncBilling
 from .async_objects import AsyncObjects
+from .async_quality import AsyncQuality
+from .async_reviews import AsyncReviews
 from .async_rules import AsyncRules
 from .async_signals import AsyncSignals
 from .async_webhooks import AsyncWebhooks
 from .billing import Billing
 from .objects import Objects
+from .quality import Quality
+from .reviews import Reviews
 from .rules import Rules
 from .signals import Signals
 from .webhooks import Webhooks
@@ -26,6 +30,8 @@ class Operations(
     ApiKeys,
     Objects,
     Signals,
+    Quality,
+    Reviews,
     Webhooks,
     Rules,
     Billing,
@@ -38,6 +44,8 @@ class AsyncOperations(
     AsyncApiKeys,
     AsyncObjects,
     AsyncSignals,
+    AsyncQuality,
+    AsyncReviews,
     AsyncWebhooks,
     AsyncRules,
     AsyncBilling,

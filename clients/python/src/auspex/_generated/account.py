@@ -33,6 +33,8 @@ class Account(Caller):
         auto_backfill_signals: bool | Unset | None = UNSET,
         event_retention: EventRetention | Unset | None = UNSET,
         event_retention_days: int | Unset | None = UNSET,
+        audit_rate_pct: float | Unset | None = UNSET,
+        audit_queue: str | Unset | None = UNSET,
     ) -> Settings:
         """Change the settings of the account.
 
@@ -42,6 +44,9 @@ class Account(Caller):
             auto_backfill_signals: Whether a new signal is asked about existing objects at once.
             event_retention_days: Required with `days`, 1 to 3650; refused otherwise. Null removes it; left out, it
                 is unchanged.
+            audit_rate_pct: The share of analyzed objects that is drawn at random for a review, in percent, each at
+                most once in 30 days.
+            audit_queue: The queue of those reviews; 1 to 64 characters.
 
         Raises:
             BadRequestError: The body is malformed or fails validation.
@@ -56,6 +61,8 @@ class Account(Caller):
                     "auto_backfill_signals": auto_backfill_signals,
                     "event_retention": event_retention,
                     "event_retention_days": event_retention_days,
+                    "audit_rate_pct": audit_rate_pct,
+                    "audit_queue": audit_queue,
                 },
             ),
         )

@@ -5,10 +5,12 @@ Generated from docs/openapi.json by `make clients`. Do not edit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .._call import UNSET, Call, Unset
 from .._caller import AsyncCaller
 from .._paging import AsyncPager
-from .records import APIKey, APIKeyActivity, APIKeyList, APIKeySecret
+from .records import APIKey, APIKeyActivity, APIKeyList, APIKeySecret, KeyKind, Scope
 
 
 class AsyncApiKeys(AsyncCaller):
@@ -21,13 +23,23 @@ class AsyncApiKeys(AsyncCaller):
         """
         return self._pages(Call[APIKeyList]("GET", ("v1", "api_keys"), {200: APIKeyList}), "api_keys")
 
-    async def create_api_key(self, *, name: str | Unset | None = UNSET) -> APIKeySecret:
+    async def create_api_key(
+        self,
+        *,
+        name: str | Unset | None = UNSET,
+        kind: KeyKind | Unset | None = UNSET,
+        scopes: Sequence[Scope] | Unset | None = UNSET,
+    ) -> APIKeySecret:
         """Create a key.
 
-        The signing secret is only in this response. Every user of the account gets an email.
+        The signing secret is only in this response. Every user of the account gets an email. A session in a cookie
+        needs recent proof: see `POST /auth/console/reauthenticate`.
 
         Args:
             name: A name of your choice; 1 to 100 characters.
+            scopes: What it may be used for. A signed key takes `ingest`, `read`, `write` and `label`, and has all
+                of them if this is left out. A bearer key needs `moderate` or `mcp`; with `mcp` it also takes `write`
+                and `label`.
 
         Raises:
             BadRequestError: The body is malformed or fails validation.
@@ -39,7 +51,7 @@ class AsyncApiKeys(AsyncCaller):
                 "POST",
                 ("v1", "api_keys"),
                 {201: APIKeySecret},
-                body={"name": name},
+                body={"name": name, "kind": kind, "scopes": scopes},
             ),
         )
 
@@ -89,7 +101,8 @@ class AsyncApiKeys(AsyncCaller):
     async def rotate_api_key(self, key_id: str) -> APIKeySecret:
         """Give a key a new secret.
 
-        The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then on.
+        The public key ID stays the same; the old secret stops working at once. A legacy key can sign from then on. A
+        session in a cookie needs recent proof: see `POST /auth/console/reauthenticate`.
 
         Args:
             key_id: The key's `id`, not its public key ID.

@@ -14,6 +14,7 @@ from .._paging import AsyncPager
 from .inputs import EventInput, SystemOneQuestion
 from .records import (
     BackfillStatus,
+    Distribution,
     PlaygroundVerdict,
     Signal,
     SignalBackfill,
@@ -27,6 +28,29 @@ from .records import (
 
 class AsyncSignals(AsyncCaller):
     """The questions that are asked about every object."""
+
+    async def get_distribution(self, key: str, *, q: str | None = None) -> Distribution:
+        """Read how the answers to a signal are distributed.
+
+        Over the objects that match a query, or all: the 10,000 that were analyzed most recently among the 50,000 seen
+        last.
+
+        Args:
+            key: The signal's key.
+            q: A part of an object's id or display name, or comparisons of signals, as for the list of objects.
+
+        Raises:
+            BadRequestError: The query is too long.
+            NotFoundError: There is no such signal.
+        """
+        return await self._call(
+            Call[Distribution](
+                "GET",
+                ("v1", "signals", key, "distribution"),
+                {200: Distribution},
+                query={"q": q},
+            ),
+        )
 
     def list_signals(self) -> AsyncPager[SignalList, Signal]:
         """List all configured signals, enabled or not.

@@ -49,7 +49,7 @@ class AsyncWebhooks(AsyncCaller):
             url: The URL that deliveries are posted to, `http` or `https`.
             description: A description of your choice.
             signal_keys: Only analyses that answered one of these signals; if left out or empty, every analysis.
-            events: The event types that it gets; all if left out.
+            events: The event types that it gets; `analysis.completed` and `rule.triggered` if left out.
             enabled: Whether it gets deliveries; true if left out.
 
         Raises:
@@ -141,6 +141,36 @@ class AsyncWebhooks(AsyncCaller):
                     "events": events,
                     "enabled": enabled,
                 },
+            ),
+        )
+
+    async def rotate_webhook_secret(
+        self,
+        endpoint_id: str,
+        *,
+        overlap_hours: int | Unset | None = UNSET,
+    ) -> WebhookEndpointSecret:
+        """Give an endpoint a new secret.
+
+        For `overlap_hours`, deliveries carry signatures with both secrets: `webhook-signature` has two, and
+        `X-Webhook-Signature` is keyed with the previous one. Afterwards only the new one counts. A second rotation
+        within that time ends the oldest secret.
+
+        Args:
+            endpoint_id: The endpoint's id.
+            overlap_hours: For how many hours deliveries are signed with the previous secret too; 24 if left out.
+
+        Raises:
+            BadRequestError: The body is malformed or fails validation.
+            NotFoundError: There is no such endpoint.
+            PayloadTooLargeError: The body is larger than 4 MiB.
+        """
+        return await self._call(
+            Call[WebhookEndpointSecret](
+                "POST",
+                ("v1", "webhooks", endpoint_id, "rotate_secret"),
+                {200: WebhookEndpointSecret},
+                body={"overlap_hours": overlap_hours},
             ),
         )
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
-from .records import EventType, SignalType
+from .records import EventType, LabelValue, SignalType
 
 __all__ = [
     "EventInput",
+    "LabelCreate",
     "SystemOneQuestion",
 ]
 
@@ -35,6 +36,24 @@ class EventInput(_EventInputRequired, total=False):
     """Any other data, an object of at most 16 KiB. If `name` is a string, it becomes the object's display name."""
 
     occurred_at: datetime | str | None
+
+
+class _LabelCreateRequired(TypedDict):
+    object_id: str
+    """The object's id."""
+
+    signal: str
+    """The key of the signal."""
+
+    value: LabelValue
+    """What is true: `noul` true or false; `choice` an option; `score` the index of a level."""
+
+
+class LabelCreate(_LabelCreateRequired, total=False):
+    """A label to be given, and what it is about."""
+
+    note: str | None
+    """What else is worth knowing; at most 2,000 characters."""
 
 
 class _SystemOneQuestionRequired(TypedDict):

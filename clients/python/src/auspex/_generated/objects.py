@@ -20,6 +20,7 @@ from .records import (
     Event,
     EventList,
     IngestAccepted,
+    MatchCount,
     ModerationVerdict,
     ObjectAnalysis,
     ObjectList,
@@ -50,6 +51,7 @@ class Objects(Caller):
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
+        strict: bool | None = None,
     ) -> Pager[ObjectList, ObjectSummary]:
         """List objects.
 
@@ -66,6 +68,7 @@ class Objects(Caller):
             offset: The number of objects to skip.
             cursor: `next_cursor` of the previous page; `offset` is then ignored, and `q` and `sort` must stay the
                 same.
+            strict: Whether comparisons that would be skipped, and listed in `warnings`, are refused instead.
 
         Raises:
             BadRequestError: A parameter is out of range, or the cursor belongs to another list.
@@ -75,7 +78,7 @@ class Objects(Caller):
                 "GET",
                 ("v1", "objects"),
                 {200: ObjectList},
-                query={"q": q, "sort": sort, "limit": limit, "offset": offset, "cursor": cursor},
+                query={"q": q, "sort": sort, "limit": limit, "offset": offset, "cursor": cursor, "strict": strict},
             ),
             "objects",
         )
@@ -122,6 +125,19 @@ class Objects(Caller):
             BadRequestError: The id is invalid.
         """
         return self._call(Call[ObjectState]("GET", ("v1", "objects", object_id, "state"), {200: ObjectState}))
+
+    def count_objects(self, *, q: str | None = None) -> MatchCount:
+        """Count objects.
+
+        All of them, or those that match a query: exact up to 10,000.
+
+        Args:
+            q: A part of an object's id or display name, or comparisons of signals, as for the list of objects.
+
+        Raises:
+            BadRequestError: The query is too long.
+        """
+        return self._call(Call[MatchCount]("GET", ("v1", "object_count"), {200: MatchCount}, query={"q": q}))
 
     def list_answers(
         self,

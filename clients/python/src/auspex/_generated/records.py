@@ -34,6 +34,10 @@ __all__ = [
     "BackfillState",
     "BackfillStatus",
     "Balance",
+    "Calibration",
+    "CalibrationMethod",
+    "CalibrationQuality",
+    "CalibrationSwitched",
     "CategoryCount",
     "CheckoutSession",
     "CheckoutState",
@@ -43,17 +47,28 @@ __all__ = [
     "ConditionPlace",
     "ConditionProblem",
     "DeliveryStatus",
+    "Distribution",
+    "DistributionBin",
     "Event",
     "EventList",
     "EventRetention",
     "EventType",
+    "Figure",
     "FiringStatus",
     "IngestAccepted",
+    "KeyKind",
+    "Label",
+    "LabelAnswer",
+    "LabelList",
+    "LabelSource",
+    "LabelValue",
+    "LabelsAccepted",
     "LedgerBatch",
     "LedgerEntry",
     "LedgerPage",
     "MatchCount",
     "Me",
+    "MemberRole",
     "ModerationVerdict",
     "ObjectAnalysis",
     "ObjectList",
@@ -61,10 +76,22 @@ __all__ = [
     "ObjectSummary",
     "Overview",
     "PlaygroundVerdict",
+    "QualityDifference",
+    "RawAnswer",
+    "RefusedLabel",
+    "ReliabilityBin",
     "ReplayDay",
     "ReplayExample",
     "ReplayLabels",
     "ReplayStatus",
+    "Review",
+    "ReviewEvent",
+    "ReviewList",
+    "ReviewOrder",
+    "ReviewQueue",
+    "ReviewQueueList",
+    "ReviewReason",
+    "ReviewStatus",
     "RiskyObject",
     "Rule",
     "RuleFiring",
@@ -75,10 +102,12 @@ __all__ = [
     "RuleReplay",
     "RuleReplayRun",
     "RuleTriggered",
+    "Scope",
     "Settings",
     "Signal",
     "SignalBackfill",
     "SignalList",
+    "SignalQuality",
     "SignalResult",
     "SignalSummary",
     "SignalType",
@@ -87,9 +116,19 @@ __all__ = [
     "SystemOneAnswer",
     "SystemOneResponse",
     "SystemOneUsage",
+    "ThresholdQuality",
     "Timeline",
     "TimelineItem",
     "TimelineKind",
+    "Trial",
+    "TrialEstimate",
+    "TrialFlip",
+    "TrialList",
+    "TrialObjects",
+    "TrialOver",
+    "TrialOver1",
+    "TrialStarted",
+    "TrialStatus",
     "Usage",
     "UsageBreakdown",
     "UsageDay",
@@ -103,6 +142,7 @@ __all__ = [
     "WebhookEndpointList",
     "WebhookEndpointSecret",
     "WebhookPayload",
+    "WeekQuality",
 ]
 
 APIKeyActivity = Literal["active", "inactive"]
@@ -111,7 +151,7 @@ APIKeyActivity = Literal["active", "inactive"]
 APIKeyStatus = Literal["active", "inactive", "revoked"]
 """Whether a key authenticates."""
 
-ActionType = Literal["email", "slack", "webhook"]
+ActionType = Literal["email", "slack", "webhook", "review"]
 """The action of a rule."""
 
 AnalysisSource = Literal["async", "sync", "bulk"]
@@ -128,6 +168,9 @@ AuthorKind = Literal["user", "key"]
 
 BackfillState = Literal["running", "done"]
 """Whether a backfill is running."""
+
+CalibrationMethod = Literal["platt", "isotonic", "temperature"]
+"""How a calibration maps probabilities."""
 
 CheckoutState = Literal["pending", "credited"]
 """Whether a top-up was paid and credited."""
@@ -147,17 +190,50 @@ EventType = Literal["event", "message"]
 FiringStatus = Literal["dispatched", "error", "unconfirmed", "shadow"]
 """The outcome of a firing's action."""
 
+KeyKind = Literal["signed", "bearer"]
+"""How a key authenticates."""
+
+LabelSource = Literal["person", "api", "review"]
+"""How a label was given."""
+
+LabelValue = bool | int | str
+"""What is true: `noul` true or false; `score` the index of a level; `choice` an option."""
+
+MemberRole = Literal["viewer", "analyst", "admin", "owner"]
+"""What a member may do. Each role may do everything that the ones before it may."""
+
 ReplayStatus = Literal["running", "done", "failed"]
 """Where a replay in the background stands."""
+
+ReviewOrder = Literal["value", "oldest"]
+"""The order of a list of reviews."""
+
+ReviewReason = Literal["rule", "audit", "person"]
+"""Why a review was opened."""
+
+ReviewStatus = Literal["open", "claimed", "resolved"]
+"""The status of a review."""
 
 RuleMode = Literal["live", "shadow"]
 """Whether a rule acts, or is only tried."""
 
+Scope = Literal["ingest", "read", "write", "label", "moderate", "mcp"]
+"""A part of the API that a key may use."""
+
 SignalType = Literal["noul", "choice", "score"]
 """The type of a signal's answers."""
 
-TimelineKind = Literal["delivery", "firing", "analysis", "event"]
+TimelineKind = Literal["label", "delivery", "review", "firing", "analysis", "event"]
 """The kind of an item on a timeline."""
+
+TrialObjects = Literal["labelled", "recent"]
+"""A kind of objects that a trial is put to."""
+
+TrialOver = TrialObjects | TrialOver1
+"""Which objects a trial is put to."""
+
+TrialStatus = Literal["running", "done", "cancelled"]
+"""Whether a trial has ended."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -176,8 +252,14 @@ class APIKey(Record):
     status: APIKeyStatus
     """Whether it authenticates."""
 
+    kind: KeyKind | None = None
+    """How it authenticates."""
+
+    scopes: list[Scope] | None = None
+    """What it may be used for."""
+
     has_secret: bool
-    """Whether it can sign; legacy keys cannot until they are rotated."""
+    """Whether it can sign; bearer keys cannot, and legacy keys not until they are rotated."""
 
     legacy: bool | None = None
     """Whether it was created before request signing."""
@@ -214,7 +296,9 @@ class APIKeySecret(Record):
     """The public key ID."""
 
     secret: str = field(repr=False)
-    """The signing secret. It is never shown again and never sent on requests."""
+    """The signing secret, which is never sent on requests; of a bearer key (`bk_…`) what requests carry. It is
+    never shown again.
+    """
 
     note: str
     """What to do with it."""
@@ -235,6 +319,12 @@ class ActionConfig(Record):
 
     endpoint_id: str | None = None
     """`webhook`: a registered endpoint that receives `rule.triggered`; required."""
+
+    queue: str | None = None
+    """`review`: the queue, 1 to 64 characters; required."""
+
+    signals: list[str] | None = None
+    """`review`: the keys of the signals to be labelled; if left out, those in the condition."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -320,6 +410,9 @@ class Answer(Record):
     signal: str
     """The key of the signal."""
 
+    raw: RawAnswer | None = None
+    """The analyzer's own answer, where a calibration is on."""
+
     type: SignalType
     """The type of answer."""
 
@@ -401,6 +494,48 @@ class Balance(Record):
 
     topup_max_cents: int | None = None
     """The largest top-up."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Calibration(Record):
+    """A calibration that was fitted to labels. It is not switched on by itself."""
+
+    id: str
+    """Its id."""
+
+    method: CalibrationMethod
+    """How it maps probabilities."""
+
+    labels: int
+    """The number of labels that it was fitted to."""
+
+    before: CalibrationQuality
+    """The raw answers, compared with the labels."""
+
+    after: CalibrationQuality
+    """Answers calibrated by cross-validation, compared with the labels."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CalibrationQuality(Record):
+    """How good answers are before or after a calibration."""
+
+    brier: Figure
+    """The mean squared distance of the probabilities from the labels."""
+
+    calibration_error: Figure
+    """How far probabilities are from the shares that came true."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CalibrationSwitched(Record):
+    """The signal after its calibration was switched on or off."""
+
+    version: int
+    """The version of the signal from now on."""
+
+    live_rules: int
+    """How many enabled rules in mode `live` compare the signal: their thresholds now mean something else."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -499,6 +634,37 @@ class ConditionProblem(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Distribution(Record):
+    """How the present answers to a signal are distributed."""
+
+    objects: int
+    """The number of objects that are counted: those with an answer to the signal."""
+
+    sampled: bool
+    """Whether more objects match than are counted. Those that were analyzed most recently are."""
+
+    bins: list[DistributionBin]
+    """The bins: 20 equal ones for `noul`, one for each level of a `score`, one for each option of a `choice`."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DistributionBin(Record):
+    """How many answers are in a range, or are an option."""
+
+    from_: float | None = field(default=None, metadata={"wire": "from"})
+    """The lower end, which belongs to the bin."""
+
+    to: float | None = None
+    """The upper end, which belongs to the next bin, except that the last bin of `noul` includes 1."""
+
+    option: str | None = None
+    """The option."""
+
+    count: int
+    """The number of answers."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Event(Record):
     """An event, as listed."""
 
@@ -530,6 +696,20 @@ class EventList(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Figure(Record):
+    """A figure with its 95 % interval."""
+
+    value: float
+    """The figure."""
+
+    low: float
+    """The lower end of its interval."""
+
+    high: float
+    """The upper end of its interval."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IngestAccepted(Record):
     """The events were recorded, and an analysis will follow."""
 
@@ -544,6 +724,104 @@ class IngestAccepted(Record):
 
     analysis_delay_ms: int
     """How long the object must be quiet before it is analyzed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Label(Record):
+    """What a person, or a program, says is true about a signal of an object."""
+
+    id: str
+    """Its id."""
+
+    object_id: str
+    """The object's id."""
+
+    signal: str
+    """The key of the signal."""
+
+    version: int
+    """The version of the signal when the label was given."""
+
+    value: LabelValue
+    """What is true."""
+
+    note: str | None = None
+    """What else the author said."""
+
+    source: LabelSource
+    """How it was given."""
+
+    by: Author
+    """Who gave it."""
+
+    audit: bool
+    """Whether the object was drawn at random."""
+
+    answer: LabelAnswer | None = None
+    """What the service said then; left out if it had not answered."""
+
+    created_at: datetime
+    """When it was given."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LabelAnswer(Record):
+    """What the service said when a label was given."""
+
+    version: int
+    """The version of the signal that was asked."""
+
+    model: str
+    """The model that answered."""
+
+    read_seq: int
+    """The sequence number of the newest event that was read."""
+
+    signal: str
+    """The key of the signal."""
+
+    raw: RawAnswer | None = None
+    """The analyzer's own answer, where a calibration is on."""
+
+    type: SignalType
+    """The type of answer."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level, from 0 to the number of levels minus one."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum: 0 if all are equally likely, 1 if one is certain."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LabelList(Record):
+    """A page of labels, newest first."""
+
+    labels: list[Label]
+    """The labels."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LabelsAccepted(Record):
+    """How many labels were taken, and which were not."""
+
+    accepted: int
+    """The number of labels that were taken."""
+
+    refused: list[RefusedLabel]
+    """Those that were not."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -670,7 +948,10 @@ class Me(Record):
     """The user's email address."""
 
     role: str | None = None
-    """The user's role."""
+    """The user's role, where an owner is an `admin` too: see `member_role`."""
+
+    member_role: MemberRole | None = None
+    """What the user may do."""
 
     onboarded: bool | None = None
     """Whether the user has finished the console's onboarding."""
@@ -746,6 +1027,9 @@ class ObjectList(Record):
 
     next_cursor: str | None = None
     """The cursor of the next page; absent on the last page and for signal queries."""
+
+    warnings: list[str] | None = None
+    """Each comparison of `q` that was skipped, and why."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -847,6 +1131,71 @@ class PlaygroundVerdict(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class QualityDifference(Record):
+    """How much better proposed answers are than the present ones: each figure is proposed minus present."""
+
+    accuracy: Figure
+    """The difference of the share of right answers."""
+
+    auc: Figure | None = None
+    """`noul`: the difference of the AUC; left out if all labels are the same."""
+
+    brier: Figure
+    """The difference of the Brier score: below 0 is better."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RawAnswer(Record):
+    """What the analyzer said before calibration. Only the fields of its type are set."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RefusedLabel(Record):
+    """A label that was not taken."""
+
+    index: int
+    """Its place in the request, from 0."""
+
+    message: str
+    """What is wrong with it."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReliabilityBin(Record):
+    """The answers of one of ten equal ranges of probability."""
+
+    from_: float = field(metadata={"wire": "from"})
+    """Where the range begins."""
+
+    to: float
+    """Where it ends; only the last range includes its end."""
+
+    mean_answer: float | None = None
+    """The mean answer; left out if there is none."""
+
+    share_yes: Figure | None = None
+    """The share of labels that say yes; left out if there are none."""
+
+    count: int
+    """The number of answers."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayDay(Record):
     """The firings of a day."""
 
@@ -884,6 +1233,112 @@ class ReplayLabels(Record):
     """Of the objects whose label satisfies them, the share that it would have fired for. Left out if there is
     none.
     """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Review(Record):
+    """An object that a person is to look at."""
+
+    id: str
+    """Its id."""
+
+    object_id: str
+    """The object's id."""
+
+    queue: str
+    """The queue that it is in."""
+
+    rule_id: str | None = None
+    """The rule that opened it."""
+
+    reason: ReviewReason
+    """Why it was opened."""
+
+    status: ReviewStatus
+    """Its status."""
+
+    signals: list[str]
+    """The keys of the signals to be labelled."""
+
+    priority: float
+    """What a label is worth, from 0 to 1, and one more for each time that a rule fired again while it was open."""
+
+    claimed_by: Author | None = None
+    """Who works on it."""
+
+    claimed_until: datetime | None = None
+    """Until when, unless the claim is renewed."""
+
+    decision: str | None = None
+    """What was decided."""
+
+    note: str | None = None
+    """What else was said with the decision."""
+
+    resolved_by: Author | None = None
+    """Who decided."""
+
+    created_at: datetime
+    """When it was opened."""
+
+    resolved_at: datetime | None = None
+    """When it was decided."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReviewEvent(Record):
+    """The payload of `review.opened` and `review.resolved`."""
+
+    event: str
+    """`review.opened` or `review.resolved`."""
+
+    tenant_id: str
+    """The account."""
+
+    occurred_at: datetime
+    """When it happened."""
+
+    review: Review
+    """The review."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReviewList(Record):
+    """A page of reviews."""
+
+    reviews: list[Review]
+    """The reviews."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReviewQueue(Record):
+    """How a queue of reviews stands."""
+
+    queue: str
+    """Its name."""
+
+    open: int
+    """Reviews that nobody works on."""
+
+    claimed: int
+    """Reviews that somebody works on."""
+
+    oldest_at: datetime | None = None
+    """When the oldest that is not resolved was opened."""
+
+    resolved_a_day: float
+    """How many were resolved a day, over the last seven days."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReviewQueueList(Record):
+    """The queues of an account."""
+
+    queues: list[ReviewQueue]
+    """The queues by name: those with reviews that are not resolved, or that were resolved within seven days."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1134,6 +1589,12 @@ class Settings(Record):
     event_retention_days: int | None = None
     """How many days, with `days`; null otherwise."""
 
+    audit_rate_pct: float
+    """The share of analyzed objects that is drawn at random for a review, in percent; 0 draws none."""
+
+    audit_queue: str
+    """The queue of those reviews."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Signal(Record):
@@ -1196,11 +1657,78 @@ class SignalList(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class SignalQuality(Record):
+    """How good the answers to a signal are: its labels, compared with the answers that stood when they were given."""
+
+    signal: str
+    """The signal's key."""
+
+    type: SignalType
+    """Its type."""
+
+    version: int | None = None
+    """The version whose answers are compared; left out for all versions."""
+
+    labels: int
+    """The number of labels compared: the latest of each object that had an answer."""
+
+    needs: int | None = None
+    """How many more labels the figures need; left out once there are enough."""
+
+    selected: bool
+    """Whether fewer than 30 of the labels are about objects drawn at random."""
+
+    selected_note: str | None = None
+    """What that means for the figures."""
+
+    reliability: list[ReliabilityBin] | None = None
+    """`noul`: how often answers of about this probability were right."""
+
+    thresholds: list[ThresholdQuality] | None = None
+    """`noul`: what would be flagged at each threshold from 0.05 to 0.95."""
+
+    best_threshold: float | None = None
+    """`noul`: the threshold at which wrong answers cost least."""
+
+    confusion: dict[str, dict[str, int]] | None = None
+    """`choice` and `score`: the number of labels by what is true and what was answered."""
+
+    by_week: list[WeekQuality]
+    """The same by the week in which the labels were given, oldest first."""
+
+    yes: int | None = None
+    """`noul`: how many labels say yes."""
+
+    accuracy: Figure | None = None
+    """The share of right answers; for `noul`, yes from 0.5 on."""
+
+    auc: Figure | None = None
+    """`noul`: how often an object labelled yes has a higher answer than one labelled no. Left out if all labels
+    are the same.
+    """
+
+    brier: Figure | None = None
+    """`noul`: the mean squared difference between the answer and the label, 1 or 0."""
+
+    calibration_error: Figure | None = None
+    """How far probabilities are from the shares that came true, over ten equal bins."""
+
+    macro_f1: Figure | None = None
+    """`choice` and `score`: the mean of the F1 of each option or level."""
+
+    mean_distance: Figure | None = None
+    """`score`: the mean number of levels between the level answered and the true one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalResult(Record):
     """The latest answer to a signal about an object."""
 
     key: str
     """The signal's key."""
+
+    raw: RawAnswer | None = None
+    """The analyzer's own answer, where a calibration is on."""
 
     model: str | None = None
     """The model that answered."""
@@ -1342,6 +1870,23 @@ class SystemOneUsage(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class ThresholdQuality(Record):
+    """What a rule with this threshold would flag."""
+
+    threshold: float
+    """Answers of this probability or more are flagged."""
+
+    precision: Figure | None = None
+    """The share of flagged objects that are labelled yes; left out if none is flagged."""
+
+    recall: Figure | None = None
+    """The share of objects labelled yes that are flagged; left out if none is labelled yes."""
+
+    flagged: Figure
+    """The share of all objects that is flagged."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Timeline(Record):
     """A page of what happened about an object, newest first."""
 
@@ -1376,6 +1921,120 @@ class TimelineItem(Record):
 
     delivery: WebhookDelivery | None = None
     """The delivery."""
+
+    label: Label | None = None
+    """The label."""
+
+    review: Review | None = None
+    """The review, as it is now."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Trial(Record):
+    """A trial of another wording. Its figures are over the objects that have both answers."""
+
+    id: str
+    """Its id."""
+
+    signal: str
+    """The key of the signal."""
+
+    version: int
+    """The version that the proposed wording is compared with."""
+
+    instructions: dict[str, Any]
+    """The proposed instructions."""
+
+    criteria: dict[str, Any] | None = None
+    """The proposed criteria."""
+
+    over: TrialOver
+    """Which objects it is put to."""
+
+    status: TrialStatus
+    """Whether it has ended."""
+
+    total: int
+    """The number of objects."""
+
+    completed: int
+    """How many of them are done."""
+
+    cost_micros: int
+    """What it has cost so far, in micro-dollars."""
+
+    agreement: Figure | None = None
+    """The share of objects whose answers are on the same side."""
+
+    present: SignalQuality | None = None
+    """How good the present wording is on the labelled objects; only of a single trial."""
+
+    proposed: SignalQuality | None = None
+    """How good the proposed wording is on the labelled objects; only of a single trial."""
+
+    difference: QualityDifference | None = None
+    """The figures of the proposed wording minus those of the present one; only of a single trial."""
+
+    flips: list[TrialFlip] | None = None
+    """The objects whose answers change side, the largest change first, at most 100; only of a single trial."""
+
+    created_at: datetime
+    """When it was started."""
+
+    ended_at: datetime | None = None
+    """When it ended."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrialEstimate(Record):
+    """What a trial would cost."""
+
+    objects: int
+    """The number of objects."""
+
+    estimated_cost_micros: int
+    """The estimated cost in micro-dollars."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrialFlip(Record):
+    """An object whose answer changes side."""
+
+    object_id: str
+    """The object's id."""
+
+    present: Answer
+    """The answer to the present wording."""
+
+    proposed: Answer
+    """The answer to the proposed wording."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrialList(Record):
+    """A page of trials, newest first."""
+
+    trials: list[Trial]
+    """The trials."""
+
+    next_cursor: str | None = None
+    """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrialOver1(Record):
+    """The most recently analyzed objects that match a query."""
+
+    q: str
+    """As for the list of objects."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrialStarted(Record):
+    """A trial that was started."""
+
+    trial: Trial
+    """The trial."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1500,6 +2159,9 @@ class VersionedAnswer(Record):
     signal: str
     """The key of the signal."""
 
+    raw: RawAnswer | None = None
+    """The analyzer's own answer, where a calibration is on."""
+
     type: SignalType
     """The type of answer."""
 
@@ -1529,7 +2191,7 @@ class WebhookDelivery(Record):
     endpoint_id: str
     """The endpoint's id."""
 
-    event_type: Literal["analysis.completed", "rule.triggered"]
+    event_type: Literal["analysis.completed", "rule.triggered", "review.opened", "review.resolved"]
     """The type of the webhook event."""
 
     status: DeliveryStatus
@@ -1631,11 +2293,47 @@ class WebhookEndpointSecret(Record):
     """What to do with it."""
 
 
-WebhookPayload = AnalysisCompleted | RuleTriggered
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WeekQuality(Record):
+    """The labels of a week, compared with answers."""
+
+    week: date
+    """The Monday on which the week begins, in UTC."""
+
+    labels: int
+    """The number of labels compared."""
+
+    yes: int | None = None
+    """`noul`: how many labels say yes."""
+
+    accuracy: Figure | None = None
+    """The share of right answers; for `noul`, yes from 0.5 on."""
+
+    auc: Figure | None = None
+    """`noul`: how often an object labelled yes has a higher answer than one labelled no. Left out if all labels
+    are the same.
+    """
+
+    brier: Figure | None = None
+    """`noul`: the mean squared difference between the answer and the label, 1 or 0."""
+
+    calibration_error: Figure | None = None
+    """How far probabilities are from the shares that came true, over ten equal bins."""
+
+    macro_f1: Figure | None = None
+    """`choice` and `score`: the mean of the F1 of each option or level."""
+
+    mean_distance: Figure | None = None
+    """`score`: the mean number of levels between the level answered and the true one."""
+
+
+WebhookPayload = AnalysisCompleted | ReviewEvent | RuleTriggered
 """The payload of a webhook delivery."""
 
 #: The record of each webhook event.
 WEBHOOK_EVENTS: dict[str, type[WebhookPayload]] = {
     "analysis.completed": AnalysisCompleted,
+    "review.opened": ReviewEvent,
+    "review.resolved": ReviewEvent,
     "rule.triggered": RuleTriggered,
 }

@@ -63,7 +63,8 @@ class Rules(Caller):
             action_type: The action.
             action_config: The settings of the action. `email`: `to` (an address; required) and `subject`. `slack`:
                 `webhook_url` (of an incoming webhook; required). `webhook`: `endpoint_id` (of a registered endpoint
-                that receives `rule.triggered`; required). Fields of other action types are ignored.
+                that receives `rule.triggered`; required). `review`: `queue` (required) and `signals`. Fields of other
+                action types are ignored.
             enabled: Whether it is evaluated; true if left out.
             cooldown_seconds: The cooldown in seconds; 0 if left out.
 
