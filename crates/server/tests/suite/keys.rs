@@ -70,6 +70,8 @@ async fn a_key_is_made_with_a_secret_that_is_shown_once(app: &App) {
         "key": signer.key,
         "name": "production",
         "status": "active",
+        "kind": "signed",
+        "scopes": ["ingest", "read", "write", "label"],
         "has_secret": true,
         "created_at": app.now().to_string(),
     });

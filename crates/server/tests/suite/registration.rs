@@ -47,6 +47,7 @@ async fn a_new_account_is_signed_in(app: &App) {
         "user_id": me["user_id"],
         "email": "ann@example.com",
         "role": "admin",
+        "member_role": "owner",
         "onboarded": false,
         "email_verified": false,
     });

@@ -34,6 +34,9 @@ async fn fill(app: &App) -> Filled {
     let signer = app.api_key(&token).await;
     let endpoint =
         app.call(&token, Method::POST, "/v1/webhooks", &json!({"url": "http://127.0.0.1:1/"})).await;
+    let id = endpoint.json()["endpoint"]["id"].as_str().unwrap().to_owned();
+    let rotate = format!("/v1/webhooks/{id}/rotate_secret");
+    assert_eq!(app.call(&token, Method::POST, &rotate, &json!({})).await.status, 200);
     let rule = json!({
         "when": "is_scammer > 0.9",
         "action_type": "slack",

@@ -46,6 +46,8 @@ impl Owned {
             "session_id" => Uuid::from_u128(7).to_string(),
             // Of replays in the background `rules/replay.rs` tells.
             "replay_id" => Uuid::from_u128(8).to_string(),
+            // Of members and invitations `members.rs` tells.
+            "user_id" | "invitation_id" => Uuid::from_u128(9).to_string(),
             "provider" => "google".to_owned(),
             other => panic!("{template}: say what {{{other}}} is, and whose"),
         };

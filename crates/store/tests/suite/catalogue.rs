@@ -252,9 +252,14 @@ fn text_sorts_by_bytes_on_postgres() {
 }
 
 /// Columns of bytes that are hashes, and stay what they are whatever the master key.
-const HASHES: [&str; 6] = [
+const HASHES: [&str; 11] = [
+    "api_keys.bearer_hash",
     "api_keys.legacy_hash",
+    "audit_chains.hash",
+    "audit_chains.swept_hash",
+    "audit_log.hash",
     "email_verifications.token_hash",
+    "invitations.token_hash",
     "migrations.checksum",
     "password_resets.token_hash",
     "recovery_codes.code_hash",

@@ -495,7 +495,7 @@ impl Claim<'_> {
 }
 
 fn destination(sealer: &Sealer, turn: &DueEndpoint) -> Result<Destination> {
-    let key = |column, sealed: &[u8]| {
+    let key = |column, sealed: &[u8]| -> Result<SigningKey> {
         let secret = sealer.open(column, turn.endpoint_id, sealed).map_err(internal)?;
         Ok::<_, Error>(SigningKey::new(&String::from_utf8(secret).map_err(internal)?))
     };
