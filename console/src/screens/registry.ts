@@ -33,6 +33,7 @@ export const SCREENS: readonly ScreenEntry[] = [
   { id: "rule", name: "Rule", path: "/console/rules/$ruleId", load: () => import("./rules/Rule") },
   { id: "quality", name: "Quality", path: "/console/quality", navigation: { group: "Work", icon: "quality", key: "Q" }, load: () => import("./quality/Quality") },
   { id: "webhooks", name: "Webhooks", path: "/console/webhooks", navigation: { group: "Configure", icon: "webhooks", key: "W" }, load: () => import("./webhooks/Webhooks") },
+  { id: "endpoint", name: "Endpoint", path: "/console/webhooks/$endpointId", load: () => import("./webhooks/Endpoint") },
   { id: "keys", name: "Keys", path: "/console/keys", navigation: { group: "Configure", icon: "keys", key: "K" }, load: () => import("./keys/Keys") },
   { id: "billing", name: "Billing", path: "/console/billing", navigation: { group: "Account", icon: "billing", key: "B" }, needs: "money.read", load: () => import("./billing/Billing") },
   { id: "members", name: "Members", path: "/console/members", navigation: { group: "Account", icon: "members", key: "M" }, needs: "members.read", load: () => import("./members/Members") },

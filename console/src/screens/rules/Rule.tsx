@@ -88,14 +88,14 @@ function Opened({ rule }: { rule: RuleRecord }) {
         isOpen={deleting}
         onClose={() => setDeleting(false)}
         act="Delete the rule"
-        goes={["the rule, and what it knows of every object", "the list of its firings"]}
+        goes={["the rule", "its state: for which objects the condition holds, and since when"]}
         onConfirm={async () => {
           await deleteRule(rule.id);
           toast("The rule is deleted.");
           await navigate({ to: "/console/rules" as string });
         }}
       >
-        <p>What it has already sent or queued stays. To stop it and keep everything, turn it off.</p>
+        <p>Its firings stay in the timelines of their objects, and what it has queued is still sent. To stop it and keep everything, turn it off.</p>
       </ConfirmDialog>
     </Screen>
   );
