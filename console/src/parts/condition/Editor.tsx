@@ -89,7 +89,7 @@ export default function Editor(props: Props) {
           keymap.of([...completionKeymap, ...defaultKeymap.filter((binding) => binding.key !== "Enter"), ...historyKeymap]),
           conditionLanguage,
           syntaxHighlighting(colours),
-          autocompletion({ override: [completer(() => latest.current.signals, latest.current.use)], icons: false }),
+          autocompletion({ override: [completer(() => latest.current.signals, latest.current.use)], icons: false, interactionDelay: 0 }),
           linter(null),
           theme,
           EditorView.lineWrapping,

@@ -65,9 +65,15 @@ export default function Explore() {
           </Button>
         </div>
       </Section>
-      <Objects q={q} sort={sort} keys={signals.filter((signal) => signal.enabled).map((signal) => signal.key)} />
+      <Objects q={q} sort={sort} keys={keysOf(signals)} />
     </Screen>
   );
+}
+
+/** The signals of the columns, probabilities first: they are what one compares. */
+function keysOf(signals: readonly Schemas["Signal"][]): string[] {
+  const enabled = signals.filter((signal) => signal.enabled);
+  return [...enabled.filter((signal) => signal.type === "noul"), ...enabled.filter((signal) => signal.type !== "noul")].map((signal) => signal.key);
 }
 
 function Objects({ q, sort, keys }: { q: string; sort: Sort; keys: string[] }) {
@@ -109,7 +115,7 @@ function columnsOf(keys: string[]): ColumnOf<Summary>[] {
   return [
     { id: "object", name: "Object", long: true, width: "2fr", cell: (row) => <Link to={objectPath(row.object_id)}>{row.display_name ?? row.object_id}</Link> },
     { id: "type", name: "Type", optional: true, cell: (row) => row.object_type },
-    ...shown.map((key, index): ColumnOf<Summary> => ({ id: `signal ${key}`, name: key, optional: index > 0, width: "1.500fr", cell: (row) => <AnswerTo objectKey={key} row={row} /> })),
+    ...shown.map((key, index): ColumnOf<Summary> => ({ id: `signal ${key}`, name: key, optional: index > 0, width: "1.5fr", cell: (row) => <AnswerTo objectKey={key} row={row} /> })),
     { id: "events", name: "Events", numeric: true, optional: true, cell: (row) => count(row.event_count) },
     { id: "seen", name: "Last seen", cell: (row) => <Time at={row.last_seen} /> },
   ];
