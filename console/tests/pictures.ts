@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 
 import { SCREENS } from "../src/screens/registry";
-import { expect, test } from "./stage";
+import { addressIn, expect, test } from "./stage";
 
 const FOLDER = "pictures";
 const SIZES = [
@@ -33,6 +33,15 @@ test("pages before sign-in", async ({ page }) => {
 for (const screen of SCREENS) {
   test(screen.name, async ({ page, context, sample }) => {
     await context.addCookies(sample.cookies);
-    await take(page, screen.id, screen.path.replace("$objectId", encodeURIComponent(sample.objectId)));
+    await take(page, screen.id, addressIn(screen.path, sample));
   });
 }
+
+/** What a screen shows after something was done in it. */
+test("signals, rules and webhooks in use", async ({ page, context, sample }) => {
+  await context.addCookies(sample.cookies);
+  for (const tab of ["trials", "versions", "backfill"]) await take(page, `signal-${tab}`, `/console/signals/off_platform?tab=${tab}`);
+  await take(page, "rule-firings", `/console/rules/${sample.ruleId}?tab=firings`);
+  for (const tab of ["deliveries", "verify"]) await take(page, `webhooks-${tab}`, `/console/webhooks?tab=${tab}`);
+  await take(page, "endpoint-settings", `/console/webhooks/${sample.endpointId}?tab=settings`);
+});

@@ -18,8 +18,8 @@ import { rulePath } from "./Rules";
 import { valuesText } from "./values";
 
 const SPANS = [
-  { id: "7", label: "7 days" },
-  { id: "30", label: "30 days" },
+  { id: "7", label: "The last 7 days" },
+  { id: "30", label: "The last 30 days" },
   { id: "all", label: "All that is kept" },
 ];
 const DAY_MS = 86_400_000;
@@ -55,7 +55,9 @@ export function ReplayPanel({ when, cooldownSeconds, ownId }: Props) {
     <Section title="Replay" about="What this condition would have done over the past answers. No model runs, nothing is sent, nothing is charged.">
       <div className={styles.stack}>
         <div className={styles.bar}>
-          <SelectField name="span" label="Over the last" options={SPANS} value={span} onChange={setSpan} />
+          <div className={styles.select}>
+            <SelectField name="span" label="Over" options={SPANS} value={span} onChange={setSpan} />
+          </div>
           <Button icon="start" isPending={pending} isDisabled={when.trim() === ""} onPress={() => void run()}>
             Replay
           </Button>
@@ -126,7 +128,7 @@ function Labelled({ result }: { result: Replay }) {
           { id: "precision", name: "Precision", numeric: true, cell: (row) => (row.precision === undefined ? "unknown" : percent(row.precision)) },
           { id: "recall", name: "Recall", numeric: true, cell: (row) => (row.recall === undefined ? "unknown" : percent(row.recall)) },
         ]}
-        empty={<p className={styles.soft}>No labels of these signals yet, so nobody can say how precise the rule is. Label some of the objects below.</p>}
+        empty={<p className={styles.soft}>Not known for this condition. It takes labels about its signals: label some of the objects below.</p>}
       />
     </div>
   );

@@ -38,5 +38,5 @@ export function cooldownText(seconds: number): string {
   if (seconds === 0) return "once, when the condition turns true";
   const [length, unit] = UNITS.find(([candidate]) => seconds % candidate === 0) ?? [1, "second"];
   const amount = seconds / length;
-  return amount === 1 ? `at most once a ${unit}` : `at most every ${amount} ${unit}s`;
+  return amount === 1 ? `at most once ${unit === "hour" ? "an" : "a"} ${unit}` : `at most every ${amount} ${unit}s`;
 }

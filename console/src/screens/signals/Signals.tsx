@@ -54,7 +54,7 @@ export default function Signals() {
 function columnsOf(rules: readonly Rule[], price: ((key: string) => number) | undefined): ColumnOf<Signal>[] {
   const columns: ColumnOf<Signal>[] = [
     { id: "key", name: "Signal", long: true, sort: (signal) => signal.key, cell: (signal) => <Named signal={signal} /> },
-    { id: "type", name: "Type", sort: (signal) => typeName(signal.type), cell: (signal) => typeName(signal.type), optional: true },
+    { id: "type", name: "Type", sort: (signal) => typeName(signal.type), cell: (signal) => <span className={styles.nowrap}>{typeName(signal.type)}</span>, optional: true },
     { id: "answers", name: "Answers now", cell: (signal) => <Answers signal={signal} /> },
     { id: "quality", name: "Quality", cell: (signal) => <Quality signal={signal} />, optional: true },
     { id: "rules", name: "Read by", cell: (signal) => <Readers rules={rulesReading(signal.key, rules)} />, optional: true },
@@ -88,10 +88,10 @@ function Quality({ signal }: { signal: Signal }) {
   const { data, error } = useQuery(qualityQuery(signal.key));
   if (error) return <span className={styles.soft}>not available</span>;
   if (!data) return <span className={styles.bone} aria-hidden="true" />;
-  if (!data.accuracy) return <span className={styles.soft}>{data.labels === 0 ? "no labels" : `${plural(data.needs ?? 0, "more label")} needed`}</span>;
+  if (!data.accuracy) return <span className={`${styles.soft} ${styles.nowrap}`}>{data.labels === 0 ? "no labels" : `${plural(data.needs ?? 0, "more label")} needed`}</span>;
   return (
-    <span className={styles.nowrap}>
-      {percent(data.accuracy.value)} right{" "}
+    <span>
+      <span className={styles.nowrap}>{percent(data.accuracy.value)} right</span>{" "}
       <span className={styles.soft}>
         {percent(data.accuracy.low)} to {percent(data.accuracy.high)}, {plural(data.labels, "label")}
       </span>
@@ -100,7 +100,7 @@ function Quality({ signal }: { signal: Signal }) {
 }
 
 function Readers({ rules }: { rules: readonly Rule[] }) {
-  if (rules.length === 0) return <span className={styles.soft}>no rule</span>;
+  if (rules.length === 0) return <span className={`${styles.soft} ${styles.nowrap}`}>no rule</span>;
   const [first] = rules;
   if (rules.length === 1 && first) return <Link to={`/console/rules/${first.id}`}>{first.name}</Link>;
   return <>{plural(rules.length, "rule")}</>;

@@ -30,6 +30,32 @@ function append(pieces: Piece[], text: string, change: Piece["change"]): void {
   else pieces.push({ text, change });
 }
 
+/** Words that changed beside each other read better as one change than as many: spaces between them change with them. */
+function joined(pieces: readonly Piece[]): Piece[] {
+  const result: Piece[] = [];
+  let removed = "";
+  let added = "";
+  const flush = () => {
+    if (removed) result.push({ text: removed, change: "removed" });
+    if (added) result.push({ text: added, change: "added" });
+    removed = "";
+    added = "";
+  };
+  pieces.forEach((piece, index) => {
+    if (piece.change === "removed") removed += piece.text;
+    else if (piece.change === "added") added += piece.text;
+    else if (/^[^\S\n]+$/.test(piece.text) && (removed || added) && index + 1 < pieces.length) {
+      removed += piece.text;
+      added += piece.text;
+    } else {
+      flush();
+      result.push(piece);
+    }
+  });
+  flush();
+  return result;
+}
+
 export function differenceOf(before: string, after: string): Piece[] {
   const one = wordsOf(before);
   const other = wordsOf(after);
@@ -48,5 +74,5 @@ export function differenceOf(before: string, after: string): Piece[] {
       append(pieces, other[column++] as string, "added");
     }
   }
-  return pieces;
+  return joined(pieces);
 }

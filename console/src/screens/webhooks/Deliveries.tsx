@@ -40,7 +40,9 @@ export function Deliveries({ endpointId }: { endpointId?: string }) {
   return (
     <Section flush>
       <div className={styles.filter}>
-        <SelectField name="status" label="Status" options={STATUSES} value={chosen} onChange={show} />
+        <div className={styles.select}>
+          <SelectField name="status" label="Status" options={STATUSES} value={chosen} onChange={show} />
+        </div>
         {canWrite && <ReplayAll endpointId={endpointId} />}
       </div>
       {pages.isPending && <Skeleton lines={8} />}
