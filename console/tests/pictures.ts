@@ -13,8 +13,14 @@ const SIZES = [
 async function take(page: Page, name: string, path: string): Promise<void> {
   await page.goto(path);
   await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await shoot(page, name);
+}
+
+/** Pictures of what the page shows now. */
+async function shoot(page: Page, name: string): Promise<void> {
   await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
   await page.waitForLoadState("networkidle");
+  await page.evaluate(() => scrollTo(0, 0));
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const size of SIZES) {
@@ -44,4 +50,24 @@ test("signals, rules and webhooks in use", async ({ page, context, sample }) => 
   await take(page, "rule-firings", `/console/rules/${sample.ruleId}?tab=firings`);
   for (const tab of ["deliveries", "verify"]) await take(page, `webhooks-${tab}`, `/console/webhooks?tab=${tab}`);
   await take(page, "endpoint-settings", `/console/webhooks/${sample.endpointId}?tab=settings`);
+
+  await page.goto("/console/signals/trust_score");
+  await page.getByLabel("Question").fill("How far would you trust this user with your own money?");
+  await page.getByLabel("Add events").fill("Pay me by gift card and I ship today\nNo refunds");
+  await page.getByRole("button", { name: "Ask" }).click();
+  await expect(page.getByText(/^Over 2 events/)).toBeVisible();
+  await page.getByRole("button", { name: "Strike out event 1" }).click();
+  await page.getByRole("button", { name: "Ask again" }).click();
+  await expect(page.getByText(/^Over 1 of 2 events/)).toBeVisible();
+  await shoot(page, "signal-playground");
+
+  await page.goto(`/console/rules/${sample.ruleId}`);
+  await page.getByRole("button", { name: "Replay" }).click();
+  await expect(page.getByText("On whom")).toBeVisible();
+  await shoot(page, "rule-replay");
+
+  await page.goto(`/console/webhooks/${sample.endpointId}`);
+  await page.getByRole("button", { name: "Details of" }).first().click();
+  await expect(page.getByText("Request headers")).toBeVisible();
+  await shoot(page, "endpoint-delivery");
 });

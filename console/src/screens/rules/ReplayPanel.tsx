@@ -86,8 +86,20 @@ function Background({ id, ownId }: { id: string; ownId?: string }) {
   );
 }
 
+const FEWEST_DAYS = 7;
+
+/** Firings of every day of the replay, also of days without any; a short past is drawn as a week. */
+function everyDay({ by_day, from, to }: Replay): { seconds: number[]; firings: number[] } {
+  const firingsOn = new Map(by_day.map((day) => [Date.parse(day.day), day.firings]));
+  const last = Math.floor(Date.parse(to) / DAY_MS) * DAY_MS;
+  const first = Math.min(Math.floor(Date.parse(from) / DAY_MS) * DAY_MS, last - (FEWEST_DAYS - 1) * DAY_MS);
+  const days: number[] = [];
+  for (let day = first; day <= last; day += DAY_MS) days.push(day);
+  return { seconds: days.map((day) => day / 1000), firings: days.map((day) => firingsOn.get(day) ?? 0) };
+}
+
 function Result({ result, ownId }: { result: Replay; ownId?: string }) {
-  const days = result.by_day;
+  const days = everyDay(result);
   const overlap = result.overlap.filter((other) => other.rule_id !== ownId);
   return (
     <div className={styles.stack} role="status">
@@ -95,16 +107,16 @@ function Result({ result, ownId }: { result: Replay; ownId?: string }) {
         <strong className={styles.figure}>{plural(result.firings, "firing")}</strong> on {plural(result.objects, "object")}, from {absoluteTime(result.from)} to {absoluteTime(result.to)}.
       </p>
       {!result.complete && <Notice tone="warn">Part of this time is not kept any more, so the rule would have fired at least this often.</Notice>}
-      {days.length > 0 && (
+      {result.firings > 0 && (
         <Chart
           title="Firings by UTC day"
-          x={days.map((day) => Date.parse(`${day.day}T00:00:00Z`) / 1000)}
+          x={days.seconds}
           xName="Day (UTC)"
           time
           height={160}
           format={count}
           formatX={(seconds) => UTC_DAY.format(seconds * 1000)}
-          series={[{ name: "Firings", kind: "bars", values: days.map((day) => day.firings) }]}
+          series={[{ name: "Firings", kind: "bars", values: days.firings }]}
         />
       )}
       <Labelled result={result} />

@@ -143,7 +143,7 @@ function Answers({ asked, signal }: { asked: Asked[]; signal?: Signal }) {
   return (
     <ol className={styles.asked} aria-label="Answers">
       <li>
-        <div role="status" className={styles.pair}>
+        <div role="status" className={newest.draft?.probabilities ? styles.stack : styles.pair}>
           {newest.saved && (
             <div>
               {newest.draft && <h4>Saved wording</h4>}
