@@ -78,7 +78,7 @@ test("a backfill says its price, runs, and ends", async ({ page, person }) => {
 test("trials are not offered by this server yet, and say so", async ({ page, context, sample }) => {
   await context.addCookies(sample.cookies);
   await open(page, "/console/signals/is_scammer?tab=trials", "is_scammer");
-  await expect(page.getByText("This server does not offer trials yet")).toBeVisible();
+  await expect(page.getByText("This server does not offer it yet")).toBeVisible();
 });
 
 test("criteria of every type are kept as they were written", async ({ page, person }) => {

@@ -104,11 +104,11 @@ test("an endpoint is disabled, changed and deleted, and says what the server doe
   expect(read).toMatchObject({ enabled: false, events: ["analysis.completed", "rule.triggered", "review.opened"] });
 
   await press(page, "button", "Send a test");
-  await expect(page.getByText("This server does not offer test deliveries yet")).toBeVisible();
+  await expect(page.getByText("Sending a test comes with a later version of the server.")).toBeVisible();
   await page.keyboard.press("Escape");
   await press(page, "button", "Rotate the secret…");
   await page.getByRole("button", { name: "Make a new secret" }).press("Enter");
-  await expect(page.getByText("This server does not offer rotating a secret yet")).toBeVisible();
+  await expect(page.getByText("Rotating a secret comes with a later version of the server.")).toBeVisible();
   await page.keyboard.press("Escape");
 
   await press(page, "button", "Delete the endpoint…");

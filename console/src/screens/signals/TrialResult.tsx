@@ -41,7 +41,7 @@ export function TrialResult({ signal, id }: { signal: Signal; id: string }) {
   return (
     <Section
       title="Result"
-      about={`${count(trial.completed)} of ${plural(trial.total, "object")} asked, ${moneyOfMicros(trial.cost_micros)} spent${trial.agreement === undefined ? "" : `; ${percent(trial.agreement)} of the answers stay on the same side`}.`}
+      about={`${count(trial.completed)} of ${plural(trial.total, "object")} asked, ${moneyOfMicros(trial.cost_micros)} spent${trial.agreement === undefined ? "" : `; ${percent(trial.agreement.value)} of the answers stay on the same side`}.`}
       actions={
         <>
           {trial.status === "running" && may("trials.write") && <Button onPress={cancel}>Cancel the trial</Button>}

@@ -34,7 +34,9 @@ export function Trials({ signal, draft, setDraft }: Props) {
   if (isNotOffered(trials.error)) {
     return (
       <Section title="Trials">
-        <NotOffered what="trials" instead="Until then, compare a draft with the saved wording in the playground." />
+        <NotOffered what="Trying another wording on objects that are there">
+          <p>Until then, compare a draft with the saved wording in the playground.</p>
+        </NotOffered>
       </Section>
     );
   }
@@ -51,10 +53,10 @@ export function Trials({ signal, draft, setDraft }: Props) {
             keyOf={(trial) => trial.id}
             onOpen={(trial) => setOpened(trial.id)}
             columns={[
-              { id: "started", name: "Started", cell: (trial) => (trial.created_at ? <Time at={trial.created_at} /> : trial.id.slice(0, 8)) },
+              { id: "started", name: "Started", cell: (trial) => <Time at={trial.created_at} /> },
               { id: "status", name: "Status", cell: (trial) => <TrialStatus trial={trial} /> },
               { id: "objects", name: "Objects", numeric: true, cell: (trial) => `${count(trial.completed)} of ${count(trial.total)}` },
-              { id: "same", name: "Same answer", numeric: true, cell: (trial) => (trial.agreement === undefined ? "" : percent(trial.agreement)) },
+              { id: "same", name: "Same answer", numeric: true, cell: (trial) => (trial.agreement === undefined ? "" : percent(trial.agreement.value)) },
               { id: "open", name: "Result", cell: (trial) => <Button kind="quiet" aria-pressed={trial.id === shown} onPress={() => setOpened(trial.id)}>Show</Button> },
             ]}
             empty={<Empty icon="signals" title="No trials yet">A trial asks another wording about objects that are there and records nothing but the comparison.</Empty>}

@@ -19,14 +19,14 @@ export interface Flip {
 export interface Trial {
   id: string;
   status: "running" | "done" | "cancelled";
-  created_at?: string;
+  created_at: string;
   instructions?: unknown;
   criteria?: unknown;
   total: number;
   completed: number;
   cost_micros: number;
   /** The share of objects whose answer stays on the same side. */
-  agreement?: number;
+  agreement?: Figure;
   present?: Figures;
   proposed?: Figures;
   /** Proposed minus present, each with a 95 % interval. */

@@ -85,7 +85,9 @@ function Actions({ endpoint }: { endpoint: EndpointRecord }) {
         Send a test
       </Button>
       <Dialog title="Send a test" isOpen={notOffered} onClose={() => setNotOffered(false)}>
-        <NotOffered what="test deliveries" instead="Replay a delivery instead, or let a rule in a test account fire." />
+        <NotOffered what="Sending a test">
+          <p>Until then, replay a delivery: it is sent again with its id and payload.</p>
+        </NotOffered>
       </Dialog>
     </div>
   );

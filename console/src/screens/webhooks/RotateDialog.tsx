@@ -31,7 +31,9 @@ export function RotateDialog({ endpoint, isOpen, onClose }: { endpoint: Endpoint
     <>
       <Dialog title="Rotate the secret" isOpen={isOpen} onClose={onClose}>
         {notOffered ? (
-          <NotOffered what="rotating a secret" instead="Until then, create a second endpoint of the same URL and delete this one once the receiver knows the new secret." />
+          <NotOffered what="Rotating a secret">
+            <p>Until then, create a second endpoint of the same URL, and delete this one once the receiver knows the new secret.</p>
+          </NotOffered>
         ) : (
           <Form submit="Make a new secret" onSubmit={({ overlap = "24" }) => rotate(Number(overlap))}>
             <p>Meanwhile deliveries carry both signatures, so that a receiver with either secret takes them.</p>
