@@ -6,6 +6,8 @@ test("a rule is replayed before it is saved, runs in shadow, goes live and is de
   const { answers } = (await verdict.json()) as { answers: { noul: number }[] };
   expect(answers[0]?.noul).toBeGreaterThan(0.2);
 
+  const labelled = await person.api.put("/v1/objects/s1/labels/is_scammer", { data: { value: true } });
+  expect(labelled.status()).toBe(200);
   await open(page, "/console/rules", "Rules");
   await expect(page.getByText("No rules yet")).toBeVisible();
   await press(page, "link", "New rule");
@@ -16,6 +18,7 @@ test("a rule is replayed before it is saved, runs in shadow, goes live and is de
   await expect(page.getByText("1 objects match now")).toBeVisible();
   await press(page, "button", "Replay");
   await expect(page.getByText("1 firing", { exact: true })).toBeVisible();
+  await expect(page.getByRole("grid", { name: "Precision and recall by signal" }).getByRole("row").nth(1)).toContainText(/is_scammer\s*100 %\s*100 %/);
   await expect(page.getByRole("grid", { name: "Objects it would have fired for" }).getByRole("link", { name: "s1" })).toBeVisible();
   await expectAccessible(page);
 

@@ -75,10 +75,26 @@ test("a backfill says its price, runs, and ends", async ({ page, person }) => {
   await expect(page.getByText("nothing to ask")).toBeVisible();
 });
 
-test("trials are not offered by this server yet, and say so", async ({ page, context, sample }) => {
-  await context.addCookies(sample.cookies);
+test("another wording is tried with its price first, and adopted", async ({ page, person }) => {
+  const sent = await person.api.post("/v1/objects/u1/events", { data: { wait: true, signals: ["is_scammer"], events: [{ type: "message", content: "Pay me by gift card" }] } });
+  expect(sent.status()).toBe(200);
+  const labelled = await person.api.put("/v1/objects/u1/labels/is_scammer", { data: { value: true } });
+  expect(labelled.status()).toBe(200);
   await open(page, "/console/signals/is_scammer?tab=trials", "is_scammer");
-  await expect(page.getByText("This server does not offer it yet")).toBeVisible();
+  await expect(page.getByText("No trials yet")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Show the price" })).toBeDisabled();
+  await type(page, "Question", "Does this user cheat others?");
+  await press(page, "button", "Show the price");
+  await expect(page.getByText(/^1 object, about \$0\.0000\d+\.$/)).toBeVisible();
+  await press(page, "button", "Start the trial");
+  await expect(page.getByText(/^1 of 1 object asked, .* of the answers stay on the same side\.$/)).toBeVisible();
+  await expect(page.getByText("Only 1 object of the trial is labelled. Figures need 9 more labels.")).toBeVisible();
+  await expectAccessible(page);
+  await press(page, "button", "Adopt this wording…");
+  await page.getByRole("button", { name: "Adopt it" }).press("Enter");
+  await expect(page.getByText("The wording of the trial is the signal’s next version.")).toBeVisible();
+  const { signals } = (await (await person.api.get("/v1/signals")).json()) as { signals: { key: string; instructions: string }[] };
+  expect(signals.find((signal) => signal.key === "is_scammer")?.instructions).toBe("Does this user cheat others?");
 });
 
 test("criteria of every type are kept as they were written", async ({ page, person }) => {

@@ -143,6 +143,7 @@ interface WordingProps {
 }
 
 function Wording({ signal, draft, setDraft, playground, canWrite, rules }: WordingProps) {
+  const canAsk = useMay()("playground");
   const isChanged = problemOf(draft) !== undefined || !isSame(signal, definitionOf(draft));
   const live = rules.filter((rule) => rule.enabled && rule.mode !== "shadow").length;
   const save = async () => {
@@ -168,8 +169,8 @@ function Wording({ signal, draft, setDraft, playground, canWrite, rules }: Wordi
           </Form>
         ) : (
           <div className={styles.form}>
-            <DefinitionFields draft={draft} onChange={setDraft} />
-            <p className={styles.soft}>You can change the wording here to try it in the playground. An admin or an owner can save it.</p>
+            <DefinitionFields draft={draft} onChange={setDraft} isDisabled={!canAsk} />
+            <p className={styles.soft}>{canAsk && "You can change the wording here to try it in the playground. "}An admin or an owner can save another wording.</p>
           </div>
         )}
       </Section>

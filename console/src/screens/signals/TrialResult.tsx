@@ -9,7 +9,7 @@ import { AnswerInline } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
 import { ConfirmDialog } from "../../parts/Dialog";
 import { Link, objectPath } from "../../parts/Link";
-import { Badge } from "../../parts/Notice";
+import { Badge, Notice } from "../../parts/Notice";
 import { Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { Table } from "../../parts/Table";
@@ -51,7 +51,9 @@ export function TrialResult({ signal, id }: { signal: Signal; id: string }) {
     >
       <div className={styles.stack}>
         {trial.status === "running" && <progress className={styles.progress} aria-label="Progress of the trial" max={Math.max(trial.total, 1)} value={trial.completed} />}
-        {trial.present && trial.proposed && <Comparison trial={trial} />}
+        {trial.present?.needs !== undefined && <Notice>{`Only ${plural(trial.present.labels, "object")} of the trial ${trial.present.labels === 1 ? "is" : "are"} labelled. Figures need ${plural(trial.present.needs, "more label")}.`}</Notice>}
+        {trial.difference && <Comparison trial={trial} />}
+        {trial.difference && trial.present?.selected && <Notice tone="warn">{trial.present.selected_note}</Notice>}
         <Flips trial={trial} />
       </div>
       <ConfirmDialog

@@ -12,7 +12,7 @@ import { Columns, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { Table } from "../../parts/Table";
 import { toast } from "../../parts/Toast";
-import { count, moneyOfMicros, percent, plural, Time } from "../../parts/Values";
+import { count, moneyOfMicros, plural, Time } from "../../parts/Values";
 import { DefinitionFields } from "./DefinitionFields";
 import { definitionOf, isSame, problemOf, type Draft } from "./definition";
 import type { Signal } from "./queries";
@@ -56,7 +56,7 @@ export function Trials({ signal, draft, setDraft }: Props) {
               { id: "started", name: "Started", cell: (trial) => <Time at={trial.created_at} /> },
               { id: "status", name: "Status", cell: (trial) => <TrialStatus trial={trial} /> },
               { id: "objects", name: "Objects", numeric: true, cell: (trial) => `${count(trial.completed)} of ${count(trial.total)}` },
-              { id: "same", name: "Same answer", numeric: true, cell: (trial) => (trial.agreement === undefined ? "" : percent(trial.agreement.value)) },
+              { id: "cost", name: "Spent", numeric: true, cell: (trial) => moneyOfMicros(trial.cost_micros) },
               { id: "open", name: "Result", cell: (trial) => <Button kind="quiet" aria-pressed={trial.id === shown} onPress={() => setOpened(trial.id)}>Show</Button> },
             ]}
             empty={<Empty icon="signals" title="No trials yet">A trial asks another wording about objects that are there and records nothing but the comparison.</Empty>}

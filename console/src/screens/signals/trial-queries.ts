@@ -7,7 +7,7 @@ import { queries } from "../../api/session";
 import { isNotOffered } from "../../parts/NotOffered";
 import type { Judgement, Signal } from "./queries";
 
-type Figures = Schemas["Figures"];
+type Quality = Schemas["SignalQuality"];
 type Figure = Schemas["Figure"];
 
 export interface Flip {
@@ -16,6 +16,7 @@ export interface Flip {
   proposed: Judgement;
 }
 
+/** The list has trials without their figures. */
 export interface Trial {
   id: string;
   status: "running" | "done" | "cancelled";
@@ -27,8 +28,8 @@ export interface Trial {
   cost_micros: number;
   /** The share of objects whose answer stays on the same side. */
   agreement?: Figure;
-  present?: Figures;
-  proposed?: Figures;
+  present?: Quality;
+  proposed?: Quality;
   /** Proposed minus present, each with a 95 % interval. */
   difference?: { accuracy?: Figure; auc?: Figure; brier?: Figure };
   flips?: Flip[];
