@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 
 import { SCREENS } from "../src/screens/registry";
-import { expect, expectAccessible, test } from "./stage";
+import { addressIn, expect, expectAccessible, test } from "./stage";
 
 const THRESHOLD = ["sign-in", "register", "forgot", "reset?token=x", "verify?token=x", "withdraw?token=x", "invitation?token=x"];
 
@@ -23,6 +23,6 @@ for (const path of THRESHOLD) {
 for (const screen of SCREENS) {
   test(`${screen.name} is accessible in both themes`, async ({ page, context, sample }) => {
     await context.addCookies(sample.cookies);
-    await check(page, screen.path.replace("$objectId", encodeURIComponent(sample.objectId)));
+    await check(page, addressIn(screen.path, sample));
   });
 }

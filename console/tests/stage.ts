@@ -4,6 +4,7 @@ import { AxeBuilder } from "@axe-core/playwright";
 import { expect, test as base, type APIRequest, type APIRequestContext, type Page } from "@playwright/test";
 
 import { fillAccount } from "./sample";
+import { fillConfiguration, type Configuration } from "./sample-configuration";
 import { Service } from "./service";
 
 export interface Person {
@@ -16,8 +17,17 @@ export interface Person {
 interface Worlds {
   service: Service;
   /** An account that has something to show; do not change it. */
-  sample: { cookies: Awaited<ReturnType<APIRequestContext["storageState"]>>["cookies"]; objectId: string };
+  sample: Sample;
 }
+
+export interface Sample extends Configuration {
+  cookies: Awaited<ReturnType<APIRequestContext["storageState"]>>["cookies"];
+  objectId: string;
+}
+
+/** The address of a screen with the sample's ids in place of its parameters. */
+export const addressIn = (path: string, sample: Sample): string =>
+  path.replace("$objectId", encodeURIComponent(sample.objectId)).replace("$key", "off_platform").replace("$ruleId", sample.ruleId).replace("$endpointId", sample.endpointId);
 
 interface Stage {
   /** Opens an account of its own, by the API. */
@@ -53,8 +63,9 @@ export const test = base.extend<Stage, Worlds>({
   sample: [
     async ({ service, playwright }, use) => {
       const api = await registerAt(service, playwright.request);
+      const configuration = await fillConfiguration(api.api, service.origin);
       const objectId = await fillAccount(api.api);
-      await use({ cookies: (await api.api.storageState()).cookies, objectId });
+      await use({ cookies: (await api.api.storageState()).cookies, objectId, ...configuration });
       await api.api.dispose();
     },
     { scope: "worker", timeout: 120_000 },
@@ -124,6 +135,14 @@ export async function tabTo(page: Page, role: "button" | "link" | "menuitem" | "
 export async function press(page: Page, role: "button" | "link", name: string | RegExp): Promise<void> {
   await tabTo(page, role, name);
   await page.keyboard.press("Enter");
+}
+
+/** Turns a radio button or a checkbox on with the space bar. */
+export async function choose(page: Page, role: "radio" | "checkbox", name: string | RegExp): Promise<void> {
+  const target = page.getByRole(role, { name });
+  await target.focus();
+  await page.keyboard.press("Space");
+  await expect(target).toBeChecked();
 }
 
 /** Opens an address and waits for its heading. */

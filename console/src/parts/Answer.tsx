@@ -5,8 +5,8 @@ import { Badge } from "./Notice";
 import { percent } from "./Values";
 
 type Judgement = Schemas["Judgement"] & {
-  /** What the analyzer said before calibration; not in the OpenAPI document yet. */
-  raw?: Schemas["Judgement"];
+  /** What the analyzer said before calibration. */
+  raw?: Omit<Schemas["Judgement"], "type">;
   escalated?: boolean;
 };
 

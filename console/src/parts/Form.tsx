@@ -1,6 +1,6 @@
 // A form that sends itself: pending while it does, the server's errors beside the fields that they name, everything else above the
 // button. What was typed stays until the form succeeds.
-import { useRef, useState, type ReactNode } from "react";
+import { useMemo, useRef, useState, type ReactNode } from "react";
 import { Form as AriaForm } from "react-aria-components/Form";
 
 import { ApiError, sentenceOf } from "../api/error";
@@ -32,7 +32,8 @@ export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "
 
   const field = problem instanceof ApiError ? (fieldOfCode[problem.code] ?? problem.field) : undefined;
   const placed = field !== undefined && fields.includes(field);
-  const validationErrors = placed ? { [field]: sentenceOf(new Error((problem as ApiError).detail)) } : undefined;
+  // A field forgets the server's error when it is changed, and would be told again by an object that is another one only.
+  const validationErrors = useMemo(() => (placed ? { [field]: sentenceOf(new Error((problem as ApiError).detail)) } : undefined), [problem, placed, field]);
 
   const send = async (values: Record<string, string>) => {
     setPending(true);

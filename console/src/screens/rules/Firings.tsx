@@ -1,0 +1,47 @@
+// When a rule fired, for which object, with which answers, and what came of it.
+import { useInfiniteQuery } from "@tanstack/react-query";
+
+import { Link, objectPath } from "../../parts/Link";
+import { Badge } from "../../parts/Notice";
+import { Section } from "../../parts/Screen";
+import { Empty, Failed, Skeleton } from "../../parts/States";
+import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
+import { plural, Time } from "../../parts/Values";
+import { firingsQuery, type Firing, type Rule } from "./queries";
+import styles from "./Rules.module.css";
+import { valuesText } from "./values";
+
+function Outcome({ firing }: { firing: Firing }) {
+  if (firing.status === "dispatched") return <Badge tone="good">sent</Badge>;
+  if (firing.status === "shadow") return <Badge tone="info">shadow</Badge>;
+  return firing.status === "unconfirmed" ? <Badge tone="warn">recipient not confirmed</Badge> : <Badge tone="bad">failed</Badge>;
+}
+
+const COLUMNS: ColumnOf<Firing>[] = [
+  { id: "object", name: "Object", long: true, cell: (firing) => <Link to={objectPath(firing.object_id)}>{firing.object_id}</Link> },
+  { id: "at", name: "Fired", cell: (firing) => <Time at={firing.fired_at} /> },
+  { id: "outcome", name: "Outcome", cell: (firing) => <Outcome firing={firing} /> },
+  { id: "values", name: "Answers then", optional: true, cell: (firing) => valuesText(firing.signal_values) },
+  { id: "detail", name: "Detail", long: true, optional: true, cell: (firing) => <span className={styles.soft}>{firing.detail}</span> },
+];
+
+export function Firings({ rule }: { rule: Rule }) {
+  const pages = useInfiniteQuery(firingsQuery(rule.id));
+  if (pages.isPending) return <Skeleton lines={8} />;
+  if (pages.error) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
+  const rows = pages.data.pages.flatMap((page) => page.firings);
+  return (
+    <Section flush>
+      <Table
+        label="Firings"
+        rows={rows}
+        keyOf={(firing) => firing.id}
+        columns={COLUMNS}
+        empty={<Empty icon="rules" title="It has not fired yet">A rule fires when an analysis or a verdict makes its condition true. Replay shows what it would have done before.</Empty>}
+      />
+      {rows.length > 0 && (
+        <LoadMore shown={`${plural(rows.length, "firing")} shown, newest first`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={() => void pages.fetchNextPage()} />
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,26 @@
+// A new rule. It starts in shadow, so that nobody is mailed by accident.
+import { useNavigate } from "@tanstack/react-router";
+
+import { useMay } from "../../api/session";
+import { GuardedScreen } from "../../parts/Screen";
+import { toast } from "../../parts/Toast";
+import { createRule } from "./queries";
+import { RuleForm } from "./RuleForm";
+import { rulePath } from "./Rules";
+
+export default function NewRule() {
+  const navigate = useNavigate();
+  const canWrite = useMay()("rules.write");
+  return (
+    <GuardedScreen needs="rules.write" title="New rule" about="Write the condition, replay it, and create the rule in shadow. It can go live at any time.">
+      <RuleForm
+        canWrite={canWrite}
+        onSave={async (body) => {
+          const rule = await createRule(body);
+          toast(rule.mode === "shadow" ? "The rule runs in shadow." : "The rule is live.");
+          await navigate({ to: rulePath(rule.id) });
+        }}
+      />
+    </GuardedScreen>
+  );
+}

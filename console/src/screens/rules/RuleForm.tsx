@@ -1,0 +1,76 @@
+// The form of a rule, with its replay beside it: what the rule would have done stands there before it is saved.
+import { useSuspenseQueries } from "@tanstack/react-query";
+import { useState } from "react";
+
+import type { Schemas } from "../../api/client";
+import { endpointsQuery, signalsQuery } from "../../api/queries";
+import { ConditionEditor } from "../../parts/Condition";
+import { ChoiceField, SelectField, TextField } from "../../parts/Field";
+import { Form } from "../../parts/Form";
+import { Notice } from "../../parts/Notice";
+import { Columns, Section } from "../../parts/Screen";
+import { ACTIONS, configOf, cooldownText } from "./action";
+import { ActionFields } from "./ActionFields";
+import type { ActionType, Rule } from "./queries";
+import { ReplayPanel } from "./ReplayPanel";
+import styles from "./Rules.module.css";
+
+const MODES = [
+  { id: "shadow", label: "Shadow", hint: "Records when it would fire, and sends nothing." },
+  { id: "live", label: "Live", hint: "Acts when it fires. Nothing fires for what was already true in shadow." },
+];
+
+const COOLDOWNS = [0, 3600, 21_600, 86_400, 604_800];
+const FIELDS = ["name", "to", "subject", "webhook_url", "endpoint_id", "queue"];
+
+interface Props {
+  rule?: Rule;
+  canWrite: boolean;
+  onSave: (body: Schemas["RuleCreate"]) => Promise<void>;
+}
+
+export function RuleForm({ rule, canWrite, onSave }: Props) {
+  const [{ data: signals }, { data: endpoints }] = useSuspenseQueries({ queries: [signalsQuery, endpointsQuery] });
+  const [when, setWhen] = useState(rule?.when ?? "");
+  const [mode, setMode] = useState<string>(rule?.mode ?? (rule ? "live" : "shadow"));
+  const [type, setType] = useState<ActionType>(rule?.action_type ?? "review");
+  const [cooldown, setCooldown] = useState(rule?.cooldown_seconds ?? 0);
+  const [reviewed, setReviewed] = useState<string[]>(rule?.action_config.signals ?? []);
+  const config = rule?.action_type === type ? rule.action_config : {};
+  const save = async (values: Record<string, string>) => {
+    if (when.trim() === "") throw new Error("Write a condition first.");
+    const name = values.name?.trim();
+    await onSave({ name: name || when.trim(), when, action_type: type, action_config: configOf(type, values, reviewed) as never, mode: mode as "live" | "shadow", cooldown_seconds: cooldown });
+  };
+  return (
+    <Columns>
+      <Section title="Rule">
+        <Form submit={rule ? "Save the rule" : "Create the rule"} fields={FIELDS} isDisabled={!canWrite} onSubmit={(values) => save(values).catch(asFormField)}>
+          <ConditionEditor label="Condition" value={when} onChange={setWhen} signals={signals} use="rule" />
+          {rule && when !== rule.when && <Notice>A changed condition starts afresh: what is already true fires once more.</Notice>}
+          <TextField name="name" label="Name" defaultValue={rule?.name} hint="Optional; otherwise the condition." autoComplete="off" />
+          <SelectField
+            name="cooldown"
+            label="Fires for an object"
+            options={[...new Set([...COOLDOWNS, cooldown])].map((seconds) => ({ id: String(seconds), label: cooldownText(seconds) }))}
+            value={String(cooldown)}
+            onChange={(value) => setCooldown(Number(value))}
+          />
+          <ChoiceField name="action" label="Action" options={ACTIONS} value={type} onChange={(value) => setType(value as ActionType)} />
+          <div className={styles.action} key={type}>
+            <ActionFields type={type} config={config} endpoints={endpoints} signals={signals} reviewed={reviewed} onReviewed={setReviewed} />
+          </div>
+          <ChoiceField name="mode" label="Mode" options={MODES} value={mode} onChange={setMode} />
+          {!canWrite && <Notice>An admin or an owner can save rules. You can try conditions and replay them.</Notice>}
+        </Form>
+      </Section>
+      <ReplayPanel when={when} cooldownSeconds={cooldown} ownId={rule?.id} />
+    </Columns>
+  );
+}
+
+/** Takes `action_config.` off an error's field, so that it stands beside the field that it is about. */
+function asFormField(error: unknown): never {
+  if (error instanceof Error && error.message.startsWith("action_config.")) error.message = error.message.slice("action_config.".length);
+  throw error;
+}

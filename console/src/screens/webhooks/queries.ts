@@ -1,0 +1,102 @@
+// What the screens of webhooks read and change.
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+
+import { api, request, take, type Schemas } from "../../api/client";
+import { endpointsQuery } from "../../api/queries";
+import { queries } from "../../api/session";
+
+export type Endpoint = Schemas["WebhookEndpoint"];
+export type EndpointSecret = Schemas["WebhookEndpointSecret"];
+export type Delivery = Schemas["WebhookDelivery"];
+export type Status = Schemas["DeliveryStatus"];
+
+export const EVENTS = [
+  { id: "analysis.completed", hint: "An asynchronous analysis has finished." },
+  { id: "rule.triggered", hint: "A rule that names this endpoint fired." },
+  { id: "review.opened", hint: "A review was opened in a queue." },
+  { id: "review.resolved", hint: "A person resolved a review." },
+] as const;
+
+export interface Filter {
+  status?: Status;
+  endpointId?: string;
+}
+
+const DELIVERIES = ["deliveries"];
+const MOVING_MS = 3000;
+const PAGE = 50;
+const isMoving = (delivery: Delivery) => delivery.status === "delivering" || (delivery.status === "pending" && delivery.attempts === 0);
+
+/** Deliveries, newest first; asked again while one of them is on its way. */
+export const deliveriesQuery = ({ status, endpointId }: Filter) =>
+  infiniteQueryOptions({
+    queryKey: [...DELIVERIES, status ?? "", endpointId ?? ""],
+    queryFn: ({ pageParam, signal }) =>
+      take(api.GET("/v1/webhook_deliveries", { params: { query: { status, endpoint_id: endpointId, limit: PAGE, cursor: pageParam } }, signal })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor,
+    refetchInterval: (query) => (query.state.data?.pages.some((page) => page.deliveries.some(isMoving)) ? MOVING_MS : false),
+  });
+
+/** The newest deliveries of all endpoints, from which each one's health is told. */
+export const newestDeliveriesQuery = queryOptions({
+  queryKey: [...DELIVERIES, "newest"],
+  queryFn: () => take(api.GET("/v1/webhook_deliveries", { params: { query: { limit: 200 } } })),
+});
+
+const endpointsChanged = () => queries.invalidateQueries({ queryKey: endpointsQuery.queryKey });
+const deliveriesChanged = () => queries.invalidateQueries({ queryKey: DELIVERIES });
+
+export async function createEndpoint(body: Schemas["WebhookEndpointCreate"]): Promise<EndpointSecret> {
+  const created = await take(api.POST("/v1/webhooks", { body }));
+  await endpointsChanged();
+  return created;
+}
+
+export async function updateEndpoint(id: string, body: Schemas["WebhookEndpointUpdate"]): Promise<void> {
+  await take(api.PATCH("/v1/webhooks/{endpoint_id}", { params: { path: { endpoint_id: id } }, body }));
+  await endpointsChanged();
+}
+
+export async function deleteEndpoint(id: string): Promise<void> {
+  await take(api.DELETE("/v1/webhooks/{endpoint_id}", { params: { path: { endpoint_id: id } } }));
+  await Promise.all([endpointsChanged(), deliveriesChanged()]);
+}
+
+/** Both are decided, but not in the OpenAPI document yet. */
+export const rotateSecret = (id: string, overlapHours: number) => request<EndpointSecret>("POST", `/v1/webhooks/${id}/rotate_secret`, { overlap_hours: overlapHours });
+
+export async function sendTest(id: string): Promise<void> {
+  await request("POST", `/v1/webhooks/${id}/test`, {});
+  await deliveriesChanged();
+}
+
+export async function replayDelivery(id: string): Promise<void> {
+  await replayOne(id);
+  await deliveriesChanged();
+}
+
+const replayOne = (id: string) => take(api.POST("/v1/webhook_deliveries/{delivery_id}/replay", { params: { path: { delivery_id: id } } }));
+
+const AT_ONCE = 4;
+
+/** Replays every dead delivery, a page after another, and says how far it is. A replayed one leaves the list, so the first page is read again. */
+export async function replayAllDead(endpointId: string | undefined, onProgress: (replayed: number) => void): Promise<number> {
+  let replayed = 0;
+  const seen = new Set<string>();
+  for (;;) {
+    const { deliveries } = await take(api.GET("/v1/webhook_deliveries", { params: { query: { status: "dead", endpoint_id: endpointId, limit: 200 } } }));
+    // One that is dead again already was refused a second time: it is not tried a third.
+    const due = deliveries.filter((delivery) => !seen.has(delivery.id));
+    if (due.length === 0) break;
+    for (let start = 0; start < due.length; start += AT_ONCE) {
+      const batch = due.slice(start, start + AT_ONCE);
+      for (const delivery of batch) seen.add(delivery.id);
+      await Promise.all(batch.map((delivery) => replayOne(delivery.id)));
+      replayed += batch.length;
+      onProgress(replayed);
+    }
+  }
+  await deliveriesChanged();
+  return replayed;
+}

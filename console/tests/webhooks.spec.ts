@@ -1,0 +1,117 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import ts from "typescript";
+
+import { PROGRAMS } from "../src/screens/webhooks/verification";
+import { choose, expect, expectAccessible, open, press, test, type } from "./stage";
+
+interface Received {
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** A receiver that refuses everything for good until it is told to take it. */
+async function receiver(): Promise<{ server: Server; url: string; received: Received[]; respondWith: (status: number) => void }> {
+  const received: Received[] = [];
+  let status = 410;
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    request.on("end", () => {
+      received.push({ headers: request.headers, body });
+      response.writeHead(status).end(status === 410 ? "no longer here" : "");
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`;
+  return { server, url, received, respondWith: (next) => (status = next) };
+}
+
+test("an endpoint is created, its dead delivery looked into and replayed, and the code verifies it", async ({ page, person }) => {
+  const { server, url, received, respondWith } = await receiver();
+  await open(page, "/console/webhooks", "Webhooks");
+  await expect(page.getByText("No endpoints yet")).toBeVisible();
+  await press(page, "button", "New endpoint");
+  await page.getByLabel("URL", { exact: true }).fill("ftp://example.com");
+  await page.keyboard.press("Enter");
+  await expect(page.getByLabel("URL", { exact: true })).toHaveAccessibleDescription(/must start with http/);
+  await type(page, "URL", url);
+  await page.keyboard.press("Enter");
+  const secret = (await page.getByRole("dialog", { name: "The signing secret" }).locator("code").textContent()) ?? "";
+  expect(secret).toMatch(/^whsec_/);
+  await press(page, "button", "I have stored it");
+  await expect(page.getByText(secret)).toHaveCount(0);
+
+  const sent = await person.api.post("/v1/objects/s1/events", { data: { events: [{ type: "message", content: "Hello" }] } });
+  expect(sent.status()).toBe(202);
+  await expect.poll(() => received.length, { timeout: 30_000 }).toBe(1);
+  await page.getByRole("link", { name: url }).press("Enter");
+  await expect(page.getByRole("heading", { level: 1, name: url })).toBeVisible();
+  const row = page.getByRole("grid", { name: "Deliveries" }).getByRole("row").nth(1);
+  await expect(row).toContainText("dead");
+  await page.getByRole("button", { name: /^Details of analysis.completed/ }).press("Enter");
+  const details = page.getByRole("dialog", { name: "Delivery of analysis.completed" });
+  await expect(details).toContainText("HTTP 410");
+  await expect(details.getByText("no longer here")).toBeVisible();
+  await expect(details.getByText('"object_id": "s1"')).toBeVisible();
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+
+  respondWith(204);
+  await press(page, "button", "Replay all dead…");
+  await page.getByRole("button", { name: "Replay all", exact: true }).press("Enter");
+  await expect(page.getByText("1 delivery is on the way again.")).toBeVisible();
+  await expect(row).toContainText("delivered");
+  server.close();
+
+  const [first] = received;
+  for (const program of PROGRAMS) {
+    expect(run(program.id, program.code, secret, first as Received), `${program.name} and the right secret`).toBe("true");
+    expect(run(program.id, program.code, "whsec_AAAA", first as Received), `${program.name} and another secret`).toBe("false");
+  }
+});
+
+/** Runs a program of the console on a delivery as it arrived. */
+function run(language: string, code: string, secret: string, { headers, body }: Received): string {
+  const folder = mkdtempSync(join(tmpdir(), "auspex-verify-"));
+  const input = JSON.stringify({ secret, headers, body });
+  const python = `${code}\nimport json, sys\ngiven = json.load(sys.stdin)\nprint(str(is_ours(given["secret"], given["headers"], given["body"].encode())).lower())\n`;
+  const script = `${code}\nimport { readFileSync } from "node:fs";\nconst given = JSON.parse(readFileSync(0, "utf8"));\nconsole.log(String(isOurs(given.secret, given.headers, given.body)));\n`;
+  const file = join(folder, language === "python" ? "verify.py" : "verify.mjs");
+  writeFileSync(file, language === "python" ? python : ts.transpile(script, { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }));
+  const { stdout, stderr } = spawnSync(language === "python" ? "python3" : process.execPath, [file], { input, encoding: "utf8" });
+  rmSync(folder, { recursive: true });
+  return stdout.trim() || stderr;
+}
+
+test("an endpoint is changed, disabled, given a new secret and deleted", async ({ page, person }) => {
+  const made = await person.api.post("/v1/webhooks", { data: { url: "http://127.0.0.1:9/hooks" } });
+  const { endpoint } = (await made.json()) as { endpoint: { id: string } };
+  await open(page, `/console/webhooks/${endpoint.id}?tab=settings`, "http://127.0.0.1:9/hooks");
+  await choose(page, "checkbox", /review.opened/);
+  await press(page, "button", "Save");
+  await expect(page.getByText("Saved.")).toBeVisible();
+  await page.getByRole("switch", { name: "Enabled" }).press("Space");
+  await expect(page.getByText("disabled", { exact: true })).toBeVisible();
+  const read = (await (await person.api.get(`/v1/webhooks/${endpoint.id}`)).json()) as object;
+  expect(read).toMatchObject({ enabled: false, events: ["analysis.completed", "rule.triggered", "review.opened"] });
+
+  await press(page, "button", "Send a test");
+  await expect(page.getByText("Sending a test comes with a later version of the server.")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await press(page, "button", "Rotate the secret…");
+  await page.getByRole("button", { name: "Make a new secret" }).press("Enter");
+  await expect(page.getByRole("dialog", { name: "The signing secret" }).locator("code")).toHaveText(/^whsec_/);
+  await press(page, "button", "I have stored it");
+
+  await press(page, "button", "Delete the endpoint…");
+  await page.getByRole("button", { name: "Delete the endpoint", exact: true }).press("Enter");
+  await expect(page.getByText("No endpoints yet")).toBeVisible();
+});
