@@ -8,3 +8,20 @@ export const signalsQuery = queryOptions({
   queryFn: async () => (await take(api.GET("/v1/signals"))).signals,
   staleTime: 30_000,
 });
+
+export const rulesQuery = queryOptions({
+  queryKey: ["rules"],
+  queryFn: async () => (await take(api.GET("/v1/rules"))).rules,
+});
+
+export const endpointsQuery = queryOptions({
+  queryKey: ["endpoints"],
+  queryFn: async () => (await take(api.GET("/v1/webhooks"))).webhooks,
+});
+
+/** Analyses and money of the last 30 days. */
+export const usageQuery = queryOptions({
+  queryKey: ["usage", "30 days"],
+  queryFn: () => take(api.GET("/v1/usage")),
+  staleTime: 60_000,
+});

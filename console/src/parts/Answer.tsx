@@ -5,8 +5,8 @@ import { Badge } from "./Notice";
 import { percent } from "./Values";
 
 type Judgement = Schemas["Judgement"] & {
-  /** What the analyzer said before calibration; not in the OpenAPI document yet. */
-  raw?: Schemas["Judgement"];
+  /** What the analyzer said before calibration. */
+  raw?: Omit<Schemas["Judgement"], "type">;
   escalated?: boolean;
 };
 
@@ -68,7 +68,8 @@ export function AnswerView({ answer, label, levels = [] }: { answer: Judgement; 
   return (
     <div className={styles.answer}>
       <div className={styles.head}>
-        <span className={styles.value}>{answerText(answer)}</span>
+        {/* The bar of a yes/no answer says its value already. */}
+        {answer.noul === undefined && <span className={styles.value}>{answerText(answer)}</span>}
         {answer.confidence !== undefined && <span className={styles.soft}>confidence {percent(answer.confidence)}</span>}
         {answer.raw && <Badge>calibrated</Badge>}
         {answer.escalated && <Badge>second analyzer</Badge>}

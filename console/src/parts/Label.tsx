@@ -31,6 +31,9 @@ export function labelOptions(signal: Signal): LabelOption[] {
   return Array.isArray(criteria) ? criteria.map((name) => ({ value: String(name), name: String(name) })) : Object.keys(texts).map((name) => ({ value: name, name, hint: hint(name) }));
 }
 
+/** The levels of a score in a word or two, by index. */
+export const levelNames = (criteria: unknown): string[] => (Array.isArray(criteria) ? criteria.map((level) => levelName(String(level))) : []);
+
 /** "High risk: harm to others" is named by what stands before the colon. */
 function levelName(level: string): string {
   const head = level.split(/[:.,;]/)[0] ?? level;
