@@ -39,3 +39,8 @@ export const resolveReview = (id: string, body: { decision: string; note?: strin
 /** The reviews of a queue that anybody may take, the most valuable first. */
 export const openReviews = async (queue: string): Promise<Review[]> =>
   (await take(api.GET("/v1/reviews", { params: { query: { queue, status: "open", order: "value", limit: 50 } } }))).reviews;
+
+/** Gives a claim back while the page goes away; the browser sends it even so. */
+export function releaseOnLeave(id: string): void {
+  void fetch(`/v1/reviews/${id}/release`, { method: "POST", keepalive: true, headers: { "X-Auspex-Session": "cookie" } }).catch(() => undefined);
+}
