@@ -5,8 +5,8 @@ export default defineConfig({
   testMatch: "*.spec.ts",
   workers: 2,
   fullyParallel: true,
-  timeout: 40_000,
-  expect: { timeout: 10_000 },
+  timeout: 90_000,
+  expect: { timeout: 15_000 },
   reporter: [["list"]],
   use: {
     browserName: "chromium",

@@ -32,7 +32,7 @@ test("every snippet runs as it stands, and the page turns by itself", async ({ p
     const code = (await page.getByLabel(`the ${language} snippet`, { exact: true }).textContent()) ?? "";
     expect(run(language, code), language).toMatch(/accepted['"]?: ?1/);
   }
-  await expect(page.getByText(/seller_7 has answers to 3 signals/)).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByText(/seller_7 has answers to 3 signals/)).toBeVisible({ timeout: 45_000 });
   await expect(page.getByRole("img", { name: /is_scammer: \d+ %/ })).toBeVisible();
   await expect.poll(async () => ((await (await person.api.get("/v1/me")).json()) as { onboarded: boolean }).onboarded).toBe(true);
   await press(page, "link", "To the overview");
@@ -44,5 +44,5 @@ test("the story can be played without a program", async ({ page, person }) => {
   await open(page, "/console/first-steps", "First steps");
   await press(page, "button", /Play a small marketplace story/);
   await expect(page.getByText("3 objects sent")).toBeVisible();
-  await expect(page.getByText(/has answers to 3 signals/)).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByText(/has answers to 3 signals/)).toBeVisible({ timeout: 45_000 });
 });

@@ -1,7 +1,6 @@
 // The table of every list: sortable, by keyboard (arrows between cells, Enter opens a row), and virtual once it is long.
-import { useMemo, useState, type ReactNode } from "react";
-import { TableLayout } from "react-aria-components/Virtualizer";
-import { Virtualizer } from "react-aria-components/Virtualizer";
+import { useMemo, useState, useSyncExternalStore, type ReactNode } from "react";
+import { TableLayout, Virtualizer } from "react-aria-components/Virtualizer";
 import { Cell, Column, Row, Table as AriaTable, TableBody, TableHeader, type SortDescriptor } from "react-aria-components/Table";
 
 import { Button } from "./Button";
@@ -49,7 +48,15 @@ function compare(one: string | number, other: string | number): number {
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
 }
 
-export function Table<T>({ label, columns, rows, keyOf, onOpen, sortedBy, onSort, empty, selected, onSelect, rowHeight = 40 }: TableProps<T>) {
+const narrow = matchMedia("(max-width: 48rem)");
+const watchNarrow = (listener: () => void) => {
+  narrow.addEventListener("change", listener);
+  return () => narrow.removeEventListener("change", listener);
+};
+
+export function Table<T>({ label, columns: all, rows, keyOf, onOpen, sortedBy, onSort, empty, selected, onSelect, rowHeight = 40 }: TableProps<T>) {
+  const isNarrow = useSyncExternalStore(watchNarrow, () => narrow.matches);
+  const columns = useMemo(() => (isNarrow ? all.filter((column) => !column.optional) : all), [all, isNarrow]);
   const [localSort, setLocalSort] = useState<SortDescriptor>();
   const sort = onSort ? sortedBy : localSort;
   const sorted = useMemo(() => {
@@ -119,7 +126,7 @@ export function Table<T>({ label, columns, rows, keyOf, onOpen, sortedBy, onSort
 }
 
 const cellClass = <T,>(column: ColumnOf<T>) =>
-  `${styles.cell} ${column.numeric ? styles.numeric : ""} ${column.optional ? styles.optional : ""} ${column.long ? styles.long : ""}`;
+  `${styles.cell} ${column.numeric ? styles.numeric : ""} ${column.long ? styles.long : ""}`;
 
 /** Asks for the next page of a list. */
 export function LoadMore({ hasMore, isLoading, onLoad, shown }: { hasMore: boolean; isLoading: boolean; onLoad: () => void; shown: string }) {

@@ -5,6 +5,8 @@ import { StreamLanguage, type StringStream } from "@codemirror/language";
 import type { Signal } from "../Condition";
 
 const WORD = /[\p{L}\p{N}_]+/u;
+/** While this is typed, the options stay and are only narrowed down. */
+const TYPED = /^[\p{L}\p{N}_."']*$/u;
 const OPERATORS = [">=", "<=", "!=", "=", ">", "<"];
 
 function token(stream: StringStream): string | null {
@@ -54,7 +56,7 @@ export function completer(signals: () => readonly Signal[], use: "rule" | "query
     const afterOperator = before.match(/([\p{L}\p{N}_]+)\s*(?:>=|<=|!=|==|=|>|<)\s*$/u);
     if (afterOperator) {
       const signal = byKey.get(afterOperator[1] ?? "");
-      return signal ? { from, options: valuesOf(signal), filter: true } : null;
+      return signal ? { from, options: valuesOf(signal), validFor: TYPED } : null;
     }
     const afterName = before.match(/([\p{L}\p{N}_]+|\))\s+$/u)?.[1];
     const known = afterName === undefined ? undefined : byKey.get(afterName);
@@ -62,14 +64,14 @@ export function completer(signals: () => readonly Signal[], use: "rule" | "query
     const isValue = /(?:>=|<=|!=|==|=|>|<)\s*("[^"]*"|'[^']*'|[\p{L}\p{N}_.-]+)\s+$/u.test(before);
     if (isName && !isValue) {
       const operators = known?.type === "choice" || afterName === "type" ? ["=", "!="] : OPERATORS;
-      return { from, options: operators.map((label) => ({ label, apply: `${label} `, type: "operator" })), filter: true };
+      return { from, options: operators.map((label) => ({ label, apply: `${label} `, type: "operator" })) };
     }
     if (isValue || (before.trimEnd().endsWith(")") && /\s$/.test(before))) {
-      return { from, options: ["and", "or"].map((label) => ({ label, apply: `${label} `, type: "keyword" })) };
+      return { from, options: ["and", "or"].map((label) => ({ label, apply: `${label} `, type: "keyword" })), validFor: TYPED };
     }
     if (!context.explicit && word?.text === "") return null;
     const keys = signals().map((signal) => ({ label: signal.key, apply: `${signal.key} `, detail: signal.type, type: "variable" }));
     const negation = { label: "not", apply: "not ", type: "keyword" };
-    return { from, options: [...keys, negation, ...(use === "rule" ? FACTS : [])] };
+    return { from, options: [...keys, negation, ...(use === "rule" ? FACTS : [])], validFor: TYPED };
   };
 }

@@ -65,9 +65,15 @@ export default function Explore() {
           </Button>
         </div>
       </Section>
-      <Objects q={q} sort={sort} keys={signals.filter((signal) => signal.enabled).map((signal) => signal.key)} />
+      <Objects q={q} sort={sort} keys={keysOf(signals)} />
     </Screen>
   );
+}
+
+/** The signals of the columns, probabilities first: they are what one compares. */
+function keysOf(signals: readonly Schemas["Signal"][]): string[] {
+  const enabled = signals.filter((signal) => signal.enabled);
+  return [...enabled.filter((signal) => signal.type === "noul"), ...enabled.filter((signal) => signal.type !== "noul")].map((signal) => signal.key);
 }
 
 function Objects({ q, sort, keys }: { q: string; sort: Sort; keys: string[] }) {

@@ -32,7 +32,8 @@ export default function FirstSteps() {
   const { data: keys } = useSuspenseQuery(keysQuery);
   const [made, setMade] = useState<KeySecret>();
   const arrival = useQuery({ ...arrivalQuery, refetchInterval: POLL_MS });
-  const first = arrival.data?.objects[0];
+  const objects = arrival.data?.objects ?? [];
+  const first = objects.find((object) => object.analysis.length > 0) ?? objects[0];
   const answered = first !== undefined && first.analysis.length > 0;
   const hasKey = keys.some((key) => key.status === "active");
 
