@@ -14,6 +14,8 @@ export interface Person {
 }
 
 interface Worlds {
+  /** Settings of the service beyond those of every story: `test.use({ settings: … })`. */
+  settings: Record<string, string>;
   service: Service;
   /** An account that has something to show; do not change it. */
   sample: { cookies: Awaited<ReturnType<APIRequestContext["storageState"]>>["cookies"]; objectId: string };
@@ -41,10 +43,10 @@ async function registerAt(service: Service, requests: APIRequest, name = "Acme")
 }
 
 export const test = base.extend<Stage, Worlds>({
+  settings: [{}, { scope: "worker", option: true }],
   service: [
-    // biome-ignore lint: Playwright wants the object pattern.
-    async ({}, use) => {
-      const service = await Service.start();
+    async ({ settings }, use) => {
+      const service = await Service.start(settings);
       await use(service);
       await service.stop();
     },

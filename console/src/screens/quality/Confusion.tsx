@@ -15,7 +15,7 @@ export function Confusion({ quality, signal }: { quality: Quality; signal: Schem
   const name = (key: string) => named.get(key) ?? key;
   return (
     <Section title="Confusion matrix" about="Rows are what is true, columns what the service answered. The diagonal is right.">
-      <div className={styles.scroll} tabIndex={0} role="region" aria-label="Confusion matrix">
+      <div className={styles.scroll} tabIndex={0} role="region" aria-label="Counts by truth and answer">
         <table className={styles.matrix}>
           <thead>
             <tr>
