@@ -38,8 +38,9 @@ test("an owner tops up at the payment provider and comes back", async ({ page, p
 
 test("money is accounted for by day, source, model and signal, and bulk runs open", async ({ page, person }) => {
   await fillLabelled(person.api, { objects: 6, labelled: 0 });
-  await send(person.api, "post", "/v1/signals/buyer_intent/backfill");
-  await expect.poll(async () => (await (await person.api.get("/v1/signals/buyer_intent/backfill")).json()).backfill?.status).toBe("done");
+  await send(person.api, "put", "/v1/signals/off_platform", { type: "noul", instructions: "Does the user try to move the deal off the platform?" });
+  await send(person.api, "post", "/v1/signals/off_platform/backfill");
+  await expect.poll(async () => (await (await person.api.get("/v1/signals/off_platform/backfill")).json()).backfill?.status).toBe("done");
   await open(page, "/console/billing", "Billing");
   const signals = page.getByRole("grid", { name: "Usage by signal" });
   await expect(signals.getByRole("row", { name: /is_scammer/ })).toContainText("Likely scam");

@@ -139,14 +139,14 @@ function AnalysisLine({ item }: { item: Item }) {
 }
 
 const FIRING_TONE: Record<string, Tone> = { dispatched: "good", error: "bad", unconfirmed: "warn" };
-const ACTIONS: Record<string, string> = { email: "email", slack: "chat message", webhook: "webhook", review: "review" };
+const ACTIONS: Record<string, string> = { email: "email sent", slack: "chat message sent", webhook: "webhook queued", review: "review opened" };
 
 function FiringLine({ item, names }: { item: Item; names: Names }) {
   const firing = item.firing as Schemas["RuleFiring"];
   return (
     <Line icon="rules" kind="firing" at={item.at} below={firing.status !== "dispatched" && firing.detail ? <Foreign text={firing.detail} /> : undefined}>
       Rule <strong>{names.rules.get(firing.rule_id) ?? "that was deleted"}</strong> fired: <code className={styles.long}>{firing.matched_when}</code>{" "}
-      <Badge tone={FIRING_TONE[firing.status]}>{firing.status === "dispatched" ? `${ACTIONS[firing.action_type] ?? firing.action_type} sent` : firing.status}</Badge>
+      <Badge tone={FIRING_TONE[firing.status]}>{firing.status === "dispatched" ? ACTIONS[firing.action_type] ?? firing.action_type : firing.status}</Badge>
     </Line>
   );
 }

@@ -54,10 +54,10 @@ function Warnings({ balance }: { balance: Schemas["Balance"] }) {
 
 const YEARS = 3650;
 
-/** "12 days", "more than 10 years". */
+/** "12 days", "about 4 months", "10+ years". */
 function runwayOf(days: number | undefined): string {
   if (days === undefined) return "no end in sight";
-  return days > YEARS ? "more than 10 years" : days >= 60 ? `about ${plural(Math.round(days / 30), "month")}` : plural(Math.floor(days), "day");
+  return days > YEARS ? "10+ years" : days >= 60 ? `about ${plural(Math.round(days / 30), "month")}` : plural(Math.floor(days), "day");
 }
 
 function Figures({ balance, usage }: { balance: Schemas["Balance"]; usage: Schemas["Usage"] }) {

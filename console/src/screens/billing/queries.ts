@@ -5,7 +5,7 @@ import { api, take, type Schemas } from "../../api/client";
 
 export type LedgerEntry = Schemas["LedgerEntry"];
 export type LedgerType = "credit" | "charge" | undefined;
-const PAGE = 50;
+const PAGE = 25;
 
 export const balanceQuery = queryOptions({ queryKey: ["billing"], queryFn: () => take(api.GET("/v1/billing")) });
 

@@ -5,7 +5,7 @@ import type { Schemas } from "../../api/client";
 import { Chart } from "../../parts/Chart";
 import { TextField } from "../../parts/Field";
 import { Link } from "../../parts/Link";
-import { Facts, Section } from "../../parts/Screen";
+import { Section } from "../../parts/Screen";
 import { percent } from "../../parts/Values";
 import type { Figure, Quality } from "./queries";
 import styles from "./Quality.module.css";
@@ -73,13 +73,11 @@ function Costs({ quality, signal, costs, onCosts }: Props) {
           <p className={styles.best} role="status">
             <code>{`${signal.key} >= ${best.threshold}`}</code>
           </p>
-          <Facts
-            items={[
-              ["Precision", interval(best.precision)],
-              ["Recall", interval(best.recall)],
-              ["Flagged", interval(best.flagged)],
-            ]}
-          />
+          <dl className={styles.pairs}>
+            <Pair name="Precision" figure={best.precision} />
+            <Pair name="Recall" figure={best.recall} />
+            <Pair name="Flagged" figure={best.flagged} />
+          </dl>
           <Link to="/console/explore" search={{ q: `${signal.key} >= ${best.threshold}` }} kind="plain" icon="explore">
             Objects it flags now
           </Link>
@@ -89,4 +87,13 @@ function Costs({ quality, signal, costs, onCosts }: Props) {
   );
 }
 
-const interval = (figure: Figure | undefined): string => (figure ? `${percent(figure.value)} (${percent(figure.low)} to ${percent(figure.high)})` : "nothing to measure");
+function Pair({ name, figure }: { name: string; figure: Figure | undefined }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        {figure ? percent(figure.value) : "nothing to measure"} {figure && <span className={styles.means}>{`${percent(figure.low)} to ${percent(figure.high)}`}</span>}
+      </dd>
+    </div>
+  );
+}

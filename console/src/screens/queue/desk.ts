@@ -9,7 +9,7 @@ import type { LabelValue } from "../../parts/Label";
 import { toast } from "../../parts/Toast";
 
 /** What is shown of an object at the desk. */
-export const DESK_KINDS: readonly TimelineKind[] = ["event", "firing", "label", "review"];
+export const DESK_KINDS: readonly TimelineKind[] = ["event", "firing", "label"];
 
 export interface Item {
   review: Review;

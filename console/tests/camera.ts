@@ -1,0 +1,24 @@
+// Takes the pictures of a page in both themes, wide and narrow.
+import type { Page } from "@playwright/test";
+
+import { expect } from "./stage";
+
+const FOLDER = "pictures";
+const SIZES = [
+  { name: "1440", width: 1440, height: 900 },
+  { name: "390", width: 390, height: 844 },
+];
+
+export async function take(page: Page, name: string, path: string): Promise<void> {
+  await page.goto(path);
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+  await page.waitForLoadState("networkidle");
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    for (const size of SIZES) {
+      await page.setViewportSize(size);
+      await page.screenshot({ path: `${FOLDER}/${name}-${colorScheme}-${size.name}.png`, fullPage: true });
+    }
+  }
+}
