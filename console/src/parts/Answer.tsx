@@ -67,7 +67,7 @@ export function AnswerView({ answer, label, levels = [] }: { answer: Judgement; 
   const rows = Object.entries(answer.probabilities ?? {});
   return (
     <div className={styles.answer}>
-      <div className={styles.head}>
+      <div className={styles.head} hidden={answer.noul !== undefined && answer.confidence === undefined && !answer.raw && !answer.escalated}>
         {/* The bar of a yes/no answer says its value already. */}
         {answer.noul === undefined && <span className={styles.value}>{answerText(answer)}</span>}
         {answer.confidence !== undefined && <span className={styles.soft}>confidence {percent(answer.confidence)}</span>}
