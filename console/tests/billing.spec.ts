@@ -47,7 +47,7 @@ test("money is accounted for by day, source, model and signal, and bulk runs ope
   await expect(signals.getByRole("row", { name: /buyer_intent/ })).toContainText(/No rule reads this signal; it costs \$[\d.]+ a month\./);
   await expect(page.getByRole("grid", { name: "Usage by source" }).getByText("While the sender waited")).toBeVisible();
   await expect(page.getByRole("grid", { name: "Usage by model" }).getByText("auspex-words")).toBeVisible();
-  await page.getByRole("button", { name: "Open the run" }).press("Enter");
+  await page.getByRole("grid", { name: "Ledger" }).getByRole("row", { name: /Analysis, 6 analyses/ }).press("Enter");
   await expect(page.getByRole("dialog").getByRole("grid", { name: "Charges of the run" }).getByText("seller-0")).toBeVisible();
   await expectAccessible(page);
 });

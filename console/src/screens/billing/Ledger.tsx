@@ -1,5 +1,6 @@
 // Every credit and charge, newest first. A bulk run is one line, which opens.
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 
 import { Button } from "../../parts/Button";
@@ -45,6 +46,7 @@ interface EntriesProps {
 
 function Entries({ type, batchId, currency, onBatch }: EntriesProps) {
   const pages = useInfiniteQuery(ledgerQuery(type, batchId));
+  const navigate = useNavigate();
   if (pages.isPending) return <Skeleton lines={6} />;
   if (pages.error) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
   const rows = pages.data.pages.flatMap((page) => page.entries);
@@ -55,6 +57,7 @@ function Entries({ type, batchId, currency, onBatch }: EntriesProps) {
         rows={rows}
         keyOf={(row) => row.id}
         columns={columnsOf(currency, onBatch)}
+        onOpen={(row) => (row.batch && onBatch ? onBatch(row) : row.object_id && void navigate({ to: objectPath(row.object_id) }))}
         empty={<Empty icon="billing" title="No entries" />}
       />
       {rows.length > 0 && (
