@@ -1,6 +1,6 @@
 import { fillLabelled, send, WORDS } from "./labelled";
 import { Payments } from "./payments";
-import { expect, expectAccessible, open, press, test as stage, type } from "./stage";
+import { expect, expectAccessibleInBothThemes, open, press, test as stage, type } from "./stage";
 
 const test = stage.extend<object, { payments: Payments }>({
   payments: [
@@ -32,7 +32,7 @@ test("an owner tops up at the payment provider and comes back", async ({ page, p
   await page.getByRole("link", { name: "Pay now" }).press("Enter");
   await expect(page.getByText("$40.00 are credited.")).toBeVisible();
   await expect(page.getByRole("list", { name: "Figures" }).getByText("$45.00")).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBothThemes(page);
   expect((await (await person.api.get("/v1/billing")).json()) as object).toMatchObject({ balance_cents: 4500 });
 });
 
@@ -49,5 +49,5 @@ test("money is accounted for by day, source, model and signal, and bulk runs ope
   await expect(page.getByRole("grid", { name: "Usage by model" }).getByText("auspex-words")).toBeVisible();
   await page.getByRole("grid", { name: "Ledger" }).getByRole("row", { name: /Analysis, 6 analyses/ }).press("Enter");
   await expect(page.getByRole("dialog").getByRole("grid", { name: "Charges of the run" }).getByText("seller-0")).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBothThemes(page);
 });

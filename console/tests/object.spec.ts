@@ -1,5 +1,5 @@
 import { send, WORDS } from "./labelled";
-import { expect, expectAccessible, open, press, test } from "./stage";
+import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test } from "./stage";
 
 test.use({ settings: WORDS });
 
@@ -33,7 +33,7 @@ test("an object is read, labelled, put into a queue, analyzed again and deleted"
 
   await press(page, "button", "What moved is_scammer");
   await expect(page.getByText("This server does not offer it yet")).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBothThemes(page);
   await page.getByRole("button", { name: "Close the explanation" }).press("Enter");
 
   await press(page, "button", "Analyze again");

@@ -1,6 +1,9 @@
 import type { Locator, Page } from "@playwright/test";
 
-import { expect, expectAccessible, open, press, test, type } from "./stage";
+import { WORDS } from "./labelled";
+import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
+
+test.use({ settings: WORDS });
 
 const AT = "2026-11-01T10:00:00.000000Z";
 
@@ -15,7 +18,7 @@ test("members, audit log and health say so where the server lacks them", async (
     const missing = page.getByText("This server does not offer it yet");
     if (offered) await expect(missing).toHaveCount(0);
     else await expect(missing).toBeVisible();
-    await expectAccessible(page);
+    await expectAccessibleInBothThemes(page);
   }
 });
 
@@ -52,6 +55,27 @@ test("an owner invites, changes a role and removes a member", async ({ page, per
   await press(page, "button", "Remove the member");
   await expect(page.getByText("The member is removed. They had made no keys.")).toBeVisible();
   expect(sent).toEqual(['POST /v1/invitations {"email":"sam@example.com","role":"analyst"}', 'PATCH /v1/members {"role":"analyst"}', "DELETE /v1/members?revoke_keys=true"]);
+});
+
+test("a viewer is offered nothing that would be refused", async ({ page, person }) => {
+  await person.api.post("/v1/objects/a/events", { data: { wait: true, events: [{ type: "message", content: "hello" }] } });
+  await person.api.post("/v1/reviews", { data: { object_id: "a", queue: "second look" } });
+  const me = (await (await person.api.get("/v1/me")).json()) as object;
+  await page.route("**/v1/me", (route) => route.fulfill({ json: { ...me, role: "viewer", member_role: "viewer" } }));
+  await open(page, "/console/objects/a", "a");
+  await expect(page.getByRole("list", { name: "Timeline" }).getByText("hello")).toBeVisible();
+  for (const name of [/^Yes$/, "Analyze again", "Open a review", /^What moved/]) await expect(page.getByRole("button", { name })).toHaveCount(0);
+  await open(page, "/console/queue?queue=second look", "Queue second look");
+  await expect(page.getByText("Your role does not include this")).toBeVisible();
+  await press(page, "link", "List");
+  await expect(page.getByRole("grid", { name: "Reviews" })).toBeVisible();
+  await expect(page.getByRole("link", { name: "Work through it" })).toHaveCount(0);
+  await open(page, "/console/quality", "Quality");
+  await expect(page.getByText("An admin or an owner can fit one.")).toBeVisible();
+  for (const screen of ["billing", "members", "audit-log"]) {
+    await page.goto(`/console/${screen}`);
+    await expect(page.getByText("Your role does not include this")).toBeVisible();
+  }
 });
 
 /** Goes to a control in the row of robin@example.com with arrow keys. */

@@ -1,5 +1,5 @@
 import { fillLabelled, send, WORDS } from "./labelled";
-import { expect, expectAccessible, open, press, test, type } from "./stage";
+import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
 
 test.use({ settings: WORDS });
 
@@ -11,7 +11,7 @@ test("quality is measured, a threshold chosen by cost, and a calibration fitted,
   await expect(page.getByText("labels of flagged objects alone say nothing about what was missed")).toBeVisible();
   await expect(page.getByRole("img", { name: /^Precision and recall of is_scammer/ })).toBeVisible();
   await expect(page.getByRole("img", { name: /^How often answers to is_scammer come true/ })).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBothThemes(page);
 
   const best = page.getByRole("status").filter({ hasText: "is_scammer >=" });
   const even = await best.textContent();
@@ -42,7 +42,7 @@ test("a score has a confusion matrix, and too few labels are said to be too few"
   await fillLabelled(person.api, { objects: 12, labelled: 12 });
   await open(page, "/console/quality?signal=trust_score", "Quality");
   await expect(page.getByRole("region", { name: "Confusion matrix" }).getByRole("rowheader", { name: "0 High risk" })).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleInBothThemes(page);
   await send(person.api, "put", "/v1/signals/off_platform", { type: "noul", instructions: "Does the user try to move the deal off the platform?" });
   await open(page, "/console/quality?signal=off_platform", "Quality");
   await expect(page.getByText("10 more labels needed")).toBeVisible();

@@ -1,7 +1,7 @@
 import type { Page } from "@playwright/test";
 
 import { fillLabelled, send, WORDS } from "./labelled";
-import { expect, expectAccessible, open, press, test, type Person } from "./stage";
+import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type Person } from "./stage";
 
 test.use({ settings: WORDS });
 
@@ -27,7 +27,7 @@ test("an analyst works through a queue by keys", async ({ page, person }) => {
   await expect(yes).toHaveAttribute("aria-pressed", "true");
   await page.keyboard.press("2");
   await expect(page.getByRole("group", { name: "Label trust_score" }).getByRole("button", { name: "1 Neutral" })).toHaveAttribute("aria-pressed", "true");
-  await expectAccessible(page);
+  await expectAccessibleInBothThemes(page);
   await page.keyboard.press("Enter");
   await expect(name(page)).not.toHaveText(first ?? "");
   await expect(page.getByText("1 done in this sitting")).toBeVisible();
@@ -108,15 +108,22 @@ async function timeToNext(page: Page): Promise<number> {
   return page.evaluate(() => (window as unknown as { next: Promise<number> }).next);
 }
 
-test("a claim is seen by others, and an empty queue says how reviews come about", async ({ page, person }) => {
+test("a claim is renewed and seen by others, and an empty queue says how reviews come about", async ({ page, person }) => {
   await open(page, "/console/queue", "Queue");
   await expect(page.getByText("No queue has ever held a review")).toBeVisible();
   await expect(page.getByText("A share of all analyzed objects is drawn at random")).toBeVisible();
   await expectAccessible(page);
   await send(person.api, "post", "/v1/objects/a/events", { wait: true, events: [{ type: "message", content: "hello" }] });
   const review = (await send(person.api, "post", "/v1/reviews", { object_id: "a", queue: "scams", signals: ["is_scammer"] })) as { id: string };
-  await send(person.api, "post", `/v1/reviews/${review.id}/claim`);
-  await open(page, `${QUEUE}&view=list&status=claimed`, "Queue scams");
-  await expect(page.getByRole("grid", { name: "Reviews" }).getByText(person.email)).toBeVisible();
-  await expectAccessible(page);
+  await page.clock.install();
+  await open(page, QUEUE, "Queue scams");
+  await expect(page.getByText("renewed while you are here")).toBeVisible();
+  const renewed = page.waitForRequest((request) => request.method() === "GET" && request.url().endsWith(`/v1/reviews/${review.id}`));
+  await page.clock.fastForward(61_000);
+  await renewed;
+  await page.clock.resume();
+  const other = await page.context().newPage();
+  await open(other, `${QUEUE}&view=list&status=claimed`, "Queue scams");
+  await expect(other.getByRole("grid", { name: "Reviews" }).getByText(person.email)).toBeVisible();
+  await expectAccessible(other);
 });

@@ -134,6 +134,14 @@ export async function open(page: Page, path: string, heading: string | RegExp): 
   await expect(page.getByRole("heading", { level: 1, name: heading })).toBeVisible();
 }
 
+/** Nothing is wrong with the page as it is, in the light and in the dark theme. */
+export async function expectAccessibleInBothThemes(page: Page): Promise<void> {
+  await expectAccessible(page);
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+  await expectAccessible(page, "contrast");
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
 const STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
 /** Nothing that axe knows of is wrong with the page. With `contrast` alone, only what differs between the themes is looked at. */

@@ -34,7 +34,8 @@ export interface DeskState {
 
 /** How many reviews are claimed and loaded beyond the present one. */
 const AHEAD = 2;
-const RENEW_MS = 60_000;
+/** Claims are renewed after a third of the time that is left to them, within these bounds. */
+const RENEW_MS = { least: 2_000, most: 60_000 };
 
 /** The decision that follows from the labels, where none is typed. */
 export function decisionOf(labels: Readonly<Record<string, LabelValue>>): string {
@@ -48,7 +49,7 @@ export class Desk {
   readonly state = new Store<DeskState>({ items: [], at: 0, exhausted: false, resolvedAt: [] });
   readonly startedAt = Date.now();
   #filling: Promise<void> | undefined;
-  #renewal: ReturnType<typeof setInterval> | undefined;
+  #renewal: ReturnType<typeof setTimeout> | undefined;
   #pending = new Map<string, Promise<unknown>>();
   #done: string[] = [];
   #closed = false;
@@ -65,7 +66,6 @@ export class Desk {
 
   /** Claims the first reviews; `first` is the one to begin with, where one was chosen. */
   async start(first?: string): Promise<void> {
-    this.#renewal = setInterval(() => void this.#renew(), RENEW_MS);
     addEventListener("pagehide", this.#leave);
     if (first) {
       const review = await claim(first).catch(() => undefined);
@@ -73,12 +73,13 @@ export class Desk {
       else toast("Somebody else has that review. Here is the next one.", { tone: "bad" });
     }
     await this.#fill();
+    this.#renewLater();
   }
 
   /** Gives back what is claimed and not resolved. */
   close(): void {
     this.#closed = true;
-    clearInterval(this.#renewal);
+    clearTimeout(this.#renewal);
     removeEventListener("pagehide", this.#leave);
     this.#leave();
   }
@@ -237,6 +238,15 @@ export class Desk {
     await this.#pending.get(item.review.id);
     const review = await claim(item.review.id).catch(() => undefined);
     this.#update(item.review.id, review ? { state: "open", review } : { state: "lost" });
+  }
+
+  #renewLater(): void {
+    if (this.#closed) return;
+    const { items, at } = this.state.get();
+    const ends = items.flatMap((item, index) => (index >= at && item.state === "open" && item.review.claimed_until ? [Date.parse(item.review.claimed_until)] : []));
+    const third = (Math.min(...ends) - Date.now()) / 3;
+    const wait = Math.max(RENEW_MS.least, Math.min(RENEW_MS.most, third));
+    this.#renewal = setTimeout(() => void this.#renew().finally(() => this.#renewLater()), wait);
   }
 
   /** Reading a review renews its claim. One that lapsed is claimed again, or lost. */
