@@ -12,8 +12,14 @@ const SIZES = [
 export async function take(page: Page, name: string, path: string): Promise<void> {
   await page.goto(path);
   await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await shoot(page, name);
+}
+
+/** Pictures of what the page shows now. */
+export async function shoot(page: Page, name: string): Promise<void> {
   await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
   await page.waitForLoadState("networkidle");
+  await page.evaluate(() => scrollTo(0, 0));
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const size of SIZES) {

@@ -19,6 +19,12 @@ function colour(element: HTMLElement, name: string): string {
 /** `rgb(1, 2, 3)` at a sixth of its strength. */
 const transparent = (solid: string): string => solid.replace(/^rgba?\(([^,]+,[^,]+,[^,)]+).*/, "rgba($1, 0.16)");
 
+/** How far labels of x must be apart, in pixels, so that none covers its neighbour. */
+function labelSpace({ x, formatX }: { x: number[]; formatX: (value: number) => string }): number {
+  const longest = Math.max(0, ...[x[0], x.at(-1)].map((value) => (value === undefined ? 0 : formatX(value).length)));
+  return Math.max(50, longest * 7 + 16);
+}
+
 const BOUND: uPlot.Series = { class: styles.bound, stroke: "transparent", width: 0, points: { show: false } };
 
 function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: number) => string }): uPlot {
@@ -40,7 +46,7 @@ function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: nu
       legend: { show: props.series.length > 1 },
       scales: { x: { time: props.time ?? false }, y: props.yRange ? { range: props.yRange } : {} },
       axes: [
-        { ...axis, values: (_, values) => values.map(props.formatX) },
+        { ...axis, space: labelSpace(props), values: (_, values) => values.map(props.formatX) },
         { ...axis, size: 64, values: (_, values) => values.map(props.format) },
       ],
       series: [

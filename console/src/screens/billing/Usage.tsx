@@ -98,7 +98,7 @@ function BySignal({ usage }: { usage: Usage }) {
   const rules = useQuery(rulesQuery).data;
   if (!signals || !rules) return null;
   const columns: ColumnOf<SignalCost>[] = [
-    { id: "signal", name: "Signal", cell: (row) => <Link to="/console/quality" search={{ signal: row.key }}>{row.key}</Link> },
+    { id: "signal", name: "Signal", cell: (row) => <span className={styles.key}><Link to="/console/quality" search={{ signal: row.key }}>{row.key}</Link></span> },
     { id: "analyses", name: "Analyses", numeric: true, optional: true, sort: (row) => row.analyses, cell: (row) => count(row.analyses) },
     { id: "month", name: "About, a month", numeric: true, sort: (row) => row.monthMicros, cell: (row) => moneyOfMicros(row.monthMicros, usage.currency) },
     { id: "rules", name: "Read by", long: true, cell: (row) => <ReadBy row={row} currency={usage.currency} /> },
