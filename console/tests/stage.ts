@@ -15,6 +15,8 @@ export interface Person {
 }
 
 interface Worlds {
+  /** Settings of the service beyond those of every story: `test.use({ settings: … })`. */
+  settings: Record<string, string>;
   service: Service;
   /** An account that has something to show; do not change it. */
   sample: Sample;
@@ -51,10 +53,10 @@ async function registerAt(service: Service, requests: APIRequest, name = "Acme")
 }
 
 export const test = base.extend<Stage, Worlds>({
+  settings: [{}, { scope: "worker", option: true }],
   service: [
-    // biome-ignore lint: Playwright wants the object pattern.
-    async ({}, use) => {
-      const service = await Service.start();
+    async ({ settings }, use) => {
+      const service = await Service.start(settings);
       await use(service);
       await service.stop();
     },
@@ -149,6 +151,14 @@ export async function choose(page: Page, role: "radio" | "checkbox", name: strin
 export async function open(page: Page, path: string, heading: string | RegExp): Promise<void> {
   await page.goto(path);
   await expect(page.getByRole("heading", { level: 1, name: heading })).toBeVisible();
+}
+
+/** Nothing is wrong with the page as it is, in the light and in the dark theme. */
+export async function expectAccessibleInBothThemes(page: Page): Promise<void> {
+  await expectAccessible(page);
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+  await expectAccessible(page, "contrast");
+  await page.emulateMedia({ colorScheme: "light" });
 }
 
 const STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];

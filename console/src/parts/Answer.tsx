@@ -67,8 +67,9 @@ export function AnswerView({ answer, label, levels = [] }: { answer: Judgement; 
   const rows = Object.entries(answer.probabilities ?? {});
   return (
     <div className={styles.answer}>
-      <div className={styles.head}>
-        <span className={styles.value}>{answerText(answer)}</span>
+      <div className={styles.head} hidden={answer.noul !== undefined && answer.confidence === undefined && !answer.raw && !answer.escalated}>
+        {/* The bar of a yes/no answer says its value already. */}
+        {answer.noul === undefined && <span className={styles.value}>{answerText(answer)}</span>}
         {answer.confidence !== undefined && <span className={styles.soft}>confidence {percent(answer.confidence)}</span>}
         {answer.raw && <Badge>calibrated</Badge>}
         {answer.escalated && <Badge>second analyzer</Badge>}

@@ -11,6 +11,8 @@ export interface Series {
   kind?: "line" | "bars";
   /** Drawn dashed and in grey: for comparison. */
   reference?: boolean;
+  /** The bounds of an interval around each value, drawn as a band. */
+  interval?: { low: (number | null)[]; high: (number | null)[] };
 }
 
 export interface ChartProps {
@@ -27,6 +29,13 @@ export interface ChartProps {
   format: (value: number) => string;
   formatX?: (value: number) => string;
   yRange?: [number, number];
+}
+
+/** The interval of a value in brackets, as the table shows it. */
+function bounds(series: Series, index: number, format: (value: number) => string): string {
+  const low = series.interval?.low[index];
+  const high = series.interval?.high[index];
+  return typeof low === "number" && typeof high === "number" ? ` (${format(low)} to ${format(high)})` : "";
 }
 
 const Plot = lazy(() => import("./chart/Plot"));
@@ -61,7 +70,7 @@ export function Chart(props: ChartProps) {
                   <th scope="row">{formatX(x)}</th>
                   {props.series.map((series) => {
                     const value = series.values[index];
-                    return <td key={series.name}>{value === null || value === undefined ? "" : props.format(value)}</td>;
+                    return <td key={series.name}>{value === null || value === undefined ? "" : `${props.format(value)}${bounds(series, index, props.format)}`}</td>;
                   })}
                 </tr>
               ))}

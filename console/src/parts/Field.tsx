@@ -107,12 +107,14 @@ interface SelectProps extends Common {
   value?: string;
   defaultValue?: string;
   onChange?: (value: string) => void;
+  /** The label is read out only: for fields in tables, whose column names them. */
+  hideLabel?: boolean;
 }
 
-export function SelectField({ label, hint, options, value, defaultValue, onChange, ...rest }: SelectProps) {
+export function SelectField({ label, hint, options, value, defaultValue, onChange, hideLabel = false, ...rest }: SelectProps) {
   return (
     <Select {...rest} className={styles.field} value={value} defaultValue={defaultValue} onChange={(key) => onChange?.(String(key))}>
-      <Label className={styles.label}>{label}</Label>
+      <Label className={hideLabel ? "unseen" : styles.label}>{label}</Label>
       <AriaButton className={`${styles.input} ${styles.select}`}>
         <SelectValue />
         <Icon name="down" />

@@ -16,12 +16,26 @@ function colour(element: HTMLElement, name: string): string {
   return value;
 }
 
+/** `rgb(1, 2, 3)` at a sixth of its strength. */
+const transparent = (solid: string): string => solid.replace(/^rgba?\(([^,]+,[^,]+,[^,)]+).*/, "rgba($1, 0.16)");
+
+/** How far labels of x must be apart, in pixels, so that none covers its neighbour. */
+function labelSpace({ x, formatX }: { x: number[]; formatX: (value: number) => string }): number {
+  const longest = Math.max(0, ...[x[0], x.at(-1)].map((value) => (value === undefined ? 0 : formatX(value).length)));
+  return Math.max(50, longest * 7 + 16);
+}
+
+const BOUND: uPlot.Series = { class: styles.bound, stroke: "transparent", width: 0, points: { show: false } };
+
 function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: number) => string }): uPlot {
   const text = colour(element, "--text-soft");
   const grid = { stroke: colour(element, "--line"), width: 1 };
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] });
   const lines = ["--bar", "--warn", "--good", "--bad"];
+  const seriesColour = (index: number) => (props.series[index]?.reference ? text : colour(element, lines[index % lines.length] ?? "--bar"));
   const axis = { stroke: text, grid, ticks: grid, font: `12px ${getComputedStyle(element).fontFamily}` };
+  const bounded = props.series.flatMap((series, index) => (series.interval ? [{ interval: series.interval, colour: seriesColour(index) }] : []));
+  const first = props.series.length + 1;
   return new uPlot(
     {
       width: element.clientWidth,
@@ -32,13 +46,13 @@ function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: nu
       legend: { show: props.series.length > 1 },
       scales: { x: { time: props.time ?? false }, y: props.yRange ? { range: props.yRange } : {} },
       axes: [
-        { ...axis, values: (_, values) => values.map(props.formatX) },
+        { ...axis, space: labelSpace(props), values: (_, values) => values.map(props.formatX) },
         { ...axis, size: 64, values: (_, values) => values.map(props.format) },
       ],
       series: [
         { label: props.xName, value: (_, value) => (value === null ? "" : props.formatX(value)) },
         ...props.series.map((series, index) => {
-          const stroke = series.reference ? text : colour(element, lines[index % lines.length] ?? "--bar");
+          const stroke = seriesColour(index);
           const shape: Partial<uPlot.Series> = series.kind === "bars" ? { paths: bars, fill: stroke, width: 0, points: { show: false } } : { width: 2 };
           return {
             label: series.name,
@@ -48,9 +62,12 @@ function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: nu
             ...shape,
           };
         }),
+        // The bounds are series of their own without a line; the band between each pair is filled.
+        ...bounded.flatMap(() => [BOUND, BOUND]),
       ],
+      bands: bounded.map((bound, index) => ({ series: [first + 2 * index + 1, first + 2 * index] as [number, number], fill: transparent(bound.colour) })),
     },
-    [props.x, ...props.series.map((series) => series.values)] as uPlot.AlignedData,
+    [props.x, ...props.series.map((series) => series.values), ...bounded.flatMap(({ interval }) => [interval.low, interval.high])] as uPlot.AlignedData,
     element,
   );
 }

@@ -1,5 +1,114 @@
-import { Unfinished } from "../Unfinished";
+// Who changed what, newest first, each change with its difference.
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+
+import { request } from "../../api/client";
+import { useMay } from "../../api/session";
+import { Button } from "../../parts/Button";
+import { Dialog } from "../../parts/Dialog";
+import { TextField } from "../../parts/Field";
+import { ForeignInline } from "../../parts/Foreign";
+import { Form } from "../../parts/Form";
+import { Link } from "../../parts/Link";
+import { isNotOffered, NotOffered } from "../../parts/NotOffered";
+import { Facts, GuardedScreen, Section } from "../../parts/Screen";
+import { Empty, Failed, Skeleton } from "../../parts/States";
+import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
+import { absoluteTime, plural, Time } from "../../parts/Values";
+import styles from "./AuditLog.module.css";
+import { Difference } from "./Difference";
+
+export interface AuditEntry {
+  id: string;
+  at: string;
+  actor: { kind: string; id: string; name: string };
+  action: string;
+  target?: { kind: string; id: string };
+  address?: string;
+  request_id?: string;
+  before?: unknown;
+  after?: unknown;
+}
+
+const PAGE = 50;
+
+interface Filter {
+  actor?: string;
+  action?: string;
+}
+
+function useEntries(filter: Filter) {
+  return useInfiniteQuery({
+    queryKey: ["audit", filter.actor, filter.action],
+    queryFn: ({ pageParam }) => {
+      const query = new URLSearchParams({ limit: String(PAGE) });
+      for (const [name, value] of Object.entries({ ...filter, cursor: pageParam })) if (value) query.set(name, value);
+      return request<{ entries: AuditEntry[]; next_cursor?: string }>("GET", `/v1/audit_log?${query}`);
+    },
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor || undefined,
+  });
+}
 
 export default function AuditLog() {
-  return <Unfinished title="Audit log" />;
+  const may = useMay();
+  return (
+    <GuardedScreen title="Audit log" about="Sign-ins, and every change of members, keys, signals, rules, webhooks and settings." needs="audit.read">
+      {may("audit.read") && <Entries />}
+    </GuardedScreen>
+  );
+}
+
+function Entries() {
+  const { actor, action } = useSearch({ strict: false }) as Filter;
+  const navigate = useNavigate();
+  const pages = useEntries({ actor, action });
+  const [opened, setOpened] = useState<AuditEntry>();
+  if (pages.isPending) return <Skeleton lines={10} />;
+  if (pages.error) return <Section>{isNotOffered(pages.error) ? <NotOffered what="The audit log" /> : <Failed error={pages.error} retry={() => void pages.refetch()} />}</Section>;
+  const rows = pages.data.pages.flatMap((page) => page.entries);
+  return (
+    <>
+      <Section flush>
+        <div className={styles.filter}>
+          <Form submit="Filter" onSubmit={async (values) => void (await navigate({ to: "/console/audit-log" as string, search: { actor, action: values.action } as never }))}>
+            <TextField name="action" label="Action" placeholder="signal.updated" defaultValue={action} code autoComplete="off" />
+          </Form>
+          {(actor || action) && <Link to="/console/audit-log">Show everything</Link>}
+        </div>
+        <Table label="Audit log" rows={rows} keyOf={(row) => row.id} columns={COLUMNS} onOpen={setOpened} empty={<Empty icon="audit" title={actor || action ? "Nothing matches" : "Nothing has happened yet"} />} />
+        {rows.length > 0 && <LoadMore shown={`${plural(rows.length, "entry", "entries")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={() => void pages.fetchNextPage()} />}
+      </Section>
+      <Dialog title={opened?.action ?? "Entry"} wide isOpen={opened !== undefined} onClose={() => setOpened(undefined)}>
+        {opened && <Details entry={opened} onClose={() => setOpened(undefined)} />}
+      </Dialog>
+    </>
+  );
+}
+
+const COLUMNS: ColumnOf<AuditEntry>[] = [
+  { id: "action", name: "Action", cell: (row) => <code>{row.action}</code> },
+  { id: "target", name: "What", long: true, cell: (row) => row.target && <ForeignInline text={`${row.target.kind} ${row.target.id}`} length={80} /> },
+  { id: "actor", name: "Who", long: true, cell: (row) => <Link to="/console/audit-log" search={{ actor: row.actor.id }}><ForeignInline text={row.actor.name} length={80} /></Link> },
+  { id: "address", name: "Address", optional: true, cell: (row) => row.address },
+  { id: "at", name: "When", cell: (row) => <Time at={row.at} /> },
+];
+
+function Details({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
+  return (
+    <div className={styles.details}>
+      <Facts
+        items={[
+          ["When", absoluteTime(entry.at)],
+          ["Who", <ForeignInline key="who" text={`${entry.actor.name} (${entry.actor.kind})`} />],
+          ["What", entry.target ? <ForeignInline key="what" text={`${entry.target.kind} ${entry.target.id}`} /> : "the account"],
+          ["Address", entry.address ?? "unknown"],
+          ["Request", <code key="request">{entry.request_id ?? "unknown"}</code>],
+        ]}
+      />
+      <Difference before={entry.before} after={entry.after} />
+      <Button onPress={onClose}>Close</Button>
+    </div>
+  );
 }

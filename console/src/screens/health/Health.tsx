@@ -1,5 +1,98 @@
-import { Unfinished } from "../Unfinished";
+// Whether the install is well, part by part, each with what to do. For operators.
+import { useQuery } from "@tanstack/react-query";
+
+import { request } from "../../api/client";
+import { ApiError } from "../../api/error";
+import type { Tone } from "../../parts/Notice";
+import { Badge, Notice } from "../../parts/Notice";
+import { isNotOffered, NotOffered } from "../../parts/NotOffered";
+import { Screen, Section } from "../../parts/Screen";
+import { Empty, Failed, Skeleton } from "../../parts/States";
+import styles from "./Health.module.css";
+
+type State = "good" | "worry" | "bad";
+type Part = { state: State; advice?: string } & Record<string, unknown>;
+
+const REFRESH_MS = 15_000;
+const NAMES: Record<string, string> = {
+  queues: "Queues",
+  lag: "Lag of analyses",
+  analyzer: "Analyzer",
+  deliveries: "Webhook deliveries",
+  mail: "Mail",
+  database: "Database",
+  nodes: "Nodes",
+  disk: "Disk",
+};
+const TONES: Record<State, Tone> = { good: "good", worry: "warn", bad: "bad" };
+const WORDS: Record<State, string> = { good: "good", worry: "worry", bad: "bad" };
+const ORDER: State[] = ["bad", "worry", "good"];
+
+const healthQuery = { queryKey: ["health"], queryFn: () => request<Record<string, Part>>("GET", "/v1/operator/health"), refetchInterval: REFRESH_MS };
 
 export default function Health() {
-  return <Unfinished title="Health" />;
+  const health = useQuery(healthQuery);
+  return (
+    <Screen title="Health" about="The whole install, for those who operate it. Read again every 15 seconds.">
+      {health.isPending ? (
+        <Skeleton lines={8} />
+      ) : health.error ? (
+        <Section>
+          <NoHealth error={health.error} retry={() => void health.refetch()} />
+        </Section>
+      ) : (
+        <Parts parts={Object.entries(health.data).filter(([, part]) => part && typeof part === "object" && part.state in TONES)} />
+      )}
+    </Screen>
+  );
+}
+
+function NoHealth({ error, retry }: { error: unknown; retry: () => void }) {
+  if (isNotOffered(error)) return <NotOffered what="The health of the install" />;
+  if (error instanceof ApiError && error.status === 403) {
+    return (
+      <Empty icon="lock" title="For operators of this install">
+        Operators are named in the setting <code>AUSPEX_OPERATORS</code>, and count once their address is confirmed.
+      </Empty>
+    );
+  }
+  return <Failed error={error} retry={retry} />;
+}
+
+function Parts({ parts }: { parts: [string, Part][] }) {
+  const sorted = parts.toSorted(([, one], [, other]) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
+  const wrong = sorted.filter(([, part]) => part.state !== "good").length;
+  return (
+    <>
+      <Notice tone={wrong === 0 ? "good" : "warn"}>{wrong === 0 ? "Everything is well." : `${wrong} of ${sorted.length} parts need somebody.`}</Notice>
+      <ul className={styles.parts}>
+        {sorted.map(([name, part]) => (
+          <li key={name} className={styles.part}>
+            <header className={styles.head}>
+              <h2>{NAMES[name] ?? name}</h2>
+              <Badge tone={TONES[part.state]}>{WORDS[part.state]}</Badge>
+            </header>
+            {part.advice && <p>{part.advice}</p>}
+            <Figures part={part} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** Whatever else the part says, as it says it. */
+function Figures({ part }: { part: Part }) {
+  const figures = Object.entries(part).filter(([name, value]) => name !== "state" && name !== "advice" && (typeof value === "string" || typeof value === "number" || typeof value === "boolean"));
+  if (figures.length === 0) return null;
+  return (
+    <dl className={styles.figures}>
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name.replaceAll("_", " ")}</dt>
+          <dd>{typeof value === "number" ? value.toLocaleString("en") : String(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
 }

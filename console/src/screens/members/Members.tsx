@@ -1,5 +1,163 @@
-import { Unfinished } from "../Unfinished";
+// Who belongs to the account, with which role, and who is invited.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { request } from "../../api/client";
+import { sentenceOf } from "../../api/error";
+import type { Role } from "../../api/may";
+import { queries, roleOf, useMay, useMe } from "../../api/session";
+import { Button } from "../../parts/Button";
+import { ConfirmDialog } from "../../parts/Dialog";
+import { Checkbox, SelectField } from "../../parts/Field";
+import { ForeignInline } from "../../parts/Foreign";
+import { ActionMenu } from "../../parts/Menu";
+import { Badge } from "../../parts/Notice";
+import { isNotOffered, NotOffered } from "../../parts/NotOffered";
+import { GuardedScreen, Section } from "../../parts/Screen";
+import { Empty, Failed, Skeleton } from "../../parts/States";
+import { Table, type ColumnOf } from "../../parts/Table";
+import { toast } from "../../parts/Toast";
+import { Time } from "../../parts/Values";
+import { Invite } from "./Invite";
+import { invitationsQuery, membersQuery, ROLES, type Invitation, type Member } from "./queries";
+import styles from "./Members.module.css";
 
 export default function Members() {
-  return <Unfinished title="Members" />;
+  const may = useMay();
+  return (
+    <GuardedScreen title="Members" about="Who belongs to this account, and what each may do." needs="members.read">
+      {may("members.read") && <People />}
+    </GuardedScreen>
+  );
+}
+
+function People() {
+  const members = useQuery(membersQuery);
+  const invitations = useQuery({ ...invitationsQuery, enabled: members.isSuccess });
+  const may = useMay();
+  const [inviting, setInviting] = useState(false);
+  if (members.isPending) return <Skeleton lines={6} />;
+  if (members.error) {
+    return <Section>{isNotOffered(members.error) ? <NotOffered what="Working with several people in one account" /> : <Failed error={members.error} retry={() => void members.refetch()} />}</Section>;
+  }
+  return (
+    <>
+      <MemberTable members={members.data} onInvite={may("members.write") ? () => setInviting(true) : undefined} />
+      {invitations.data && invitations.data.length > 0 && <Invitations invitations={invitations.data} />}
+      <Section title="What the roles may">
+        <ul className={styles.roles}>
+          {ROLES.map((role) => (
+            <li key={role.id}>
+              <strong>{role.label}</strong> {role.hint}
+            </li>
+          ))}
+        </ul>
+      </Section>
+      <Invite isOpen={inviting} onClose={() => setInviting(false)} />
+    </>
+  );
+}
+
+async function changeRole(member: Member, role: Role): Promise<void> {
+  try {
+    await request("PATCH", `/v1/members/${member.user_id}`, { role });
+    toast(`${member.email} is ${role} now.`);
+  } catch (error) {
+    toast(sentenceOf(error), { tone: "bad" });
+  } finally {
+    await queries.invalidateQueries({ queryKey: ["members"] });
+  }
+}
+
+function MemberTable({ members, onInvite }: { members: readonly Member[]; onInvite: (() => void) | undefined }) {
+  const me = useMe();
+  const may = useMay();
+  const [removed, setRemoved] = useState<Member>();
+  const mine = roleOf(me);
+  /** Admins change everybody but owners. */
+  const changes = (member: Member) => may("members.write") && (mine === "owner" || member.role !== "owner");
+  const roles = ROLES.filter(({ id }) => mine === "owner" || id !== "owner");
+  const columns: ColumnOf<Member>[] = [
+    {
+      id: "email",
+      name: "Email",
+      long: true,
+      sort: (row) => row.email,
+      cell: (row) => (
+        <>
+          <ForeignInline text={row.email} /> {row.user_id === me.user_id && <Badge>you</Badge>}
+        </>
+      ),
+    },
+    {
+      id: "role",
+      name: "Role",
+      cell: (row) =>
+        changes(row) ? (
+          <SelectField name="role" label={`Role of ${row.email}`} hideLabel options={roles.map(({ id, label }) => ({ id, label }))} value={row.role} onChange={(role) => void changeRole(row, role as Role)} />
+        ) : (
+          row.role
+        ),
+    },
+    { id: "since", name: "Since", optional: true, cell: (row) => <Time at={row.created_at} /> },
+    { id: "more", name: "Actions", cell: (row) => changes(row) && <ActionMenu label={`Actions for ${row.email}`} actions={[{ id: "remove", name: "Remove…", danger: true, run: () => setRemoved(row) }]} /> },
+  ];
+  return (
+    <Section title="Members" flush actions={onInvite && <Button kind="primary" icon="plus" onPress={onInvite}>Invite</Button>}>
+      <Table label="Members" rows={members} keyOf={(row) => row.user_id} columns={columns} empty={<Empty icon="members" title="No members" />} />
+      <Remove member={removed} onClose={() => setRemoved(undefined)} />
+    </Section>
+  );
+}
+
+function Remove({ member, onClose }: { member: Member | undefined; onClose: () => void }) {
+  const [revoke, setRevoke] = useState(false);
+  return (
+    <ConfirmDialog
+      title={`Remove ${member?.email ?? "the member"}?`}
+      isOpen={member !== undefined}
+      onClose={onClose}
+      act="Remove the member"
+      goes={["their access to this account", "all their sessions, at once"]}
+      onConfirm={async () => {
+        const { keys } = await request<{ keys: { name?: string }[] }>("DELETE", `/v1/members/${member?.user_id ?? ""}${revoke ? "?revoke_keys=true" : ""}`);
+        const made = keys.length === 0 ? "They had made no keys." : `${keys.length} of the keys are theirs and ${revoke ? "were revoked" : "still work"}.`;
+        toast(`The member is removed. ${made}`);
+        await queries.invalidateQueries({ queryKey: ["members"] });
+      }}
+    >
+      <Checkbox isSelected={revoke} onChange={setRevoke} hint="Whatever uses them stops working.">
+        Revoke the keys that they made
+      </Checkbox>
+    </ConfirmDialog>
+  );
+}
+
+function Invitations({ invitations }: { invitations: readonly Invitation[] }) {
+  const may = useMay();
+  const withdraw = async (invitation: Invitation) => {
+    try {
+      await request("DELETE", `/v1/invitations/${invitation.id}`);
+      toast(`The invitation of ${invitation.email} is withdrawn.`);
+    } catch (error) {
+      toast(sentenceOf(error), { tone: "bad" });
+    } finally {
+      await queries.invalidateQueries({ queryKey: ["members"] });
+    }
+  };
+  return (
+    <Section title="Invited" flush>
+      <Table
+        label="Invitations"
+        rows={invitations}
+        keyOf={(row) => row.id}
+        columns={[
+          { id: "email", name: "Email", long: true, cell: (row) => <ForeignInline text={row.email} /> },
+          { id: "role", name: "Role", cell: (row) => row.role },
+          { id: "until", name: "Link works until", optional: true, cell: (row) => <Time at={row.expires_at} /> },
+          { id: "withdraw", name: "Actions", cell: (row) => may("members.write") && <Button kind="quiet" aria-label={`Withdraw the invitation of ${row.email}`} onPress={() => void withdraw(row)}>Withdraw</Button> },
+        ]}
+      />
+    </Section>
+  );
 }

@@ -1,0 +1,84 @@
+// Labels: the values that a signal can have, and the buttons by which a person says which is true.
+import type { Schemas } from "../api/client";
+import { Button as AriaButton, type PressEvent } from "react-aria-components/Button";
+
+import styles from "./Label.module.css";
+
+export type LabelValue = boolean | number | string;
+type Signal = Pick<Schemas["Signal"], "key" | "type" | "criteria">;
+
+export interface LabelOption {
+  value: LabelValue;
+  name: string;
+  /** The criterion of the option, where it has one. */
+  hint?: string;
+}
+
+/** Every value that a signal can have, in the order of its definition. */
+export function labelOptions(signal: Signal): LabelOption[] {
+  const criteria = signal.criteria;
+  if (signal.type === "score") {
+    return Array.isArray(criteria) ? criteria.map((level, index) => ({ value: index, name: `${index} ${levelName(String(level))}`, hint: String(level) })) : [];
+  }
+  const texts = (criteria && typeof criteria === "object" && !Array.isArray(criteria) ? criteria : {}) as Record<string, unknown>;
+  const hint = (name: string) => (typeof texts[name] === "string" ? texts[name] : undefined);
+  if (signal.type === "noul") {
+    return [
+      { value: true, name: "Yes", hint: hint("true") },
+      { value: false, name: "No", hint: hint("false") },
+    ];
+  }
+  return Array.isArray(criteria) ? criteria.map((name) => ({ value: String(name), name: String(name) })) : Object.keys(texts).map((name) => ({ value: name, name, hint: hint(name) }));
+}
+
+/** The levels of a score in a word or two, by index. */
+export const levelNames = (criteria: unknown): string[] => (Array.isArray(criteria) ? criteria.map((level) => levelName(String(level))) : []);
+
+/** "High risk: harm to others" is named by what stands before the colon. */
+function levelName(level: string): string {
+  const head = level.split(/[:.,;]/)[0] ?? level;
+  return head.length > 28 ? `${head.slice(0, 27)}…` : head;
+}
+
+/** A label's value in words, also for a signal that has changed since. */
+export function labelText(value: LabelValue, signal?: Signal): string {
+  const option = signal && labelOptions(signal).find((candidate) => candidate.value === value);
+  if (option) return option.name;
+  return value === true ? "Yes" : value === false ? "No" : String(value);
+}
+
+interface Props {
+  signal: Signal;
+  value: LabelValue | undefined;
+  /** With the value that it has already: to take the label back. */
+  onChoose: (value: LabelValue) => void;
+  /** Shows the digit of each option and names it as its shortcut. */
+  digits?: boolean;
+  isDisabled?: boolean;
+}
+
+/** One button a value; the one that is true is pressed. */
+export function LabelButtons({ signal, value, onChoose, digits = false, isDisabled }: Props) {
+  const choose = (chosen: LabelValue, event: PressEvent) => {
+    onChoose(chosen);
+    // After a click the keys belong to the screen again; who came by Tab stays.
+    if (digits && event.pointerType !== "keyboard" && event.pointerType !== "virtual") (event.target as HTMLElement).blur();
+  };
+  return (
+    <div className={styles.options} role="group" aria-label={`Label ${signal.key}`}>
+      {labelOptions(signal).map((option, index) => (
+        <AriaButton
+          key={String(option.value)}
+          className={styles.option}
+          aria-pressed={option.value === value}
+          aria-keyshortcuts={digits && index < 9 ? String(index + 1) : undefined}
+          isDisabled={isDisabled}
+          onPress={(event) => choose(option.value, event)}
+        >
+          {digits && index < 9 && <kbd className={styles.digit}>{index + 1}</kbd>}
+          {option.name}
+        </AriaButton>
+      ))}
+    </div>
+  );
+}
