@@ -359,7 +359,11 @@ async fn the_audit_finds_what_does_not_agree(app: &App) {
     })
     .await;
     let audit = admin(app, &["audit"], "");
-    assert_eq!(audit.lines().next(), Some("The ledgers of 1 accounts with 5 entries are consistent."), "{audit}");
+    assert_eq!(
+        audit.lines().next(),
+        Some("The ledgers of 1 accounts with 5 entries are consistent."),
+        "{audit}"
+    );
     let store = Store::open(app.database_url()).await.unwrap();
     for (tamper, mend, word) in [
         (
