@@ -27,6 +27,22 @@ import { OpenReview } from "./OpenReview";
 /** While answers are pending, the object is read again this often. */
 const PENDING_MS = 1500;
 
+/** How often at most an object is read again for a new analysis. */
+const READS = 40;
+
+const newest = (object: Schemas["ObjectAnalysis"] | undefined): string => object?.analysis.map(({ computed_at }) => computed_at).sort().at(-1) ?? "";
+
+/** Answers that stand are not pending while they are asked for again, so the object is read until its answers are newer. */
+async function showNextAnalysis(objectId: string): Promise<void> {
+  const query = objectQuery(objectId);
+  const before = newest(queries.getQueryData(query.queryKey));
+  for (let reads = 0; reads < READS; reads++) {
+    const object = await queries.fetchQuery({ ...query, staleTime: 0 }).catch(() => undefined);
+    if (newest(object) > before) return queries.invalidateQueries({ queryKey: ["object", objectId] });
+    await new Promise((resolve) => setTimeout(resolve, PENDING_MS));
+  }
+}
+
 type Dialogs = "" | "review" | "delete";
 
 export default function ObjectScreen() {
@@ -96,7 +112,7 @@ function Actions({ objectId, open }: { objectId: string; open: (dialog: Dialogs)
     try {
       await take(api.POST("/v1/objects/{object_id}/analyze", { params: { path: { object_id: objectId } } }));
       toast("A new analysis is scheduled. Its answers appear here by themselves.");
-      await queries.invalidateQueries({ queryKey: ["object", objectId] });
+      void showNextAnalysis(objectId);
     } catch (error) {
       toast(sentenceOf(error), { tone: "bad" });
     } finally {
