@@ -1,1 +1,0 @@
-import{t as e}from"./Unfinished-Bn66zNdv.js";import{t}from"./jsx-runtime-Wy9s6hX0.js";var n=t();function r(){return(0,n.jsx)(e,{title:`Quality`})}export{r as default};

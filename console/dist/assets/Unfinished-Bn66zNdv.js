@@ -1,1 +1,0 @@
-import{o as e,r as t}from"./Screen-Cln3OZ5k.js";import{t as n}from"./jsx-runtime-Wy9s6hX0.js";var r=n();function i({title:n}){return(0,r.jsx)(t,{title:n,children:(0,r.jsx)(e,{icon:`wait`,title:`This screen is not built yet`,children:`Everything that it will show is in the API already.`})})}export{i as t};
