@@ -137,7 +137,10 @@ export interface ListAnswersQuery {
 
 /** What {@link Operations.getTimeline} takes. */
 export interface GetTimelineQuery {
-  /** Kinds of items, separated by commas: `event`, `analysis`, `firing`, `delivery`; all if left out. */
+  /**
+   * Kinds of items, separated by commas: `event`, `analysis`, `firing`, `review`, `delivery`, `label`; all if
+   * left out.
+   */
   kinds?: string | undefined;
   /** The page size; 50 if left out. */
   limit?: number | undefined;

@@ -65,7 +65,7 @@ pub(super) struct AnswerParameters {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TimelineParameters {
-    /// Kinds of items, separated by commas: `event`, `analysis`, `firing`, `delivery`; all if left out.
+    /// Kinds of items, separated by commas: `event`, `analysis`, `firing`, `review`, `delivery`, `label`; all if left out.
     #[param(example = "event,analysis")]
     kinds: Option<String>,
     /// The page size; 50 if left out.

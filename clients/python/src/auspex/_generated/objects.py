@@ -187,7 +187,8 @@ class Objects(Caller):
 
         Args:
             object_id: Your own id for the object.
-            kinds: Kinds of items, separated by commas: `event`, `analysis`, `firing`, `delivery`; all if left out.
+            kinds: Kinds of items, separated by commas: `event`, `analysis`, `firing`, `review`, `delivery`,
+                `label`; all if left out.
             limit: The page size; 50 if left out.
             cursor: `next_cursor` of the previous page; `kinds` must stay the same.
 
