@@ -1525,9 +1525,9 @@ export interface Trial {
   /** The version that the proposed wording is compared with. */
   version: number;
   /** The proposed instructions. */
-  instructions: Record<string, unknown>;
+  instructions: unknown;
   /** The proposed criteria. */
-  criteria?: Record<string, unknown>;
+  criteria?: unknown;
   /** Which objects it is put to. */
   over: TrialOver;
   /** Whether it has ended. */
@@ -1557,9 +1557,9 @@ export interface Trial {
 /** A trial to be started. */
 export interface TrialCreate {
   /** The proposed instructions, as of a signal; the present ones if left out. */
-  instructions?: Record<string, unknown> | null | undefined;
+  instructions?: unknown | undefined;
   /** The proposed criteria, as of a signal; the present ones if left out. */
-  criteria?: Record<string, unknown> | null | undefined;
+  criteria?: unknown | undefined;
   /** Which objects it is put to. */
   over: TrialOver;
   /** At most so many objects; 100 if left out. */

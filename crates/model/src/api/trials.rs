@@ -60,11 +60,11 @@ pub enum TrialObjects {
 pub struct TrialCreate {
     /// The proposed instructions, as of a signal; the present ones if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub instructions: Option<Box<RawValue>>,
     /// The proposed criteria, as of a signal; the present ones if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
     /// Which objects it is put to.
     pub over: TrialOver,
@@ -108,11 +108,11 @@ pub struct Trial {
     #[schema(minimum = 1)]
     pub version: i64,
     /// The proposed instructions.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub instructions: Box<RawValue>,
     /// The proposed criteria.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Value)]
     pub criteria: Option<Box<RawValue>>,
     /// Which objects it is put to.
     pub over: TrialOver,

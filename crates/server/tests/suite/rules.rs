@@ -221,7 +221,7 @@ async fn a_refusal_says_where(app: &App) {
         (json!({"cooldown_seconds": -1}), "cooldown_seconds: it must be 0 to 31536000"),
         (json!({"cooldown_seconds": 31_536_001}), "cooldown_seconds: it must be 0 to 31536000"),
         (json!({"cooldown_seconds": 1.5}), "cooldown_seconds: it must be a whole number"),
-        (json!({"action_type": "fax"}), "action_type: it must be one of: email, slack, webhook"),
+        (json!({"action_type": "fax"}), "action_type: it must be one of: email, slack, webhook, review"),
         (json!({"action_config": []}), "action_config: it must be an object"),
         (json!({"action_config": {}}), "action_config.to: it is required for the action email"),
         (json!({"action_config": {"to": 7}}), "action_config.to: it must be a text"),

@@ -16,7 +16,7 @@ testkit::on_both!(
     a_loop_that_keeps_failing_makes_the_process_not_ready,
 );
 
-const LOOPS: [&str; 12] = [
+const LOOPS: [&str; 13] = [
     "chat",
     "concluder",
     "courier",
@@ -28,6 +28,7 @@ const LOOPS: [&str; 12] = [
     "recorder",
     "scheduler",
     "sweeper",
+    "trials",
     "unpaid",
 ];
 

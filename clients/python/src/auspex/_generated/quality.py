@@ -5,7 +5,7 @@ Generated from docs/openapi.json by `make clients`. Do not edit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -158,8 +158,8 @@ class Quality(Caller):
         key: str,
         *,
         over: TrialOver,
-        instructions: Mapping[str, Any] | Unset | None = UNSET,
-        criteria: Mapping[str, Any] | Unset | None = UNSET,
+        instructions: Any | Unset = UNSET,
+        criteria: Any | Unset = UNSET,
         limit: int | Unset | None = UNSET,
         dry_run: bool | Unset | None = UNSET,
     ) -> TrialEstimate | TrialStarted:

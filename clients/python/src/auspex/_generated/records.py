@@ -1942,10 +1942,10 @@ class Trial(Record):
     version: int
     """The version that the proposed wording is compared with."""
 
-    instructions: dict[str, Any]
+    instructions: Any
     """The proposed instructions."""
 
-    criteria: dict[str, Any] | None = None
+    criteria: Any = None
     """The proposed criteria."""
 
     over: TrialOver
