@@ -62,9 +62,10 @@ def package(modules: list[tuple[str, str]]) -> str:
 
 
 def records(document: Document) -> str:
-    body = [alias(each) for each in document.aliases.values()]
+    body = [alias(each) for each in document.aliases.values() if not holds_records(document, each)]
     chosen = [each for each in document.records.values() if each.name in document.in_responses]
     body += [dataclass(document, each) for each in chosen]
+    body += ["\n" + alias(each) for each in document.aliases.values() if holds_records(document, each)]
     payloads = " | ".join(sorted(set(document.webhooks.values())))
     listed = [
         "",
@@ -92,6 +93,11 @@ def records(document: Document) -> str:
 
 def all_names(names: list[str]) -> str:
     return "\n".join(["__all__ = [", *(f'    "{name}",' for name in names), "]", ""])
+
+
+def holds_records(document: Document, each: Alias) -> bool:
+    """Whether records are among what an alias stands for: then it is defined after them, and requests have dictionaries instead."""
+    return any(name in document.records for name in contained(each.type))
 
 
 def alias(each: Alias) -> str:
@@ -140,6 +146,8 @@ def inputs(document: Document) -> str:
     for operation in document.operations:
         if operation.body is not None and operation.body.kind != "named":
             nested |= contained(operation.body)
+    for name in nested & set(document.aliases):
+        nested |= contained(document.aliases[name].type)
     chosen = [each for each in document.records.values() if each.name in nested]
     body = [typed_dict(document, each) for each in chosen]
     assert all(name in document.records or name in document.aliases for name in bodies if name)
@@ -408,7 +416,12 @@ def break_mapping(argument: str) -> list[str]:
 def python_type(kind: Type, requests: Document | None = None) -> str:
     """The annotation of a type; with a document, as it is accepted in requests."""
     if kind.kind == "named":
-        return input_name(requests, kind.name) if requests is not None else kind.name
+        if requests is None:
+            return kind.name
+        alias_of = requests.aliases.get(kind.name)
+        if alias_of is not None and holds_records(requests, alias_of):
+            return python_type(alias_of.type, requests)
+        return input_name(requests, kind.name)
     if kind.kind == "enum":
         return f"Literal[{', '.join(quoted(value) for value in kind.values)}]"
     if kind.kind == "list":

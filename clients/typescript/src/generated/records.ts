@@ -86,7 +86,7 @@ export type TimelineKind = "label" | "delivery" | "review" | "firing" | "analysi
 export type TrialObjects = "labelled" | "recent";
 
 /** Which objects a trial is put to. */
-export type TrialOver = TrialObjects | TrialOver1;
+export type TrialOver = TrialObjects | TrialQuery;
 
 /** Whether a trial has ended. */
 export type TrialStatus = "running" | "done" | "cancelled";
@@ -1594,8 +1594,8 @@ export interface TrialList {
   next_cursor?: string;
 }
 
-/** The most recently analyzed objects that match a query. */
-export interface TrialOver1 {
+/** A query for the objects that a trial is put to. */
+export interface TrialQuery {
   /** As for the list of objects. */
   q: string;
 }

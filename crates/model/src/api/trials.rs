@@ -39,10 +39,14 @@ pub enum TrialOver {
     /// Objects of one of these kinds.
     Named(TrialObjects),
     /// The most recently analyzed objects that match a query.
-    Query {
-        /// As for the list of objects.
-        q: String,
-    },
+    Query(TrialQuery),
+}
+
+/// A query for the objects that a trial is put to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TrialQuery {
+    /// As for the list of objects.
+    pub q: String,
 }
 
 /// A kind of objects that a trial is put to.

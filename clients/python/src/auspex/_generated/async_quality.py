@@ -12,7 +12,7 @@ from typing import Any
 from .._call import UNSET, Call, Unset
 from .._caller import AsyncCaller
 from .._paging import AsyncPager
-from .inputs import LabelCreate
+from .inputs import LabelCreate, TrialQueryInput
 from .records import (
     Calibration,
     CalibrationSwitched,
@@ -26,7 +26,7 @@ from .records import (
     Trial,
     TrialEstimate,
     TrialList,
-    TrialOver,
+    TrialObjects,
     TrialStarted,
 )
 
@@ -170,7 +170,7 @@ class AsyncQuality(AsyncCaller):
         self,
         key: str,
         *,
-        over: TrialOver,
+        over: TrialObjects | TrialQueryInput,
         instructions: Any | Unset = UNSET,
         criteria: Any | Unset = UNSET,
         limit: int | Unset | None = UNSET,

@@ -15,6 +15,7 @@ __all__ = [
     "EventInput",
     "LabelCreate",
     "SystemOneQuestion",
+    "TrialQueryInput",
 ]
 
 
@@ -69,3 +70,10 @@ class SystemOneQuestion(_SystemOneQuestionRequired, total=False):
 
     criteria: Any
     """As for signals."""
+
+
+class TrialQueryInput(TypedDict):
+    """A query for the objects that a trial is put to."""
+
+    q: str
+    """As for the list of objects."""

@@ -12,7 +12,7 @@ from typing import Any
 from .._call import UNSET, Call, Unset
 from .._caller import Caller
 from .._paging import Pager
-from .inputs import LabelCreate
+from .inputs import LabelCreate, TrialQueryInput
 from .records import (
     Calibration,
     CalibrationSwitched,
@@ -26,7 +26,7 @@ from .records import (
     Trial,
     TrialEstimate,
     TrialList,
-    TrialOver,
+    TrialObjects,
     TrialStarted,
 )
 
@@ -157,7 +157,7 @@ class Quality(Caller):
         self,
         key: str,
         *,
-        over: TrialOver,
+        over: TrialObjects | TrialQueryInput,
         instructions: Any | Unset = UNSET,
         criteria: Any | Unset = UNSET,
         limit: int | Unset | None = UNSET,

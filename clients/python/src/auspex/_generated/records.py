@@ -126,7 +126,7 @@ __all__ = [
     "TrialList",
     "TrialObjects",
     "TrialOver",
-    "TrialOver1",
+    "TrialQuery",
     "TrialStarted",
     "TrialStatus",
     "Usage",
@@ -228,9 +228,6 @@ TimelineKind = Literal["label", "delivery", "review", "firing", "analysis", "eve
 
 TrialObjects = Literal["labelled", "recent"]
 """A kind of objects that a trial is put to."""
-
-TrialOver = TrialObjects | TrialOver1
-"""Which objects a trial is put to."""
 
 TrialStatus = Literal["running", "done", "cancelled"]
 """Whether a trial has ended."""
@@ -2022,8 +2019,8 @@ class TrialList(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TrialOver1(Record):
-    """The most recently analyzed objects that match a query."""
+class TrialQuery(Record):
+    """A query for the objects that a trial is put to."""
 
     q: str
     """As for the list of objects."""
@@ -2325,6 +2322,10 @@ class WeekQuality(Record):
 
     mean_distance: Figure | None = None
     """`score`: the mean number of levels between the level answered and the true one."""
+
+
+TrialOver = TrialObjects | TrialQuery
+"""Which objects a trial is put to."""
 
 
 WebhookPayload = AnalysisCompleted | ReviewEvent | RuleTriggered

@@ -176,8 +176,8 @@ async fn objects(
             let found = recent_objects(conn, tenant, None, limit).await?;
             Ok(found.into_iter().map(unlabelled).collect())
         }
-        TrialOver::Query { q } => {
-            let found = recent_objects(conn, tenant, Some(q), limit).await?;
+        TrialOver::Query(query) => {
+            let found = recent_objects(conn, tenant, Some(&query.q), limit).await?;
             Ok(found.into_iter().map(unlabelled).collect())
         }
     }
