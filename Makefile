@@ -43,18 +43,18 @@ test-clients: ## Test all clients against a running service: lint, types, storie
 	scripts/test-clients $(BUILT)/debug/auspex
 	python3 -B clients/testing/world.py $(BUILT)/debug/auspex cargo $(TEST_RUNNER) --workspace $(STORIES)
 
-# Installs from the lock file, checks that console/dist is what the sources build to, and drives the real binary in Chromium.
+# `npm install` and not `npm ci`, which refuses a lock file without the builds of other platforms. Checks that console/dist is what the sources build to, and drives the real binary in Chromium.
 .PHONY: test-console
 test-console: ## Build the console again, compare it with console/dist, and tell its stories in a browser
 	cargo build --quiet --bin auspex
 	scripts/chromium
-	cd console && npm ci --no-audit --no-fund && npm run check && npm run compare && npm run size && npm test
+	cd console && npm install --no-audit --no-fund && npm run check && npm run compare && npm run size && npm test
 
 .PHONY: pictures
 pictures: ## Take pictures of every screen of the console, in both themes, wide and narrow, into console/pictures
 	cargo build --quiet --bin auspex
 	scripts/chromium
-	cd console && npm ci --no-audit --no-fund && npm run pictures
+	cd console && npm install --no-audit --no-fund && npm run pictures
 
 .PHONY: contract
 contract: ## Test the service against its OpenAPI document with Schemathesis
