@@ -3,13 +3,13 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve as resolvePath } from "node:path";
 
 const root = new URL("..", import.meta.url).pathname;
 const START_MS = 30_000;
 
 function binary(): string {
-  const found = process.env.AUSPEX_BIN ?? join(root, "..", process.env.CARGO_TARGET_DIR ?? "target", "debug", "auspex");
+  const found = process.env.AUSPEX_BIN ?? resolvePath(root, "..", process.env.CARGO_TARGET_DIR ?? "target", "debug", "auspex");
   if (!existsSync(found)) throw new Error(`${found} is missing: run \`cargo build --bin auspex\`, or set AUSPEX_BIN`);
   return found;
 }
