@@ -21,6 +21,9 @@ METRICS_TOKEN = os.environ["CONTRACT_METRICS_TOKEN"]
 KEY_ID = os.environ["CONTRACT_KEY_ID"]
 SPARE_KEY_ID = os.environ["CONTRACT_SPARE_KEY_ID"]
 
+# What only people may ask for.
+FOR_PEOPLE = ("/v1/me/", "/v1/members", "/v1/invitations", "/v1/audit_log", "/v1/account/")
+
 addresses = random.Random(1)
 
 
@@ -42,7 +45,7 @@ class Signed(requests.auth.AuthBase):
 
     def __call__(self, request):
         path = urlsplit(request.url).path
-        if path.startswith("/v1/me/"):
+        if path.startswith(FOR_PEOPLE):
             request.headers["Authorization"] = f"Bearer {CONSOLE_TOKEN}"
         elif path == "/metrics":
             request.headers["Authorization"] = f"Bearer {METRICS_TOKEN}"
