@@ -6,7 +6,8 @@ use store::analysis::jobs;
 use store::objects::reads;
 use store::{Conn, Store};
 
-use crate::runtime::{Clock, Error, Kind, Result, Wakeup, traces};
+use crate::objects::reads::no_such_object;
+use crate::runtime::{Clock, Error, Result, Wakeup, traces};
 
 /// Schedules analyses of single objects.
 #[derive(Clone)]
@@ -33,8 +34,4 @@ impl Jobs {
         self.scheduler.wake();
         Ok(AnalyzeScheduled { object_id: object_id.to_owned(), analysis_status: AnalysisStatus::Scheduled })
     }
-}
-
-fn no_such_object() -> Error {
-    Error::new(Kind::NotFound, "there is no such object")
 }

@@ -15,6 +15,7 @@ use store::quality::labels::{self, LabelFilter, PresentAnswer};
 use store::{Conn, Store};
 use uuid::Uuid;
 
+use crate::objects::reads::no_such_object;
 use crate::runtime::{Caller, Clock, Credential, Error, Kind, Random, Result, cursor, internal};
 
 /// The most labels in a request.
@@ -390,10 +391,6 @@ fn question(signal: &Signal) -> Result<Question> {
 
 pub(crate) fn no_such_signal() -> Error {
     Error::new(Kind::NotFound, "there is no such signal")
-}
-
-fn no_such_object() -> Error {
-    Error::new(Kind::NotFound, "there is no such object")
 }
 
 fn no_such_label() -> Error {
