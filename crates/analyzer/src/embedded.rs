@@ -3,11 +3,12 @@
 //! An inquiry is answered in passes of a second or two of one core at most. Between two passes it waits for its turn, so
 //! that a long inquiry of one tenant does not occupy the model, and it ends there if its caller has left or its time is up.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use decider::{DeciderPool, Decision, Evaluation, InvalidWeights, Progress};
+use decider::{Decider, DeciderPool, Decision, Evaluation, InvalidWeights, Progress};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -40,9 +41,14 @@ impl Embedded {
         Ok(Self { pool, places, turns: Turns::new(threads, threads), limit })
     }
 
-    async fn findings(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
+    /// Answers an inquiry, whose evaluation is begun by `begin`, within the time that it may take.
+    async fn findings(
+        &self,
+        inquiry: Inquiry<'_>,
+        begin: impl FnOnce(&Decider) -> Evaluation + Send + 'static,
+    ) -> Result<Findings, Failure> {
         let has_begun = AtomicBool::new(false);
-        let decision = match timeout(self.limit, self.decide(inquiry, &has_begun)).await {
+        let decision = match timeout(self.limit, self.decide(inquiry, begin, &has_begun)).await {
             Ok(decision) => decision?,
             Err(_) if has_begun.load(Ordering::Relaxed) => return Err(Failure::OutOfTime),
             Err(_) => return Err(Failure::Busy),
@@ -57,14 +63,19 @@ impl Embedded {
     }
 
     /// Answers an inquiry, pass by pass. If this is dropped, the pass that is being made is the last one.
-    async fn decide(&self, inquiry: Inquiry<'_>, has_begun: &AtomicBool) -> Result<Decision, Failure> {
-        let Inquiry { state, questions, is_urgent, tenant } = inquiry;
+    async fn decide(
+        &self,
+        inquiry: Inquiry<'_>,
+        begin: impl FnOnce(&Decider) -> Evaluation + Send + 'static,
+        has_begun: &AtomicBool,
+    ) -> Result<Decision, Failure> {
+        let Inquiry { is_urgent, tenant, .. } = inquiry;
         let place = Arc::new(self.places.take(tenant, is_urgent).await);
         let turn = self.turns.take(tenant, is_urgent).await;
         has_begun.store(true, Ordering::Relaxed);
         let held = Held { _turn: turn, _place: Arc::clone(&place) };
         let (sender, receiver) = oneshot::channel();
-        self.pool.begin(state.to_owned(), questions.to_vec(), move |begun| held.send(sender, begun));
+        self.pool.begin(begin, move |begun| held.send(sender, begun));
         let mut evaluation: Evaluation = received(receiver).await?;
         loop {
             let turn = self.turns.take(tenant, is_urgent).await;
@@ -77,6 +88,12 @@ impl Embedded {
             }
         }
     }
+}
+
+/// Begins to answer the questions of an inquiry.
+fn all_questions(inquiry: Inquiry<'_>) -> impl FnOnce(&Decider) -> Evaluation + Send + 'static {
+    let (state, questions) = (inquiry.state.to_owned(), inquiry.questions.to_vec());
+    move |decider| decider.begin(&state, questions)
 }
 
 /// What a pass occupies until it has ended, even if nobody waits for it any more.
@@ -107,19 +124,30 @@ impl Analyzer for Embedded {
 
     fn count_tokens<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
         Box::pin(async move {
-            let Inquiry { state, questions, is_urgent, tenant } = inquiry;
+            let Inquiry { is_urgent, tenant, .. } = inquiry;
             let place = Arc::new(self.places.take(tenant, is_urgent).await);
             let turn = self.turns.take(tenant, is_urgent).await;
             let held = Held { _turn: turn, _place: place };
             let (sender, receiver) = oneshot::channel();
-            self.pool.begin(state.to_owned(), questions.to_vec(), move |begun| held.send(sender, begun));
+            self.pool.begin(all_questions(inquiry), move |begun| held.send(sender, begun));
             let begun: Evaluation = received(receiver).await.ok()?;
             Some(begun.input_tokens())
         })
     }
 
     fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry)))
+        Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry, all_questions(inquiry))))
+    }
+
+    fn analyze_unread<'a>(
+        &'a self,
+        inquiry: Inquiry<'a>,
+        parts: &'a [Range<usize>],
+    ) -> Option<BoxFuture<'a, Result<Findings, Failure>>> {
+        let [question] = inquiry.questions else { return None };
+        let (state, question, parts) = (inquiry.state.to_owned(), question.clone(), parts.to_vec());
+        let begin = move |decider: &Decider| decider.begin_unread(&state, &question, &parts);
+        Some(Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry, begin))))
     }
 
     fn is_cancellable(&self) -> bool {

@@ -20,6 +20,7 @@ mod turns;
 mod word_counter;
 
 use std::error::Error as StdError;
+use std::ops::Range;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -51,6 +52,17 @@ pub trait Analyzer: Send + Sync {
     /// The tokens that answering the inquiry would read, where that can be known beforehand.
     fn count_tokens<'a>(&'a self, _inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
         Box::pin(std::future::ready(None))
+    }
+
+    /// Answers the only question of an inquiry, first about the whole state and then about the state without each of some
+    /// parts, given by their bytes: the state is read once, and the question again for each part. There are answers for as
+    /// many of the parts, from the first on, as can be tried in a bounded time. None if the analyzer cannot do so.
+    fn analyze_unread<'a>(
+        &'a self,
+        _inquiry: Inquiry<'a>,
+        _parts: &'a [Range<usize>],
+    ) -> Option<BoxFuture<'a, Result<Findings, Failure>>> {
+        None
     }
 
     /// Whether a call costs nothing more once its future is dropped. Such a call is dropped when its caller leaves; any

@@ -2,8 +2,8 @@
 
 use http::Method;
 use model::api::{
-    AnalyzeAllScheduled, AnalyzeScheduled, Event, EventInput, EventList, IngestAccepted, IngestRequest,
-    ModerationVerdict, ObjectAnalysis, ObjectList, ObjectState, Overview,
+    AnalyzeAllScheduled, AnalyzeScheduled, Event, EventInput, EventList, ExplainRequest, Explanation,
+    IngestAccepted, IngestRequest, ModerationVerdict, ObjectAnalysis, ObjectList, ObjectState, Overview,
 };
 use uuid::Uuid;
 
@@ -182,6 +182,13 @@ impl Client {
     /// Deletes an object and everything about it except its ledger entries.
     pub async fn delete_object(&self, object_id: &str) -> Result<(), Error> {
         self.done(Call::new(Method::DELETE, &["v1", "objects", object_id])?).await
+    }
+
+    /// Asks a signal about an object again, and returns which parts of its history moved the answer most.
+    pub async fn explain(&self, object_id: &str, signal: &str) -> Result<Explanation, Error> {
+        let request = ExplainRequest { signal: signal.to_owned() };
+        let call = Call::new(Method::POST, &["v1", "objects", object_id, "explain"])?;
+        self.call(call.json(&request)?).await
     }
 
     /// Schedules an analysis of an object.

@@ -13,18 +13,26 @@ mod reading;
 mod tokenizer;
 mod weights;
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use model::{Distribution, InvalidDistribution, Question, SignalType};
 
 use calibration::Calibration;
 use network::Network;
-use passes::Passes;
+use passes::{OptionText, PASS_COST, Passes, option_cost};
 pub use pool::{DeciderPool, StartError};
+use reading::State;
 use tokenizer::Tokenizer;
 pub use weights::InvalidWeights;
 use weights::Weights;
 
 /// The name of the model. It changes with the weights.
 pub const MODEL: &str = "auspex-1.0";
+/// What reading a question again for each unread part may cost in one layer: some 16 seconds of one core.
+const UNREAD_COST: usize = 16 * PASS_COST;
+/// Parts that are tried however costly a question is.
+const MIN_UNREAD_PARTS: usize = 12;
 
 /// The model, loaded and ready to answer.
 pub struct Decider {
@@ -94,12 +102,30 @@ impl Decider {
 
     /// Begins to answer questions about a text. Nothing has been computed yet.
     pub fn begin(&self, state: &str, questions: Vec<Question>) -> Evaluation {
-        let chunks = reading::chunks(&self.tokenizer, state);
-        let options: Vec<Vec<u32>> =
-            questions.iter().flat_map(|question| reading::options(&self.tokenizer, question)).collect();
-        let tokens = chunks.iter().chain(&options).map(Vec::len).sum::<usize>();
-        let input_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-        Evaluation { questions, passes: Passes::new(chunks, options), input_tokens }
+        let state = State::read(&self.tokenizer, state);
+        let all: Arc<[Range<usize>]> = Arc::new([]);
+        let options = questions.iter().flat_map(|question| reading::options(&self.tokenizer, question));
+        let options = options.map(|tokens| OptionText { tokens, unread: Arc::clone(&all) }).collect();
+        Evaluation::new(state, questions, options)
+    }
+
+    /// Begins to answer a question about a text, and again about the text without each of some parts: the text is read once,
+    /// and the question for each part without attending to the lines that start in it. There are answers for as many of the
+    /// parts, from the first on, as can be tried in a bounded time.
+    pub fn begin_unread(&self, state: &str, question: &Question, parts: &[Range<usize>]) -> Evaluation {
+        let state = State::read(&self.tokenizer, state);
+        let options = reading::options(&self.tokenizer, question);
+        let cost = option_cost(options.iter().map(Vec::len).sum(), state.row_count());
+        let tried = (UNREAD_COST / cost.max(1)).max(MIN_UNREAD_PARTS).min(parts.len());
+        let parts = parts[..tried].iter().map(|part| state.rows_of(part));
+        let readings: Vec<Arc<[Range<usize>]>> =
+            std::iter::once(Vec::new()).chain(parts).map(Arc::from).collect();
+        let without = |unread: &Arc<[Range<usize>]>| {
+            let text = |tokens: &Vec<u32>| OptionText { tokens: tokens.clone(), unread: Arc::clone(unread) };
+            options.iter().map(text).collect::<Vec<_>>()
+        };
+        let texts = readings.iter().flat_map(without).collect();
+        Evaluation::new(state, vec![question.clone(); readings.len()], texts)
     }
 
     /// Makes the next pass of an evaluation, which takes a second or two of one core at most.
@@ -134,6 +160,12 @@ impl Decider {
 }
 
 impl Evaluation {
+    fn new(state: State, questions: Vec<Question>, options: Vec<OptionText>) -> Self {
+        let tokens = state.row_count() + options.iter().map(|option| option.tokens.len()).sum::<usize>();
+        let input_tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        Self { questions, passes: Passes::new(state.chunks, options), input_tokens }
+    }
+
     /// The logits of each question's candidates, if all have been computed.
     fn logits(&self) -> Option<Vec<Vec<f64>>> {
         let mut logits = self.passes.logits()?.iter().copied().map(f64::from);

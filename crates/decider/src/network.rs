@@ -6,6 +6,7 @@
 //! Matrix products are sums of whole numbers, so that the result does not depend on how the work is split over cores.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
@@ -35,6 +36,9 @@ const REMAINDER_ZERO: u8 = 128;
 /// The largest byte of a weight. Some processors add two products in sixteen bits and saturate; weights up to this one
 /// never do, so that every processor computes the same sums.
 const MAX_WEIGHT: u8 = 63;
+
+/// The attention score of a row that is not read: its share is exactly zero.
+const UNREAD_SCORE: f32 = -1e9;
 
 /// A linear layer: weights are one byte with a scale for each column, inputs two bytes with a scale and a zero point for
 /// each row.
@@ -149,15 +153,15 @@ impl Network {
     }
 
     /// The input of the first layer.
-    pub(crate) fn embed(&self, texts: &[Vec<u32>]) -> Texts {
+    pub(crate) fn embed<'a>(&self, texts: impl Iterator<Item = &'a [u32]> + Clone) -> Texts {
         let mut row = 0;
-        let mut rows_of = |tokens: &Vec<u32>| {
+        let mut rows_of = |tokens: &[u32]| {
             row += tokens.len();
             row - tokens.len()..row
         };
-        let rows = texts.iter().map(&mut rows_of).collect();
+        let rows = texts.clone().map(&mut rows_of).collect();
         let mut x = vec![0.0; row * self.width];
-        let tokens = texts.iter().flat_map(|tokens| tokens.iter().zip(0..));
+        let tokens = texts.flat_map(|tokens| tokens.iter().zip(0..));
         for ((token, position), x) in tokens.zip(x.chunks_exact_mut(self.width)) {
             self.tokens.add_row(*token as usize, x);
             self.positions.add_row(position, x);
@@ -183,10 +187,19 @@ impl Network {
         self.finish_layer(layer, heads, &mut chunks.x);
     }
 
-    /// One layer for options, which attend to themselves and to the state.
-    pub(crate) fn read_options(&self, layer: usize, options: &mut Texts, state: &Projection) {
+    /// One layer for options, which attend to themselves and to the state but for the rows that each leaves unread.
+    pub(crate) fn read_options(
+        &self,
+        layer: usize,
+        options: &mut Texts,
+        unread: &[Arc<[Range<usize>]>],
+        state: &Projection,
+    ) {
         let projection = self.project(layer, options);
-        let attend = |head| self.attend_to_state(head, &projection, &options.rows, state);
+        let attend = |head| {
+            let texts = options.rows.iter().zip(unread);
+            self.attend_to_state(head, &projection, texts, state)
+        };
         let heads = (0..self.heads()).into_par_iter().map(attend).collect();
         drop(projection);
         self.finish_layer(layer, heads, &mut options.x);
@@ -252,12 +265,13 @@ impl Network {
         output
     }
 
-    /// The output of one attention head for texts that attend to themselves and to the whole state.
-    fn attend_to_state(
+    /// The output of one attention head for texts that attend to themselves and to the state, each but for the rows that it
+    /// leaves unread.
+    fn attend_to_state<'a>(
         &self,
         head: usize,
         projection: &Projection,
-        texts: &[Range<usize>],
+        texts: impl ExactSizeIterator<Item = (&'a Range<usize>, &'a Arc<[Range<usize>]>)> + Clone,
         state: &Projection,
     ) -> Vec<f32> {
         let (size, scale) = (self.width / self.heads(), self.score_scale());
@@ -267,13 +281,14 @@ impl Network {
         let mut state_scores = attention_scores(queries(&all), state_keys(&whole_state), scale);
         let mut own_scores = Vec::with_capacity(texts.len());
         let mut line = Vec::new();
-        for rows in texts {
+        for (rows, unread) in texts.clone() {
             let mut own = attention_scores(queries(rows), keys(rows), scale);
             for (row, own) in own.chunks_exact_mut(rows.len()).enumerate() {
                 let of_state = &mut state_scores[(rows.start + row) * state.row_count..][..state.row_count];
                 add(own, self.distance_bias_of(head, row, rows.len()));
                 line.clear();
                 line.extend(of_state.iter().map(|score| score + self.state_bias[head]));
+                unread.iter().for_each(|rows| line[rows.clone()].fill(UNREAD_SCORE));
                 line.extend_from_slice(own);
                 Softmax::new_mut(&mut line).dispatch();
                 of_state.copy_from_slice(&line[..state.row_count]);
@@ -284,7 +299,7 @@ impl Network {
         let mut output = vec![0.0; projection.row_count * size];
         weighted_sum(&state_scores, state_values(&whole_state), &mut output);
         let mut own_output = Vec::new();
-        for (rows, own) in texts.iter().zip(&own_scores) {
+        for ((rows, _), own) in texts.zip(&own_scores) {
             own_output.clear();
             own_output.resize(rows.len() * size, 0.0);
             weighted_sum(own, values(rows), &mut own_output);

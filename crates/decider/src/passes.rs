@@ -5,10 +5,13 @@
 //! would take too much memory together are read in groups, with the state once for each group. A pass is as many steps as
 //! take a second or two of one core: a short question is answered in one.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::network::{Network, Projection, Texts};
 
 /// The cost of a pass, in tokens that one layer reads. The longest state has as many.
-const PASS_COST: usize = 4096;
+pub(crate) const PASS_COST: usize = 4096;
 /// Attending to so many tokens of the state costs as much as the rest of a layer.
 const STATE_ROWS_OF_EQUAL_COST: usize = 1024;
 /// Tokens of options that are evaluated in one step.
@@ -16,10 +19,18 @@ const BATCH_ROWS: usize = 2048;
 /// Tokens of options that are kept at a time, 3 KiB each: those of 42 options of the greatest length.
 const GROUP_ROWS: usize = 16 * 1024;
 
+/// An option to be read together with its question.
+pub(crate) struct OptionText {
+    /// The tokens of both.
+    pub(crate) tokens: Vec<u32>,
+    /// The rows of the state that it does not attend to.
+    pub(crate) unread: Arc<[Range<usize>]>,
+}
+
 /// The computation of the logits of options, given the chunks of a state.
 pub(crate) struct Passes {
     chunks: Vec<Vec<u32>>,
-    options: Vec<Vec<u32>>,
+    options: Vec<OptionText>,
     /// Those of the options of all groups that are done.
     logits: Vec<f32>,
     group: Option<Group>,
@@ -31,14 +42,21 @@ struct Group {
     state: Texts,
     /// Of the state in this layer, once that has been read.
     projection: Option<Projection>,
-    batches: Vec<Texts>,
+    batches: Vec<Batch>,
     /// Batches that have been read in this layer.
     read: usize,
 }
 
+/// Options that are read in one step.
+struct Batch {
+    texts: Texts,
+    /// For each of them, the rows of the state that it does not attend to.
+    unread: Vec<Arc<[Range<usize>]>>,
+}
+
 impl Passes {
     /// A computation that has not begun.
-    pub(crate) fn new(chunks: Vec<Vec<u32>>, options: Vec<Vec<u32>>) -> Self {
+    pub(crate) fn new(chunks: Vec<Vec<u32>>, options: Vec<OptionText>) -> Self {
         Self { chunks, options, logits: Vec::new(), group: None }
     }
 
@@ -64,7 +82,7 @@ impl Passes {
         let group = self.group.get_or_insert_with(|| Group::new(network, &self.chunks, rest));
         let cost = group.step(network);
         if group.layer == network.layers() {
-            self.logits.extend(group.batches.iter().flat_map(|batch| network.logits(batch)));
+            self.logits.extend(group.batches.iter().flat_map(|batch| network.logits(&batch.texts)));
             self.group = None;
         }
         cost
@@ -73,15 +91,17 @@ impl Passes {
 
 impl Group {
     /// The first of these options that fit into a group.
-    fn new(network: &Network, chunks: &[Vec<u32>], options: &[Vec<u32>]) -> Self {
+    fn new(network: &Network, chunks: &[Vec<u32>], options: &[OptionText]) -> Self {
         let group = &options[..fitting(options, GROUP_ROWS)];
         let (mut batches, mut rest) = (Vec::new(), group);
         while !rest.is_empty() {
             let (batch, later) = rest.split_at(fitting(rest, BATCH_ROWS));
-            batches.push(network.embed(batch));
+            let texts = network.embed(batch.iter().map(|option| option.tokens.as_slice()));
+            let unread = batch.iter().map(|option| Arc::clone(&option.unread)).collect();
+            batches.push(Batch { texts, unread });
             rest = later;
         }
-        let state = network.embed(chunks);
+        let state = network.embed(chunks.iter().map(Vec::as_slice));
         Self { layer: 0, state, projection: None, batches, read: 0 }
     }
 
@@ -97,8 +117,8 @@ impl Group {
             return self.state.row_count();
         };
         let batch = &mut self.batches[self.read];
-        let cost = batch.row_count() * (1 + self.state.row_count() / STATE_ROWS_OF_EQUAL_COST);
-        network.read_options(self.layer, batch, projection);
+        let cost = option_cost(batch.texts.row_count(), self.state.row_count());
+        network.read_options(self.layer, &mut batch.texts, &batch.unread, projection);
         self.read += 1;
         if self.read == self.batches.len() {
             self.projection = None;
@@ -109,11 +129,16 @@ impl Group {
     }
 }
 
-/// How many texts, from the first on, have at most `rows` tokens together: at least one.
-fn fitting(texts: &[Vec<u32>], rows: usize) -> usize {
+/// The cost of options with so many tokens together in one layer.
+pub(crate) fn option_cost(rows: usize, state_rows: usize) -> usize {
+    rows * (1 + state_rows / STATE_ROWS_OF_EQUAL_COST)
+}
+
+/// How many options, from the first on, have at most `rows` tokens together: at least one.
+fn fitting(options: &[OptionText], rows: usize) -> usize {
     let mut sum = 0;
-    let fitting = texts.iter().take_while(|text| {
-        sum += text.len();
+    let fitting = options.iter().take_while(|option| {
+        sum += option.tokens.len();
         sum <= rows
     });
     fitting.count().max(1)

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-use model::Question;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{Decider, Evaluation, InvalidWeights, Progress};
@@ -41,14 +40,13 @@ impl DeciderPool {
         self.threads.current_num_threads()
     }
 
-    /// Begins to answer questions about a text on the threads of the pool, and calls `done` there once the model is loaded.
+    /// Begins an evaluation on the threads of the pool, and calls `done` there once the model is loaded.
     pub fn begin(
         &self,
-        state: String,
-        questions: Vec<Question>,
+        begin: impl FnOnce(&Decider) -> Evaluation + Send + 'static,
         done: impl FnOnce(Result<Evaluation, InvalidWeights>) + Send + 'static,
     ) {
-        self.run(move |decider| decider.begin(&state, questions), done);
+        self.run(begin, done);
     }
 
     /// Makes the next pass of an evaluation on the threads of the pool, and calls `done` there with what has come of it. A

@@ -4,6 +4,7 @@
 //! `training/text.py` does the same in training; the fixtures beside it test both.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use model::{Candidate, Question, SignalType, breaks_line};
 use serde_json::Value;
@@ -21,43 +22,94 @@ const OPTION_TOKENS: usize = 128;
 /// The form of the time that a line about an event starts with.
 const STAMP: &str = "0000-00-00T00:00:00.000000Z ";
 
-/// The state in chunks, oldest first. Chunks are filled with whole lines from the newest backwards; only a line longer
-/// than a chunk is split.
-pub(crate) fn chunks(tokenizer: &Tokenizer, state: &str) -> Vec<Vec<u32>> {
-    let capacity = CHUNK_TOKENS - 2;
+/// A state as the model reads it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct State {
+    /// The tokens in chunks, oldest first.
+    pub(crate) chunks: Vec<Vec<u32>>,
+    /// For each piece of a line that is read, where the line starts in the text, and the rows of the piece's tokens among
+    /// those of all chunks.
+    pieces: Vec<(usize, Range<usize>)>,
+}
+
+/// A line of a state, or as much of it as fits into a chunk.
+#[derive(Default)]
+struct Piece {
+    /// Where its line starts in the text.
+    line_start: usize,
+    tokens: Vec<u32>,
+}
+
+impl State {
+    /// Chunks are filled with whole lines from the newest backwards; only a line longer than a chunk is split.
+    pub(crate) fn read(tokenizer: &Tokenizer, text: &str) -> Self {
+        let capacity = CHUNK_TOKENS - 2;
+        let mut pieces = pieces(tokenizer, text, capacity);
+        let heading = if pieces.is_empty() { Piece::default() } else { pieces.remove(0) };
+        let mut left = STATE_TOKENS - heading.tokens.len();
+        // Both the chunks and the pieces in them are collected backwards.
+        let mut chunks: Vec<Vec<Piece>> = vec![Vec::new()];
+        let mut filled = 0;
+        let newest = pieces.into_iter().rev().take_while(|piece| {
+            let fits = piece.tokens.len() <= left;
+            left = left.saturating_sub(piece.tokens.len());
+            fits
+        });
+        for piece in newest.chain([heading]) {
+            if filled + piece.tokens.len() > capacity {
+                chunks.push(Vec::new());
+                filled = 0;
+            }
+            filled += piece.tokens.len();
+            if let Some(chunk) = chunks.last_mut() {
+                chunk.push(piece);
+            }
+        }
+        Self::of_pieces(chunks.into_iter().rev().map(|chunk| chunk.into_iter().rev()))
+    }
+
+    fn of_pieces(chunks: impl Iterator<Item = impl Iterator<Item = Piece>>) -> Self {
+        let mut state = Self { chunks: Vec::new(), pieces: Vec::new() };
+        let mut rows_before = 0;
+        for pieces in chunks {
+            let mut chunk = vec![START];
+            for piece in pieces {
+                let row = rows_before + chunk.len();
+                state.pieces.push((piece.line_start, row..row + piece.tokens.len()));
+                chunk.extend(piece.tokens);
+            }
+            chunk.push(END);
+            rows_before += chunk.len();
+            state.chunks.push(chunk);
+        }
+        state
+    }
+
+    /// The number of tokens.
+    pub(crate) fn row_count(&self) -> usize {
+        self.chunks.iter().map(Vec::len).sum()
+    }
+
+    /// The rows of the lines that start in a part of the text, as far as they are read.
+    pub(crate) fn rows_of(&self, part: &Range<usize>) -> Vec<Range<usize>> {
+        let in_part = self.pieces.iter().filter(|(line_start, _)| part.contains(line_start));
+        in_part.map(|(_, rows)| rows.clone()).collect()
+    }
+}
+
+/// The lines of a text as pieces of at most `capacity` tokens.
+fn pieces(tokenizer: &Tokenizer, text: &str, capacity: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    for line in lines(state) {
+    for (line_start, line) in lines(text) {
         let tokens = tokenizer.tokens(&reduced(line));
         if tokens.is_empty() {
-            pieces.push(tokens);
+            pieces.push(Piece { line_start, tokens });
         } else {
-            pieces.extend(tokens.chunks(capacity).map(<[u32]>::to_vec));
+            let piece = |tokens: &[u32]| Piece { line_start, tokens: tokens.to_vec() };
+            pieces.extend(tokens.chunks(capacity).map(piece));
         }
     }
-    let heading = if pieces.is_empty() { Vec::new() } else { pieces.remove(0) };
-    let mut left = STATE_TOKENS - heading.len();
-    // Both the chunks and the pieces in them are collected backwards.
-    let mut chunks: Vec<Vec<Vec<u32>>> = vec![Vec::new()];
-    let mut filled = 0;
-    let newest = pieces.into_iter().rev().take_while(|piece| {
-        let fits = piece.len() <= left;
-        left = left.saturating_sub(piece.len());
-        fits
-    });
-    for piece in newest.chain([heading]) {
-        if filled + piece.len() > capacity {
-            chunks.push(Vec::new());
-            filled = 0;
-        }
-        filled += piece.len();
-        if let Some(chunk) = chunks.last_mut() {
-            chunk.push(piece);
-        }
-    }
-    let delimited = |chunk: Vec<Vec<u32>>| {
-        std::iter::once(START).chain(chunk.into_iter().rev().flatten()).chain([END]).collect()
-    };
-    chunks.into_iter().rev().map(delimited).collect()
+    pieces
 }
 
 /// For each option of a question, the tokens of the question and of the option.
@@ -85,10 +137,16 @@ fn option_text(kind: SignalType, index: usize, count: usize, candidate: &Candida
     }
 }
 
-/// The lines of a state. Only a line feed ends one: a history has no other separators, and what somebody wrote into a
+/// The lines of a state, each with its place in it. Only a line feed ends one: a history has no other separators, and what somebody wrote into a
 /// caller's own state cannot start a line with them.
-fn lines(state: &str) -> impl Iterator<Item = &str> {
-    state.split('\n').filter(|line| !line.is_empty())
+fn lines(state: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut next_start = 0;
+    let located = state.split('\n').map(move |line| {
+        let start = next_start;
+        next_start += line.len() + 1;
+        (start, line)
+    });
+    located.filter(|(_, line)| !line.is_empty())
 }
 
 /// A line without seconds and JSON punctuation, which take a third of the tokens and carry no meaning.

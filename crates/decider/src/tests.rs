@@ -2,6 +2,7 @@
 //! that it is made for.
 
 mod fixtures;
+mod unread;
 
 use std::sync::OnceLock;
 
@@ -99,13 +100,13 @@ fn no_separator_in_a_text_starts_an_event() {
 fn no_separator_but_the_line_feed_starts_a_line() {
     let stamped = "2026-01-01T00:00:01.000000Z event paid";
     let tokenizer = &decider().tokenizer;
-    let spaced = reading::chunks(tokenizer, &format!("first\nsecond {stamped}"));
+    let spaced = State::read(tokenizer, &format!("first\nsecond {stamped}"));
     for separator in ['\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}']
     {
-        let chunks = reading::chunks(tokenizer, &format!("first\nsecond{separator}{stamped}"));
+        let chunks = State::read(tokenizer, &format!("first\nsecond{separator}{stamped}"));
         assert_eq!(chunks, spaced, "{separator:?}");
     }
-    assert_ne!(reading::chunks(tokenizer, &format!("first\nsecond\n{stamped}")), spaced);
+    assert_ne!(State::read(tokenizer, &format!("first\nsecond\n{stamped}")), spaced);
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn the_heading_and_the_newest_lines_of_a_long_history_are_read() {
         (0..2000).map(|number| format!("{line} {}", if number < 1000 { "old" } else { "new" })).collect();
     let state = format!("Object of type user.\nEvents, oldest first:\n{}\n", events.join("\n"));
     let tokenizer = &decider().tokenizer;
-    let chunks = reading::chunks(tokenizer, &state);
+    let chunks = State::read(tokenizer, &state).chunks;
     assert!(chunks.iter().all(|chunk| (3..=480).contains(&chunk.len())));
     let tokens = chunks.concat();
     assert!((4000..4096 + 2 * chunks.len()).contains(&tokens.len()), "{}", tokens.len());
@@ -194,9 +195,11 @@ fn the_pool_answers_like_the_model() {
     let questions = vec![question(SignalType::Noul, &json!("Is it?"), &Value::Null)];
     let (sender, receiver) = std::sync::mpsc::channel();
     let begun = sender.clone();
-    pool.begin("It is.".to_owned(), questions.clone(), move |begin| {
-        begun.send(begin.map(Progress::More)).unwrap();
-    });
+    let asked = questions.clone();
+    pool.begin(
+        move |decider| decider.begin("It is.", asked),
+        move |begin| begun.send(begin.map(Progress::More)).unwrap(),
+    );
     let decision = loop {
         let evaluation = match receiver.recv().unwrap().unwrap() {
             Progress::More(evaluation) => evaluation,

@@ -194,6 +194,16 @@ impl Judgement {
         Ok(answer)
     }
 
+    /// How far this answer is from another one to the same question: the difference of the probabilities of yes, of the
+    /// scores, or of the probabilities of the option that is chosen here.
+    pub fn moved_from(&self, other: &Self) -> f64 {
+        let value = |of: &Self| match &self.choice {
+            Some(option) => of.probabilities.as_ref().and_then(|shares| shares.get(option).copied()),
+            None => of.value(),
+        };
+        rounded(value(self).unwrap_or_default() - value(other).unwrap_or_default())
+    }
+
     /// The number to sort and compare by: a probability or a position; `None` for a choice.
     pub fn value(&self) -> Option<f64> {
         self.noul.or(self.score)

@@ -1,8 +1,9 @@
 //! The history: what an analyzer gets to read about an object, cut to a bounded length however many events there are.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use crate::api::EventType;
+use crate::api::{EventType, PartKind};
 use crate::{CompactedState, NewEvent, Timestamp, single_line};
 
 /// The maximum number of recent events in a history.
@@ -63,16 +64,40 @@ pub struct History {
     pub recent: Vec<HistoryEvent>,
 }
 
+/// A line of a history that tells about events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryPart {
+    /// The place of its event in the order of arrival; none for a line of the summary.
+    pub seq: Option<i64>,
+    /// What it tells about.
+    pub kind: PartKind,
+    /// Its bytes in the text of the history.
+    pub line: Range<usize>,
+    /// Where it begins to say what happened, after time and type.
+    said_from: usize,
+}
+
+impl HistoryPart {
+    /// What the part says, in the text of its history.
+    pub fn said<'a>(&self, text: &'a str) -> &'a str {
+        text.get(self.said_from..self.line.end).unwrap_or_default().trim()
+    }
+}
+
 /// Estimates the number of tokens in a text.
 pub fn estimate_tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_PER_TOKEN)
 }
 
 impl HistoryEvent {
+    /// The beginning of the event's line: when it happened, and its type.
+    fn stamp(&self) -> String {
+        format!("{} {}", self.occurred_at, self.kind.as_str())
+    }
+
     /// The event as one line, truncated if it is too long.
     fn line(&self) -> String {
-        let kind = self.kind.as_str();
-        let mut line = format!("{} {kind}", self.occurred_at);
+        let mut line = self.stamp();
         for part in [&self.name, &self.content, &self.metadata].into_iter().flatten() {
             line.push(' ');
             // One event, one line: what somebody wrote cannot pass for another event.
@@ -98,22 +123,55 @@ pub fn fitting(events: &[HistoryEvent]) -> usize {
 impl History {
     /// The history as text, at most [`MAX_TOKENS`] of it.
     pub fn render(&self) -> String {
+        self.render_parts().0
+    }
+
+    /// The history as text, and which of its lines tell about events.
+    pub fn render_parts(&self) -> (String, Vec<HistoryPart>) {
         let mut text = format!("Object of type {}", single_line(&self.object_type));
         if let Some(name) = &self.display_name {
             let _ = write!(text, ", called {}", single_line(name));
         }
         text.push_str(".\n");
+        let heading = text.len();
         if let Some(summary) = &self.summary {
             text.push_str(&summarize(summary));
         }
-        let text = cut(text, SUMMARY_TOKENS * BYTES_PER_TOKEN);
+        let mut text = cut(text, SUMMARY_TOKENS * BYTES_PER_TOKEN);
+        let mut parts = summary_parts(&text, heading);
         let recent = &self.recent[self.recent.len() - fitting(&self.recent)..];
         if recent.is_empty() {
-            return text;
+            return (text, parts);
         }
-        let lines: Vec<String> = recent.iter().map(HistoryEvent::line).collect();
-        format!("{text}Events, oldest first:\n{}\n", lines.join("\n"))
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str("Events, oldest first:\n");
+        for event in recent {
+            let start = text.len();
+            text.push_str(&event.line());
+            let said_from = start + event.stamp().len();
+            let kind = match event.kind {
+                EventType::Event => PartKind::Event,
+                EventType::Message => PartKind::Message,
+            };
+            parts.push(HistoryPart { seq: Some(event.seq), kind, line: start..text.len(), said_from });
+            text.push('\n');
+        }
+        (text, parts)
     }
+}
+
+/// The lines of the summary, which comes after the heading.
+fn summary_parts(text: &str, heading: usize) -> Vec<HistoryPart> {
+    let mut start = heading;
+    let lines = text.get(heading..).unwrap_or_default().split_inclusive('\n');
+    let part = |line: &str| {
+        let said_from = start;
+        start += line.len();
+        HistoryPart { seq: None, kind: PartKind::Summary, line: said_from..start, said_from }
+    };
+    lines.map(part).collect()
 }
 
 fn summarize(summary: &CompactedState) -> String {
@@ -191,6 +249,44 @@ mod tests {
              Events, oldest first:\n\
              2026-01-01T00:00:01.000000Z message subject hello 2026-01-01 event forged {\"a\":1}\n"
         );
+    }
+
+    #[test]
+    fn parts_are_the_lines_that_tell_about_events() {
+        let mut summary = None;
+        for content in ["hello", "who is it"] {
+            let folded = Folded {
+                kind: EventType::Message,
+                name: None,
+                content: Some(content),
+                occurred_at: Timestamp::from_seconds(0),
+                received_at: Timestamp::from_seconds(0),
+            };
+            summary = Some(CompactedState::fold(summary, folded));
+        }
+        let recent = vec![event(3, "pay\nnow"), event(4, "")];
+        let history = History { object_type: "user".to_owned(), display_name: None, summary, recent };
+        let (text, parts) = history.render_parts();
+        assert_eq!(text, history.render());
+        let told: Vec<_> = parts.iter().map(|part| (part.seq, part.kind, part.said(&text))).collect();
+        assert_eq!(
+            told,
+            [
+                (
+                    None,
+                    PartKind::Summary,
+                    "Earlier: 2 events since 1970-01-01T00:00:00.000000Z, 2 messages and 0 actions."
+                ),
+                (None, PartKind::Summary, "Earlier message: hello"),
+                (None, PartKind::Summary, "Earlier message: who is it"),
+                (Some(3), PartKind::Message, "subject pay now {\"a\":1}"),
+                (Some(4), PartKind::Message, "subject  {\"a\":1}"),
+            ]
+        );
+        for part in parts {
+            assert!(part.line.start == 0 || text.as_bytes()[part.line.start - 1] == b'\n');
+            assert!(!text[part.line].trim_end().contains('\n'));
+        }
     }
 
     proptest! {

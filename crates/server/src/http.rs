@@ -189,6 +189,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(objects::distribution))
         .routes(routes!(objects::answers))
         .routes(routes!(objects::timeline))
+        .routes(routes!(objects::explain))
         .routes(routes!(objects::analyze))
         .routes(routes!(objects::analyze_all))
         .routes(routes!(events::ingest, events::list))

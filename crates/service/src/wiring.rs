@@ -11,8 +11,8 @@ use crate::actions::{
     Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
 };
 use crate::analysis::{
-    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Jobs, Playground, Running,
-    Scheduler, Signals, Timeline, TrialRunner, Trials, VerdictSlots, Verdicts,
+    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Explanations, Jobs, Playground,
+    Running, Scheduler, Signals, Timeline, TrialRunner, Trials, VerdictSlots, Verdicts,
 };
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
@@ -298,6 +298,15 @@ impl Wiring {
                 slots: slots.clone(),
                 concluder: Arc::clone(&scheduler.concluder),
                 jobs,
+            },
+            explanations: Explanations {
+                store: self.store.clone(),
+                asker: scheduler.asker.clone(),
+                slots: slots.clone(),
+                concluder: Arc::clone(&scheduler.concluder),
+                balances: billing.balances.clone(),
+                prices: self.prices.clone(),
+                analyzer_timeout: self.options.analyzer_timeout,
             },
             playground: Playground {
                 store: self.store.clone(),

@@ -128,6 +128,7 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("POST", "/v1/reviews/{review_id}/release", both(Analyst, Label)),
     ("POST", "/v1/reviews/{review_id}/resolve", both(Analyst, Label)),
     ("POST", "/v1/reviews/{review_id}/reopen", both(Analyst, Label)),
+    ("POST", "/v1/objects/{object_id}/explain", both(Analyst, Write)),
     ("POST", "/v1/playground", both(Analyst, Write)),
     ("POST", "/v1/systemone", both(Analyst, Write)),
     ("GET", "/v1/rules", both(Viewer, Read)),

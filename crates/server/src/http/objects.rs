@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
-    AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Distribution, Error, MatchCount, ObjectAnalysis,
-    ObjectList, ObjectState, Overview, Timeline,
+    AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Distribution, Error, ExplainRequest, Explanation,
+    MatchCount, ObjectAnalysis, ObjectList, ObjectState, Overview, Timeline,
 };
 use serde::Deserialize;
 use service::{AnswerQuery, ObjectQuery, Sort, TimelineQuery};
@@ -253,6 +253,32 @@ pub(super) async fn timeline(
     let TimelineParameters { kinds, limit, cursor } = parameters;
     let query = TimelineQuery { kinds, limit, cursor };
     Ok(Json(app.service.analysis.timeline.list(caller.tenant, &object_id, &query).await?))
+}
+
+/// Explain an answer about an object.
+///
+/// Asks the signal about the object again, and for each event, message and line of the summary how much the answer differs
+/// when that part is not read. It shows what moved the answer, which is not the same as why. Nothing is recorded; it is
+/// limited like a verdict, and billed for all that was read.
+#[utoipa::path(post, path = "/v1/objects/{object_id}/explain", tag = "objects", request_body = ExplainRequest,
+    params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        description = "Your own id for the object.")), responses(
+    (status = 200, body = Explanation),
+    (status = 402, description = "The prepaid balance is empty.", body = Error),
+    (status = 404, description = "There is no such object or signal.", body = Error),
+    (status = 502, description = "The analyzer failed.", body = Error),
+))]
+pub(super) async fn explain(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(object_id): extract::Path<String>,
+    extract::Json(request): extract::Json<ExplainRequest>,
+) -> Result<Json<Explanation>, Refusal> {
+    let explanations = app.service.analysis.explanations.clone();
+    let analysis = |waiting| async move {
+        explanations.explain(caller.tenant, &object_id, &request.signal, &waiting).await
+    };
+    Ok(Json(app.service.run_to_end(analysis).await?))
 }
 
 /// Analyze an object again.

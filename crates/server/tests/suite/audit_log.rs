@@ -31,6 +31,7 @@ const QUIET: &[(&str, &str, &str)] = &[
     ("POST", "/v1/objects/{object_id}/events", "ingest"),
     ("POST", "/v1/objects/{object_id}/ingest", "ingest"),
     ("POST", "/v1/signals/{key}/backfill", "analyses"),
+    ("POST", "/v1/objects/{object_id}/explain", "records nothing"),
     ("POST", "/v1/playground", "records nothing"),
     ("POST", "/v1/systemone", "records nothing"),
     ("POST", "/v1/rules/replay", "changes nothing"),

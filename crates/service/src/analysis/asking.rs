@@ -1,13 +1,15 @@
 //! Calls of the analyzer. Its input is prepared in `history`; its answers are written by the concluder.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use analyzer::{AdaptiveLimit, Analyzer, Failure, Findings, Inquiry};
+use analyzer::{AdaptiveLimit, Analyzer, BoxFuture, Failure, Findings, Inquiry};
 use model::{Answer, Question, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 
 use crate::analysis::history::AnalysisInput;
+use crate::analysis::questions::QuestionSet;
 use crate::runtime::{Clock, Error, Kind, Traces, Waiting, traces};
 
 /// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
@@ -56,8 +58,38 @@ impl Asker {
         input: &AnalysisInput,
         caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
-        let response = self.inquire(tenant, &input.state, input.questions.questions(), caller).await?;
-        Ok(AnalyzerResponse { answers: input.questions.calibrated(response.answers), ..response })
+        self.ask_about(tenant, &input.state, &input.questions, caller).await
+    }
+
+    /// Asks the questions about a text, and calibrates the answers of signals that have a calibration.
+    pub(crate) async fn ask_about(
+        &self,
+        tenant: TenantId,
+        state: &str,
+        questions: &QuestionSet,
+        caller: Option<&Waiting>,
+    ) -> std::result::Result<AnalyzerResponse, Failure> {
+        let response = self.inquire(tenant, state, questions.questions(), caller).await?;
+        Ok(AnalyzerResponse { answers: questions.calibrated(response.answers), ..response })
+    }
+
+    /// Asks the only question about an object, and again without each of some parts of its history; see
+    /// [`Analyzer::analyze_unread`]. None if the analyzer cannot do so.
+    pub(crate) async fn ask_unread(
+        &self,
+        tenant: TenantId,
+        input: &AnalysisInput,
+        parts: &[Range<usize>],
+        caller: &Waiting,
+    ) -> Option<std::result::Result<AnalyzerResponse, Failure>> {
+        let questions = input.questions.questions();
+        let inquiry = Inquiry { state: &input.state, questions, is_urgent: true, tenant: Some(tenant) };
+        let analysis = self.analyzer.analyze_unread(inquiry, parts)?;
+        let calibrate = |response: AnalyzerResponse| AnalyzerResponse {
+            answers: input.questions.calibrated(response.answers),
+            ..response
+        };
+        Some(self.respond(inquiry, analysis, Some(caller)).await.map(calibrate))
     }
 
     /// The tokens that answering questions about a text will read: counted where the analyzer can, otherwise by a rule of thumb.
@@ -79,19 +111,31 @@ impl Asker {
         caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
         let inquiry = Inquiry { state, questions, is_urgent: caller.is_some(), tenant: Some(tenant) };
+        self.respond(inquiry, self.analyzer.analyze(inquiry), caller).await
+    }
+
+    /// Awaits an analysis of the inquiry, until its caller leaves.
+    async fn respond(
+        &self,
+        inquiry: Inquiry<'_>,
+        analysis: BoxFuture<'_, std::result::Result<Findings, Failure>>,
+        caller: Option<&Waiting>,
+    ) -> std::result::Result<AnalyzerResponse, Failure> {
         let started = Instant::now();
         let started_at = self.clock.now();
         let outcome = match caller {
             Some(caller) if self.analyzer.is_cancellable() => tokio::select! {
                 biased;
-                outcome = self.call_analyzer(inquiry) => outcome,
+                outcome = self.in_span(inquiry, analysis) => outcome,
                 () = caller.left() => Err(Failure::CallerLeft),
             },
-            _ => self.call_analyzer(inquiry).await,
+            _ => self.in_span(inquiry, analysis).await,
         };
         self.adapt(started_at, outcome.as_ref().err());
         let findings: Findings = outcome?;
-        let answers = inquiry.questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
+        // An analysis that leaves parts unread has several answers to its only question.
+        let questions = inquiry.questions.iter().cycle();
+        let answers = questions.zip(&findings.answers).filter_map(|(question, finding)| {
             let distribution = finding.as_ref().ok()?;
             Answer::new(question, distribution).ok()
         });
@@ -109,13 +153,17 @@ impl Asker {
         })
     }
 
-    /// Calls the analyzer in a span that follows OpenTelemetry's conventions for generative AI.
-    async fn call_analyzer(&self, inquiry: Inquiry<'_>) -> std::result::Result<Findings, Failure> {
+    /// Awaits an analysis in a span that follows OpenTelemetry's conventions for generative AI.
+    async fn in_span(
+        &self,
+        inquiry: Inquiry<'_>,
+        analysis: BoxFuture<'_, std::result::Result<Findings, Failure>>,
+    ) -> std::result::Result<Findings, Failure> {
         let call = self.traces.child("ask", SpanKind::Client);
         call.note("gen_ai.operation.name", "generate_content");
         call.note("gen_ai.request.model", self.analyzer.model().to_owned());
         call.note("auspex.questions", i64::try_from(inquiry.questions.len()).unwrap_or(i64::MAX));
-        let outcome = call.around(self.analyzer.analyze(inquiry)).await;
+        let outcome = call.around(analysis).await;
         match &outcome {
             Ok(findings) => {
                 let tokens = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::api::EventRetention;
 use model::compaction::Folded;
+use model::history::HistoryPart;
 use model::{CompactedState, History, HistoryEvent, NewEvent, TenantId, Timestamp};
 use store::Conn;
 use store::analysis::history::{self, EventRange, HistoryRequest, ObjectHistory, Summary};
@@ -25,6 +26,8 @@ pub(crate) struct AnalysisInput {
     pub(crate) questions: Arc<QuestionSet>,
     /// The history as text.
     pub(crate) state: String,
+    /// Which of its lines tell about events.
+    pub(crate) parts: Vec<HistoryPart>,
     /// When the object was first seen, which distinguishes it from a later object with the same id.
     pub(crate) first_seen: Timestamp,
     /// The newest event that was read.
@@ -93,7 +96,7 @@ impl AnalysisInput {
             summary: summary.as_ref().map(|summary| summary.state.clone()),
             recent,
         };
-        let state = history.render();
+        let (state, parts) = history.render_parts();
         if drop_events {
             fold(&mut summary, history.recent.into_iter());
         }
@@ -103,6 +106,7 @@ impl AnalysisInput {
         Self {
             questions,
             state,
+            parts,
             first_seen: stored.first_seen,
             read_seq: stored.through,
             new_summary: if summary == stored.summary { None } else { summary },
@@ -125,9 +129,11 @@ impl AnalysisInput {
             summary: None,
             recent: events,
         };
+        let (state, parts) = history.render_parts();
         Self {
             questions,
-            state: history.render(),
+            state,
+            parts,
             first_seen,
             read_seq,
             new_summary: None,
@@ -207,6 +213,29 @@ pub(crate) async fn read_long_history(
         if is_last {
             return Ok(Prepared::Ready(Box::new(AnalysisInput::of(stored, summary, recent, questions))));
         }
+    }
+}
+
+/// Reads the history of one object, however long it is; none if the object does not exist. The connection must be a
+/// snapshot.
+pub(crate) async fn read_input(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    through: Option<i64>,
+    questions: Arc<QuestionSet>,
+) -> Result<Option<Box<AnalysisInput>>> {
+    // The questions are given: nothing is selected here.
+    let request = ObjectRequest { tenant, object_id, selection: SignalSelection::All, through };
+    let mut prepared = read_histories(conn, &[request], vec![Arc::clone(&questions)]).await?;
+    let prepared = match prepared.pop() {
+        Some(Prepared::Long) => read_long_history(conn, &request, questions).await?,
+        Some(prepared) => prepared,
+        None => return Ok(None),
+    };
+    match prepared {
+        Prepared::Ready(input) => Ok(Some(input)),
+        Prepared::NoQuestions | Prepared::Gone | Prepared::Long => Ok(None),
     }
 }
 

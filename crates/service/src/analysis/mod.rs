@@ -6,6 +6,7 @@ mod bulk_runs;
 mod calibration;
 mod concluder;
 pub(crate) mod default_signals;
+mod explanations;
 pub(crate) mod history;
 mod jobs;
 mod playground;
@@ -20,6 +21,7 @@ mod verdict;
 mod verdict_slots;
 
 pub use self::bulk_runs::BulkRuns;
+pub use self::explanations::Explanations;
 pub use self::jobs::Jobs;
 pub use self::playground::Playground;
 pub use self::signals::Signals;
@@ -49,6 +51,8 @@ pub struct Analysis {
     pub timeline: Timeline,
     /// Other wordings of signals, put to objects that are there.
     pub trials: Trials,
+    /// What moved an answer.
+    pub explanations: Explanations,
     /// Answers about events that are not recorded.
     pub playground: Playground,
 }

@@ -53,6 +53,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("get", "/v1/signals/{key}/distribution", "getDistribution"),
     ("get", "/v1/objects/{object_id}/answers", "listAnswers"),
     ("get", "/v1/objects/{object_id}/timeline", "getTimeline"),
+    ("post", "/v1/objects/{object_id}/explain", "explainAnswer"),
     ("post", "/v1/objects/{object_id}/analyze", "analyzeObject"),
     ("post", "/v1/analyze", "analyzeAllObjects"),
     ("post", "/v1/signals/{key}/trials", "startTrial"),

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::analysis::asking::{AnalyzerResponse, Asker};
-use crate::analysis::history::{ObjectRequest, Prepared, read_histories, read_long_history};
-use crate::analysis::questions::{QuestionSet, SignalSelection};
+use crate::analysis::history::read_input;
+use crate::analysis::questions::QuestionSet;
 use crate::billing::{Balances, Prices, Unpaid};
 use crate::runtime::{Clock, Error, Random, Result, Wakeup, count_panic, internal};
 
@@ -343,24 +343,10 @@ pub(super) async fn read_state(
     let signal = Signal { enabled: true, ..signal.clone() };
     store
         .snapshot("read_history", async |conn: &mut Conn| {
-            let ids = [signal.signal_id];
-            let request = ObjectRequest {
-                tenant,
-                object_id: &object.object_id,
-                selection: SignalSelection::Ids(&ids),
-                through: object.through,
-            };
-            let questions = Arc::new(QuestionSet::read(conn, tenant, std::slice::from_ref(&signal)).await?);
-            let mut prepared = read_histories(conn, &[request], vec![Arc::clone(&questions)]).await?;
-            let prepared = match prepared.pop() {
-                Some(Prepared::Long) => read_long_history(conn, &request, questions).await?,
-                Some(prepared) => prepared,
-                None => return Ok(None),
-            };
-            match prepared {
-                Prepared::Ready(input) => Ok(Some(input.state)),
-                Prepared::NoQuestions | Prepared::Gone | Prepared::Long => Ok(None),
-            }
+            let questions = QuestionSet::read(conn, tenant, std::slice::from_ref(&signal)).await?;
+            let input =
+                read_input(conn, tenant, &object.object_id, object.through, Arc::new(questions)).await?;
+            Ok(input.map(|input| input.state))
         })
         .await
 }
