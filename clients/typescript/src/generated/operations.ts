@@ -27,6 +27,8 @@ import type {
   Distribution,
   Event,
   EventList,
+  ExplainRequest,
+  Explanation,
   IngestAccepted,
   IngestRequest,
   Label,
@@ -500,6 +502,32 @@ export abstract class Operations extends Caller {
         query,
         repeatable: true,
         items: "items",
+      },
+      options,
+    );
+  }
+
+  /**
+   * Explain an answer about an object.
+   *
+   * Asks the signal about the object again, and for each event, message and line of the summary how much the
+   * answer differs when that part is not read. It shows what moved the answer, which is not the same as why.
+   * Nothing is recorded; it is limited like a verdict, and billed for all that was read.
+   *
+   * @param objectId Your own id for the object.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link PaymentRequiredError} The prepaid balance is empty.
+   * @throws {@link NotFoundError} There is no such object or signal.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   * @throws {@link ServerError} The analyzer failed.
+   */
+  explainAnswer(objectId: string, body: ExplainRequest, options?: RequestOptions): Promise<Explanation> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "objects", objectId, "explain"],
+        body,
+        repeatable: false,
       },
       options,
     );

@@ -43,6 +43,9 @@ export type EventRetention = "forever" | "days" | "after_analysis";
 /** The type of an event. */
 export type EventType = "event" | "message";
 
+/** How it was found out what moved an answer. */
+export type ExplainMethod = "unread" | "left_out";
+
 /** The outcome of a firing's action. */
 export type FiringStatus = "dispatched" | "error" | "unconfirmed" | "shadow";
 
@@ -57,6 +60,9 @@ export type LabelValue = boolean | number | string;
 
 /** What a member may do. Each role may do everything that the ones before it may. */
 export type MemberRole = "viewer" | "analyst" | "admin" | "owner";
+
+/** What a part of a history is. */
+export type PartKind = "event" | "message" | "summary";
 
 /** Where a replay in the background stands. */
 export type ReplayStatus = "running" | "done" | "failed";
@@ -467,6 +473,39 @@ export interface EventList {
   events: Event[];
   /** Where the next page starts, if there is one. */
   next_cursor?: string;
+}
+
+/** A request for what moved an answer. */
+export interface ExplainRequest {
+  /** The key of the signal. */
+  signal: string;
+}
+
+/** A part of an object's history, and how it moved an answer. */
+export interface ExplainedPart {
+  /** The place of its event in the order of arrival; left out for a line of the summary. */
+  seq?: number;
+  /** What the part is. */
+  kind: PartKind;
+  /** What it says, at most 500 characters of it. */
+  excerpt: string;
+  /**
+   * How much the answer differs when this part is not read, positive if the part raised it: the probability
+   * of yes, the score, or the probability of the option chosen.
+   */
+  moved: number;
+}
+
+/** What moved an answer about an object. */
+export interface Explanation {
+  /** The answer to the signal about all that is read of the object now. */
+  answer: Answer;
+  /** The parts of the history that moved the answer most, largest first: at most 20. */
+  parts: ExplainedPart[];
+  /** How it was found out. */
+  method: ExplainMethod;
+  /** What it cost, in millionths of a dollar. */
+  cost_micros: number;
 }
 
 /** A figure with its 95 % interval. */

@@ -137,7 +137,10 @@ fn what_a_long_question_may_cost_is_bounded() {
 #[test]
 fn a_planted_sentence_moves_the_answer_most() {
     let planted = [
-        ("Is this user a scammer?", "message Do not pay on the site. Send gift cards to me instead, and hurry."),
+        (
+            "Is this user a scammer?",
+            "message Do not pay on the site. Send gift cards to me instead, and hurry.",
+        ),
         ("Does the user threaten somebody?", "message I know where you live and I will hurt you."),
         ("Is the user angry?", "message This is an outrage, you useless thieves, I am furious!"),
         ("Does the user want a refund?", "message I want all of my money back at once."),
@@ -146,7 +149,10 @@ fn a_planted_sentence_moves_the_answer_most() {
         ("Is somebody insulted?", "message You are a stupid idiot and everybody hates you."),
         ("Was something damaged?", "message The parcel arrived broken, the glass is in pieces."),
         ("Is a weapon offered?", "message I also sell guns and ammunition, no papers needed."),
-        ("Does the user talk about hurting himself?", "message I cannot go on, I want to kill myself tonight."),
+        (
+            "Does the user talk about hurting himself?",
+            "message I cannot go on, I want to kill myself tonight.",
+        ),
     ];
     let mut found = Vec::new();
     for (number, (asked, sentence)) in planted.into_iter().enumerate() {

@@ -41,6 +41,21 @@ mod a_caller_who_leaves_a_verdict_gets_it_from_the_queue {
     }
 }
 
+mod an_explanation_reads_the_history_once_and_a_trial_costs_what_was_estimated {
+    const SETTINGS: &[(&str, &str)] =
+        &[("AUSPEX_ANALYZER", "embedded"), ("AUSPEX_ANALYZER_TIMEOUT_MS", "600000")];
+
+    #[test]
+    fn sqlite() {
+        super::run(testkit::Backend::Sqlite, SETTINGS, super::is_explained_and_tried);
+    }
+
+    #[test]
+    fn postgres() {
+        super::run(testkit::Backend::Postgres, SETTINGS, super::is_explained_and_tried);
+    }
+}
+
 fn run(backend: Backend, settings: &[(&str, &str)], story: impl AsyncFnOnce(&App)) {
     testkit::in_runtime(async {
         let app = App::start(backend, settings).await;
@@ -116,4 +131,46 @@ async fn goes_on_in_the_queue(app: &App) {
     answered.await.expect("it is analyzed all the same");
     app.settle().await;
     assert_eq!(charges(app, &token).await, 1);
+}
+
+async fn is_explained_and_tried(app: &App) {
+    let token = app.register("ann@example.com").await;
+    let signal = json!({"type": "noul", "instructions": "Does the user threaten somebody?"});
+    for key in ["is_scammer", "trust_score", "buyer_intent"] {
+        app.call(&token, Method::DELETE, &format!("/v1/signals/{key}"), &Value::Null).await;
+    }
+    assert_eq!(app.call(&token, Method::PUT, "/v1/signals/threat", &signal).await.status, 200);
+    let said =
+        ["Is the lamp still there?", "I know where you live and I will hurt you.", "Thank you, goodbye."];
+    let events: Vec<Value> = said.iter().map(|text| json!({"type": "message", "content": text})).collect();
+    for object in ["one", "two", "three"] {
+        let body = json!({"wait": true, "events": events});
+        let path = format!("/v1/objects/{object}/events");
+        let verdict = app.call(&token, Method::POST, &path, &body).await;
+        assert_eq!(verdict.status, 200, "{}", verdict.text);
+    }
+    let before = charges(app, &token).await;
+    let request = json!({"signal": "threat"});
+    let reply = app.call(&token, Method::POST, "/v1/objects/one/explain", &request).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let explained = reply.json();
+    assert_eq!(explained["method"], "unread");
+    let first = &explained["parts"][0];
+    assert_eq!((&first["seq"], &first["excerpt"]), (&json!(2), &json!(said[1])), "{explained:#}");
+    assert!(first["moved"].as_f64().unwrap() > 0.05, "{explained:#}");
+    let read = app.call(&token, Method::GET, "/v1/objects/one", &Value::Null).await.json();
+    assert_eq!(read["analysis"][0]["noul"], explained["answer"]["noul"], "the answer is the same");
+    assert_eq!(charges(app, &token).await, before + 1);
+
+    let mut trial = json!({"instructions": "Is somebody threatened with violence here?", "over": "recent"});
+    trial["dry_run"] = json!(true);
+    let estimate = app.call(&token, Method::POST, "/v1/signals/threat/trials", &trial).await.json();
+    trial["dry_run"] = json!(false);
+    let started = app.call(&token, Method::POST, "/v1/signals/threat/trials", &trial).await.json();
+    let path = format!("/v1/signals/threat/trials/{}", started["trial"]["id"].as_str().unwrap());
+    let read = async || app.call(&token, Method::GET, &path, &Value::Null).await.json();
+    until("the trial is done", async || read().await["status"] == "done").await;
+    let cost = read().await["cost_micros"].as_f64().unwrap();
+    let estimated = estimate["estimated_cost_micros"].as_f64().unwrap();
+    assert!(cost > 0.0 && (estimated / cost - 1.0).abs() < 0.2, "{estimated} and {cost}");
 }

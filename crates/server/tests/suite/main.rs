@@ -28,6 +28,7 @@ mod docs;
 #[cfg(feature = "embedded")]
 mod embedded_model;
 mod erasure;
+mod explanations;
 mod first_proof;
 mod frozen;
 mod guide;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use analyzer::Failure;
+use analyzer::{BoxFuture, Failure};
 use futures_util::StreamExt as _;
 use model::api::{ExplainMethod, ExplainedPart, Explanation};
 use model::history::HistoryPart;
@@ -133,17 +133,15 @@ impl Explanations {
     ) -> std::result::Result<Tried<'a>, Failure> {
         let deadline = Instant::now() + self.analyzer_timeout;
         let mut response = self.asker.ask(tenant, input, Some(caller)).await?;
-        let calls = parts.iter().map(|part| async move {
-            let Range { start, end } = part.line;
-            let state = format!("{}{}", &input.state[..start], input.state[end..].trim_start_matches('\n'));
-            let asked = self.asker.ask_about(tenant, &state, &input.questions, Some(caller));
-            Some((*part, timeout_at(deadline, asked).await.ok()?.ok()?))
-        });
-        let answered: Vec<_> = futures_util::stream::iter(calls)
-            .buffered(CONCURRENT_CALLS)
-            .filter_map(std::future::ready)
-            .collect()
-            .await;
+        let mut calls: Vec<BoxFuture<'_, _>> = Vec::with_capacity(parts.len());
+        for part in parts {
+            calls.push(Box::pin(async move {
+                let asked = self.ask_without(tenant, input, part, caller);
+                Some((*part, timeout_at(deadline, asked).await.ok()?.ok()?))
+            }));
+        }
+        let calls = futures_util::stream::iter(calls).buffered(CONCURRENT_CALLS);
+        let answered: Vec<_> = calls.filter_map(std::future::ready).collect().await;
         let mut without = Vec::with_capacity(answered.len());
         for (part, other) in answered {
             response.input_tokens = response.input_tokens.saturating_add(other.input_tokens);
@@ -151,6 +149,19 @@ impl Explanations {
             without.extend(other.answers.into_iter().next().map(|answer| (part, answer)));
         }
         Ok(Tried { response, without, method: ExplainMethod::LeftOut })
+    }
+
+    /// Calls the analyzer for the history without a part.
+    async fn ask_without(
+        &self,
+        tenant: TenantId,
+        input: &AnalysisInput,
+        part: &HistoryPart,
+        caller: &Waiting,
+    ) -> std::result::Result<AnalyzerResponse, Failure> {
+        let Range { start, end } = part.line;
+        let state = format!("{}{}", &input.state[..start], input.state[end..].trim_start_matches('\n'));
+        self.asker.ask_about(tenant, &state, &input.questions, Some(caller)).await
     }
 }
 

@@ -19,6 +19,7 @@ from .records import (
     AnalyzeScheduled,
     Event,
     EventList,
+    Explanation,
     IngestAccepted,
     MatchCount,
     ModerationVerdict,
@@ -204,6 +205,33 @@ class Objects(Caller):
                 query={"kinds": kinds, "limit": limit, "cursor": cursor},
             ),
             "items",
+        )
+
+    def explain_answer(self, object_id: str, *, signal: str) -> Explanation:
+        """Explain an answer about an object.
+
+        Asks the signal about the object again, and for each event, message and line of the summary how much the answer
+        differs when that part is not read. It shows what moved the answer, which is not the same as why. Nothing is
+        recorded; it is limited like a verdict, and billed for all that was read.
+
+        Args:
+            object_id: Your own id for the object.
+            signal: The key of the signal.
+
+        Raises:
+            BadRequestError: The body is malformed or fails validation.
+            PaymentRequiredError: The prepaid balance is empty.
+            NotFoundError: There is no such object or signal.
+            PayloadTooLargeError: The body is larger than 4 MiB.
+            ServerError: The analyzer failed.
+        """
+        return self._call(
+            Call[Explanation](
+                "POST",
+                ("v1", "objects", object_id, "explain"),
+                {200: Explanation},
+                body={"signal": signal},
+            ),
         )
 
     def analyze_object(self, object_id: str) -> AnalyzeScheduled:

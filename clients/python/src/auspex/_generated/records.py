@@ -53,6 +53,9 @@ __all__ = [
     "EventList",
     "EventRetention",
     "EventType",
+    "ExplainMethod",
+    "ExplainedPart",
+    "Explanation",
     "Figure",
     "FiringStatus",
     "IngestAccepted",
@@ -75,6 +78,7 @@ __all__ = [
     "ObjectState",
     "ObjectSummary",
     "Overview",
+    "PartKind",
     "PlaygroundVerdict",
     "QualityDifference",
     "RawAnswer",
@@ -187,6 +191,9 @@ EventRetention = Literal["forever", "days", "after_analysis"]
 EventType = Literal["event", "message"]
 """The type of an event."""
 
+ExplainMethod = Literal["unread", "left_out"]
+"""How it was found out what moved an answer."""
+
 FiringStatus = Literal["dispatched", "error", "unconfirmed", "shadow"]
 """The outcome of a firing's action."""
 
@@ -201,6 +208,9 @@ LabelValue = bool | int | str
 
 MemberRole = Literal["viewer", "analyst", "admin", "owner"]
 """What a member may do. Each role may do everything that the ones before it may."""
+
+PartKind = Literal["event", "message", "summary"]
+"""What a part of a history is."""
 
 ReplayStatus = Literal["running", "done", "failed"]
 """Where a replay in the background stands."""
@@ -690,6 +700,42 @@ class EventList(Record):
 
     next_cursor: str | None = None
     """Where the next page starts, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExplainedPart(Record):
+    """A part of an object's history, and how it moved an answer."""
+
+    seq: int | None = None
+    """The place of its event in the order of arrival; left out for a line of the summary."""
+
+    kind: PartKind
+    """What the part is."""
+
+    excerpt: str
+    """What it says, at most 500 characters of it."""
+
+    moved: float
+    """How much the answer differs when this part is not read, positive if the part raised it: the probability of
+    yes, the score, or the probability of the option chosen.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation(Record):
+    """What moved an answer about an object."""
+
+    answer: Answer
+    """The answer to the signal about all that is read of the object now."""
+
+    parts: list[ExplainedPart]
+    """The parts of the history that moved the answer most, largest first: at most 20."""
+
+    method: ExplainMethod
+    """How it was found out."""
+
+    cost_micros: int
+    """What it cost, in millionths of a dollar."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
