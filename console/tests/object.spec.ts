@@ -31,11 +31,6 @@ test("an object is read, labelled, put into a queue, analyzed again and deleted"
   await page.keyboard.press("Enter");
   await expect(timeline.getByText("Review opened in second look")).toBeVisible();
 
-  await press(page, "button", "What moved is_scammer");
-  await expect(page.getByText("This server does not offer it yet")).toBeVisible();
-  await expectAccessibleInBothThemes(page);
-  await page.getByRole("button", { name: "Close the explanation" }).press("Enter");
-
   await press(page, "button", "Analyze again");
   await expect(page.getByRole("img", { name: /^is_scammer over 3 analyses/ })).toBeVisible();
 
@@ -48,17 +43,62 @@ test("an object is read, labelled, put into a queue, analyzed again and deleted"
   await expect(page.getByText("This does not exist, or is no longer there")).toBeVisible();
 });
 
-test("what an object says moves an answer is shown and marked", async ({ page, person }) => {
+test("what moved an answer is shown largest first and marked in the timeline", async ({ page, person }) => {
+  const messages = ["deals honestly, kept promises", "untraceable payment, pressure, false claims", "hello", "hello"];
+  const events = messages.map((content) => ({ type: "message", content }));
+  await send(person.api, "post", "/v1/objects/buyer/events", { wait: true, events: [{ type: "event", name: "signup", metadata: { name: "Kim" } }, ...events] });
+  const explained = (await send(person.api, "post", "/v1/objects/buyer/explain", { signal: "is_scammer" })) as { parts: { seq: number; excerpt: string; moved: number }[]; cost_micros: number };
+  expect(explained.parts.some(({ moved }) => moved > 0.01) && explained.parts.some(({ moved }) => moved < -0.01), JSON.stringify(explained.parts)).toBe(true);
+  await open(page, "/console/objects/buyer", "Kim");
+  let asked = 0;
+  page.on("request", (request) => (asked += request.url().endsWith("/explain") ? 1 : 0));
+  await press(page, "button", "What moved is_scammer");
+
+  const region = page.getByRole("region", { name: "What moved is_scammer" });
+  const parts = region.getByRole("list", { name: "Parts that moved the answer" }).getByRole("listitem");
+  await expect(parts).toHaveCount(explained.parts.length);
+  const amount = (moved: number) => (Math.abs(moved) < 0.0005 ? "±0 points" : `${moved < 0 ? "−" : "+"}${(Math.abs(moved) * 100).toFixed(1)} points`);
+  for (const [index, part] of explained.parts.entries()) {
+    await expect(parts.nth(index)).toContainText(part.excerpt);
+    await expect(parts.nth(index)).toContainText(`${part.moved < 0 ? "lowered" : "raised"} it: ${amount(part.moved)}`);
+  }
+  await expect(region.getByText("The question was asked again without each of at most 12 parts")).toBeVisible();
+  await expect(region.getByText(/It cost \$0\.0\d+, asked just now/)).toBeVisible();
+  await expect(region).not.toContainText(/because/i);
+  const timeline = page.getByRole("list", { name: "Timeline" });
+  for (const { excerpt, moved } of explained.parts.filter((part) => part.excerpt !== "hello")) {
+    await expect(timeline.getByRole("listitem").filter({ hasText: excerpt.split(" {")[0] ?? "" }).filter({ hasText: /^Event|^Message/ })).toContainText(amount(moved));
+  }
+  await expect(timeline.getByText(/(raised|lowered) it:/), "each of two that say the same").toHaveCount(explained.parts.length);
+  await expectAccessibleInBothThemes(page);
+
+  await page.getByRole("button", { name: "Show part 1 in the timeline" }).press("Enter");
+  await expect(timeline.locator(":focus")).toContainText(amount(explained.parts[0]?.moved ?? 0));
+  await page.getByRole("button", { name: "Close the explanation" }).press("Enter");
+  await expect(timeline.getByText(/(raised|lowered) it:/)).toHaveCount(0);
+  await press(page, "button", "What moved is_scammer");
+  await expect(parts).toHaveCount(explained.parts.length);
+  expect(asked, "it is charged, and so asked once").toBe(1);
+  await region.getByRole("button", { name: "Ask again" }).press("Enter");
+  await expect.poll(() => asked).toBe(2);
+  await page.setViewportSize({ width: 390, height: 844 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), "overflow at 390 px").toBeLessThanOrEqual(0);
+});
+
+test("an explanation that fails says why and can be asked for again", async ({ page, person }) => {
   await send(person.api, "post", "/v1/objects/buyer/events", { wait: true, events: [{ type: "message", content: "Where do I pay?" }] });
-  await page.route("**/v1/objects/buyer/explain", (route) =>
-    route.fulfill({
-      json: { answer: { signal: "is_scammer", type: "noul", noul: 0.4 }, parts: [{ seq: 1, kind: "message", excerpt: "Where do I pay?", moved: -0.12 }], method: "unread", cost_micros: 40 },
-    }),
-  );
+  let fails = true;
+  await page.route("**/v1/objects/buyer/explain", async (route) => {
+    if (!fails) return route.continue();
+    await route.fulfill({ status: 502, headers: { "X-Request-Id": "r-9" }, json: { error: { code: "analyzer_failed", message: "the analyzer failed" } } });
+  });
   await open(page, "/console/objects/buyer", "buyer");
   await press(page, "button", "What moved is_scammer");
-  await expect(page.getByRole("region", { name: "What moved is_scammer" }).getByText("−0.12")).toBeVisible();
-  await expect(page.getByRole("list", { name: "Timeline" }).getByText("moved −0.12")).toBeVisible();
+  const region = page.getByRole("region", { name: "What moved is_scammer" });
+  await expect(region.getByText("The analyzer failed.")).toBeVisible();
+  fails = false;
+  await region.getByRole("button", { name: "Try again" }).press("Enter");
+  await expect(region.getByRole("list", { name: "Parts that moved the answer" }).getByRole("listitem")).toHaveCount(1);
 });
 
 test("hostile names and texts stay harmless and readable", async ({ page, person }) => {

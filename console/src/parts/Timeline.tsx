@@ -1,11 +1,13 @@
 // What happened about an object, newest first: one list, one line for each kind of record, with its details below.
-import type { ReactNode } from "react";
+import { useMemo, type ReactNode } from "react";
 
 import type { Schemas } from "../api/client";
 import { answerText } from "./Answer";
+import { MovedMark } from "./Explanation";
 import { Foreign, ForeignInline } from "./Foreign";
 import { Icon, type IconName } from "./Icon";
 import { labelText } from "./Label";
+import { partsOfEvents } from "./moved";
 import { Badge, type Tone } from "./Notice";
 import styles from "./Timeline.module.css";
 import { Time } from "./Values";
@@ -19,11 +21,14 @@ export interface Names {
   signals: Signals;
 }
 
-/** How much a part of the history moved an answer, by the text of the part. */
+/** An explanation whose parts are marked in the events. */
 export interface Moved {
-  excerpt: string;
-  moved: number;
+  type: Schemas["SignalType"];
+  parts: readonly Schemas["ExplainedPart"][];
 }
+
+/** The id of the element of an event that an explanation is about. */
+export const eventElementId = (seq: number): string => `event-${seq}`;
 
 interface LineProps {
   icon: IconName;
@@ -31,11 +36,13 @@ interface LineProps {
   at: string;
   children: ReactNode;
   below?: ReactNode;
+  /** Something can lead to it, by this id. */
+  id?: string;
 }
 
-function Line({ icon, kind, at, children, below }: LineProps) {
+function Line({ icon, kind, at, children, below, id }: LineProps) {
   return (
-    <li className={styles.item} data-kind={kind}>
+    <li className={styles.item} data-kind={kind} id={id} tabIndex={id ? -1 : undefined}>
       <span className={styles.icon}>
         <Icon name={icon} size={14} />
       </span>
@@ -69,19 +76,19 @@ function Metadata({ metadata }: { metadata: unknown }) {
   );
 }
 
-/** Which share of the answer this event moved, if the explanation names it. */
-function movedBy(event: Schemas["Event"], moved: readonly Moved[]): number | undefined {
-  const text = event.content ?? event.name ?? "";
-  return text === "" ? undefined : moved.find((part) => part.excerpt !== "" && (text.startsWith(part.excerpt) || part.excerpt.includes(text)))?.moved;
+interface EventProps {
+  item: Item;
+  part: Schemas["ExplainedPart"] | undefined;
+  type: Schemas["SignalType"] | undefined;
 }
 
-function EventLine({ item, moved }: { item: Item; moved: readonly Moved[] }) {
+function EventLine({ item, part, type }: EventProps) {
   const event = item.event as Schemas["Event"];
-  const by = movedBy(event, moved);
   return (
     <Line
       icon={event.type === "message" ? "queue" : "start"}
       kind="event"
+      id={part?.seq === undefined ? undefined : eventElementId(part.seq)}
       at={item.at}
       below={
         (event.content || event.metadata) && (
@@ -101,18 +108,15 @@ function EventLine({ item, moved }: { item: Item; moved: readonly Moved[] }) {
           </strong>
         </>
       )}
-      {by !== undefined && (
+      {part && type && (
         <>
           {" "}
-          <Badge tone={by > 0 ? "warn" : "info"}>{`moved ${signed(by)}`}</Badge>
+          <MovedMark moved={part.moved} type={type} />
         </>
       )}
     </Line>
   );
 }
-
-/** "+0.12" or "−0.03". */
-export const signed = (value: number): string => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 
 const SOURCES: Record<string, string> = { async: "after events", sync: "while the sender waited", bulk: "in a bulk run" };
 
@@ -196,12 +200,33 @@ function ReviewLine({ item }: { item: Item }) {
   );
 }
 
-export function Timeline({ items, names, label = "Timeline", moved = [] }: { items: readonly Item[]; names: Names; label?: string; moved?: readonly Moved[] }) {
+interface Props {
+  items: readonly Item[];
+  names: Names;
+  label?: string;
+  moved?: Moved;
+}
+
+/** The items of events with the parts of the explanation that they are. */
+function markedEvents(items: readonly Item[], moved: Moved | undefined): Map<Item, Schemas["ExplainedPart"]> {
+  const marked = new Map<Item, Schemas["ExplainedPart"]>();
+  if (!moved) return marked;
+  const events = items.filter((item) => item.event).toReversed();
+  const parts = partsOfEvents(events.map((item) => item.event as Schemas["Event"]), moved.parts);
+  events.forEach((item, index) => {
+    const part = parts[index];
+    if (part) marked.set(item, part);
+  });
+  return marked;
+}
+
+export function Timeline({ items, names, label = "Timeline", moved }: Props) {
+  const marked = useMemo(() => markedEvents(items, moved), [items, moved]);
   return (
     <ol className={styles.timeline} aria-label={label}>
       {items.map((item, index) => {
         const key = item.id ?? `${item.kind} ${item.at} ${index}`;
-        if (item.event) return <EventLine key={key} item={item} moved={moved} />;
+        if (item.event) return <EventLine key={key} item={item} part={marked.get(item)} type={moved?.type} />;
         if (item.analysis) return <AnalysisLine key={key} item={item} />;
         if (item.firing) return <FiringLine key={key} item={item} names={names} />;
         if (item.delivery) return <DeliveryLine key={key} item={item} />;

@@ -17,7 +17,7 @@ import styles from "./Object.module.css";
 interface Props {
   objectId: string;
   names: Names;
-  moved: readonly Moved[];
+  moved: Moved | undefined;
   /** Answers are on their way: the list is read again when they have come. */
   pending: boolean;
 }

@@ -1,10 +1,11 @@
 // One object: the answers about it now and over time, what a person said, and everything that happened, in one list.
 import { useQuery, useSuspenseQueries } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 
 import { api, take, type Schemas } from "../../api/client";
 import { sentenceOf } from "../../api/error";
+import { explanationQuery, type Explanation } from "../../api/explanations";
 import { objectQuery } from "../../api/objects";
 import { rulesQuery, signalsQuery } from "../../api/queries";
 import { queries, useMay } from "../../api/session";
@@ -56,7 +57,8 @@ function OneObject({ objectId }: { objectId: string }) {
   const rules = useQuery(rulesQuery).data ?? [];
   const [dialog, setDialog] = useState<Dialogs>("");
   const [explained, setExplained] = useState<string>();
-  const [moved, setMoved] = useState<readonly Moved[]>([]);
+  const explanation = useQuery({ ...explanationQuery(objectId, explained ?? ""), enabled: explained !== undefined });
+  const moved = useMemo(() => movedOf(explained ? explanation.data : undefined), [explained, explanation.data]);
   const name = object.display_name ?? objectId;
   const names = { rules: new Map(rules.map((rule) => [rule.id, rule.name])), signals };
   const close = () => setDialog("");
@@ -80,18 +82,7 @@ function OneObject({ objectId }: { objectId: string }) {
       <div className={styles.columns}>
         <div className={styles.side}>
           <Answers object={object} signals={signals} explained={explained} onExplain={setExplained} />
-          {explained && (
-            <Explain
-              key={explained}
-              objectId={objectId}
-              signal={explained}
-              onMoved={setMoved}
-              onClose={() => {
-                setExplained(undefined);
-                setMoved([]);
-              }}
-            />
-          )}
+          {explained && <Explain signal={explained} result={explanation} onClose={() => setExplained(undefined)} />}
           <AnswersOverTime objectId={objectId} signals={signals} answered={object.analysis.map(({ key }) => key)} />
         </div>
         <History objectId={objectId} names={names} moved={moved} pending={object.pending.length > 0} />
@@ -101,6 +92,8 @@ function OneObject({ objectId }: { objectId: string }) {
     </Screen>
   );
 }
+
+const movedOf = (explanation: Explanation | undefined): Moved | undefined => explanation && { type: explanation.answer.type, parts: explanation.parts };
 
 const pendingInterval = (query: { state: { data?: Schemas["ObjectAnalysis"] } }) => (query.state.data?.pending.length ? PENDING_MS : false);
 

@@ -11,10 +11,16 @@ import { Empty, Failed, Skeleton } from "../../parts/States";
 import { plural } from "../../parts/Values";
 import styles from "./Signals.module.css";
 
+export interface Chosen {
+  id: string;
+  name: string;
+  type: string;
+}
+
 interface Props {
   isOpen: boolean;
   onClose: () => void;
-  onChoose: (objectId: string, objectType: string) => Promise<void>;
+  onChoose: (object: Chosen) => Promise<void>;
 }
 
 const SHOWN = 8;
@@ -50,7 +56,7 @@ function Search({ onChoose }: Pick<Props, "onChoose">) {
               <p>
                 {object.display_name ?? object.object_id} <span className={styles.soft}>{`${object.object_type}, ${plural(object.event_count, "event")}`}</span>
               </p>
-              <Button kind="quiet" aria-label={`Take the events of ${object.display_name ?? object.object_id}`} onPress={() => void onChoose(object.object_id, object.object_type).catch(setProblem)}>
+              <Button kind="quiet" aria-label={`Take the events of ${object.display_name ?? object.object_id}`} onPress={() => void onChoose({ id: object.object_id, name: object.display_name ?? object.object_id, type: object.object_type }).catch(setProblem)}>
                 Take
               </Button>
             </li>

@@ -1,18 +1,23 @@
 // The playground: paste events or take an object's, ask, strike an event out and ask again. Nothing is recorded.
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, take } from "../../api/client";
+import { explanationQuery, type Explanation as Record } from "../../api/explanations";
 import { useMay } from "../../api/session";
 import { AnswerView, ProbabilityBar, answerText, levelsOf } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
+import { Explanation, MovedMark } from "../../parts/Explanation";
 import { TextField } from "../../parts/Field";
+import { ForeignInline } from "../../parts/Foreign";
 import { Problem } from "../../parts/Form";
+import { partsOfEvents } from "../../parts/moved";
 import { Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { count, moneyOfMicros, plural } from "../../parts/Values";
 import { ask, type Asked } from "./ask";
 import { problemOf, type Draft } from "./definition";
-import { ObjectDialog } from "./ObjectDialog";
+import { ObjectDialog, type Chosen } from "./ObjectDialog";
 import { linesOf, MOST_EVENTS, parseEvents, textOf, type Line } from "./playground-events";
 import type { Judgement, Signal } from "./queries";
 import styles from "./Signals.module.css";
@@ -21,6 +26,8 @@ interface Content {
   text: string;
   lines: Line[];
   objectType?: string;
+  /** The object whose events were taken. */
+  object?: { id: string; name: string };
   asked: Asked[];
 }
 
@@ -48,9 +55,13 @@ export function Playground(props: Props) {
 }
 
 function Bench({ signal, draft, state: [content, setContent] }: Props) {
+  const canExplain = useMay()("explain");
   const [pending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   const [choosing, setChoosing] = useState(false);
+  const [explaining, setExplaining] = useState(false);
+  const isExplained = explaining && signal !== undefined && content.object !== undefined;
+  const explanation = useQuery({ ...explanationQuery(content.object?.id ?? "", signal?.key ?? ""), enabled: isExplained });
   const set = (part: Partial<Content>) => setContent((before) => ({ ...before, ...part }));
 
   const withPasted = (): Line[] => {
@@ -81,9 +92,10 @@ function Bench({ signal, draft, state: [content, setContent] }: Props) {
       const over = read.length === lines.length ? plural(lines.length, "event") : `${read.length} of ${plural(lines.length, "event")}`;
       setContent((before) => ({ ...before, asked: [{ ...answer, over }, ...before.asked].slice(0, KEPT_ANSWERS) }));
     });
-  const takeObject = async (objectId: string, objectType: string) => {
+  const takeObject = async ({ id: objectId, name, type: objectType }: Chosen) => {
     const { events } = await take(api.GET("/v1/objects/{object_id}/events", { params: { path: { object_id: objectId } } }));
-    set({ lines: linesOf(events.slice(-MOST_EVENTS)), objectType, text: "" });
+    set({ lines: linesOf(events.slice(-MOST_EVENTS)), objectType, object: { id: objectId, name }, text: "" });
+    setExplaining(false);
     setChoosing(false);
   };
   return (
@@ -97,31 +109,61 @@ function Bench({ signal, draft, state: [content, setContent] }: Props) {
           Take an object’s events…
         </Button>
         {content.lines.length > 0 && (
-          <Button kind="quiet" onPress={() => set({ lines: [], objectType: undefined })}>
+          <Button kind="quiet" onPress={() => set({ lines: [], objectType: undefined, object: undefined })}>
             Clear
           </Button>
         )}
       </div>
-      {content.lines.length > 0 && <Events lines={content.lines} onChange={(lines) => set({ lines })} />}
+      {content.lines.length > 0 && <Events lines={content.lines} onChange={(lines) => set({ lines })} explanation={isExplained ? explanation.data : undefined} />}
       {problem !== undefined && <Problem problem={problem} />}
-      <div>
+      <div className={styles.row}>
         <Button kind={signal ? "plain" : "primary"} icon="start" isPending={pending} isDisabled={content.lines.length === 0 && content.text.trim() === ""} onPress={() => void askNow()}>
           {content.asked.length > 0 ? "Ask again" : "Ask"}
         </Button>
+        {signal && content.object && canExplain && (
+          <Button aria-expanded={isExplained} onPress={() => setExplaining(!isExplained)}>
+            What moved it
+          </Button>
+        )}
       </div>
       <Answers asked={content.asked} signal={signal} />
+      {isExplained && content.object && <WhatMoved signal={signal} objectName={content.object.name} result={explanation} />}
       <ObjectDialog isOpen={choosing} onClose={() => setChoosing(false)} onChoose={takeObject} />
     </div>
   );
 }
 
-function Events({ lines, onChange }: { lines: Line[]; onChange: (lines: Line[]) => void }) {
+/** About the object as it is recorded, which the events above may differ from by now. */
+function WhatMoved({ signal, objectName, result }: { signal: Signal; objectName: string; result: UseQueryResult<Record> }) {
+  return (
+    <section className={styles.stack} aria-label={`What moved ${signal.key}`}>
+      <h3>
+        What moved <code>{signal.key}</code>
+      </h3>
+      <p className={styles.footnote}>
+        About <ForeignInline text={objectName} /> as recorded, by the saved wording: neither a draft nor what is struck out counts here.
+      </p>
+      <Explanation result={result} />
+    </section>
+  );
+}
+
+interface EventsProps {
+  lines: Line[];
+  onChange: (lines: Line[]) => void;
+  explanation: Record | undefined;
+}
+
+function Events({ lines, onChange, explanation }: EventsProps) {
+  const parts = explanation ? partsOfEvents(lines.map((line) => line.event), explanation.parts) : [];
   return (
     <ol className={styles.events} aria-label="Events to ask about">
       {lines.map((line, index) => (
         <li key={line.id} className={styles.event} data-struck={line.isStruck || undefined}>
           <span>{index + 1}</span>
-          <p tabIndex={textOf(line.event).length > 400 ? 0 : undefined}>{textOf(line.event)}</p>
+          <p tabIndex={textOf(line.event).length > 400 ? 0 : undefined}>
+            {textOf(line.event)} {parts[index] && explanation && <MovedMark moved={parts[index].moved} type={explanation.answer.type} />}
+          </p>
           <Button
             kind="quiet"
             aria-pressed={line.isStruck}
