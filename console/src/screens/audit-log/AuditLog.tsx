@@ -3,7 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 
-import { request } from "../../api/client";
+import { api, take, type Schemas } from "../../api/client";
 import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
@@ -11,7 +11,6 @@ import { TextField } from "../../parts/Field";
 import { ForeignInline } from "../../parts/Foreign";
 import { Form } from "../../parts/Form";
 import { Link } from "../../parts/Link";
-import { isNotOffered, NotOffered } from "../../parts/NotOffered";
 import { Facts, GuardedScreen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
@@ -19,17 +18,7 @@ import { absoluteTime, plural, Time } from "../../parts/Values";
 import styles from "./AuditLog.module.css";
 import { Difference } from "./Difference";
 
-export interface AuditEntry {
-  id: string;
-  at: string;
-  actor: { kind: string; id: string; name: string };
-  action: string;
-  target?: { kind: string; id: string };
-  address?: string;
-  request_id?: string;
-  before?: unknown;
-  after?: unknown;
-}
+type AuditEntry = Schemas["AuditEntry"];
 
 const PAGE = 50;
 
@@ -41,13 +30,10 @@ interface Filter {
 function useEntries(filter: Filter) {
   return useInfiniteQuery({
     queryKey: ["audit", filter.actor, filter.action],
-    queryFn: ({ pageParam }) => {
-      const query = new URLSearchParams({ limit: String(PAGE) });
-      for (const [name, value] of Object.entries({ ...filter, cursor: pageParam })) if (value) query.set(name, value);
-      return request<{ entries: AuditEntry[]; next_cursor?: string }>("GET", `/v1/audit_log?${query}`);
-    },
+    queryFn: ({ pageParam, signal }) =>
+      take(api.GET("/v1/audit_log", { params: { query: { actor: filter.actor || undefined, action: (filter.action || undefined) as never, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => last.next_cursor || undefined,
+    getNextPageParam: (last) => last.next_cursor,
   });
 }
 
@@ -66,7 +52,7 @@ function Entries() {
   const pages = useEntries({ actor, action });
   const [opened, setOpened] = useState<AuditEntry>();
   if (pages.isPending) return <Skeleton lines={10} />;
-  if (pages.error) return <Section>{isNotOffered(pages.error) ? <NotOffered what="The audit log" /> : <Failed error={pages.error} retry={() => void pages.refetch()} />}</Section>;
+  if (pages.error) return <Section><Failed error={pages.error} retry={() => void pages.refetch()} /></Section>;
   const rows = pages.data.pages.flatMap((page) => page.entries);
   return (
     <>
@@ -87,10 +73,16 @@ function Entries() {
   );
 }
 
+/** The operator has no id to look for. */
+function Actor({ actor }: { actor: AuditEntry["actor"] }) {
+  const name = <ForeignInline text={actor.name} length={80} />;
+  return actor.id ? <Link to="/console/audit-log" search={{ actor: actor.id }}>{name}</Link> : name;
+}
+
 const COLUMNS: ColumnOf<AuditEntry>[] = [
   { id: "action", name: "Action", cell: (row) => <code>{row.action}</code> },
   { id: "target", name: "What", long: true, cell: (row) => row.target && <ForeignInline text={`${row.target.kind} ${row.target.id}`} length={80} /> },
-  { id: "actor", name: "Who", long: true, cell: (row) => <Link to="/console/audit-log" search={{ actor: row.actor.id }}><ForeignInline text={row.actor.name} length={80} /></Link> },
+  { id: "actor", name: "Who", long: true, cell: (row) => <Actor actor={row.actor} /> },
   { id: "address", name: "Address", optional: true, cell: (row) => row.address },
   { id: "at", name: "When", cell: (row) => <Time at={row.at} /> },
 ];

@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 
-import { request } from "../../api/client";
+import { api, take } from "../../api/client";
 import { signedIn } from "../../api/session";
 import { PasswordField } from "../../parts/Field";
 import { Form } from "../../parts/Form";
@@ -21,8 +21,8 @@ export default function Invitation() {
             wide
             fields={["password"]}
             fieldOfCode={{ weak_password: "password" }}
-            onSubmit={async ({ password }) => {
-              await request("POST", "/auth/console/invitations/accept", { token, password });
+            onSubmit={async ({ password = "" }) => {
+              await take(api.POST("/auth/console/invitations/accept", { body: { token, password } }));
               await signedIn();
               enter();
             }}

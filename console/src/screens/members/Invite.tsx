@@ -1,5 +1,6 @@
 // Invites somebody by mail.
-import { request } from "../../api/client";
+import { api, take } from "../../api/client";
+import type { Role } from "../../api/may";
 import { queries, roleOf, useMe } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
@@ -16,8 +17,8 @@ export function Invite({ isOpen, onClose }: { isOpen: boolean; onClose: () => vo
         submit="Send the invitation"
         fields={["email", "role"]}
         beside={<Button onPress={onClose}>Cancel</Button>}
-        onSubmit={async ({ email, role }) => {
-          await request("POST", "/v1/invitations", { email, role });
+        onSubmit={async ({ email = "", role }) => {
+          await take(api.POST("/v1/invitations", { body: { email, role: role as Role } }));
           toast(`A link was mailed to ${email}. It works once, for 7 days.`);
           await queries.invalidateQueries({ queryKey: ["members"] });
           onClose();

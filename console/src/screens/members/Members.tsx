@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { request } from "../../api/client";
+import { api, take } from "../../api/client";
 import { sentenceOf } from "../../api/error";
 import type { Role } from "../../api/may";
 import { queries, roleOf, useMay, useMe } from "../../api/session";
@@ -12,7 +12,6 @@ import { Checkbox, SelectField } from "../../parts/Field";
 import { ForeignInline } from "../../parts/Foreign";
 import { ActionMenu } from "../../parts/Menu";
 import { Badge } from "../../parts/Notice";
-import { isNotOffered, NotOffered } from "../../parts/NotOffered";
 import { GuardedScreen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
@@ -38,7 +37,7 @@ function People() {
   const [inviting, setInviting] = useState(false);
   if (members.isPending) return <Skeleton lines={6} />;
   if (members.error) {
-    return <Section>{isNotOffered(members.error) ? <NotOffered what="Working with several people in one account" /> : <Failed error={members.error} retry={() => void members.refetch()} />}</Section>;
+    return <Section><Failed error={members.error} retry={() => void members.refetch()} /></Section>;
   }
   return (
     <>
@@ -60,7 +59,7 @@ function People() {
 
 async function changeRole(member: Member, role: Role): Promise<void> {
   try {
-    await request("PATCH", `/v1/members/${member.user_id}`, { role });
+    await take(api.PATCH("/v1/members/{user_id}", { params: { path: { user_id: member.user_id } }, body: { role } }));
     toast(`${member.email} is ${role} now.`);
   } catch (error) {
     toast(sentenceOf(error), { tone: "bad" });
@@ -120,7 +119,7 @@ function Remove({ member, onClose }: { member: Member | undefined; onClose: () =
       act="Remove the member"
       goes={["their access to this account", "all their sessions, at once"]}
       onConfirm={async () => {
-        const { keys } = await request<{ keys: { name?: string }[] }>("DELETE", `/v1/members/${member?.user_id ?? ""}${revoke ? "?revoke_keys=true" : ""}`);
+        const { keys } = await take(api.DELETE("/v1/members/{user_id}", { params: { path: { user_id: member?.user_id ?? "" }, query: { revoke_keys: revoke || undefined } } }));
         const made = keys.length === 0 ? "They had made no keys." : `${keys.length} of the keys are theirs and ${revoke ? "were revoked" : "still work"}.`;
         toast(`The member is removed. ${made}`);
         await queries.invalidateQueries({ queryKey: ["members"] });
@@ -137,7 +136,7 @@ function Invitations({ invitations }: { invitations: readonly Invitation[] }) {
   const may = useMay();
   const withdraw = async (invitation: Invitation) => {
     try {
-      await request("DELETE", `/v1/invitations/${invitation.id}`);
+      await take(api.DELETE("/v1/invitations/{invitation_id}", { params: { path: { invitation_id: invitation.id } } }));
       toast(`The invitation of ${invitation.email} is withdrawn.`);
     } catch (error) {
       toast(sentenceOf(error), { tone: "bad" });

@@ -1,22 +1,11 @@
-// Members and invitations, which the OpenAPI document does not have yet.
+// Members and invitations.
 import { queryOptions } from "@tanstack/react-query";
 
-import { request } from "../../api/client";
+import { api, take, type Schemas } from "../../api/client";
 import type { Role } from "../../api/may";
 
-export interface Member {
-  user_id: string;
-  email: string;
-  role: Role;
-  created_at: string;
-}
-
-export interface Invitation {
-  id: string;
-  email: string;
-  role: Role;
-  expires_at: string;
-}
+export type Member = Schemas["Member"];
+export type Invitation = Schemas["Invitation"];
 
 export const ROLES: { id: Role; label: string; hint: string }[] = [
   { id: "owner", label: "Owner", hint: "may do everything, pay and manage members too." },
@@ -27,10 +16,10 @@ export const ROLES: { id: Role; label: string; hint: string }[] = [
 
 export const membersQuery = queryOptions({
   queryKey: ["members"],
-  queryFn: async () => (await request<{ members: Member[] }>("GET", "/v1/members")).members,
+  queryFn: async () => (await take(api.GET("/v1/members"))).members,
 });
 
 export const invitationsQuery = queryOptions({
   queryKey: ["members", "invitations"],
-  queryFn: async () => (await request<{ invitations: Invitation[] }>("GET", "/v1/invitations")).invitations,
+  queryFn: async () => (await take(api.GET("/v1/invitations"))).invitations,
 });

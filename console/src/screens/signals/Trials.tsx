@@ -6,7 +6,6 @@ import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { ChoiceField, TextField } from "../../parts/Field";
 import { Form, Problem } from "../../parts/Form";
-import { isNotOffered, NotOffered } from "../../parts/NotOffered";
 import { Notice } from "../../parts/Notice";
 import { Columns, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -14,7 +13,7 @@ import { Table } from "../../parts/Table";
 import { toast } from "../../parts/Toast";
 import { count, moneyOfMicros, plural, Time } from "../../parts/Values";
 import { DefinitionFields } from "./DefinitionFields";
-import { definitionOf, isSame, problemOf, type Draft } from "./definition";
+import { definitionOf, isDraftChanged, problemOf, type Draft } from "./definition";
 import type { Signal } from "./queries";
 import styles from "./Signals.module.css";
 import { TrialResult, TrialStatus } from "./TrialResult";
@@ -31,15 +30,6 @@ export function Trials({ signal, draft, setDraft }: Props) {
   const may = useMay();
   const [opened, setOpened] = useState<string>();
   if (trials.isPending) return <Skeleton lines={6} />;
-  if (isNotOffered(trials.error)) {
-    return (
-      <Section title="Trials">
-        <NotOffered what="Trying another wording on objects that are there">
-          <p>Until then, compare a draft with the saved wording in the playground.</p>
-        </NotOffered>
-      </Section>
-    );
-  }
   if (trials.error) return <Failed error={trials.error} retry={() => void trials.refetch()} />;
   const shown = opened ?? trials.data[0]?.id;
   return (
@@ -78,7 +68,7 @@ function NewTrial({ signal, draft, setDraft, onStart }: Props & { onStart: (id: 
   const [over, setOver] = useState("labelled");
   const [priced, setPriced] = useState<{ body: TrialRequest; price: TrialPrice }>();
   const [problem, setProblem] = useState<unknown>();
-  const isChanged = problemOf(draft) !== undefined || !isSame(signal, definitionOf(draft));
+  const isChanged = isDraftChanged(signal, draft);
   const isTypeChanged = draft.type !== signal.type;
   const askPrice = async (values: Record<string, string>) => {
     const wrong = problemOf(draft);

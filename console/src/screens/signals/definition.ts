@@ -98,6 +98,9 @@ export function isSame(one: Definition, other: Definition): boolean {
   return plain(one) === plain(other);
 }
 
+/** Whether a draft asks something else than the definition, or is not complete. */
+export const isDraftChanged = (definition: Definition, draft: Draft): boolean => problemOf(draft) !== undefined || !isSame(definition, definitionOf(draft));
+
 /** A definition as lines of text, for reading and for differences. */
 export function linesOf({ type, instructions, criteria }: Definition): string[] {
   const asked = typeof instructions === "string" ? instructions : JSON.stringify(instructions, null, 2);

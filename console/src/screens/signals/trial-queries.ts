@@ -1,85 +1,51 @@
-// Trials of another wording. The OpenAPI document does not have their routes yet.
+// Trials of another wording.
 import { queryOptions } from "@tanstack/react-query";
 
-import { request, type Schemas } from "../../api/client";
+import { api, take, type Schemas } from "../../api/client";
 import { signalsQuery } from "../../api/queries";
 import { queries } from "../../api/session";
-import { isNotOffered } from "../../parts/NotOffered";
-import type { Judgement, Signal } from "./queries";
 
-type Quality = Schemas["SignalQuality"];
-type Figure = Schemas["Figure"];
+export type Trial = Schemas["Trial"];
+export type TrialRequest = Schemas["TrialCreate"];
+export type TrialPrice = Schemas["TrialEstimate"];
 
-export interface Flip {
-  object_id: string;
-  present: Judgement;
-  proposed: Judgement;
-}
-
-/** The list has trials without their figures. */
-export interface Trial {
-  id: string;
-  status: "running" | "done" | "cancelled";
-  created_at: string;
-  instructions?: unknown;
-  criteria?: unknown;
-  total: number;
-  completed: number;
-  cost_micros: number;
-  /** The share of objects whose answer stays on the same side. */
-  agreement?: Figure;
-  present?: Quality;
-  proposed?: Quality;
-  /** Proposed minus present, each with a 95 % interval. */
-  difference?: { accuracy?: Figure; auc?: Figure; brier?: Figure };
-  flips?: Flip[];
-}
-
-export interface TrialRequest {
-  instructions?: unknown;
-  criteria?: unknown;
-  over: "labelled" | "recent" | { q: string };
-  limit?: number;
-}
-
-export interface TrialPrice {
-  objects: number;
-  estimated_cost_micros: number;
-}
-
-const base = (key: string) => `/v1/signals/${encodeURIComponent(key)}/trials`;
 const listKey = (key: string) => ["signal", key, "trials"];
+const of = (key: string) => ({ params: { path: { key } } });
+const one = (key: string, id: string) => ({ params: { path: { key, trial_id: id } } });
 const RUNNING_MS = 2000;
 
+/** The trials of a signal, without their figures. */
 export const trialsQuery = (key: string) =>
   queryOptions({
     queryKey: listKey(key),
-    queryFn: async () => (await request<{ trials: Trial[] }>("GET", base(key))).trials,
+    queryFn: async () => (await take(api.GET("/v1/signals/{key}/trials", of(key)))).trials,
     refetchInterval: (query) => (query.state.data?.some((trial) => trial.status === "running") ? RUNNING_MS : false),
-    retry: (failures, error) => !isNotOffered(error) && failures < 2,
   });
 
 export const trialQuery = (key: string, id: string) =>
   queryOptions({
     queryKey: [...listKey(key), id],
-    queryFn: () => request<Trial>("GET", `${base(key)}/${id}`),
+    queryFn: () => take(api.GET("/v1/signals/{key}/trials/{trial_id}", one(key, id))),
     refetchInterval: (query) => (query.state.data?.status === "running" ? RUNNING_MS : false),
   });
 
-export const priceOfTrial = (key: string, trial: TrialRequest) => request<TrialPrice>("POST", base(key), { ...trial, dry_run: true });
+/** One route starts a trial and says its price; which of the two answers comes is what was asked for. */
+const post = (key: string, body: TrialRequest) => take(api.POST("/v1/signals/{key}/trials", { ...of(key), body }));
+
+export const priceOfTrial = async (key: string, trial: TrialRequest): Promise<TrialPrice> => (await post(key, { ...trial, dry_run: true })) as TrialPrice;
 
 export async function startTrial(key: string, trial: TrialRequest): Promise<Trial> {
-  const { trial: started } = await request<{ trial: Trial }>("POST", base(key), trial);
+  const { trial: started } = (await post(key, trial)) as Schemas["TrialStarted"];
   await queries.invalidateQueries({ queryKey: listKey(key) });
   return started;
 }
 
 export async function cancelTrial(key: string, id: string): Promise<void> {
-  await request("DELETE", `${base(key)}/${id}`);
+  await take(api.DELETE("/v1/signals/{key}/trials/{trial_id}", one(key, id)));
   await queries.invalidateQueries({ queryKey: listKey(key) });
 }
 
 export async function adoptTrial(key: string, id: string): Promise<void> {
-  await request<Signal>("POST", `${base(key)}/${id}/adopt`);
+  await take(api.POST("/v1/signals/{key}/trials/{trial_id}/adopt", one(key, id)));
   await Promise.all([queries.invalidateQueries({ queryKey: signalsQuery.queryKey }), queries.invalidateQueries({ queryKey: ["signal", key] })]);
 }

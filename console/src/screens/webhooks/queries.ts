@@ -63,9 +63,10 @@ export async function deleteEndpoint(id: string): Promise<void> {
   await Promise.all([endpointsChanged(), deliveriesChanged()]);
 }
 
-/** Both are decided, but not in the OpenAPI document yet. */
-export const rotateSecret = (id: string, overlapHours: number) => request<EndpointSecret>("POST", `/v1/webhooks/${id}/rotate_secret`, { overlap_hours: overlapHours });
+export const rotateSecret = (id: string, overlapHours: number): Promise<EndpointSecret> =>
+  take(api.POST("/v1/webhooks/{endpoint_id}/rotate_secret", { params: { path: { endpoint_id: id } }, body: { overlap_hours: overlapHours } }));
 
+/** Decided, but not in the OpenAPI document yet. */
 export async function sendTest(id: string): Promise<void> {
   await request("POST", `/v1/webhooks/${id}/test`, {});
   await deliveriesChanged();
