@@ -1,7 +1,5 @@
-import { send, WORDS } from "./labelled";
+import { send } from "./labelled";
 import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test } from "./stage";
-
-test.use({ settings: WORDS });
 
 test("an object is read, labelled, put into a queue, analyzed again and deleted", async ({ page, person }) => {
   await send(person.api, "post", "/v1/rules", { name: "Everything", when: "is_scammer > 0.01", action_type: "email", action_config: { to: "trust@example.com" } });
@@ -57,10 +55,10 @@ test("what moved an answer is shown largest first and marked in the timeline", a
   const region = page.getByRole("region", { name: "What moved is_scammer" });
   const parts = region.getByRole("list", { name: "Parts that moved the answer" }).getByRole("listitem");
   await expect(parts).toHaveCount(explained.parts.length);
-  const amount = (moved: number) => (Math.abs(moved) < 0.0005 ? "±0 points" : `${moved < 0 ? "−" : "+"}${(Math.abs(moved) * 100).toFixed(1)} points`);
+  const amount = (moved: number) => (Math.abs(moved) < 0.0005 ? "did not move it: ±0 points" : `${moved < 0 ? "lowered it: −" : "raised it: +"}${(Math.abs(moved) * 100).toFixed(1)} points`);
   for (const [index, part] of explained.parts.entries()) {
     await expect(parts.nth(index)).toContainText(part.excerpt);
-    await expect(parts.nth(index)).toContainText(`${part.moved < 0 ? "lowered" : "raised"} it: ${amount(part.moved)}`);
+    await expect(parts.nth(index)).toContainText(amount(part.moved));
   }
   await expect(region.getByText("The question was asked again without each of at most 12 parts")).toBeVisible();
   await expect(region.getByText(/It cost \$0\.0\d+, asked just now/)).toBeVisible();
@@ -69,13 +67,13 @@ test("what moved an answer is shown largest first and marked in the timeline", a
   for (const { excerpt, moved } of explained.parts.filter((part) => part.excerpt !== "hello")) {
     await expect(timeline.getByRole("listitem").filter({ hasText: excerpt.split(" {")[0] ?? "" }).filter({ hasText: /^Event|^Message/ })).toContainText(amount(moved));
   }
-  await expect(timeline.getByText(/(raised|lowered) it:/), "each of two that say the same").toHaveCount(explained.parts.length);
+  await expect(timeline.getByText(/(raised|lowered|move) it:/), "each of two that say the same").toHaveCount(explained.parts.length);
   await expectAccessibleInBothThemes(page);
 
   await page.getByRole("button", { name: "Show part 1 in the timeline" }).press("Enter");
   await expect(timeline.locator(":focus")).toContainText(amount(explained.parts[0]?.moved ?? 0));
   await page.getByRole("button", { name: "Close the explanation" }).press("Enter");
-  await expect(timeline.getByText(/(raised|lowered) it:/)).toHaveCount(0);
+  await expect(timeline.getByText(/(raised|lowered|move) it:/)).toHaveCount(0);
   await press(page, "button", "What moved is_scammer");
   await expect(parts).toHaveCount(explained.parts.length);
   expect(asked, "it is charged, and so asked once").toBe(1);

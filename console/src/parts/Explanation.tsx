@@ -12,7 +12,7 @@ import { movedText } from "./moved";
 import { Empty, Failed, Skeleton } from "./States";
 import { moneyOfMicros, percent, Time } from "./Values";
 
-type Record = Schemas["Explanation"];
+type Explained = Schemas["Explanation"];
 type Part = Schemas["ExplainedPart"];
 type Type = Schemas["SignalType"];
 
@@ -24,7 +24,7 @@ const METHODS: { [method in Schemas["ExplainMethod"]]: string } = {
 const KINDS: { [kind in Schemas["PartKind"]]: string } = { event: "Event", message: "Message", summary: "Summary of older events" };
 
 interface Props {
-  result: UseQueryResult<Record>;
+  result: UseQueryResult<Explained>;
   /** Goes to the event of a part, where the screen shows it. */
   onShow?: (part: Part) => void;
 }
@@ -59,7 +59,7 @@ function answerWithShare(answer: Schemas["Answer"]): string {
   return share === undefined ? answerText(answer) : `${answerText(answer)}, with ${percent(share)}, which is what the parts moved`;
 }
 
-function Parts({ explanation, onShow }: { explanation: Record; onShow?: (part: Part) => void }) {
+function Parts({ explanation, onShow }: { explanation: Explained; onShow?: (part: Part) => void }) {
   const { type } = explanation.answer;
   const largest = Math.max(0.001, ...explanation.parts.map((part) => Math.abs(part.moved)));
   return (
@@ -72,7 +72,7 @@ function Parts({ explanation, onShow }: { explanation: Record; onShow?: (part: P
         {explanation.parts.map((part, index) => (
           <li key={`${part.seq ?? "summary"} ${index}`} className={styles.part}>
             <div className={styles.amount}>
-              <svg viewBox="-50 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+              <svg className={styles.bar} viewBox="-50 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                 <rect className={styles.track} x="-50" width="100" height="10" />
                 <rect className={part.moved < 0 ? styles.down : styles.up} x={Math.min(0, (part.moved / largest) * 50)} width={Math.abs((part.moved / largest) * 50)} height="10" />
                 <line className={styles.middle} x1="0" x2="0" y1="-2" y2="12" />
@@ -97,13 +97,22 @@ function Parts({ explanation, onShow }: { explanation: Record; onShow?: (part: P
   );
 }
 
+const DIRECTIONS = {
+  up: { icon: "up", word: "raised it: " },
+  down: { icon: "down", word: "lowered it: " },
+  none: { icon: undefined, word: "did not move it: " },
+} as const;
+
 /** The amount beside an event or a part: an arrow, a sign and a colour say the direction. */
 export function MovedMark({ moved, type }: { moved: number; type: Type }) {
+  const text = movedText(moved, type);
+  const direction = text.startsWith("±") ? "none" : moved < 0 ? "down" : "up";
+  const { icon, word } = DIRECTIONS[direction];
   return (
-    <span className={styles.mark} data-direction={moved < 0 ? "down" : "up"}>
-      <Icon name={moved < 0 ? "down" : "up"} size={12} />
-      <span className="unseen">{moved < 0 ? "lowered it: " : "raised it: "}</span>
-      {movedText(moved, type)}
+    <span className={styles.mark} data-direction={direction}>
+      {icon && <Icon name={icon} size={12} />}
+      <span className="unseen">{word}</span>
+      {text}
     </span>
   );
 }

@@ -2,7 +2,7 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 
-import type { ExplainedPart, Explanation as Record } from "../../api/explanations";
+import type { ExplainedPart, Explanation as Explained } from "../../api/explanations";
 import { Button } from "../../parts/Button";
 import { Explanation } from "../../parts/Explanation";
 import { Section } from "../../parts/Screen";
@@ -11,7 +11,7 @@ import { toast } from "../../parts/Toast";
 
 interface Props {
   signal: string;
-  result: UseQueryResult<Record>;
+  result: UseQueryResult<Explained>;
   onClose: () => void;
 }
 

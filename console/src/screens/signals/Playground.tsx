@@ -3,7 +3,7 @@ import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, take } from "../../api/client";
-import { explanationQuery, type Explanation as Record } from "../../api/explanations";
+import { explanationQuery, type Explanation as Explained } from "../../api/explanations";
 import { useMay } from "../../api/session";
 import { AnswerView, ProbabilityBar, answerText, levelsOf } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
@@ -94,7 +94,8 @@ function Bench({ signal, draft, state: [content, setContent] }: Props) {
     });
   const takeObject = async ({ id: objectId, name, type: objectType }: Chosen) => {
     const { events } = await take(api.GET("/v1/objects/{object_id}/events", { params: { path: { object_id: objectId } } }));
-    set({ lines: linesOf(events.slice(-MOST_EVENTS)), objectType, object: { id: objectId, name }, text: "" });
+    // The list is newest first; a history is read oldest first.
+    set({ lines: linesOf(events.slice(0, MOST_EVENTS).toReversed()), objectType, object: { id: objectId, name }, text: "" });
     setExplaining(false);
     setChoosing(false);
   };
@@ -134,7 +135,7 @@ function Bench({ signal, draft, state: [content, setContent] }: Props) {
 }
 
 /** About the object as it is recorded, which the events above may differ from by now. */
-function WhatMoved({ signal, objectName, result }: { signal: Signal; objectName: string; result: UseQueryResult<Record> }) {
+function WhatMoved({ signal, objectName, result }: { signal: Signal; objectName: string; result: UseQueryResult<Explained> }) {
   return (
     <section className={styles.stack} aria-label={`What moved ${signal.key}`}>
       <h3>
@@ -151,7 +152,7 @@ function WhatMoved({ signal, objectName, result }: { signal: Signal; objectName:
 interface EventsProps {
   lines: Line[];
   onChange: (lines: Line[]) => void;
-  explanation: Record | undefined;
+  explanation: Explained | undefined;
 }
 
 function Events({ lines, onChange, explanation }: EventsProps) {
