@@ -1,12 +1,13 @@
 // A form that sends itself: pending while it does, the server's errors beside the fields that they name, everything else above the
 // button. What was typed stays until the form succeeds.
-import { useMemo, useRef, useState, type ReactNode } from "react";
+import { useEffect, useImperativeHandle, useMemo, useRef, useState, type ReactNode, type RefObject } from "react";
 import { Form as AriaForm } from "react-aria-components/Form";
 
 import { ApiError, sentenceOf } from "../api/error";
 import { Button } from "./Button";
 import styles from "./Form.module.css";
 import { Notice } from "./Notice";
+import { UnsavedGuard } from "./Unsaved";
 
 interface Props {
   /** Sends the values. A thrown `ApiError` is shown; other errors too. */
@@ -22,13 +23,42 @@ interface Props {
   /** Fills the width with the button: for sign-in and the like. */
   wide?: boolean;
   isDisabled?: boolean;
+  /** Leaving the screen asks first while a field differs from what was last saved, or while `isChanged` says so of what is no field. */
+  guard?: { isChanged: boolean };
+  /** Is given a function that says whether anything is unsaved now, for a dialog that asks before it closes. Needs `guard`. */
+  changes?: RefObject<(() => boolean) | null>;
   children?: ReactNode;
 }
 
-export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "primary", beside, wide, isDisabled, children }: Props) {
+/** The values of a form's fields. */
+function valuesOf(form: HTMLFormElement): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [name, value] of new FormData(form)) if (typeof value === "string") values[name] = value;
+  return values;
+}
+
+/** Whether a form has unsaved changes, and what to call when it is saved. */
+function useChanges(form: RefObject<HTMLFormElement | null>, isChangedOutside: boolean) {
+  const saved = useRef<Record<string, string>>({});
+  const isSending = useRef(false);
+  const remember = () => {
+    if (form.current) saved.current = valuesOf(form.current);
+  };
+  useEffect(remember, [form]);
+  const isChanged = () => {
+    if (isSending.current || !form.current) return false;
+    // A field that came later has no earlier value to differ from.
+    return isChangedOutside || Object.entries(valuesOf(form.current)).some(([name, value]) => name in saved.current && saved.current[name] !== value);
+  };
+  return { isChanged, isSending, remember };
+}
+
+export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "primary", beside, wide, isDisabled, guard, changes, children }: Props) {
   const [pending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   const form = useRef<HTMLFormElement>(null);
+  const { isChanged, isSending, remember } = useChanges(form, guard?.isChanged ?? false);
+  useImperativeHandle(changes, () => isChanged);
 
   const field = problem instanceof ApiError ? (fieldOfCode[problem.code] ?? problem.field) : undefined;
   const placed = field !== undefined && fields.includes(field);
@@ -38,16 +68,20 @@ export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "
   const send = async (values: Record<string, string>) => {
     setPending(true);
     setProblem(undefined);
+    // Where saving leads to another screen, that is no leaving without saving.
+    isSending.current = true;
     try {
       await onSubmit(values);
+      remember();
     } catch (error) {
       setProblem(error);
     } finally {
+      isSending.current = false;
       setPending(false);
     }
   };
 
-  return (
+  const element = (
     <AriaForm
       ref={form}
       className={styles.form}
@@ -55,9 +89,7 @@ export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "
       onSubmit={(event) => {
         event.preventDefault();
         if (pending) return;
-        const values: Record<string, string> = {};
-        for (const [name, value] of new FormData(event.currentTarget)) if (typeof value === "string") values[name] = value;
-        void send(values);
+        void send(valuesOf(event.currentTarget));
       }}
     >
       {children}
@@ -69,6 +101,13 @@ export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "
         {beside}
       </div>
     </AriaForm>
+  );
+  if (!guard) return element;
+  return (
+    <>
+      {element}
+      <UnsavedGuard isChanged={isChanged} />
+    </>
   );
 }
 

@@ -79,7 +79,7 @@ function Opened({ rule }: { rule: RuleRecord }) {
         selected={tab}
         onSelect={select}
         tabs={[
-          { id: "rule", name: "Rule", content: form },
+          { id: "rule", name: "Rule", content: form, keep: true },
           { id: "firings", name: "Firings", content: <Firings rule={rule} /> },
         ]}
       />

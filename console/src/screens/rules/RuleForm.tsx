@@ -29,13 +29,24 @@ interface Props {
   onSave: (body: Schemas["RuleCreate"]) => Promise<void>;
 }
 
+/** What of a rule is no text field, as it is saved; of a new one, as the form starts. */
+const savedOf = (rule: Rule | undefined) => ({
+  when: rule?.when ?? "",
+  mode: rule?.mode ?? (rule ? "live" : "shadow"),
+  type: rule?.action_type ?? ("review" as ActionType),
+  cooldown: rule?.cooldown_seconds ?? 0,
+  reviewed: rule?.action_config.signals ?? [],
+});
+
 export function RuleForm({ rule, canWrite, onSave }: Props) {
   const [{ data: signals }, { data: endpoints }] = useSuspenseQueries({ queries: [signalsQuery, endpointsQuery] });
-  const [when, setWhen] = useState(rule?.when ?? "");
-  const [mode, setMode] = useState<string>(rule?.mode ?? (rule ? "live" : "shadow"));
-  const [type, setType] = useState<ActionType>(rule?.action_type ?? "review");
-  const [cooldown, setCooldown] = useState(rule?.cooldown_seconds ?? 0);
-  const [reviewed, setReviewed] = useState<string[]>(rule?.action_config.signals ?? []);
+  const saved = savedOf(rule);
+  const [when, setWhen] = useState(saved.when);
+  const [mode, setMode] = useState<string>(saved.mode);
+  const [type, setType] = useState(saved.type);
+  const [cooldown, setCooldown] = useState(saved.cooldown);
+  const [reviewed, setReviewed] = useState(saved.reviewed);
+  const isChanged = canWrite && JSON.stringify({ when, mode, type, cooldown, reviewed }) !== JSON.stringify(saved);
   const config = rule?.action_type === type ? rule.action_config : {};
   const save = async (values: Record<string, string>) => {
     if (when.trim() === "") throw new Error("Write a condition first.");
@@ -45,7 +56,7 @@ export function RuleForm({ rule, canWrite, onSave }: Props) {
   return (
     <Columns>
       <Section title="Rule">
-        <Form submit={rule ? "Save the rule" : "Create the rule"} fields={FIELDS} isDisabled={!canWrite} onSubmit={(values) => save(values).catch(asFormField)}>
+        <Form submit={rule ? "Save the rule" : "Create the rule"} fields={FIELDS} isDisabled={!canWrite} guard={{ isChanged }} onSubmit={(values) => save(values).catch(asFormField)}>
           <ConditionEditor label="Condition" value={when} onChange={setWhen} signals={signals} use="rule" />
           {rule && when !== rule.when && <Notice>A changed condition starts afresh: what is already true fires once more.</Notice>}
           <TextField name="name" label="Name" defaultValue={rule?.name} hint="Optional; otherwise the condition." autoComplete="off" />

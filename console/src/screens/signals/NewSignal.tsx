@@ -34,7 +34,7 @@ export default function NewSignal() {
     <GuardedScreen needs="signals.write" title="New signal" about="Write the question, try it beside the form, and save it when the answers are what you would say.">
       <Columns>
         <Section title="Wording">
-          <Form submit="Save the signal" fields={["key", "instructions"]} onSubmit={({ key = "" }) => save(key.trim())}>
+          <Form submit="Save the signal" fields={["key", "instructions"]} guard={{ isChanged: JSON.stringify(draft) !== JSON.stringify(emptyDraft) }} onSubmit={({ key = "" }) => save(key.trim())}>
             <div className={styles.form}>
               <TextField name="key" label="Key" placeholder="off_platform" hint="By this name rules, searches and your programs know it. Letters, digits and underscores; it cannot change." isRequired maxLength={64} code autoComplete="off" />
               <DefinitionFields draft={draft} onChange={setDraft} />

@@ -16,10 +16,11 @@ import { Columns, Screen, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Tabs } from "../../parts/Tabs";
 import { toast } from "../../parts/Toast";
+import { UnsavedGuard } from "../../parts/Unsaved";
 import { moneyOfMicros, plural } from "../../parts/Values";
 import { Backfill } from "./Backfill";
 import { DefinitionFields } from "./DefinitionFields";
-import { definitionOf, draftOf, isSame, linesOf, problemOf, typeName, type Draft } from "./definition";
+import { definitionOf, draftOf, isDraftChanged, linesOf, problemOf, typeName, type Draft } from "./definition";
 import { Playground, usePlayground } from "./Playground";
 import { deleteSignal, monthlyMicros, putSignal, rulesReading, type Rule, type Signal as SignalRecord } from "./queries";
 import styles from "./Signals.module.css";
@@ -58,6 +59,7 @@ function Workbench({ signal, rules, playground }: WorkbenchProps) {
   const [draft, setDraft] = useState<Draft>(() => draftOf(signal));
   const [deleting, setDeleting] = useState(false);
   const canWrite = may("signals.write");
+  const isChanged = isDraftChanged(signal, draft);
   const select = (next: string) => void navigate({ to: signalPath(signal.key), search: { tab: next === "wording" ? "" : next } as never, replace: true });
   return (
     <Screen
@@ -83,6 +85,7 @@ function Workbench({ signal, rules, playground }: WorkbenchProps) {
           { id: "backfill", name: "Backfill", content: <Backfill signal={signal} /> },
         ]}
       />
+      <UnsavedGuard isChanged={() => isChanged} />
       <DeleteDialog signal={signal} rules={rules} isOpen={deleting} onClose={() => setDeleting(false)} />
     </Screen>
   );
@@ -144,7 +147,7 @@ interface WordingProps {
 
 function Wording({ signal, draft, setDraft, playground, canWrite, rules }: WordingProps) {
   const canAsk = useMay()("playground");
-  const isChanged = problemOf(draft) !== undefined || !isSame(signal, definitionOf(draft));
+  const isChanged = isDraftChanged(signal, draft);
   const live = rules.filter((rule) => rule.enabled && rule.mode !== "shadow").length;
   const save = async () => {
     const problem = problemOf(draft);

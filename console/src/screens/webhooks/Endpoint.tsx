@@ -52,7 +52,7 @@ function Opened({ endpoint }: { endpoint: EndpointRecord }) {
         onSelect={(next) => void navigate({ to: endpointPath(endpoint.id), search: { tab: next === "deliveries" ? "" : next } as never, replace: true })}
         tabs={[
           { id: "deliveries", name: "Deliveries", content: <Deliveries endpointId={endpoint.id} /> },
-          { id: "settings", name: "Settings", content: <Settings endpoint={endpoint} canWrite={canWrite} /> },
+          { id: "settings", name: "Settings", content: <Settings endpoint={endpoint} canWrite={canWrite} />, keep: true },
           { id: "verify", name: "Verify", content: <Verification /> },
         ]}
       />

@@ -1,6 +1,6 @@
 // The fields of an endpoint, for a new one and for one that is there.
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useState, type RefObject } from "react";
 
 import type { Schemas } from "../../api/client";
 import { signalsQuery } from "../../api/queries";
@@ -13,18 +13,32 @@ interface Props {
   endpoint?: Endpoint;
   submit: string;
   onSave: (body: Schemas["WebhookEndpointCreate"]) => Promise<void>;
+  /** For a dialog around the form. */
+  changes?: RefObject<(() => boolean) | null>;
 }
 
+const FIRST_EVENTS: readonly string[] = ["analysis.completed", "rule.triggered"];
+
+const isSameSet = (one: readonly string[], other: readonly string[]) => one.length === other.length && one.every((item) => other.includes(item));
 const toggled = (list: readonly string[], item: string, on: boolean) => (on ? [...list, item] : list.filter((other) => other !== item));
 
-export function EndpointForm({ endpoint, submit, onSave }: Props) {
+export function EndpointForm({ endpoint, submit, onSave, changes }: Props) {
   const { data: signals } = useSuspenseQuery(signalsQuery);
-  const [events, setEvents] = useState<string[]>(endpoint?.events ?? ["analysis.completed", "rule.triggered"]);
-  const [keys, setKeys] = useState<string[]>(endpoint?.signal_keys ?? []);
+  const savedEvents = endpoint?.events ?? FIRST_EVENTS;
+  const savedKeys = endpoint?.signal_keys ?? [];
+  const [events, setEvents] = useState<readonly string[]>(savedEvents);
+  const [keys, setKeys] = useState<readonly string[]>(savedKeys);
+  const isChanged = !isSameSet(events, savedEvents) || !isSameSet(keys, savedKeys);
   // Keys of signals that do not exist (yet) stay on the list, so that saving does not drop them unseen.
-  const known = [...new Set([...signals.map((signal) => signal.key), ...(endpoint?.signal_keys ?? [])])];
+  const known = [...new Set([...signals.map((signal) => signal.key), ...savedKeys])];
   return (
-    <Form submit={submit} fields={["url", "description"]} onSubmit={({ url = "", description = "" }) => onSave({ url: url.trim(), description: description.trim(), events, signal_keys: keys })}>
+    <Form
+      submit={submit}
+      fields={["url", "description"]}
+      guard={{ isChanged }}
+      changes={changes}
+      onSubmit={({ url = "", description = "" }) => onSave({ url: url.trim(), description: description.trim(), events: [...events] as Endpoint["events"], signal_keys: [...keys] })}
+    >
       <TextField name="url" label="URL" type="url" defaultValue={endpoint?.url} placeholder="https://example.com/hooks/auspex" isRequired code autoFocus={!endpoint} autoComplete="off" />
       <TextField name="description" label="Description" defaultValue={endpoint?.description} hint="Optional: what receives it." autoComplete="off" />
       <fieldset className={styles.fieldset}>

@@ -1,7 +1,7 @@
 // Webhooks: the endpoints with their health, all deliveries, and the code that verifies one.
 import { useSuspenseQueries } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
+import { useRef, useState } from "react";
 
 import { endpointsQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
@@ -13,6 +13,7 @@ import { Screen, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
 import { Tabs } from "../../parts/Tabs";
+import { LeaveDialog } from "../../parts/Unsaved";
 import { Deliveries } from "./Deliveries";
 import { EndpointForm } from "./EndpointForm";
 import { Health, healthOf } from "./Health";
@@ -46,17 +47,33 @@ export default function Webhooks() {
           { id: "verify", name: "Verify", content: <Verification /> },
         ]}
       />
-      <Dialog title="New endpoint" isOpen={creating} onClose={() => setCreating(false)}>
+      <NewEndpoint isOpen={creating} onClose={() => setCreating(false)} onMade={setMade} />
+      <SecretDialog made={made} onClose={() => setMade(undefined)} />
+    </Screen>
+  );
+}
+
+function NewEndpoint({ isOpen, onClose, onMade }: { isOpen: boolean; onClose: () => void; onMade: (made: EndpointSecret) => void }) {
+  const changes = useRef<() => boolean>(null);
+  const [asking, setAsking] = useState(false);
+  const close = () => {
+    setAsking(false);
+    onClose();
+  };
+  return (
+    <>
+      <Dialog title="New endpoint" isOpen={isOpen} onClose={() => (changes.current?.() ? setAsking(true) : close())}>
         <EndpointForm
           submit="Create the endpoint"
+          changes={changes}
           onSave={async (body) => {
-            setMade(await createEndpoint(body));
-            setCreating(false);
+            onMade(await createEndpoint(body));
+            close();
           }}
         />
       </Dialog>
-      <SecretDialog made={made} onClose={() => setMade(undefined)} />
-    </Screen>
+      <LeaveDialog isOpen={asking} onStay={() => setAsking(false)} onLeave={close} />
+    </>
   );
 }
 
