@@ -1,9 +1,8 @@
-import type { Page } from "@playwright/test";
+import type { Browser, Page } from "@playwright/test";
 
-import { fillLabelled, send, WORDS } from "./labelled";
-import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type Person } from "./stage";
-
-test.use({ settings: WORDS });
+import { fillLabelled, send } from "./labelled";
+import type { Service } from "./service";
+import { expect, expectAccessible, expectAccessibleInBothThemes, open, PASSWORD, press, test, type, type Person } from "./stage";
 
 const QUEUE = "/console/queue?queue=scams";
 const name = (page: Page) => page.getByRole("region", { name: "The object" }).getByRole("heading", { level: 2 });
@@ -126,4 +125,48 @@ test("a claim is renewed and seen by others, and an empty queue says how reviews
   await open(other, `${QUEUE}&view=list&status=claimed`, "Queue scams");
   await expect(other.getByRole("grid", { name: "Reviews" }).getByText(person.email)).toBeVisible();
   await expectAccessible(other);
+});
+
+/** Invites an analyst, who joins by the mail's link in a browser of their own. */
+async function analyst(owner: Person, email: string, service: Service, browser: Browser): Promise<Page> {
+  await send(owner.api, "post", "/v1/invitations", { email, role: "analyst" });
+  await expect.poll(() => service.mails(email).length).toBe(1);
+  const link = /\/console\/invitation\?token=[\w-]+/.exec(service.mails(email)[0] ?? "")?.[0] ?? "";
+  const page = await (await browser.newContext({ baseURL: service.origin })).newPage();
+  await page.clock.install();
+  await open(page, link, "Join the account");
+  await type(page, "Password", PASSWORD);
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+  return page;
+}
+
+test("two analysts share a queue: each gets another object, and sees what the other does", async ({ browser, page, person, service }) => {
+  await fillLabelled(person.api, { objects: 12, labelled: 0 });
+  const [one, other] = [`one-${person.email}`, `other-${person.email}`];
+  const first = await analyst(person, one, service, browser);
+  const second = await analyst(person, other, service, browser);
+  await open(first, QUEUE, "Queue scams");
+  await expect(name(first)).toBeVisible();
+  await open(second, QUEUE, "Queue scams");
+  await expect(name(second)).toBeVisible();
+  const object = (await name(first).textContent()) ?? "";
+  await expect(name(second), "not what the other has").not.toHaveText(object);
+
+  // The claims of both are seen by whoever looks at the list.
+  await open(page, `${QUEUE}&view=list&status=claimed`, "Queue scams");
+  const claimed = page.getByRole("grid", { name: "Reviews" });
+  await expect(claimed.getByText(one).first()).toBeVisible();
+  await expect(claimed.getByText(other).first()).toBeVisible();
+
+  await open(second, `${QUEUE}&view=list&status=resolved`, "Queue scams");
+  await expect(second.getByText("Nothing was resolved yet")).toBeVisible();
+  await first.keyboard.press("1");
+  await first.keyboard.press("Enter");
+  await expect(first.getByText("1 done in this sitting")).toBeVisible();
+  await expect(name(first)).not.toHaveText(object);
+  await expect.poll(async () => (await reviewsOf(person, "resolved")).length).toBe(1);
+  await second.clock.fastForward(11_000);
+  await expect(second.getByRole("grid", { name: "Reviews" }).getByRole("row").filter({ hasText: "confirmed" }), "the list follows by itself").toContainText(one);
+  for (const desk of [first, second]) await desk.context().close();
 });

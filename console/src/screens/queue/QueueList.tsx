@@ -29,6 +29,8 @@ const ORDERS = [
 ];
 const REASONS: Record<Review["reason"], string> = { rule: "rule", audit: "drawn at random", person: "person" };
 const PAGE = 50;
+/** Others work on the queue too: the list follows them. */
+const REFRESH_MS = 10_000;
 
 function useReviews(queue: string, status: Status, order: "value" | "oldest") {
   return useInfiniteQuery({
@@ -36,6 +38,7 @@ function useReviews(queue: string, status: Status, order: "value" | "oldest") {
     queryFn: ({ pageParam, signal }) => take(api.GET("/v1/reviews", { params: { query: { queue, status, order, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,
+    refetchInterval: REFRESH_MS,
   });
 }
 
