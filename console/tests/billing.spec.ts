@@ -1,6 +1,6 @@
-import { fillLabelled, send, WORDS } from "./labelled";
+import { fillLabelled, send } from "./labelled";
 import { Payments } from "./payments";
-import { expect, expectAccessibleInBothThemes, open, press, test as stage, type } from "./stage";
+import { expect, expectAccessibleInBothThemes, open, press, test as stage, type, WORDS } from "./stage";
 
 const test = stage.extend<object, { payments: Payments }>({
   payments: [

@@ -1,9 +1,5 @@
-// An account with a hundred analyzed objects, labels and reviews. The word counter answers at once, so that stories about labels,
-// queues and quality need not wait for a model.
+// An account with a hundred analyzed objects, labels and reviews, in words that the word counter understands.
 import { expect, type APIRequestContext } from "@playwright/test";
-
-/** `test.use({ settings: WORDS })`. */
-export const WORDS = { AUSPEX_ANALYZER: "words" };
 
 const BAD = ["deceives others", "untraceable payment", "false claims", "pressure", "several reports", "money, goods or credentials"];
 const GOOD = ["deals honestly", "ordinary mistakes", "settled disputes", "kept promises", "completed deals", "problems put right"];

@@ -1,7 +1,5 @@
-import { fillLabelled, send, WORDS } from "./labelled";
+import { fillLabelled, send } from "./labelled";
 import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
-
-test.use({ settings: WORDS });
 
 test("quality is measured, a threshold chosen by cost, and a calibration fitted, switched on and off", async ({ page, person }) => {
   await fillLabelled(person.api);

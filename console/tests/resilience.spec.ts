@@ -1,6 +1,6 @@
 // What must survive: a session that ends, a connection that breaks, a service that cannot work, a second tab.
 import { Service } from "./service";
-import { expect, open, PASSWORD, press, test, type } from "./stage";
+import { expect, open, PASSWORD, press, test, type, WORDS } from "./stage";
 
 test("a session that ends while typing is renewed on the spot, and the request repeated", async ({ page, person }) => {
   await open(page, "/console/keys", "Keys");
@@ -60,7 +60,7 @@ test("signing out in one tab reaches the other", async ({ page, person, context 
 });
 
 test("a change that needs recent proof asks for it and goes on", async ({ page }) => {
-  const service = await Service.start({ AUSPEX_RECENT_PROOF_SECONDS: "2" });
+  const service = await Service.start({ ...WORDS, AUSPEX_RECENT_PROOF_SECONDS: "2" });
   try {
     await page.goto(`${service.origin}/console/`);
     await type(page, "Name of the account", "Acme");

@@ -15,7 +15,7 @@ test("a rule is replayed before it is saved, runs in shadow, goes live and is de
   await page.getByRole("textbox", { name: "Condition" }).focus();
   await page.keyboard.type("is_scammer > 0.2");
   await page.keyboard.press("Escape");
-  await expect(page.getByText("1 objects match now")).toBeVisible();
+  await expect(page.getByText("1 object matches now")).toBeVisible();
   await press(page, "button", "Replay");
   await expect(page.getByText("1 firing", { exact: true })).toBeVisible();
   await expect(page.getByRole("grid", { name: "Precision and recall by signal" }).getByRole("row").nth(1)).toContainText(/is_scammer\s*100 %\s*100 %/);

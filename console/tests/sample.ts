@@ -2,12 +2,12 @@
 import { expect, type APIRequestContext } from "@playwright/test";
 
 const MESSAGES: [id: string, name: string, text: string][] = [
-  ["seller/7", "Kim", "Pay me by gift card and I ship today, not through the site"],
+  ["seller/7", "Kim", "Pay me by gift card and I ship today, not through the site. Untraceable payment only, I am tired of chargebacks"],
   ["seller/12", "Maple Cycles", "The bicycle was serviced in spring; you are welcome to try it before you pay"],
   ["buyer/3", "Robin", "Is the red one still there? I can pick it up on Saturday"],
   ["seller/31", "Quick Deals", "Half price, only today, send the money by wire and text me at 555-0100"],
   ["buyer/9", "Sam", "I compared the two and take the larger one. Where do I pay?"],
-  ["listing/204", "Phone, new in box", "Not a scam! Urgent sale, no refunds, crypto only"],
+  ["listing/204", "Phone, new in box", "Not a scam! Urgent sale, no refunds, untraceable payment, crypto only"],
 ];
 
 /** Fills an account and returns the id of its most interesting object. */

@@ -1,9 +1,9 @@
 import { Service } from "./service";
-import { expect, expectAccessible, open, PASSWORD, press, tabTo, test, type } from "./stage";
+import { expect, expectAccessible, open, PASSWORD, press, tabTo, test, type, WORDS } from "./stage";
 import { totp } from "./totp";
 
 test("an empty install asks for its first account, by keyboard", async ({ page }) => {
-  const service = await Service.start();
+  const service = await Service.start(WORDS);
   try {
     await page.goto(`${service.origin}/console/`);
     await expect(page.getByRole("heading", { level: 1 })).toHaveText("Open the first account");

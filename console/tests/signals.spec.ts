@@ -44,25 +44,6 @@ test("a signal is written, tried, saved, reworded, restored and deleted by keybo
   expect(signals.map((signal) => signal.key)).not.toContain("gift_cards");
 });
 
-test("an object's events are asked again without the one that is struck out", async ({ page, context, sample }) => {
-  await context.addCookies(sample.cookies);
-  await open(page, "/console/signals/is_scammer", "is_scammer");
-  await press(page, "button", "Take an object’s events…");
-  await page.keyboard.type("Kim");
-  await page.getByRole("button", { name: "Take the events of Kim" }).press("Enter");
-  const events = page.getByRole("list", { name: "Events to ask about" });
-  await expect(events.getByText("Pay me by gift card")).toBeVisible();
-  await press(page, "button", "Ask");
-  await expect(page.getByText(/^Over 2 events, by auspex.* for \$0\.0000\d+\./)).toBeVisible();
-  await press(page, "button", "Strike out event 2");
-  await press(page, "button", "Ask again");
-  await expect(page.getByText(/^Over 1 of 2 events/)).toBeVisible();
-  await expect(page.getByText("Before, over 2 events")).toBeVisible();
-  const [now, before] = await page.getByRole("list", { name: "Answers" }).getByRole("img").evaluateAll((bars) => bars.map((bar) => Number(/(\d+) %/.exec(bar.getAttribute("aria-label") ?? "")?.[1])));
-  expect(now, "without the message about gift cards").toBeLessThan(before as number);
-  await expectAccessible(page);
-});
-
 test("a backfill says its price, runs, and ends", async ({ page, person }) => {
   const wait = await person.api.post("/v1/objects/u1/events", { data: { wait: true, signals: ["is_scammer"], events: [{ type: "message", content: "Hello" }] } });
   expect(wait.status()).toBe(200);

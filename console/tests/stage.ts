@@ -15,7 +15,7 @@ export interface Person {
 }
 
 interface Worlds {
-  /** Settings of the service beyond those of every story: `test.use({ settings: … })`. */
+  /** Settings of the service beyond those of every story: `test.use({ settings: … })`. Every other value is one more service to start. */
   settings: Record<string, string>;
   service: Service;
   /** An account that has something to show; do not change it. */
@@ -33,27 +33,33 @@ export const addressIn = (path: string, sample: Sample): string =>
 
 interface Stage {
   /** Opens an account of its own, by the API. */
-  register: (name?: string) => Promise<Person>;
+  register: (name?: string, email?: string) => Promise<Person>;
   /** An account, signed in in `page`. */
   person: Person;
 }
 
+/** The word counter answers at once, so that stories need not wait for a model in a debug build. */
+export const WORDS = { AUSPEX_ANALYZER: "words" };
+/** For the few stories that are about what the embedded model says: `test.use({ settings: MODEL })`. On a busy machine it is slow. */
+export const MODEL = { AUSPEX_ANALYZER_TIMEOUT_MS: "60000" };
+
 export const PASSWORD = "correct horse battery staple";
 /** What the page logs when the content security policy has stopped something. */
 const VIOLATION = "policy violation:";
+/** A verdict of the embedded model may take long. */
+const REQUEST_MS = 90_000;
 let accounts = 0;
 
-async function registerAt(service: Service, requests: APIRequest, name = "Acme"): Promise<Person> {
+async function registerAt(service: Service, requests: APIRequest, name = "Acme", email = `person-${process.pid}-${accounts++}@example.com`): Promise<Person> {
   const headers = { "X-Auspex-Session": "cookie", Origin: service.origin };
-  const api = await requests.newContext({ baseURL: service.origin, extraHTTPHeaders: headers });
-  const email = `person-${process.pid}-${accounts++}@example.com`;
+  const api = await requests.newContext({ baseURL: service.origin, extraHTTPHeaders: headers, timeout: REQUEST_MS });
   const answer = await api.post("/auth/console/register", { data: { tenant_name: name, email, password: PASSWORD } });
   expect(answer.status(), await answer.text()).toBe(201);
   return { email, password: PASSWORD, api };
 }
 
 export const test = base.extend<Stage, Worlds>({
-  settings: [{}, { scope: "worker", option: true }],
+  settings: [WORDS, { scope: "worker", option: true }],
   service: [
     async ({ settings }, use) => {
       const service = await Service.start(settings);
@@ -92,8 +98,8 @@ export const test = base.extend<Stage, Worlds>({
   },
   register: async ({ service, playwright }, use) => {
     const contexts: APIRequestContext[] = [];
-    await use(async (name) => {
-      const person = await registerAt(service, playwright.request, name);
+    await use(async (name, email) => {
+      const person = await registerAt(service, playwright.request, name, email);
       contexts.push(person.api);
       return person;
     });

@@ -7,7 +7,7 @@ import { api, take, type Schemas } from "../api/client";
 import styles from "./Condition.module.css";
 import { TextField } from "./Field";
 import { Icon } from "./Icon";
-import { count } from "./Values";
+import { count, plural } from "./Values";
 
 export type Signal = Schemas["Signal"];
 export type ConditionCheck = Schemas["ConditionCheck"];
@@ -86,7 +86,7 @@ function ConditionStatus({ check, isEmpty }: { check: ConditionCheck | undefined
     <p className={styles.status} role="status" data-tone={bad ? "bad" : undefined}>
       {bad && <Icon name="bad" size={14} />}
       {bad ? `${bad.message} (at character ${bad.at + 1})` : null}
-      {check?.valid && check.matches && `${count(check.matches.count)}${check.matches.capped ? " or more" : ""} objects match now`}
+      {check?.valid && check.matches && `${check.matches.capped ? `${count(check.matches.count)} or more objects` : plural(check.matches.count, "object")} ${check.matches.count === 1 ? "matches" : "match"} now`}
       {check?.valid && !check.matches && "Valid. Conditions with facts are counted when they are replayed."}
       {isEmpty && "For example: is_scammer > 0.9 and trust_score < 1"}
     </p>
