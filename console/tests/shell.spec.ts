@@ -98,5 +98,7 @@ test("roles have what beyond their reach is not offered", () => {
   expect(may("admin", "members.write")).toBe(true);
   expect(may("analyst", "labels.write")).toBe(true);
   expect(may("analyst", "money.read")).toBe(false);
+  expect(may("analyst", "explain")).toBe(true);
   expect(may("viewer", "labels.write")).toBe(false);
+  expect(may("viewer", "explain")).toBe(false);
 });

@@ -14,6 +14,7 @@ test("an empty install asks for its first account, by keyboard", async ({ page }
     await page.keyboard.press("Tab");
     await page.keyboard.type("password");
     await page.keyboard.press("Enter");
+    await expect(page.getByLabel("Password", { exact: true })).toHaveAttribute("aria-invalid", "true");
     await expect(page.getByText(/easy to guess|common/i).last()).toBeVisible();
     await expect(page.getByLabel("Email")).toHaveValue("first@example.com");
     await type(page, "Password", PASSWORD);

@@ -36,6 +36,8 @@ test("a signal is written, tried, saved, reworded, restored and deleted by keybo
   await page.getByRole("button", { name: "Restore", exact: true }).press("Enter");
   await expect(page.getByText("Version 3", { exact: true })).toBeVisible();
 
+  await page.getByRole("tab", { name: "Versions" }).press("Home");
+  await type(page, "Question", "Not saved, and gone with the signal.");
   await press(page, "button", "Delete…");
   await type(page, "Type gift_cards to go on", "gift_cards");
   await page.keyboard.press("Enter");

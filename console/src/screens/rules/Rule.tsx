@@ -92,7 +92,7 @@ function Opened({ rule }: { rule: RuleRecord }) {
         onConfirm={async () => {
           await deleteRule(rule.id);
           toast("The rule is deleted.");
-          await navigate({ to: "/console/rules" as string });
+          await navigate({ to: "/console/rules" as string, ignoreBlocker: true });
         }}
       >
         <p>Its firings stay in the timelines of their objects, and what it has queued is still sent. To stop it and keep everything, turn it off.</p>

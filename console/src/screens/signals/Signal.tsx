@@ -195,7 +195,7 @@ function DeleteDialog({ signal, rules, isOpen, onClose }: { signal: SignalRecord
       onConfirm={async () => {
         await deleteSignal(signal.key);
         toast(`${signal.key} is deleted.`);
-        await navigate({ to: "/console/signals" as string });
+        await navigate({ to: "/console/signals" as string, ignoreBlocker: true });
       }}
     >
       {rules.length > 0 && <Notice tone="warn">{`${plural(rules.length, "rule")} ${rules.length === 1 ? "reads" : "read"} it and will not match any more: ${rules.map((rule) => rule.name).join(", ")}.`}</Notice>}

@@ -144,7 +144,7 @@ function Settings({ endpoint, canWrite }: { endpoint: EndpointRecord; canWrite: 
         onConfirm={async () => {
           await deleteEndpoint(endpoint.id);
           toast("The endpoint is deleted.");
-          await navigate({ to: "/console/webhooks" as string });
+          await navigate({ to: "/console/webhooks" as string, ignoreBlocker: true });
         }}
       >
         <p>Rules that name it fire without effect. To stop it and keep everything, disable it.</p>
