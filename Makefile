@@ -51,7 +51,7 @@ test-console: ## Build the console again, compare it with console/dist, and tell
 	cd console && npm install --no-audit --no-fund && npm run check && npm run compare && npm run size && npm test
 
 .PHONY: pictures
-pictures: ## Take pictures of every screen of the console, in both themes, wide and narrow, into console/pictures
+pictures: ## Take the pictures of the console in docs/pictures again
 	cargo build --quiet --bin auspex
 	scripts/chromium
 	cd console && npm install --no-audit --no-fund && npm run pictures

@@ -1,6 +1,8 @@
 // Pictures of signals, rules and webhooks in use.
 import { shoot, take } from "./camera";
-import { expect, test } from "./stage";
+import { expect, MODEL, test } from "./stage";
+
+test.use({ settings: MODEL });
 
 test("signals, rules and webhooks in use", async ({ page, context, sample }) => {
   await context.addCookies(sample.cookies);
