@@ -1,3 +1,4 @@
+import { movedText, partsOfEvents } from "../src/parts/moved";
 import { send } from "./labelled";
 import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test } from "./stage";
 
@@ -81,6 +82,23 @@ test("what moved an answer is shown largest first and marked in the timeline", a
   await expect.poll(() => asked).toBe(2);
   await page.setViewportSize({ width: 390, height: 844 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), "overflow at 390 px").toBeLessThanOrEqual(0);
+});
+
+test("parts are found again among events that say the same, or more than an excerpt holds", () => {
+  const long = "a word, ".repeat(200);
+  const events = [
+    { type: "event" as const, name: "login", metadata: { from: "A" } },
+    { type: "message" as const, content: "hello" },
+    { type: "event" as const, name: "login", metadata: { from: "B" } },
+    { type: "message" as const, content: "hello" },
+    { type: "message" as const, content: `${long}\nthe end` },
+    { type: "event" as const, name: "hello" },
+  ];
+  const part = (seq: number, kind: "event" | "message", excerpt: string) => ({ seq, kind, excerpt, moved: seq / 100 });
+  const parts = [part(13, "event", 'login {"from":"B"}'), part(15, "message", long.slice(0, 500)), part(12, "message", "hello"), part(14, "message", "hello"), { kind: "summary" as const, excerpt: "hello", moved: 0.5 }];
+  expect(partsOfEvents(events, parts).map((found) => found?.seq)).toEqual([undefined, 12, 13, 14, 15, undefined]);
+  expect(partsOfEvents(events.slice(2), parts).map((found) => found?.seq), "only the newer of two is on the page").toEqual([13, 14, 15, undefined]);
+  expect([movedText(0.312874, "noul"), movedText(-0.0004, "choice"), movedText(-0.2, "score")]).toEqual(["+31.3 points", "±0 points", "−0.20 levels"]);
 });
 
 test("an explanation that fails says why and can be asked for again", async ({ page, person }) => {

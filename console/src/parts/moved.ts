@@ -35,8 +35,8 @@ function isSame(part: Part, { type, said, all }: Candidate, exact: boolean): boo
 }
 
 /** For each event, oldest first, the part of the explanation that it is. */
-export function partsOfEvents<P extends Part>(events: readonly EventText[], parts: readonly P[]): (P | undefined)[] {
-  const found: (P | undefined)[] = events.map(() => undefined);
+export function partsOfEvents(events: readonly EventText[], parts: readonly Part[]): (Part | undefined)[] {
+  const found: (Part | undefined)[] = events.map(() => undefined);
   // Newest first on both sides: what the service has read are the newest events.
   const candidates = events.map(candidateOf).reverse();
   let left = parts.filter((part) => part.seq !== undefined).toSorted((one, other) => (other.seq ?? 0) - (one.seq ?? 0));
