@@ -3,7 +3,7 @@
 use http::Method;
 use model::api::{
     DeliveryStatus, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
-    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookHealth,
 };
 use uuid::Uuid;
 
@@ -48,6 +48,16 @@ impl Client {
         change: &WebhookEndpointUpdate,
     ) -> Result<WebhookEndpoint, Error> {
         self.call(Call::new(Method::PATCH, &["v1", "webhooks", &id.to_string()])?.json(change)?).await
+    }
+
+    /// Returns how an endpoint is doing.
+    pub async fn webhook_health(&self, id: Uuid) -> Result<WebhookHealth, Error> {
+        self.call(Call::new(Method::GET, &["v1", "webhooks", &id.to_string(), "health"])?).await
+    }
+
+    /// Sends a test to an endpoint.
+    pub async fn test_webhook(&self, id: Uuid) -> Result<WebhookDelivery, Error> {
+        self.call(Call::new(Method::POST, &["v1", "webhooks", &id.to_string(), "test"])?).await
     }
 
     /// Removes an endpoint and its deliveries.

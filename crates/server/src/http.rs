@@ -226,6 +226,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::system_one))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::health))
+        .routes(routes!(webhooks::test))
         .routes(routes!(webhooks::rotate_secret))
         .routes(routes!(webhooks::deliveries))
         .routes(routes!(webhooks::replay))

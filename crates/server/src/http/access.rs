@@ -145,6 +145,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("GET", "/v1/webhooks/{endpoint_id}", both(Viewer, Read)),
     ("PATCH", "/v1/webhooks/{endpoint_id}", both(Admin, Write)),
     ("DELETE", "/v1/webhooks/{endpoint_id}", both(Admin, Write)),
+    ("GET", "/v1/webhooks/{endpoint_id}/health", both(Viewer, Read)),
+    ("POST", "/v1/webhooks/{endpoint_id}/test", both(Admin, Write)),
     ("POST", "/v1/webhooks/{endpoint_id}/rotate_secret", both(Admin, Write)),
     ("GET", "/v1/webhook_deliveries", both(Viewer, Read)),
     ("POST", "/v1/webhook_deliveries/{delivery_id}/replay", both(Admin, Write)),

@@ -37,6 +37,7 @@ const QUIET: &[(&str, &str, &str)] = &[
     ("POST", "/v1/rules/replay", "changes nothing"),
     ("POST", "/v1/conditions/check", "changes nothing"),
     ("POST", "/v1/webhook_deliveries/{delivery_id}/replay", "a delivery"),
+    ("POST", "/v1/webhooks/{endpoint_id}/test", "a delivery"),
     ("POST", "/v1/billing/checkout", "the ledger records it"),
     ("PUT", "/v1/objects/{object_id}/labels/{signal}", "labels say who gave them"),
     ("POST", "/v1/labels", "labels say who gave them"),
