@@ -45,6 +45,7 @@ use super::openapi_document;
     components(schemas(
         model::api::AnalysisCompleted<'_>,
         model::api::Error,
+        model::api::EndpointTest,
         model::api::ReviewEvent,
         model::api::ReviewOrder,
         model::api::RuleTriggered
