@@ -9,8 +9,8 @@ use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, WordCounter};
 use model::Tariff;
 use service::mail::{MailTemplates, Mailer, Transport};
 use service::{
-    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer,
-    Service, Stripe, StripeOptions, Traces, Workers,
+    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, OidcOptions, Options, Providers, Random,
+    Sealer, Service, Stripe, StripeOptions, Traces, Workers,
 };
 use store::{FileLock, Store};
 use url::Url;
@@ -337,7 +337,24 @@ fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Provider
             return Err(config.invalid("github_client_id", &"it goes with github_client_secret").into());
         }
     };
-    Ok(Providers::new(google, github, public_url, clock)?)
+    Ok(Providers::new(google, github, oidc(config)?, public_url, clock)?)
+}
+
+fn oidc(config: &Config) -> Result<Option<OidcOptions>, StartError> {
+    let settings = &config.oidc;
+    match (&settings.issuer, &settings.client_id, &settings.client_secret) {
+        (Some(issuer), Some(id), Some(secret)) => Ok(Some(OidcOptions {
+            client_id: id.clone(),
+            client_secret: secret.expose().to_owned(),
+            issuer: issuer.clone(),
+            name: settings.name.clone(),
+            allowed_domains: settings.allowed_domains.clone(),
+        })),
+        (None, None, None) => Ok(None),
+        (None, ..) => Err(config.invalid("oidc_issuer", &"it goes with oidc_client_id").into()),
+        (_, None, _) => Err(config.invalid("oidc_client_id", &"it goes with oidc_issuer").into()),
+        (_, _, None) => Err(config.invalid("oidc_client_secret", &"it goes with oidc_client_id").into()),
+    }
 }
 
 fn payments(config: &Config, public_url: &Url) -> Result<Option<Stripe>, StartError> {

@@ -23,7 +23,8 @@ pub mod upkeep;
 mod wiring;
 
 pub use self::accounts::{
-    Accounts, AuditQuery, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
+    Accounts, AuditQuery, GithubOptions, GoogleOptions, OidcOptions, Presented, ProvenIdentity, Providers,
+    RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, ReviewQuery, Reviews, seal_plain_urls};
 pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};

@@ -364,6 +364,10 @@ pub struct OAuthProviders {
     pub providers: Vec<Provider>,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
+    /// What people call the provider `oidc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Acme SSO")]
+    pub oidc_name: Option<String>,
 }
 
 /// Starting a sign-in at a provider.

@@ -50,6 +50,7 @@ mod notifications;
 mod openapi;
 mod operators;
 mod outages;
+mod own_issuer;
 mod panics;
 mod passwords;
 mod payments;

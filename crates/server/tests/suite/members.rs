@@ -38,7 +38,7 @@ testkit::on_both!(
 );
 
 /// The token in the newest invitation to an address.
-async fn invitation_to(app: &App, email: &str) -> String {
+pub(crate) async fn invitation_to(app: &App, email: &str) -> String {
     let mails = app.all_mails().await;
     let mail = mails.iter().rfind(|mail| mail.to == email && mail.subject == INVITED);
     let text = &mail.unwrap_or_else(|| panic!("no invitation for {email} in {mails:?}")).text;
@@ -46,7 +46,7 @@ async fn invitation_to(app: &App, email: &str) -> String {
     token.split_whitespace().next().unwrap().to_owned()
 }
 
-async fn invite(app: &App, session: &str, email: &str, role: &str) -> Reply {
+pub(crate) async fn invite(app: &App, session: &str, email: &str, role: &str) -> Reply {
     app.call(session, Method::POST, INVITATIONS, &json!({"email": email, "role": role})).await
 }
 

@@ -40,6 +40,7 @@ impl Identities {
         OAuthProviders {
             providers: self.providers.configured(),
             allow_registration: self.tenants.allow_registration,
+            oidc_name: self.providers.oidc_name().map(str::to_owned),
         }
     }
 
@@ -255,7 +256,8 @@ impl Identities {
             };
             return Err(Error::new(Kind::Conflict, message));
         }
-        let mail = self.notifications.templates.identity_linked(&user.email, provider.label(), now);
+        let mail =
+            self.notifications.templates.identity_linked(&user.email, self.providers.name(provider), now);
         self.notifications.mail_user(conn, user, &mail).await?;
         Ok(identity)
     }
@@ -283,7 +285,7 @@ impl Identities {
                 end_others(conn, caller).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,
-                    provider.label(),
+                    self.providers.name(provider),
                     self.clock.now(),
                 );
                 self.notifications.mail_user(conn, &user, &mail).await

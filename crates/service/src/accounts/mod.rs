@@ -35,7 +35,7 @@ pub use self::leaving::Leaving;
 pub use self::members::Members;
 pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
-pub use self::providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
+pub use self::providers::{GithubOptions, GoogleOptions, OidcOptions, ProvenIdentity, Providers};
 pub use self::recent_proof::RecentProof;
 pub use self::sessions::Sessions;
 pub use self::sign_in::SignIn;

@@ -1,4 +1,4 @@
-//! Google, or any other OpenID Connect issuer: its configuration is discovered, and the user is in a signed ID token.
+//! OpenID Connect issuers, of which Google is one: their configuration is discovered, and the user is in a signed ID token.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,7 @@ const CACHED_FOR: Duration = Duration::from_hours(1);
 /// The minimum age of the cached keys before a token with an unknown key causes a new read.
 const KEYS_MIN_AGE: Duration = Duration::from_mins(1);
 
-pub(super) struct Google {
+pub(super) struct OpenId {
     application: Application,
     issuer: Url,
     clock: Clock,
@@ -61,7 +61,7 @@ struct KeyDocument {
     keys: Vec<serde_json::Value>,
 }
 
-impl Google {
+impl OpenId {
     pub(super) fn new(application: Application, issuer: &Url, clock: Clock) -> Self {
         Self { application, issuer: issuer.clone(), clock, configuration: Cached::new(), keys: Cached::new() }
     }
