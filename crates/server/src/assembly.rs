@@ -153,6 +153,8 @@ fn options(config: &Config) -> Options {
         margin: config.prices.margin.0,
     };
     Options {
+        operators: config.operators.0.iter().map(|email| email.key().to_owned()).collect(),
+        sends_mail: config.smtp_url.is_some(),
         allow_registration: config.allow_registration,
         registrations_per_hour: Some(config.registrations_per_hour).filter(|limit| *limit > 0),
         confirm_recipients: config.confirm_recipients,

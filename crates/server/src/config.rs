@@ -12,8 +12,8 @@ use url::{Host, Url};
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
-    AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis, NetworkList, Price,
-    PriceTable, Role, Seconds,
+    AnalyzerKind, EmailList, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis,
+    NetworkList, Price, PriceTable, Role, Seconds,
 };
 
 /// Why the configuration is invalid. The message names the setting.
@@ -83,6 +83,8 @@ pub struct Config {
     pub github: Github,
     /// Sign-in with another OpenID Connect issuer.
     pub oidc: Oidc,
+    /// The email addresses of the operators, who see the health and the accounts of the install.
+    pub operators: EmailList,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
     /// Accounts that may be opened from one network in an hour; 0 is no limit. By default 20 in production.
@@ -260,6 +262,7 @@ impl Config {
             google: Google::read(set)?,
             github: Github::read(set)?,
             oidc: Oidc::read(set)?,
+            operators: set.value("operators", "")?,
             allow_registration: set.value::<Flag>("allow_registration", "true")?.0,
             registrations_per_hour: set.value("registrations_per_hour", registrations)?,
             confirm_recipients: false,

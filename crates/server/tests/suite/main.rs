@@ -34,6 +34,7 @@ mod guide;
 mod identities;
 mod import;
 mod ingest;
+mod install_health;
 mod keys;
 mod labels;
 mod leaving;

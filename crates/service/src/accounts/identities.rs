@@ -82,7 +82,7 @@ impl Identities {
                     let token = self.sign_up_with(conn, provider, &proven, &email, name, client).await?;
                     return Ok::<_, Error>((Proved::default(), token));
                 };
-                let proof = Proof { keep: false, session };
+                let proof = Proof { keep: false, session, client: Some(client) };
                 let proved = self.enter(conn, (tenant, user), provider, &proven, proof).await?;
                 let token = self.sessions.open(conn, tenant, user, client).await?;
                 Ok((proved, Token { new_user: Some(false), ..token }))
@@ -132,7 +132,7 @@ impl Identities {
         (tenant, user): (TenantId, UserId),
         provider: Provider,
         proven: &ProvenIdentity,
-        proof: Proof,
+        proof: Proof<'_>,
     ) -> Result<Proved> {
         let shows_address = has_address(&existing_user(conn, tenant, user).await?, proven);
         let proved = if shows_address {
@@ -214,7 +214,7 @@ impl Identities {
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
                 let proved = if has_address(&user, &proven) {
-                    let proof = Proof { keep: false, session: Some(caller) };
+                    let proof = Proof { keep: false, session: Some(caller), client: None };
                     self.first_proof.prove(conn, tenant, user.user_id, proof).await?
                 } else {
                     Proved::default()

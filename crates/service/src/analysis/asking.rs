@@ -8,6 +8,7 @@ use model::{Answer, Question, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 
 use crate::analysis::history::AnalysisInput;
+use crate::analysis::recent_calls::{CallCounts, RecentCalls};
 use crate::runtime::{Clock, Error, Kind, Traces, Waiting, traces};
 
 /// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
@@ -35,17 +36,29 @@ pub(crate) struct Asker {
     clock: Clock,
     traces: Traces,
     limit: Arc<Mutex<AdaptiveLimit>>,
+    recent: Arc<RecentCalls>,
 }
 
 impl Asker {
     /// Calls `analyzer`; at most `workers` queued jobs run concurrently.
     pub(crate) fn new(analyzer: Arc<dyn Analyzer>, clock: Clock, traces: Traces, workers: usize) -> Self {
-        Self { analyzer, clock, traces, limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))) }
+        Self {
+            analyzer,
+            clock,
+            traces,
+            limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))),
+            recent: Arc::default(),
+        }
     }
 
     /// The analyzer's default model.
     pub(crate) fn model(&self) -> &str {
         self.analyzer.model()
+    }
+
+    /// How the analyzer answered this process in the last ten minutes.
+    pub(crate) fn recent_calls(&self, now: Timestamp) -> CallCounts {
+        self.recent.counts(now)
     }
 
     /// Asks the questions about an object of a tenant, and calibrates the answers of signals that have a calibration;
@@ -90,6 +103,7 @@ impl Asker {
             _ => self.call_analyzer(inquiry).await,
         };
         self.adapt(started_at, outcome.as_ref().err());
+        self.recent.record(self.clock.now(), outcome.as_ref().err());
         let findings: Findings = outcome?;
         let answers = inquiry.questions.iter().zip(&findings.answers).filter_map(|(question, finding)| {
             let distribution = finding.as_ref().ok()?;

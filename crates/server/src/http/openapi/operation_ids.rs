@@ -119,6 +119,8 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("delete", "/v1/invitations/{invitation_id}", "withdrawInvitation"),
     ("post", "/auth/console/invitations/accept", "acceptInvitation"),
     ("get", "/v1/audit_log", "listAuditLog"),
+    ("get", "/v1/operator/health", "getInstallHealth"),
+    ("get", "/v1/operator/tenants", "listTenants"),
     ("post", "/v1/webhooks/{endpoint_id}/rotate_secret", "rotateWebhookSecret"),
 ];
 
