@@ -12,8 +12,8 @@ use url::{Host, Url};
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
-    AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis, NetworkList, Price,
-    PriceTable, Role, Seconds,
+    AnalyzerKind, EmailList, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis,
+    NetworkList, Price, PriceTable, Role, Seconds,
 };
 
 /// Why the configuration is invalid. The message names the setting.
@@ -81,6 +81,10 @@ pub struct Config {
     pub google: Google,
     /// Sign-in with GitHub.
     pub github: Github,
+    /// Sign-in with another OpenID Connect issuer.
+    pub oidc: Oidc,
+    /// The email addresses of the operators, who see the health and the accounts of the install.
+    pub operators: EmailList,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
     /// Accounts that may be opened from one network in an hour; 0 is no limit. By default 20 in production.
@@ -172,6 +176,17 @@ pub struct Github {
     pub api_url: Url,
 }
 
+/// Sign-in with another OpenID Connect issuer.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "named as in the specification")]
+pub struct Oidc {
+    pub issuer: Option<Url>,
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+    pub name: String,
+    pub allowed_domains: Vec<String>,
+}
+
 /// Outgoing webhooks.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "named as in the specification")]
@@ -246,6 +261,8 @@ impl Config {
             mail_from: set.value("mail_from", "Auspex <auspex@localhost>")?,
             google: Google::read(set)?,
             github: Github::read(set)?,
+            oidc: Oidc::read(set)?,
+            operators: set.value("operators", "")?,
             allow_registration: set.value::<Flag>("allow_registration", "true")?.0,
             registrations_per_hour: set.value("registrations_per_hour", registrations)?,
             confirm_recipients: false,
@@ -300,7 +317,7 @@ impl Config {
             return invalid("public_url", "it must be an http or https address");
         }
         if self.env == Environment::Production {
-            self.check_public_url_of_production()?;
+            self.check_urls_of_production()?;
         }
         if self.workers == 0 {
             return invalid("workers", "it must be at least 1");
@@ -337,20 +354,20 @@ impl Config {
     }
 
     /// Links in mails carry credentials and sign-ins return to the public URL, so nobody may be able to listen.
-    fn check_public_url_of_production(&self) -> Result<(), ConfigError> {
-        let url = self.public_url_at(self.listen)?;
-        let is_loopback = match url.host() {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            None => false,
-        };
-        if url.scheme() == "https" || is_loopback {
-            return Ok(());
+    fn check_urls_of_production(&self) -> Result<(), ConfigError> {
+        let public_url = Some(self.public_url_at(self.listen)?);
+        for (name, url) in [("public_url", &public_url), ("oidc_issuer", &self.oidc.issuer)] {
+            if let Some(url) = url
+                && url.scheme() != "https"
+                && !is_loopback(url)
+            {
+                let reason = format!(
+                    "{url} is not encrypted; in production it must be https, unless it is on loopback"
+                );
+                return Err(self.invalid(name, &reason));
+            }
         }
-        let reason =
-            format!("{url} is not encrypted; in production it must be https, unless it is on loopback");
-        Err(self.invalid("public_url", &reason))
+        Ok(())
     }
 
     /// An error about a setting, named as in the environment or the file, wherever it was set.
@@ -436,6 +453,15 @@ impl Stripe {
     }
 }
 
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
 impl Google {
     fn read(set: &mut Settings) -> Result<Self, ConfigError> {
         Ok(Self {
@@ -453,6 +479,20 @@ impl Github {
             client_secret: set.secret("github_client_secret")?,
             url: set.value("github_url", "https://github.com")?,
             api_url: set.value("github_api_url", "https://api.github.com")?,
+        })
+    }
+}
+
+impl Oidc {
+    fn read(set: &mut Settings) -> Result<Self, ConfigError> {
+        let domains: String = set.value("oidc_allowed_domains", "")?;
+        let domains = domains.split(',').map(|domain| domain.trim().to_lowercase());
+        Ok(Self {
+            issuer: set.optional("oidc_issuer")?,
+            client_id: set.optional("oidc_client_id")?,
+            client_secret: set.secret("oidc_client_secret")?,
+            name: set.value("oidc_name", "Single sign-on")?,
+            allowed_domains: domains.filter(|domain| !domain.is_empty()).collect(),
         })
     }
 }

@@ -745,6 +745,8 @@ export interface Me {
   onboarded?: boolean;
   /** Whether the user has proved that the email address is theirs. */
   email_verified?: boolean;
+  /** Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address. */
+  operator?: boolean;
 }
 
 /** The answers about an object, for a caller who waits. */

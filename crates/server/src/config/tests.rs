@@ -137,6 +137,9 @@ fn production_refuses_a_public_url_that_is_not_encrypted() {
         production(&[("AUSPEX_PUBLIC_URL", url)]).unwrap();
     }
     assert!(production(&[]).is_ok(), "it listens on loopback");
+    let refused = refusal(production(&[("AUSPEX_OIDC_ISSUER", "http://sso.example.com")]));
+    assert!(refused.contains("AUSPEX_OIDC_ISSUER"), "{refused}");
+    production(&[("AUSPEX_OIDC_ISSUER", "http://127.0.0.1:9000")]).unwrap();
 }
 
 #[test]

@@ -1025,6 +1025,9 @@ class Me(Record):
     email_verified: bool | None = None
     """Whether the user has proved that the email address is theirs."""
 
+    operator: bool | None = None
+    """Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModerationVerdict(Record):

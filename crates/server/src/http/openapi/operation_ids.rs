@@ -122,6 +122,8 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("get", "/v1/audit_log", "listAuditLog"),
     ("get", "/v1/webhooks/{endpoint_id}/health", "getWebhookHealth"),
     ("post", "/v1/webhooks/{endpoint_id}/test", "testWebhook"),
+    ("get", "/v1/operator/health", "getInstallHealth"),
+    ("get", "/v1/operator/tenants", "listTenants"),
     ("post", "/v1/webhooks/{endpoint_id}/rotate_secret", "rotateWebhookSecret"),
 ];
 
