@@ -120,7 +120,7 @@ impl Client {
     /// ```
     pub async fn send(&self, object_id: &str, events: Ingest) -> Result<Ingested, Error> {
         // With its key, a repeated request records nothing.
-        let response = self.respond(events.call(object_id, false)?.repeatable()).await?;
+        let response = self.request(events.call(object_id, false)?.repeatable()).await?;
         let replayed = response.header("idempotent-replayed") == Some("true");
         Ok(Ingested { accepted: response.parse()?, replayed })
     }
