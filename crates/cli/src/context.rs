@@ -21,12 +21,8 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The options of every command.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Use this profile; `default` if none is named.
-    #[arg(long, global = true, env = "AUSPEX_PROFILE", value_name = "NAME", help_heading = "Common options")]
-    pub(crate) profile: Option<String>,
-    /// The URL of the service; by default, that of the profile.
-    #[arg(long, global = true, env = "AUSPEX_URL", help_heading = "Common options")]
-    pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
     /// Print the records of the API as they are, for programs.
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
@@ -35,7 +31,25 @@ pub struct Common {
     pub(crate) no_color: bool,
 }
 
+/// Which account of which service a command is about.
+#[derive(Args, Clone, Debug)]
+pub struct Connection {
+    /// Use this profile; `default` if none is named.
+    #[arg(long, global = true, env = "AUSPEX_PROFILE", value_name = "NAME", help_heading = "Common options")]
+    pub(crate) profile: Option<String>,
+    /// The URL of the service; by default, that of the profile.
+    #[arg(long, global = true, env = "AUSPEX_URL", help_heading = "Common options")]
+    pub(crate) url: Option<String>,
+}
+
 impl Common {
+    /// Where output goes.
+    pub(crate) fn output(&self) -> Output {
+        Output::detect(self.json, self.no_color)
+    }
+}
+
+impl Connection {
     /// The name of the profile.
     pub(crate) fn profile_name(&self) -> &str {
         self.profile.as_deref().unwrap_or(profiles::DEFAULT)
@@ -47,28 +61,27 @@ impl Common {
         self.url.clone().or(known).unwrap_or_else(|| DEFAULT_URL.to_owned())
     }
 
-    /// Where output goes.
-    pub(crate) fn output(&self) -> Output {
-        Output::detect(self.json, self.no_color)
-    }
-
     /// A client with the credentials of the environment, or else of the profile, whose retries are up to the caller.
     pub fn connect(&self) -> Result<ClientBuilder, Failure> {
         let (url, key, secret) = self.credentials()?;
         Ok(Client::builder(url).key(key, secret))
     }
 
+    /// A client without credentials, whose retries are up to the caller.
+    pub fn anonymous(&self) -> ClientBuilder {
+        Client::builder(self.service_url())
+    }
+
+    /// The URL that was given, that of the profile, or that of a service on this machine.
+    fn service_url(&self) -> String {
+        let known = || Profiles::read().ok().map(|profiles| self.url_or_default(&profiles));
+        self.url.clone().or_else(known).unwrap_or_else(|| DEFAULT_URL.to_owned())
+    }
+
     /// The URL, the key and the secret to call with.
     fn credentials(&self) -> Result<(String, String, String), Failure> {
         match environment::key_and_secret() {
-            (Some(key), Some(secret)) => {
-                let url = match &self.url {
-                    Some(url) => url.clone(),
-                    None => Profiles::read()
-                        .map_or_else(|_| DEFAULT_URL.to_owned(), |all| self.url_or_default(&all)),
-                };
-                Ok((url, key, secret))
-            }
+            (Some(key), Some(secret)) => Ok((self.service_url(), key, secret)),
             (None, None) => {
                 let profiles = Profiles::read()?;
                 if let Some(path) = profiles.readable_by_others() {
@@ -100,7 +113,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
-        Ok(Self { client: build(common.connect()?)?, output: common.output() })
+        Ok(Self { client: build(common.connection.connect()?)?, output: common.output() })
     }
 
     /// Makes a call and reads its response as JSON.

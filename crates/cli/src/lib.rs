@@ -25,7 +25,7 @@ use crate::commands::{
     signals, webhooks,
 };
 
-pub use crate::context::Common;
+pub use crate::context::{Common, Connection};
 pub use crate::failure::Failure;
 
 /// The commands of an account.

@@ -37,9 +37,10 @@ pub(crate) fn ask(question: &str) -> Result<String, Failure> {
 
 /// Asks for a secret, which is not shown while it is typed.
 pub(crate) fn ask_secret(question: &str) -> Result<String, Failure> {
-    show(&format!("{question} "))?;
     let typed = {
+        // Before the question: whoever types at once must not see it either.
         let _silence = SilentTerminal::enter()?;
+        show(&format!("{question} "))?;
         read_typed()
     };
     show("\n")?;

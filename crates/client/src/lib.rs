@@ -45,7 +45,7 @@ pub use call::{Call, Response, ResponseStream};
 pub use error::{Error, Refusal};
 pub use http::Method;
 pub use model::{Answer, Date, Judgement, SignalType, Timestamp, api};
-pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery};
+pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery, PastQuery};
 
 pub use billing::LedgerQuery;
 pub use quality::{LabelsQuery, QualityQuery};

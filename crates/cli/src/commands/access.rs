@@ -18,9 +18,9 @@ use crate::table::{Table, left, right};
 #[derive(Args)]
 #[command(
     after_help = "A key for this machine is made and stored in the user's configuration folder; the password is not.
+On a terminal, email and password are asked for.
 
 Examples:
-  auspex login --url http://127.0.0.1:8080
   echo \"$PASSWORD\" | auspex login --email \"$EMAIL\" --password-stdin"
 )]
 pub struct Login {
@@ -95,7 +95,7 @@ impl Who {
 
 impl Login {
     pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
-        let url = common.url_or_default(&Profiles::read()?);
+        let url = common.connection.url_or_default(&Profiles::read()?);
         let nobody = context::build(Client::builder(&url))?;
         let (email, password) = self.who.ask()?;
         let mut request = LoginRequest { email, password, code: self.code.clone() };
@@ -116,7 +116,7 @@ impl Login {
 
 impl Signup {
     pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
-        let url = common.url_or_default(&Profiles::read()?);
+        let url = common.connection.url_or_default(&Profiles::read()?);
         let nobody = context::build(Client::builder(&url))?;
         let tenant_name = match &self.name {
             Some(name) => name.clone(),
@@ -137,7 +137,7 @@ async fn store_key(common: &Common, url: &str, token: &str) -> Result<(), Failur
     let machine = rustix::system::uname();
     let name = format!("auspex on {}", machine.nodename().to_string_lossy());
     let made = person.create_key(Some(&name)).await?;
-    let name = common.profile_name();
+    let name = common.connection.profile_name();
     let mut profiles = Profiles::read()?;
     let previous = profiles.get(name).cloned();
     let profile = Profile {
@@ -176,7 +176,7 @@ async fn revoke(profile: &Profile) -> Result<(), Failure> {
 impl Logout {
     pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
         let mut profiles = Profiles::read()?;
-        let name = common.profile_name();
+        let name = common.connection.profile_name();
         let Some(profile) = profiles.get(name).cloned() else {
             return Err(Failure::NotSignedIn(format!("there is no profile {name:?}")));
         };
@@ -239,7 +239,10 @@ impl Status {
             ("account", cells::value(&account["tenant_name"])),
             ("balance", cells::cents(&money["balance_cents"])),
             ("objects", cells::value(&counts["objects"])),
-            ("analyzed", cells::text(format!("{:.0} %", counts["analyzed_pct"].as_f64().unwrap_or(0.0)))),
+            (
+                "analyzed",
+                cells::text(format!("{:.0} %", counts["analyzed_pct"].as_f64().unwrap_or(0.0) * 100.0)),
+            ),
             ("events today", cells::value(&counts["events_today"])),
             ("flagged", cells::value(&counts["flagged"])),
         ]);

@@ -166,7 +166,9 @@ impl Send {
             if waits {
                 return View::new().table(answers_table(&answer["answers"], "signal"));
             }
-            View::new().line(format!("{} events of {} are recorded.", answer["accepted"], self.object))
+            let count = &answer["accepted"];
+            let events = if *count == json!(1) { "event is" } else { "events are" };
+            View::new().line(format!("{count} {events} recorded; answers about {} follow.", self.object))
         };
         context.show(call, show).await
     }

@@ -70,6 +70,8 @@ pub enum Command {
         id: String,
     },
     /// Give a claimed review back.
+    #[command(after_help = "Examples:
+  auspex reviews release \"$CLAIMED\"")]
     Release {
         /// The review's id.
         id: String,
@@ -90,6 +92,8 @@ pub enum Command {
         label: Vec<String>,
     },
     /// Take a decision back, within 24 hours.
+    #[command(after_help = "Examples:
+  auspex reviews reopen \"$RESOLVED\"")]
     Reopen {
         /// The review's id.
         id: String,
