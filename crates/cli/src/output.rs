@@ -115,6 +115,7 @@ impl Output {
                 Part::Line(line) => Self::print(&line)?,
                 Part::Title(title) => Self::print(&format!("\n{}", self.paint(title, Style::new().bold())))?,
                 Part::Fields(fields) => self.print_fields(&fields, now)?,
+                Part::Table(table) if table.is_empty() => Self::print("Nothing to list.")?,
                 Part::Table(table) => {
                     let (lines, left_out) = table.lines(self.width, now, self.colours);
                     Self::print(&lines.join("\n"))?;

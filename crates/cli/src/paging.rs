@@ -35,54 +35,49 @@ impl Paging {
         view: impl FnOnce(&[Value]) -> View,
     ) -> Result<(), Failure> {
         let wanted = if self.all { u64::MAX } else { self.limit };
-        let first = call.clone().query("limit", Some(wanted.min(LARGEST_PAGE)));
-        let (response, mut page) = context.fetch(first).await?;
+        let size = wanted.min(LARGEST_PAGE);
+        let (mut response, mut page) = context.fetch(call.clone().query("limit", Some(size))).await?;
         for warning in page["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             remark(&format!("warning: {warning}"));
         }
-        // What one page holds is printed as it came.
-        if context.output.json && (wanted <= LARGEST_PAGE || next(&page, field, 0, wanted).is_none()) {
+        let first = page[field].as_array().map_or(0, |rows| rows.len() as u64);
+        let is_whole = first == wanted || (first < wanted && follow(&page, first, size, 0).is_none());
+        if context.output.json && is_whole {
+            // What one page holds is printed as it came.
             return context.output.document(&response.body);
         }
-        let (mut rows, mut printed, mut body) = (Vec::new(), 0, response.body);
-        if context.output.json {
-            Output::piece(format!("{{\"{field}\":[").as_bytes())?;
-        }
+        let (mut listed, mut values) = (0, Vec::new());
         let has_more = loop {
-            let count = page[field].as_array().map_or(0, |rows| rows.len() as u64);
+            let mut rows = rows(&response.body, field)?;
+            let count = rows.len() as u64;
+            let following = follow(&page, count, (wanted - listed).min(LARGEST_PAGE), listed);
+            // Some routes give pages of a size of their own.
+            rows.truncate(usize::try_from(wanted - listed).unwrap_or(usize::MAX));
             if context.output.json {
-                print_rows(&body, field, printed == 0)?;
-            } else if let Some(Value::Array(found)) = page.get_mut(field).map(Value::take) {
-                rows.extend(found);
+                print_rows(&rows, field, listed == 0)?;
+            } else {
+                let parsed = rows.iter().map(|row| serde_json::from_str::<Value>(row.get()));
+                values.extend(parsed.collect::<Result<Vec<_>, _>>().map_err(Failure::other)?);
             }
-            let size = wanted.saturating_sub(printed).min(LARGEST_PAGE);
-            let following = follow(&page, count, size, printed);
-            printed += count;
-            let Some((name, value)) = following else { break false };
-            if printed >= wanted {
+            let has_cut = count > rows.len() as u64;
+            listed += rows.len() as u64;
+            let Some((name, value)) = following else { break has_cut };
+            if listed >= wanted {
                 break true;
             }
-            let size = (wanted - printed).min(LARGEST_PAGE);
-            let call = call.clone().query("limit", Some(size)).query(name, Some(value));
-            let response;
-            (response, page) = context.fetch(call).await?;
-            body = response.body;
+            let size = (wanted - listed).min(LARGEST_PAGE);
+            let next = call.clone().query("limit", Some(size)).query(name, Some(value));
+            (response, page) = context.fetch(next).await?;
         };
         if context.output.json {
-            return Output::piece(b"]}\n");
+            return Output::piece(b"\n]}\n");
         }
-        let is_empty = rows.is_empty();
-        context.output.view(if is_empty { View::new().line("Nothing to list.") } else { view(&rows) })?;
+        context.output.view(view(&values))?;
         if has_more {
             remark("there are more: use --limit or --all");
         }
         Ok(())
     }
-}
-
-fn next(page: &Value, field: &str, printed: u64, wanted: u64) -> Option<(&'static str, String)> {
-    let count = page[field].as_array().map_or(0, |rows| rows.len() as u64);
-    follow(page, count, wanted.min(LARGEST_PAGE), printed)
 }
 
 /// How the next page is asked for: by its cursor, or by the number of rows before it where a full page has none.
@@ -94,13 +89,20 @@ fn follow(page: &Value, count: u64, size: u64, before: u64) -> Option<(&'static 
     }
 }
 
-/// Prints the rows of a page as the service wrote them.
-fn print_rows(body: &[u8], field: &str, is_first: bool) -> Result<(), Failure> {
+/// The rows of a page, as the service wrote them.
+fn rows(body: &[u8], field: &str) -> Result<Vec<Box<RawValue>>, Failure> {
     let fields: HashMap<String, Box<RawValue>> = serde_json::from_slice(body).map_err(Failure::other)?;
-    let rows: Vec<Box<RawValue>> = match fields.get(field) {
-        Some(rows) => serde_json::from_str(rows.get()).map_err(Failure::other)?,
-        None => Vec::new(),
-    };
+    match fields.get(field) {
+        Some(rows) => serde_json::from_str(rows.get()).map_err(Failure::other),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Prints rows of a document that goes on over several pages.
+fn print_rows(rows: &[Box<RawValue>], field: &str, is_first: bool) -> Result<(), Failure> {
+    if is_first {
+        Output::piece(format!("{{\"{field}\":[").as_bytes())?;
+    }
     for (at, row) in rows.iter().enumerate() {
         let separator = if is_first && at == 0 { "\n" } else { ",\n" };
         Output::piece(format!("{separator}{}", row.get()).as_bytes())?;

@@ -62,6 +62,10 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The lines, none longer than `limit` if there is one; and the headings of the columns that do not fit.
     pub(crate) fn lines(
         &self,

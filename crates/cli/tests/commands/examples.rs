@@ -1,11 +1,9 @@
 //! The examples of every `--help`, run as a person would run them.
 
 use auspex_cli::Command;
-use auspex_client::api::{
-    EventInput, ReviewCreate, ReviewResolve, TrialCreate, TrialStatus, WebhookEndpointCreate,
-};
-use auspex_client::{Client, DeliveriesQuery, Ingest};
 use clap::Subcommand as _;
+use client::api::{EventInput, ReviewCreate, ReviewResolve, TrialCreate, TrialStatus, WebhookEndpointCreate};
+use client::{Client, DeliveriesQuery, Ingest};
 use serde_json::{Value, json};
 use testkit::{Backend, run_on};
 

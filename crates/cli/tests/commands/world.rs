@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use auspex_client::{Client, api::RegisterRequest};
+use client::{Client, api::RegisterRequest};
 use rustix::termios::Winsize;
 use serde_json::Value;
 use tempfile::TempDir;

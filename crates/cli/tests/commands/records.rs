@@ -1,6 +1,6 @@
 //! What programs read: the records of the API, unchanged; lists over many pages; data in all its forms; waiting.
 
-use auspex_client::PastQuery;
+use client::PastQuery;
 use serde_json::{Value, json};
 
 use crate::world::{Person, World, eventually};
@@ -25,7 +25,7 @@ async fn json_is_what_the_service_sent(world: &World) {
         "-d",
         r#"{"type":"noul","instructions":{"a":1.50,"b":12345678901234567890123}}"#,
     ]);
-    let call = auspex_client::Call::new(auspex_client::Method::GET, &["v1", "signals"]).unwrap();
+    let call = client::Call::new(client::Method::GET, &["v1", "signals"]).unwrap();
     let sent = client.request(call).await.unwrap();
     let printed = person.says(&["signals", "list", "--json"]);
     assert_eq!(printed, format!("{}\n", String::from_utf8(sent.body).unwrap()));
@@ -42,8 +42,8 @@ fn with_key(world: &World, key: String, secret: String) -> Person {
 async fn lists_go_over_all_pages(world: &World) {
     let (client, key, secret) = world.client().await;
     for number in 0..205 {
-        let event = auspex_client::api::EventInput::event("sale");
-        client.send(&format!("seller/{number}"), auspex_client::Ingest::new([event])).await.unwrap();
+        let event = client::api::EventInput::event("sale");
+        client.send(&format!("seller/{number}"), client::Ingest::new([event])).await.unwrap();
     }
     let person = with_key(world, key, secret);
     let count = |list: &Value| list["objects"].as_array().unwrap().len();
@@ -157,8 +157,8 @@ async fn a_question_is_asked_switched_and_backfilled(world: &World) {
 
 async fn the_client_reads_the_past(world: &World) {
     let (client, ..) = world.client().await;
-    let event = auspex_client::api::EventInput::event("sale");
-    client.verdict("a", auspex_client::Ingest::new([event])).await.unwrap();
+    let event = client::api::EventInput::event("sale");
+    client.verdict("a", client::Ingest::new([event])).await.unwrap();
     let only = |only: &str| PastQuery { only: Some(only.to_owned()), ..PastQuery::default() };
     let answers = client.answers("a", &only("is_scammer")).await.unwrap();
     assert_eq!((answers.analyses.len(), answers.analyses[0].answers.len()), (1, 1));
