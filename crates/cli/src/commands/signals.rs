@@ -118,7 +118,7 @@ pub enum Command {
 #[derive(Args)]
 #[command(after_help = "Examples:
   auspex signals set off_platform --type noul --instructions 'Does the seller ask for payment outside of the platform?'
-  auspex signals set mood --type choice --instructions 'How does the buyer sound?' --criteria calm --criteria angry
+  auspex signals set mood --type choice --instructions 'How does the buyer sound?' --criteria 'calm=patient and polite' --criteria angry
   auspex signals set urgency -d '{\"type\": \"score\", \"instructions\": \"How urgent is it?\", \"criteria\": [\"not\", \"very\"]}'")]
 pub struct Set {
     /// The signal's key.
@@ -129,7 +129,7 @@ pub struct Set {
     /// The question.
     #[arg(long, value_name = "TEXT", requires = "kind")]
     instructions: Option<String>,
-    /// A level of the scale or an option, in order; or all of them as JSON.
+    /// A level of the scale, lowest first, or an option as NAME=DESCRIPTION; may be repeated. Or all of them as JSON.
     #[arg(long, value_name = "TEXT", requires = "kind")]
     criteria: Vec<String>,
     /// The definition: JSON, `@FILE`, or `-` for standard input.
@@ -138,15 +138,23 @@ pub struct Set {
 }
 
 /// Criteria that were given one by one, or as one JSON document.
-fn criteria(given: &[String]) -> Option<Value> {
-    match given {
-        [] => None,
-        [only] => Some(match json_or_text(only) {
-            document @ (Value::Array(_) | Value::Object(_)) => document,
-            _ => json!([only]),
-        }),
-        several => Some(json!(several)),
+fn criteria(kind: Option<&str>, given: &[String]) -> Option<Value> {
+    if let [only] = given
+        && let document @ (Value::Array(_) | Value::Object(_)) = json_or_text(only)
+    {
+        return Some(document);
     }
+    if given.is_empty() {
+        return None;
+    }
+    if kind != Some("choice") {
+        return Some(json!(given));
+    }
+    let option = |text: &String| {
+        let (name, description) = text.split_once('=').unwrap_or((text, text));
+        (name.to_owned(), json!(description))
+    };
+    Some(given.iter().map(option).collect::<Map<_, _>>().into())
 }
 
 impl Command {
@@ -199,7 +207,7 @@ impl Set {
             let mut definition = Map::new();
             definition.insert("type".to_owned(), json!(self.kind));
             definition.insert("instructions".to_owned(), json!(self.instructions));
-            if let Some(criteria) = criteria(&self.criteria) {
+            if let Some(criteria) = criteria(self.kind.as_deref(), &self.criteria) {
                 definition.insert("criteria".to_owned(), criteria);
             }
             send(Method::PUT, &path, &definition)?
@@ -330,4 +338,19 @@ fn distribution_view(distribution: &Value) -> View {
 fn about(method: Method, key: &str, rest: &[&str]) -> Result<Call, Failure> {
     let segments: Vec<&str> = ["v1", "signals", key].iter().chain(rest).copied().collect();
     Ok(Call::new(method, &segments)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn criteria_have_the_form_of_their_type() {
+        let given = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(criteria(Some("noul"), &[]), None);
+        assert_eq!(criteria(Some("score"), &given(&["low", "high"])), Some(json!(["low", "high"])));
+        let options = Some(json!({"calm": "patient = polite", "angry": "angry"}));
+        assert_eq!(criteria(Some("choice"), &given(&["calm=patient = polite", "angry"])), options);
+        assert_eq!(criteria(Some("choice"), &given(&[r#"{"a": "b"}"#])), Some(json!({"a": "b"})));
+    }
 }

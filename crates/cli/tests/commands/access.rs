@@ -29,6 +29,7 @@ async fn a_person_signs_up_out_and_in(world: &World) {
     assert_eq!(person.run(&["whoami"]).code, 3);
     std::fs::create_dir_all(person.credentials().parent().unwrap()).unwrap();
     std::fs::write(person.credentials(), &stored).unwrap();
+    std::fs::set_permissions(person.credentials(), std::fs::Permissions::from_mode(0o644)).unwrap();
     let ran = person.run(&["whoami"]);
     assert_eq!(ran.code, 3, "the key is revoked: {ran:?}");
     assert!(ran.err.contains("others can read"), "the file was written with another mode: {ran:?}");

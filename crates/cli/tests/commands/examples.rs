@@ -86,10 +86,11 @@ async fn prepare(world: &World, example: &str) -> Person {
     let text = |name: &str| stored["default"][name].as_str().unwrap().to_owned();
     let client = Client::builder(&world.url).key(text("key"), text("secret")).build().unwrap();
     let message = EventInput::message("Pay me by gift card");
+    client.verdict("seller/42", Ingest::new([message])).await.unwrap();
     if example.contains("$DELIVERY") {
         make_endpoint(&client).await;
+        client.send("seller/42", Ingest::new([EventInput::event("sale")])).await.unwrap();
     }
-    client.verdict("seller/42", Ingest::new([message])).await.unwrap();
     for name in ["RULE", "ENDPOINT", "KEY_ID", "LABEL", "TRIAL", "DELIVERY", "REVIEW", "CLAIMED", "RESOLVED"]
     {
         if example.contains(&format!("${name}\"")) {

@@ -140,11 +140,12 @@ async fn a_question_is_asked_switched_and_backfilled(world: &World) {
     person.says(&["events", "send", "a", "--message", "hello", "--wait"]);
     let arguments =
         ["signals", "set", "mood", "--type", "choice", "--instructions", "How?", "--criteria", "calm"];
-    let made = person.json(&[&arguments[..], &["--criteria", "angry"]].concat());
-    assert_eq!(made["criteria"], json!(["calm", "angry"]));
+    let made = person.json(&[&arguments[..], &["--criteria", "angry=shouts"]].concat());
+    let criteria = json!({"calm": "calm", "angry": "shouts"});
+    assert_eq!(made["criteria"], criteria);
     person.says(&["signals", "disable", "mood"]);
     let found = person.json(&["signals", "get", "mood"]);
-    assert_eq!((&found["enabled"], &found["criteria"]), (&json!(false), &json!(["calm", "angry"])));
+    assert_eq!((&found["enabled"], &found["criteria"]), (&json!(false), &criteria));
     person.says(&["signals", "enable", "mood"]);
     let status = person.json(&["signals", "backfill", "mood", "--yes", "--wait"]);
     assert_eq!(status["backfill"]["status"], "done");

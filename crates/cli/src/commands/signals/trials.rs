@@ -5,7 +5,7 @@ use client::Method;
 use serde_json::{Map, Value, json};
 
 use super::quality::figures;
-use super::{LONG, about, criteria, signal_view};
+use super::{LONG, about, criteria, find, signal_view};
 use crate::cells;
 use crate::context::Context;
 use crate::data::Data;
@@ -77,7 +77,7 @@ pub struct Start {
     /// The other question.
     #[arg(long, value_name = "TEXT")]
     instructions: Option<String>,
-    /// The other levels or options, in order; or all of them as JSON.
+    /// The other levels, or options as NAME=DESCRIPTION; may be repeated. Or all of them as JSON.
     #[arg(long, value_name = "TEXT")]
     criteria: Vec<String>,
     /// Put it to labelled objects, or to those analyzed most recently.
@@ -104,23 +104,28 @@ pub struct Start {
 }
 
 impl Start {
-    fn request(&self) -> Map<String, Value> {
+    async fn request(&self, context: &Context) -> Result<Map<String, Value>, Failure> {
         if let Some(Value::Object(request)) = self.data.as_ref().map(Data::value) {
-            return request;
+            return Ok(request);
         }
+        let kind = if self.criteria.is_empty() {
+            Value::Null
+        } else {
+            find(context, &self.key).await?["type"].take()
+        };
         let over = self.q.as_ref().map_or_else(|| json!(self.over), |q| json!({"q": q}));
         let mut request = Map::from_iter([("over".to_owned(), over)]);
         let optional = [
             ("instructions", self.instructions.as_ref().map(|text| json!(text))),
-            ("criteria", criteria(&self.criteria)),
+            ("criteria", criteria(kind.as_str(), &self.criteria)),
             ("limit", self.limit.map(|limit| json!(limit))),
         ];
         request.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        request
+        Ok(request)
     }
 
     async fn run(&self, context: &Context) -> Result<(), Failure> {
-        let mut request = self.request();
+        let mut request = self.request(context).await?;
         let path = ["trials"];
         request.insert("dry_run".to_owned(), json!(true));
         let (response, estimate) =
