@@ -34,7 +34,8 @@ pub enum Command {
   auspex webhooks create http://127.0.0.1:9000/hook --events rule.triggered --description 'our backend'")]
     Create {
         /// The URL that receives deliveries.
-        url: String,
+        #[arg(value_name = "URL")]
+        target: String,
         #[command(flatten)]
         filters: Filters,
     },
@@ -169,9 +170,9 @@ impl Command {
         match self {
             Self::List => context.show(get(&["v1", "webhooks"])?, endpoints_view).await,
             Self::Get { id } => context.show(get(&["v1", "webhooks", id])?, endpoint_view).await,
-            Self::Create { url, filters } => {
+            Self::Create { target, filters } => {
                 let mut body = filters.fields();
-                body.insert("url".to_owned(), json!(url));
+                body.insert("url".to_owned(), json!(target));
                 context.show(send(Method::POST, &["v1", "webhooks"], &body)?, secret_view).await
             }
             Self::Update { id, target, filters } => {

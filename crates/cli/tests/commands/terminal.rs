@@ -65,7 +65,7 @@ fn a_terminal_is_asked() {
 fn a_password_is_asked_for_and_never_shown() {
     run_on(Backend::Sqlite, async |world: &World| {
         let person = world.person();
-        let typed = format!("{}x\u{7f}\n", PASSWORD);
+        let typed = format!("{PASSWORD}x\u{7f}\n");
         let ran = person.type_after(&["login", "--email", &person.email], "Password:", &typed);
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(!ran.out.contains("seven"), "{ran:?}");

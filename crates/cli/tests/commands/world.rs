@@ -16,9 +16,19 @@ pub(crate) const PASSWORD: &str = "seven lamps along the quay";
 
 /// The real binary on a database of its own.
 pub(crate) struct World {
-    service: Child,
+    service: Service,
     pub(crate) url: String,
     database: TestDatabase,
+}
+
+/// A process that ends with this value, also when its test fails.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A person with a home of their own.
@@ -60,7 +70,7 @@ impl Stage for World {
             ("AUSPEX_WEBHOOK_MAX_ATTEMPTS", "1"),
             ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
         ];
-        let mut service = Command::new(binary())
+        let mut child = Command::new(binary())
             .arg("serve")
             .env_clear()
             .envs(settings)
@@ -70,16 +80,17 @@ impl Stage for World {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let service = Service(child);
         let mut greeting = String::new();
-        BufReader::new(service.stdout.take().unwrap()).read_line(&mut greeting).unwrap();
+        BufReader::new(stdout).read_line(&mut greeting).unwrap();
         let url = greeting.split(" listens on ").nth(1).expect("the service starts").trim().to_owned();
         Self { service, url, database }
     }
 
     async fn tear_down(self) {
-        let Self { mut service, database, .. } = self;
-        service.kill().unwrap();
-        service.wait().unwrap();
+        let Self { service, database, .. } = self;
+        drop(service);
         database.tear_down().await;
     }
 }

@@ -70,7 +70,7 @@ pub enum Command {
 #[command(after_help = "Examples:
   auspex signals trial start is_scammer --instructions 'Does the seller try to defraud the buyer?' --over recent --dry-run
   auspex signals trial start is_scammer --instructions 'Is this fraud?' --over recent --limit 10 --yes --wait
-  auspex signals trial start is_scammer --instructions 'Is this fraud?' -q 'is_scammer > 0.5' --yes")]
+  auspex signals trial start is_scammer --instructions 'Is this fraud?' -q 'is_scammer > 0.2' --yes")]
 pub struct Start {
     /// The signal's key.
     key: String,
