@@ -3,7 +3,7 @@
 use http::Method;
 use model::api::{
     DeliveryStatus, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
-    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookHealth,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookHealth, WebhookSecretRotation,
 };
 use uuid::Uuid;
 
@@ -58,6 +58,16 @@ impl Client {
     /// Sends a test to an endpoint.
     pub async fn test_webhook(&self, id: Uuid) -> Result<WebhookDelivery, Error> {
         self.call(Call::new(Method::POST, &["v1", "webhooks", &id.to_string(), "test"])?).await
+    }
+
+    /// Gives an endpoint a new secret; meanwhile deliveries are signed with both.
+    pub async fn rotate_webhook_secret(
+        &self,
+        id: Uuid,
+        rotation: &WebhookSecretRotation,
+    ) -> Result<WebhookEndpointSecret, Error> {
+        let call = Call::new(Method::POST, &["v1", "webhooks", &id.to_string(), "rotate_secret"])?;
+        self.call(call.json(rotation)?).await
     }
 
     /// Removes an endpoint and its deliveries.

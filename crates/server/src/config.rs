@@ -1,5 +1,6 @@
 //! The configuration: every setting with its type and default, read once at start. An invalid value prevents the start.
 
+mod reference;
 mod sources;
 mod values;
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+pub use self::reference::reference;
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
@@ -283,6 +285,7 @@ impl Config {
         config.confirm_recipients = settings.value::<Flag>("confirm_recipients", by_default)?.0;
         (config.effective, config.warnings) = settings.finish()?;
         config.check()?;
+        config.warnings.extend(config.warn_of_analyzer_url());
         if config.env == Environment::Production && config.smtp_url.is_none() {
             let mails = config.data_dir.join("mail");
             config.warnings.push(format!(
@@ -343,14 +346,40 @@ impl Config {
         if self.webhooks.max_attempts == 0 {
             return invalid("webhook_max_attempts", "it must be at least 1");
         }
-        let is_built_in = matches!(self.analyzer.kind, AnalyzerKind::Embedded | AnalyzerKind::Words);
-        if !is_built_in && self.analyzer.url.is_none() {
-            return invalid("analyzer_url", "this analyzer needs the address of its server");
-        }
+        self.check_analyzer()?;
         if let Err(reason) = self.log.parse::<tracing_subscriber::EnvFilter>() {
             return invalid("log", &reason.to_string());
         }
         Ok(())
+    }
+
+    /// An analyzer behind HTTP needs the base URL of its server, and most servers the name of a model.
+    fn check_analyzer(&self) -> Result<(), ConfigError> {
+        let (kind, settings) = (self.analyzer.kind, &self.analyzer);
+        let Some(operation) = kind.operation() else { return Ok(()) };
+        let Some(url) = &settings.url else {
+            return Err(self.invalid("analyzer_url", &"this analyzer needs the address of its server"));
+        };
+        if url.path().trim_end_matches('/').ends_with(operation) {
+            let reason = format!("{url} ends with /{operation}, which is added to it: leave that out");
+            return Err(self.invalid("analyzer_url", &reason));
+        }
+        if kind != AnalyzerKind::Systemone && settings.model.is_none() {
+            return Err(
+                self.invalid("analyzer_model", &"this analyzer needs the name of a model of its server")
+            );
+        }
+        Ok(())
+    }
+
+    /// A warning about a base URL that is most likely incomplete.
+    fn warn_of_analyzer_url(&self) -> Option<String> {
+        let operation = self.analyzer.kind.operation()?;
+        let url = self.analyzer.url.as_ref().filter(|url| matches!(url.path(), "" | "/"))?;
+        let url = url.as_str().trim_end_matches('/');
+        Some(format!(
+            "{PREFIX}ANALYZER_URL has no path, so {url}/{operation} is called; most servers answer at {url}/v1/{operation}"
+        ))
     }
 
     /// Links in mails carry credentials and sign-ins return to the public URL, so nobody may be able to listen.

@@ -65,6 +65,18 @@ one_of! {
     }
 }
 
+impl AnalyzerKind {
+    /// The operation of its server, relative to the base URL; none if it is part of this process.
+    pub(crate) fn operation(self) -> Option<&'static str> {
+        match self {
+            Self::Embedded | Self::Words => None,
+            Self::Systemone => Some("systemone"),
+            Self::Openai => Some("chat/completions"),
+            Self::Anthropic => Some("messages"),
+        }
+    }
+}
+
 one_of! {
     /// What happens when the balance is empty.
     Enforcement {
