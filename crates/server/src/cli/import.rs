@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     file: PathBuf,
     #[command(flatten)]
     connection: cli::Connection,
-    /// The API key's public id; by default, AUSPEX_KEY or that of the profile.
+    /// The API key's public id; by default, `AUSPEX_KEY` or that of the profile.
     #[arg(long, env = "AUSPEX_API_KEY", requires = "secret")]
     key: Option<String>,
     /// The API key's secret; better in the environment, since arguments show up in process lists.

@@ -106,9 +106,9 @@ fn an_invalid_value_is_named() {
 
 #[test]
 fn the_address_and_the_model_of_an_analyzer_are_checked() {
-    let analyzer = |kind, url, model: Option<&str>| {
+    let analyzer = |kind: &str, url: &str, model: Option<&str>| {
         let model = model.map(|model| ("AUSPEX_ANALYZER_MODEL", model));
-        let variables = [("AUSPEX_ANALYZER", kind), ("AUSPEX_ANALYZER_URL", url)];
+        let variables: [(&str, &str); 2] = [("AUSPEX_ANALYZER", kind), ("AUSPEX_ANALYZER_URL", url)];
         with(&variables.into_iter().chain(model).collect::<Vec<_>>())
     };
     for (kind, operation) in
