@@ -141,14 +141,19 @@ class Batches(torch.utils.data.IterableDataset):
                 yield from self.packed(pool, self.tokens["histories"])
 
     def answered(self):
-        """Questions with the answers of a teacher, asked in as many ways as written ones. Each worker has shards of its own."""
-        shards = self.taught.shards()
-        own = sorted(shards)[self.number :: self.workers] or sorted(shards)
+        """Questions with the answers of a teacher, asked in as many ways as written ones. Each worker has shards of its own, which may grow in number."""
+        seen = set()
         while True:
-            for number in self.random.sample(own, len(own)):
-                pool = [self.history(*row) for row in self.taught.shard(shards[number])]
-                pool.sort(key=lambda examples: len(examples[0][0][0]))
-                yield from self.packed(pool, self.tokens["taught"])
+            shards = self.taught.shards()
+            own = [number for number in sorted(shards) if number % self.workers == self.number] or sorted(shards)
+            left = [number for number in own if number not in seen]
+            if not left:
+                seen, left = set(), own
+            number = self.random.choice(left)
+            seen.add(number)
+            pool = [self.history(*row) for row in self.taught.shard(shards[number])]
+            pool.sort(key=lambda examples: len(examples[0][0][0]))
+            yield from self.packed(pool, self.tokens["taught"])
 
     def taken(self):
         names = list(self.sets)

@@ -45,13 +45,16 @@ def read(path, wait=0.0):
 
 
 class Taught:
-    """A teacher's answers with their questions. The file is read when it is needed, which may be before it is written."""
+    """A teacher's answers with their questions. The file is read when it is needed, which may be before it is written, and again when it has grown."""
 
     def __init__(self, path, source):
-        self.path, self.source = path, source
+        self.path, self.source, self.changed, self.known = pathlib.Path(path), source, None, {}
 
     def shards(self):
-        return read(self.path, wait=3600)
+        changed = self.path.stat().st_mtime_ns if self.path.exists() else None
+        if changed is None or changed != self.changed:
+            self.known, self.changed = read(self.path, wait=3600), changed
+        return self.known
 
     def shard(self, told):
         return joined(self.source.shard(told["shard"]), told)

@@ -28,6 +28,8 @@ from text_rendering import render
 from torch import nn
 
 STATE, ASKED, OPTION = 3000, 400, 120  # Tokens that are read of each at most; of a state the last ones.
+SAVED = 12  # Labels are written after so many shards.
+HIDDEN = -1e30  # Added to the score of a token that must not be seen.
 
 
 class Norm(nn.Module):
@@ -86,7 +88,7 @@ class Teacher(nn.Module):
         pace = self.config["base"] ** (-torch.arange(0, size, 2, device=ids.device).float() / size)
         angle = (position[:, :, None].float() * pace)[:, None]
         x = self.token_embd(ids)
-        if torch.is_autocast_enabled():
+        if torch.is_autocast_enabled(ids.device.type):
             x = x.to(torch.bfloat16)
         turn = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         for layer in self.blk:
@@ -98,9 +100,10 @@ class Teacher(nn.Module):
         seen = torch.gather(torch.gather(sees, 1, node[:, :, None].expand(-1, -1, sees.shape[2])), 2, node[:, None, :].expand(-1, node.shape[1], -1))
         later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).triu(1)
         seen = seen & ~((node[:, :, None] == node[:, None, :]) & later)
-        # Added to the scores like the student's: with a mask of booleans one gradient in five was not finite.
-        dtype = torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else torch.float32
-        bias = torch.where(seen, torch.zeros((), dtype=dtype, device=ids.device), torch.finfo(dtype).min / 2)
+        # Added to the scores like the student's: with a mask of booleans one gradient in five was not finite. Far from the end of
+        # what 32 bits hold, so that no kernel that scales it leaves them.
+        dtype = torch.get_autocast_dtype(ids.device.type) if torch.is_autocast_enabled(ids.device.type) else torch.float32
+        bias = torch.where(seen, torch.zeros((), dtype=dtype, device=ids.device), HIDDEN)
         x = self.read(ids, position, bias[:, None])
         return self.head(x[of[:, None], places.clamp(min=0)]).squeeze(-1).float().masked_fill(places < 0, -1e4)
 
@@ -254,6 +257,7 @@ def arguments():
     parser.add_argument("--tokens", type=int, default=16384)
     parser.add_argument("--shards", type=int, default=1000, help="of questions to label at most")
     parser.add_argument("--layers", type=int)
+    parser.add_argument("--checkpoint", default="", help="a file that keeps the trained teacher; where it exists, only labels are made")
     parser.add_argument("--few", type=int, default=0, help="so many writers and held-out states, to try it")
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--workers", type=int, default=8)
@@ -271,7 +275,7 @@ def answered(model, loader, device, until=math.inf):
             break
         result = [None] * count
         for places, widths, fields in batches:
-            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            with torch.autocast(device, torch.bfloat16):
                 rows = iter(model(*[field.to(device, non_blocking=True) for field in fields]).cpu().tolist())
             for at, own in zip(places, widths):
                 result[at] = [next(rows)[:width] for width in own]
@@ -283,7 +287,7 @@ def loss_of(model, parts, device):
     """Histories count double."""
     total = 0.0
     for turn, (fields, goals, ordered) in parts:
-        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        with torch.autocast(device, torch.bfloat16):
             logits = model(*[field.to(device, non_blocking=True) for field in fields])
         loss = train.loss_of(logits, goals.to(device, non_blocking=True), ordered.to(device, non_blocking=True)).mean()
         (loss * (1.0 if turn == "histories" else 0.5)).backward()
@@ -302,7 +306,7 @@ def warm(model, loader, count, device):
         alone = [field[:1] for field in fields[:4]] + [field[own] for field in fields[4:]]
         loss_of(model, [("alone", (alone, goals[own], ordered[own]))], device)
         model.zero_grad(set_to_none=True)
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16):
             for one in (fields, alone):
                 model.eval()(*[field.to(device) for field in one])
         model.train()
@@ -343,7 +347,7 @@ def taught(model, loader, options, until, device):
         optimizer.zero_grad(set_to_none=True)
         step, seen = step + 1, seen + sum(fields[0].numel() for _, (fields, _, _) in parts)
         mean = loss if mean is None else 0.98 * mean + 0.02 * loss
-        if step % 100 == 0 or step < 4:
+        if step % 50 == 0 or step < 4:
             print(f"step {step} {progress:.2f} {time.time() - started:.0f}s tokens {seen} loss {mean:.4f} gradient {norm.item():.2f} skipped {skipped}", flush=True)
 
 
@@ -365,9 +369,10 @@ def label(model, source, options, until, device):
     for number, logits in answered(model, loader, device, until):
         lines.append(labels.written(number, source.shard(number), [evaluate.softmax(own) for rows in logits for own in rows]))
         questions += sum(map(len, logits))
-        if number % 20 == 0:
+        if len(lines) % SAVED == 0:
+            # A student starts with the first of them, and takes more as they come.
             print(f"shard {number} {time.time() - started:.0f}s questions {questions}", flush=True)
-            labels.save(pathlib.Path(options.out) / "labels-so-far.xz", lines)
+            labels.save(pathlib.Path(options.out) / "labels.xz", lines)
     labels.save(pathlib.Path(options.out) / "labels.xz", lines)
     print(f"{len(lines)} shards, {questions} questions labelled in {time.time() - started:.0f}s", flush=True)
 
@@ -377,6 +382,8 @@ def main():
     pathlib.Path(options.out).mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(options.seed)
+    # Of the kernels for attention, those that the student learns with: with cuDNN's, gradients with masks are not always finite.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     model = Teacher(teacher_weights.config(options.weights, options.layers)).to(device).train()
     if options.compile:
         torch._dynamo.config.suppress_errors = True
@@ -397,9 +404,19 @@ def main():
     warm(model, loader, options.warm, device)
     fill(model, options.weights, options.layers)
     clock = json.loads(pathlib.Path(options.clock).read_text()) if options.clock else {"teacher": time.time() + options.seconds, "labels": time.time() + options.seconds + options.label_seconds}
-    taught(model, loader, options, clock["teacher"], device)
-    judge(model, examples, options, device)
+    kept = pathlib.Path(options.checkpoint) if options.checkpoint else None
+    if kept and kept.exists():
+        model.load_state_dict(torch.load(kept, map_location=device))
+    else:
+        taught(model, loader, options, clock["teacher"], device)
+        if kept:
+            torch.save({name: weight.to(torch.bfloat16) for name, weight in model.state_dict().items()}, kept)
+    del loader
+    if device == "cuda":
+        # Whoever learns needs the memory.
+        torch.cuda.empty_cache()
     label(model, pairs.Pairs(described, sets, options.seed), options, clock["labels"], device)
+    judge(model, examples, options, device)
 
 
 if __name__ == "__main__":

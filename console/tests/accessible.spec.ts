@@ -4,7 +4,7 @@ import type { Page } from "@playwright/test";
 import { SCREENS } from "../src/screens/registry";
 import { addressIn, expect, expectAccessible, test } from "./stage";
 
-const THRESHOLD = ["sign-in", "register", "forgot", "reset?token=x", "verify?token=x", "withdraw?token=x", "invitation?token=x"];
+const THRESHOLD = ["sign-in", "register", "forgot", "reset?token=x", "verify?token=x", "confirm?token=x", "withdraw?token=x", "invitation?token=x"];
 
 async function check(page: Page, path: string): Promise<void> {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });

@@ -1,8 +1,17 @@
 // Sign-in at a provider, in a window of its own: the page below keeps what was typed, and the one-time verifier never leaves memory.
+import { useQuery } from "@tanstack/react-query";
+
 import { api, take, type Schemas } from "./client";
+import { providersQuery } from "./session";
 
 export type Provider = Schemas["Provider"];
-export const PROVIDER_NAMES: Record<string, string> = { google: "Google", github: "GitHub", oidc: "single sign-on" };
+const NAMES: Record<Provider, string> = { google: "Google", github: "GitHub", oidc: "single sign-on" };
+
+/** What people call a provider; the operator names their own issuer. */
+export function useProviderNames(): (provider: Provider) => string {
+  const { data } = useQuery(providersQuery);
+  return (provider) => (provider === "oidc" && data?.oidc_name) || NAMES[provider];
+}
 
 const CHANNEL = "auspex-provider";
 type Callback = { state: string; code?: string; error?: string };

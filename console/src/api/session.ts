@@ -8,7 +8,7 @@ import { sessionKnown, signInGate } from "./gates";
 import { may, type Action, type Role } from "./may";
 
 /** `member_role` is not in the OpenAPI document yet. */
-export type Me = Schemas["Me"] & { member_role?: Role; operator?: boolean };
+export type Me = Schemas["Me"];
 
 export const queries = new QueryClient({
   defaultOptions: {

@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { api, take } from "../api/client";
 import { proofGate, proofRefused } from "../api/gates";
-import { askProvider, PROVIDER_NAMES, type Provider } from "../api/oauth";
+import { askProvider, type Provider, useProviderNames } from "../api/oauth";
 import { useStore } from "../api/store";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
@@ -25,6 +25,7 @@ export function ProofDialog() {
 }
 
 function Proof() {
+  const nameOf = useProviderNames();
   const identities = useQuery({ queryKey: ["identities"], queryFn: () => take(api.GET("/v1/me/identities")) });
   const mfa = useQuery({ queryKey: ["mfa"], queryFn: () => take(api.GET("/v1/me/mfa")) });
   const [chosen, setChosen] = useState<Method>();
@@ -66,7 +67,7 @@ function Proof() {
       )}
       {identities.data?.identities.map(({ provider }) => (
         <Button key={provider} onPress={() => void byProvider(provider)}>
-          {`Confirm with ${PROVIDER_NAMES[provider] ?? provider}`}
+          {`Confirm with ${nameOf(provider)}`}
         </Button>
       ))}
       {problem !== undefined && <Problem problem={problem} />}

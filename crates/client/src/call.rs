@@ -1,8 +1,11 @@
 //! One call: its attempts, and how its response is parsed.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use http::{HeaderMap, Method, StatusCode};
 use model::retry_after;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,29 +15,61 @@ use crate::{Client, Credential, Error, Refusal, sign};
 /// The characters of a path segment that are escaped: all but the unreserved ones.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A call to be made.
-pub(crate) struct Call {
+/// How long a streamed body may take.
+const STREAM_TIMEOUT: Duration = Duration::from_hours(24);
+
+/// A call to be made, for operations that have no method of their own, and for callers that want the response as it is.
+///
+/// ```no_run
+/// # async fn example(client: auspex_client::Client) -> Result<(), auspex_client::Error> {
+/// use auspex_client::{Call, Method};
+///
+/// let call = Call::new(Method::GET, &["v1", "objects", "seller/42", "timeline"])?.query("limit", Some(10));
+/// println!("{}", String::from_utf8_lossy(&client.request(call).await?.body));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Call {
     method: Method,
     /// The escaped path, which is sent.
     path: String,
     /// The path before escaping, which is signed.
     decoded_path: String,
-    query: Vec<(&'static str, String)>,
+    query: Vec<(Cow<'static, str>, String)>,
     body: Option<Vec<u8>>,
     idempotency_key: Option<String>,
     repeat: Repeat,
 }
 
 /// The response to a call.
-pub(crate) struct Response {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, as it was sent.
+    pub body: Vec<u8>,
+}
+
+/// A response whose body is read as it arrives.
+#[derive(Debug)]
+pub struct ResponseStream {
+    response: reqwest::Response,
+}
+
+impl ResponseStream {
+    /// The next part of the body; none at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let chunk = self.response.chunk().await.map_err(Error::Transport)?;
+        Ok(chunk.map(Into::into))
+    }
 }
 
 impl Call {
     /// A call of a path, given by its unescaped segments. GET, PUT and DELETE may be repeated.
-    pub(crate) fn new(method: Method, segments: &[&str]) -> Result<Self, Error> {
+    pub fn new(method: Method, segments: &[&str]) -> Result<Self, Error> {
         // URL normalization removes such segments, escaped or not.
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             return Err(Error::Setup(
@@ -43,27 +78,44 @@ impl Call {
         }
         let escaped: Vec<String> =
             segments.iter().map(|segment| utf8_percent_encode(segment, SEGMENT).to_string()).collect();
+        Ok(Self::of(method, format!("/{}", escaped.join("/")), format!("/{}", segments.join("/"))))
+    }
+
+    /// A call of a path that is escaped already, with or without a query: `/v1/objects/seller%2F42?limit=1`.
+    pub fn to_target(method: Method, target: &str) -> Result<Self, Error> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if !path.starts_with('/')
+            || path.contains(['#', ' '])
+            || path.split('/').any(|part| matches!(part, "." | ".."))
+        {
+            return Err(Error::Setup(format!(
+                "{path:?} is not the path of an operation, such as /v1/objects"
+            )));
+        }
+        let decoded = percent_decode_str(path)
+            .decode_utf8()
+            .map_err(|_| Error::Setup(format!("{path:?} is not UTF-8 once it is decoded")))?;
+        let mut call = Self::of(method, path.to_owned(), decoded.into_owned());
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        call.query.extend(pairs.map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned())));
+        Ok(call)
+    }
+
+    fn of(method: Method, path: String, decoded_path: String) -> Self {
         let repeat =
             if matches!(method, Method::POST | Method::PATCH) { Repeat::Harmful } else { Repeat::Harmless };
-        Ok(Self {
-            method,
-            path: format!("/{}", escaped.join("/")),
-            decoded_path: format!("/{}", segments.join("/")),
-            query: Vec::new(),
-            body: None,
-            idempotency_key: None,
-            repeat,
-        })
+        Self { method, path, decoded_path, query: Vec::new(), body: None, idempotency_key: None, repeat }
     }
 
     /// Adds a query parameter, if there is a value.
-    pub(crate) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
-        self.query.extend(value.map(|value| (name, value.to_string())));
+    #[must_use]
+    pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name.into(), value.to_string())));
         self
     }
 
     /// Sets the body.
-    pub(crate) fn json(mut self, body: &impl Serialize) -> Result<Self, Error> {
+    pub fn json(mut self, body: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
         let written =
             serde_json::to_vec(body).map_err(|reason| Error::Setup(format!("no JSON: {reason}")))?;
         self.body = Some(written);
@@ -71,13 +123,15 @@ impl Call {
     }
 
     /// Sets the idempotency key.
-    pub(crate) fn idempotency_key(mut self, key: String) -> Self {
-        self.idempotency_key = Some(key);
+    #[must_use]
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
         self
     }
 
     /// Marks the call as safe to repeat, whatever its method.
-    pub(crate) fn repeatable(mut self) -> Self {
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Harmless;
         self
     }
@@ -86,16 +140,16 @@ impl Call {
 impl Client {
     /// Makes a call and parses its response.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
-        self.respond(call).await?.parse()
+        self.request(call).await?.parse()
     }
 
     /// Makes a call whose response has no body.
     pub(crate) async fn done(&self, call: Call) -> Result<(), Error> {
-        self.respond(call).await.map(|_| ())
+        self.request(call).await.map(|_| ())
     }
 
     /// Makes a call, and retries it while that may help.
-    pub(crate) async fn respond(&self, call: Call) -> Result<Response, Error> {
+    pub async fn request(&self, call: Call) -> Result<Response, Error> {
         let (mut attempts, mut is_uncertain) = (0, false);
         loop {
             attempts += 1;
@@ -131,7 +185,23 @@ impl Client {
         }
     }
 
+    /// Makes a call once and returns its response before its body has arrived, for bodies of any size. The body may take
+    /// as long as it wants.
+    pub async fn stream(&self, call: &Call) -> Result<ResponseStream, Error> {
+        let request = self.prepare(call).timeout(STREAM_TIMEOUT);
+        let response = request.send().await.map_err(Error::Transport)?;
+        if response.status().is_success() {
+            return Ok(ResponseStream { response });
+        }
+        let response = Response::read(response).await.map_err(Error::Transport)?;
+        Err(Error::Refused(response.refusal()))
+    }
+
     async fn attempt(&self, call: &Call) -> Result<Response, reqwest::Error> {
+        Response::read(self.prepare(call).send().await?).await
+    }
+
+    fn prepare(&self, call: &Call) -> reqwest::RequestBuilder {
         let inner = &self.inner;
         let mut request = inner.http.request(call.method.clone(), format!("{}{}", inner.base, call.path));
         request = match &inner.credential {
@@ -151,15 +221,18 @@ impl Client {
         if let Some(key) = &call.idempotency_key {
             request = request.header("idempotency-key", key);
         }
-        let response = request.send().await?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Response { status, headers, body: response.bytes().await?.into() })
+        request
     }
 }
 
 impl Response {
+    async fn read(response: reqwest::Response) -> Result<Self, reqwest::Error> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok(Self { status, headers, body: response.bytes().await?.into() })
+    }
+
     /// Parses the body.
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let unreadable = |reason: serde_json::Error| Error::Unreadable {
             status: self.status.as_u16(),
             reason: reason.to_string(),
@@ -167,7 +240,8 @@ impl Response {
         serde_json::from_slice(&self.body).map_err(unreadable)
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    /// A header, if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 

@@ -41,9 +41,11 @@ pub mod webhook;
 mod webhooks;
 
 pub use builder::ClientBuilder;
+pub use call::{Call, Response, ResponseStream};
 pub use error::{Error, Refusal};
+pub use http::Method;
 pub use model::{Answer, Date, Judgement, SignalType, Timestamp, api};
-pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery};
+pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery, PastQuery};
 
 pub use billing::LedgerQuery;
 pub use quality::{LabelsQuery, QualityQuery};
@@ -82,6 +84,19 @@ impl Client {
     /// Starts building a client of the service at this URL.
     pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(base_url.into())
+    }
+
+    /// The URL of the service, without a slash at its end.
+    pub fn base_url(&self) -> &str {
+        &self.inner.base
+    }
+
+    /// The public id of the API key that signs requests, if one does.
+    pub fn key_id(&self) -> Option<&str> {
+        match &self.inner.credential {
+            Credential::Key { id, .. } => Some(id),
+            Credential::None | Credential::Token(_) => None,
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use http::Method;
 use model::api::{
-    AnalyzeAllScheduled, AnalyzeScheduled, Event, EventInput, EventList, ExplainRequest, Explanation,
-    IngestAccepted, IngestRequest, ModerationVerdict, ObjectAnalysis, ObjectList, ObjectState, Overview,
+    AnalysisList, AnalyzeAllScheduled, AnalyzeScheduled, Event, EventInput, EventList, ExplainRequest,
+    Explanation, IngestAccepted, IngestRequest, MatchCount, ModerationVerdict, ObjectAnalysis, ObjectList,
+    ObjectState, Overview, Timeline,
 };
 use uuid::Uuid;
 
@@ -106,6 +107,17 @@ pub struct ObjectsQuery {
     pub cursor: Option<String>,
 }
 
+/// Which part of an object's past to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastQuery {
+    /// Answers: only those to this signal. Timelines: only these kinds, separated by commas.
+    pub only: Option<String>,
+    /// The page size, 1 to 200; 50 if left out.
+    pub limit: Option<u32>,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+}
+
 impl Client {
     /// Records events about an object; an analysis follows once the object is quiet.
     ///
@@ -120,7 +132,7 @@ impl Client {
     /// ```
     pub async fn send(&self, object_id: &str, events: Ingest) -> Result<Ingested, Error> {
         // With its key, a repeated request records nothing.
-        let response = self.respond(events.call(object_id, false)?.repeatable()).await?;
+        let response = self.request(events.call(object_id, false)?.repeatable()).await?;
         let replayed = response.header("idempotent-replayed") == Some("true");
         Ok(Ingested { accepted: response.parse()?, replayed })
     }
@@ -172,6 +184,35 @@ impl Client {
     /// Returns an object's latest answers.
     pub async fn object(&self, object_id: &str) -> Result<ObjectAnalysis, Error> {
         self.call(Call::new(Method::GET, &["v1", "objects", object_id])?).await
+    }
+
+    /// Lists a page of what every analysis of an object said, newest first.
+    pub async fn answers(&self, object_id: &str, query: &PastQuery) -> Result<AnalysisList, Error> {
+        self.past(object_id, "answers", "signal", query).await
+    }
+
+    /// Lists a page of what happened about an object, newest first.
+    pub async fn timeline(&self, object_id: &str, query: &PastQuery) -> Result<Timeline, Error> {
+        self.past(object_id, "timeline", "kinds", query).await
+    }
+
+    async fn past<T: serde::de::DeserializeOwned>(
+        &self,
+        object_id: &str,
+        part: &str,
+        filter: &'static str,
+        query: &PastQuery,
+    ) -> Result<T, Error> {
+        let call = Call::new(Method::GET, &["v1", "objects", object_id, part])?
+            .query(filter, query.only.as_ref())
+            .query("limit", query.limit)
+            .query("cursor", query.cursor.as_ref());
+        self.call(call).await
+    }
+
+    /// Counts the objects that match a query, exactly up to 10,000.
+    pub async fn count_objects(&self, q: Option<&str>) -> Result<MatchCount, Error> {
+        self.call(Call::new(Method::GET, &["v1", "object_count"])?.query("q", q)).await
     }
 
     /// Returns the summary of an object.

@@ -53,7 +53,7 @@ impl Client {
     pub async fn next_review(&self, queue: &str) -> Result<Option<Review>, Error> {
         let next = ReviewNext { queue: queue.to_owned() };
         let response =
-            self.respond(Call::new(Method::POST, &["v1", "reviews", "next"])?.json(&next)?).await?;
+            self.request(Call::new(Method::POST, &["v1", "reviews", "next"])?.json(&next)?).await?;
         if response.status == http::StatusCode::NO_CONTENT { Ok(None) } else { response.parse().map(Some) }
     }
 

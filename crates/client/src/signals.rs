@@ -2,8 +2,8 @@
 
 use http::Method;
 use model::api::{
-    BackfillStatus, PlaygroundRequest, PlaygroundVerdict, Signal, SignalBackfill, SignalInput, SignalList,
-    SystemOneRequest, SystemOneResponse,
+    BackfillStatus, Distribution, PlaygroundRequest, PlaygroundVerdict, Signal, SignalBackfill, SignalInput,
+    SignalList, SignalVersion, SignalVersionList, SystemOneRequest, SystemOneResponse,
 };
 
 use crate::call::Call;
@@ -36,6 +36,24 @@ impl Client {
     /// Deletes a signal and its answers.
     pub async fn delete_signal(&self, key: &str) -> Result<(), Error> {
         self.done(Call::new(Method::DELETE, &["v1", "signals", key])?).await
+    }
+
+    /// Lists the versions of a signal's definition.
+    pub async fn signal_versions(&self, key: &str) -> Result<Vec<SignalVersion>, Error> {
+        let list: SignalVersionList =
+            self.call(Call::new(Method::GET, &["v1", "signals", key, "versions"])?).await?;
+        Ok(list.versions)
+    }
+
+    /// Makes an earlier version of a signal its next one.
+    pub async fn restore_signal(&self, key: &str, version: i64) -> Result<Signal, Error> {
+        let path = ["v1", "signals", key, "versions", &version.to_string(), "restore"];
+        self.call(Call::new(Method::POST, &path)?).await
+    }
+
+    /// Returns how the present answers to a signal are distributed over the objects that match a query.
+    pub async fn distribution(&self, key: &str, q: Option<&str>) -> Result<Distribution, Error> {
+        self.call(Call::new(Method::GET, &["v1", "signals", key, "distribution"])?.query("q", q)).await
     }
 
     /// Returns an estimate of a backfill, and the progress of the latest one.

@@ -51,8 +51,8 @@ pub enum Payload {
 /// Verifies the signature of a delivery over its raw body, with the endpoint's secret (`whsec_…`).
 ///
 /// The service signs each delivery twice: with its own headers (`X-Webhook-Timestamp`, `X-Webhook-Signature`) and with those
-/// of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). At least one set must be present, and each
-/// one that is present must be valid. Signatures are compared in constant time. `tolerance` is usually [`TOLERANCE`].
+/// of Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). One valid set suffices: while a secret is being
+/// rotated, the own headers are signed with the previous one, and those of Standard Webhooks with both. Signatures are compared in constant time. `tolerance` is usually [`TOLERANCE`].
 ///
 /// ```
 /// use auspex_client::{Timestamp, webhook};
@@ -76,9 +76,13 @@ pub fn verify(
     now: Timestamp,
     tolerance: Duration,
 ) -> Result<(), Unverified> {
-    let own = verify_own(secret, headers, body, now, tolerance)?;
-    let standard = verify_standard(secret, headers, body, now, tolerance)?;
-    if own || standard { Ok(()) } else { Err(Unverified::Unsigned) }
+    let own = verify_own(secret, headers, body, now, tolerance);
+    let standard = verify_standard(secret, headers, body, now, tolerance);
+    match (standard, own) {
+        (Ok(true), _) | (_, Ok(true)) => Ok(()),
+        (Err(reason), _) | (_, Err(reason)) => Err(reason),
+        (Ok(false), Ok(false)) => Err(Unverified::Unsigned),
+    }
 }
 
 /// Parses the payload of a delivery. Verify it first.
@@ -200,14 +204,35 @@ mod tests {
         assert_eq!(check(&without(&OWN)), Ok(()));
         assert_eq!(check(&without(&STANDARD_SET)), Ok(()));
         assert_eq!(check(&HeaderMap::new()), Err(Unverified::Unsigned));
-        // An incomplete set is refused, not treated as absent.
+        // An incomplete set is no signature, and does not stand in the way of the other.
         for missing in ["x-webhook-timestamp", "webhook-id", "webhook-timestamp"] {
-            assert_eq!(check(&without(&[missing])), Err(Unverified::Unsigned), "{missing}");
+            assert_eq!(check(&without(&[missing])), Ok(()), "{missing}");
+            let other = if missing.starts_with("x-") { &STANDARD_SET[..] } else { &OWN };
+            assert_eq!(
+                check(&without(&[other, &[missing]].concat())),
+                Err(Unverified::Unsigned),
+                "{missing}"
+            );
         }
     }
 
     #[test]
-    fn every_set_of_headers_must_be_valid() {
+    fn a_receiver_with_the_new_secret_verifies_while_both_are_valid() {
+        let new = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSx";
+        let signed = model::webhook::SigningKey::new(new).sign(Uuid::from_u128(1), NOW, BODY);
+        let mut headers = headers(NOW);
+        let old = headers["webhook-signature"].to_str().unwrap().to_owned();
+        headers.insert("webhook-signature", format!("{} {old}", signed.standard).parse().unwrap());
+        for secret in [SECRET, new] {
+            assert_eq!(verify(secret, &headers, BODY.as_bytes(), NOW, TOLERANCE), Ok(()));
+        }
+        let neither = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSy";
+        let outcome = verify(neither, &headers, BODY.as_bytes(), NOW, TOLERANCE);
+        assert_eq!(outcome, Err(Unverified::Forged));
+    }
+
+    #[test]
+    fn a_delivery_without_a_valid_set_of_headers_is_refused() {
         let other = format!("{BODY} ");
         for headers in [headers(NOW), without(&OWN), without(&STANDARD_SET)] {
             let forged = Err(Unverified::Forged);
@@ -224,7 +249,8 @@ mod tests {
             ("webhook-signature", "", Unverified::Forged),
             ("webhook-id", "another", Unverified::Forged),
         ] {
-            let mut headers = headers(NOW);
+            let other = if name.starts_with("x-") { &STANDARD_SET[..] } else { &OWN };
+            let mut headers = without(other);
             headers.insert(name, value.parse().unwrap());
             assert_eq!(check(&headers), Err(reason), "{name}: {value}");
         }

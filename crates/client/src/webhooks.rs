@@ -3,7 +3,7 @@
 use http::Method;
 use model::api::{
     DeliveryStatus, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
-    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookHealth, WebhookSecretRotation,
 };
 use uuid::Uuid;
 
@@ -48,6 +48,26 @@ impl Client {
         change: &WebhookEndpointUpdate,
     ) -> Result<WebhookEndpoint, Error> {
         self.call(Call::new(Method::PATCH, &["v1", "webhooks", &id.to_string()])?.json(change)?).await
+    }
+
+    /// Returns how an endpoint is doing.
+    pub async fn webhook_health(&self, id: Uuid) -> Result<WebhookHealth, Error> {
+        self.call(Call::new(Method::GET, &["v1", "webhooks", &id.to_string(), "health"])?).await
+    }
+
+    /// Sends a test to an endpoint.
+    pub async fn test_webhook(&self, id: Uuid) -> Result<WebhookDelivery, Error> {
+        self.call(Call::new(Method::POST, &["v1", "webhooks", &id.to_string(), "test"])?).await
+    }
+
+    /// Gives an endpoint a new secret; meanwhile deliveries are signed with both.
+    pub async fn rotate_webhook_secret(
+        &self,
+        id: Uuid,
+        rotation: &WebhookSecretRotation,
+    ) -> Result<WebhookEndpointSecret, Error> {
+        let call = Call::new(Method::POST, &["v1", "webhooks", &id.to_string(), "rotate_secret"])?;
+        self.call(call.json(rotation)?).await
     }
 
     /// Removes an endpoint and its deliveries.

@@ -17,6 +17,8 @@ pub enum AuditAction {
     PasswordChanged,
     #[serde(rename = "password.reset")]
     PasswordReset,
+    #[serde(rename = "address.proved")]
+    AddressProved,
     #[serde(rename = "mfa.enabled")]
     MfaEnabled,
     #[serde(rename = "mfa.disabled")]
@@ -81,6 +83,7 @@ crate::text_values!(AuditAction {
     SessionEnded = "session.ended",
     PasswordChanged = "password.changed",
     PasswordReset = "password.reset",
+    AddressProved = "address.proved",
     MfaEnabled = "mfa.enabled",
     MfaDisabled = "mfa.disabled",
     IdentityLinked = "identity.linked",

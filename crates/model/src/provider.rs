@@ -14,6 +14,8 @@ pub enum Provider {
     Google,
     /// GitHub, or a compatible server.
     Github,
+    /// The operator's own OpenID Connect issuer.
+    Oidc,
 }
 
 /// A text that names no identity provider.
@@ -21,7 +23,7 @@ pub enum Provider {
 pub struct UnknownProvider;
 
 // In the order in which they are offered.
-crate::text_values!(Provider { Google = "google", Github = "github" });
+crate::text_values!(Provider { Google = "google", Github = "github", Oidc = "oidc" });
 
 impl Provider {
     /// The display name.
@@ -29,6 +31,7 @@ impl Provider {
         match self {
             Self::Google => "Google",
             Self::Github => "GitHub",
+            Self::Oidc => "Single sign-on",
         }
     }
 }
@@ -49,7 +52,7 @@ impl fmt::Display for Provider {
 
 impl fmt::Display for UnknownProvider {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("not an identity provider: google or github")
+        formatter.write_str("not an identity provider: google, github or oidc")
     }
 }
 

@@ -16,7 +16,9 @@ pub const RULE_TRIGGERED: &str = "rule.triggered";
 pub const REVIEW_OPENED: &str = "review.opened";
 /// The event type of a review that was decided.
 pub const REVIEW_RESOLVED: &str = "review.resolved";
-/// Every event type, in the order in which they are listed.
+/// The event type of a test, which goes to an endpoint whatever events it asks for.
+pub const ENDPOINT_TEST: &str = "endpoint.test";
+/// Every event type that an endpoint can ask for, in the order in which they are listed.
 pub const EVENT_TYPES: [&str; 4] = [ANALYSIS_COMPLETED, RULE_TRIGGERED, REVIEW_OPENED, REVIEW_RESOLVED];
 /// What an endpoint gets that does not say what it wants.
 pub const DEFAULT_EVENT_TYPES: [&str; 2] = [ANALYSIS_COMPLETED, RULE_TRIGGERED];

@@ -9,8 +9,8 @@ use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, WordCounter};
 use model::Tariff;
 use service::mail::{MailTemplates, Mailer, Transport};
 use service::{
-    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, Options, Providers, Random, Sealer,
-    Service, Stripe, StripeOptions, Traces, Workers,
+    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, OidcOptions, Options, Providers, Random,
+    Sealer, Service, Stripe, StripeOptions, Traces, Workers,
 };
 use store::{FileLock, Store};
 use url::Url;
@@ -153,6 +153,8 @@ fn options(config: &Config) -> Options {
         margin: config.prices.margin.0,
     };
     Options {
+        operators: config.operators.0.iter().map(|email| email.key().to_owned()).collect(),
+        sends_mail: config.smtp_url.is_some(),
         allow_registration: config.allow_registration,
         registrations_per_hour: Some(config.registrations_per_hour).filter(|limit| *limit > 0),
         confirm_recipients: config.confirm_recipients,
@@ -337,7 +339,24 @@ fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Provider
             return Err(config.invalid("github_client_id", &"it goes with github_client_secret").into());
         }
     };
-    Ok(Providers::new(google, github, public_url, clock)?)
+    Ok(Providers::new(google, github, oidc(config)?, public_url, clock)?)
+}
+
+fn oidc(config: &Config) -> Result<Option<OidcOptions>, StartError> {
+    let settings = &config.oidc;
+    match (&settings.issuer, &settings.client_id, &settings.client_secret) {
+        (Some(issuer), Some(id), Some(secret)) => Ok(Some(OidcOptions {
+            client_id: id.clone(),
+            client_secret: secret.expose().to_owned(),
+            issuer: issuer.clone(),
+            name: settings.name.clone(),
+            allowed_domains: settings.allowed_domains.clone(),
+        })),
+        (None, None, None) => Ok(None),
+        (None, ..) => Err(config.invalid("oidc_issuer", &"it goes with oidc_client_id").into()),
+        (_, None, _) => Err(config.invalid("oidc_client_id", &"it goes with oidc_issuer").into()),
+        (_, _, None) => Err(config.invalid("oidc_client_secret", &"it goes with oidc_client_id").into()),
+    }
 }
 
 fn payments(config: &Config, public_url: &Url) -> Result<Option<Stripe>, StartError> {

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use service::{Clock, Random};
 use store::Store;
 
@@ -42,12 +42,18 @@ enum Command {
     /// Fill an empty database from a backup; the master key is not in it.
     Restore(backup::Arguments),
     /// Print the effective settings and where each comes from; secrets are masked.
-    Config,
+    Config {
+        /// Print what every setting means, as docs/settings.md has it.
+        #[arg(long)]
+        reference: bool,
+    },
     /// Print the OpenAPI document.
     Openapi,
     /// Manage accounts, users, keys and balances in the database.
     #[command(subcommand)]
     Admin(admin::Command),
+    #[command(flatten)]
+    Account(Box<cli::Command>),
 }
 
 type CommandResult = Result<(), Box<dyn std::error::Error>>;
@@ -56,7 +62,7 @@ type CommandResult = Result<(), Box<dyn std::error::Error>>;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("auspex: {}", reason(error.as_ref()));
             ExitCode::FAILURE
@@ -72,37 +78,56 @@ fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-fn run(command: Command) -> CommandResult {
-    if let Command::Openapi = command {
-        print_line(&crate::openapi_document().to_pretty_json()?);
-        return Ok(());
-    }
+fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let command = match command {
+        Command::Openapi => {
+            print_line(&crate::openapi_document().to_pretty_json()?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Config { reference: true } => {
+            print_line(crate::config::reference()?.trim_end());
+            return Ok(ExitCode::SUCCESS);
+        }
+        command => command,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let command = match command {
         // These do not need the service's settings.
-        Command::Demo(arguments) => return runtime.block_on(demo::run(arguments)),
-        Command::Import(arguments) => return runtime.block_on(import::run(arguments)),
+        Command::Account(command) => {
+            return Ok(runtime.block_on(cli::run(*command, Arguments::command())));
+        }
+        Command::Demo(arguments) => {
+            return runtime.block_on(demo::run(arguments)).map(|()| ExitCode::SUCCESS);
+        }
+        Command::Import(arguments) => {
+            return runtime.block_on(import::run(arguments)).map(|()| ExitCode::SUCCESS);
+        }
         command => command,
     };
     let config = Config::load()?;
-    if let Command::Config = command {
+    if let Command::Config { .. } = command {
         print_settings(&config);
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     logging::start(&config)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         match command {
             Command::Serve => serve(config).await,
             Command::Migrate => migrate(&config).await,
             Command::Backup(arguments) => backup::back_up(&arguments, &config).await,
             Command::Restore(arguments) => backup::restore(&arguments, &config).await,
             Command::Admin(command) => admin::run(command, &config).await,
-            Command::Config | Command::Openapi | Command::Demo(_) | Command::Import(_) => Ok(()),
+            Command::Config { .. }
+            | Command::Openapi
+            | Command::Demo(_)
+            | Command::Import(_)
+            | Command::Account(_) => Ok(()),
         }
-    })
+    });
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 async fn serve(config: Config) -> CommandResult {
@@ -140,10 +165,9 @@ fn print_welcome(url: &str, database: &str, mail: Option<&Path>) {
     if let Some(directory) = mail {
         lines.push(format!("  mail      {} (set AUSPEX_SMTP_URL to send it)", directory.display()));
     }
-    let account = r#"{"tenant_name": "Acme", "email": "you@example.com", "password": "…"}"#;
     lines.push(format!("  API       {url}/openapi.json"));
-    lines.push("  next      open an account:".to_owned());
-    lines.push(format!("            curl {url}/auth/console/register -d '{account}'"));
+    lines.push("  next      open an account, in another terminal:".to_owned());
+    lines.push(format!("            auspex signup --url {url}"));
     lines.push("  stop      Ctrl-C".to_owned());
     print_line(&lines.join("\n"));
 }

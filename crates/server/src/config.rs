@@ -1,5 +1,6 @@
 //! The configuration: every setting with its type and default, read once at start. An invalid value prevents the start.
 
+mod reference;
 mod sources;
 mod values;
 
@@ -9,11 +10,12 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+pub use self::reference::reference;
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
-    AnalyzerKind, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis, NetworkList, Price,
-    PriceTable, Role, Seconds,
+    AnalyzerKind, EmailList, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis,
+    NetworkList, Price, PriceTable, Role, Seconds,
 };
 
 /// Why the configuration is invalid. The message names the setting.
@@ -81,6 +83,10 @@ pub struct Config {
     pub google: Google,
     /// Sign-in with GitHub.
     pub github: Github,
+    /// Sign-in with another OpenID Connect issuer.
+    pub oidc: Oidc,
+    /// The email addresses of the operators, who see the health and the accounts of the install.
+    pub operators: EmailList,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
     /// Accounts that may be opened from one network in an hour; 0 is no limit. By default 20 in production.
@@ -172,6 +178,17 @@ pub struct Github {
     pub api_url: Url,
 }
 
+/// Sign-in with another OpenID Connect issuer.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "named as in the specification")]
+pub struct Oidc {
+    pub issuer: Option<Url>,
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+    pub name: String,
+    pub allowed_domains: Vec<String>,
+}
+
 /// Outgoing webhooks.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "named as in the specification")]
@@ -246,6 +263,8 @@ impl Config {
             mail_from: set.value("mail_from", "Auspex <auspex@localhost>")?,
             google: Google::read(set)?,
             github: Github::read(set)?,
+            oidc: Oidc::read(set)?,
+            operators: set.value("operators", "")?,
             allow_registration: set.value::<Flag>("allow_registration", "true")?.0,
             registrations_per_hour: set.value("registrations_per_hour", registrations)?,
             confirm_recipients: false,
@@ -266,6 +285,7 @@ impl Config {
         config.confirm_recipients = settings.value::<Flag>("confirm_recipients", by_default)?.0;
         (config.effective, config.warnings) = settings.finish()?;
         config.check()?;
+        config.warnings.extend(config.warn_of_analyzer_url());
         if config.env == Environment::Production && config.smtp_url.is_none() {
             let mails = config.data_dir.join("mail");
             config.warnings.push(format!(
@@ -300,7 +320,7 @@ impl Config {
             return invalid("public_url", "it must be an http or https address");
         }
         if self.env == Environment::Production {
-            self.check_public_url_of_production()?;
+            self.check_urls_of_production()?;
         }
         if self.workers == 0 {
             return invalid("workers", "it must be at least 1");
@@ -326,31 +346,57 @@ impl Config {
         if self.webhooks.max_attempts == 0 {
             return invalid("webhook_max_attempts", "it must be at least 1");
         }
-        let is_built_in = matches!(self.analyzer.kind, AnalyzerKind::Embedded | AnalyzerKind::Words);
-        if !is_built_in && self.analyzer.url.is_none() {
-            return invalid("analyzer_url", "this analyzer needs the address of its server");
-        }
+        self.check_analyzer()?;
         if let Err(reason) = self.log.parse::<tracing_subscriber::EnvFilter>() {
             return invalid("log", &reason.to_string());
         }
         Ok(())
     }
 
-    /// Links in mails carry credentials and sign-ins return to the public URL, so nobody may be able to listen.
-    fn check_public_url_of_production(&self) -> Result<(), ConfigError> {
-        let url = self.public_url_at(self.listen)?;
-        let is_loopback = match url.host() {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            None => false,
+    /// An analyzer behind HTTP needs the base URL of its server, and most servers the name of a model.
+    fn check_analyzer(&self) -> Result<(), ConfigError> {
+        let (kind, settings) = (self.analyzer.kind, &self.analyzer);
+        let Some(operation) = kind.operation() else { return Ok(()) };
+        let Some(url) = &settings.url else {
+            return Err(self.invalid("analyzer_url", &"this analyzer needs the address of its server"));
         };
-        if url.scheme() == "https" || is_loopback {
-            return Ok(());
+        if url.path().trim_end_matches('/').ends_with(operation) {
+            let reason = format!("{url} ends with /{operation}, which is added to it: leave that out");
+            return Err(self.invalid("analyzer_url", &reason));
         }
-        let reason =
-            format!("{url} is not encrypted; in production it must be https, unless it is on loopback");
-        Err(self.invalid("public_url", &reason))
+        if kind != AnalyzerKind::Systemone && settings.model.is_none() {
+            return Err(
+                self.invalid("analyzer_model", &"this analyzer needs the name of a model of its server")
+            );
+        }
+        Ok(())
+    }
+
+    /// A warning about a base URL that is most likely incomplete.
+    fn warn_of_analyzer_url(&self) -> Option<String> {
+        let operation = self.analyzer.kind.operation()?;
+        let url = self.analyzer.url.as_ref().filter(|url| matches!(url.path(), "" | "/"))?;
+        let url = url.as_str().trim_end_matches('/');
+        Some(format!(
+            "{PREFIX}ANALYZER_URL has no path, so {url}/{operation} is called; most servers answer at {url}/v1/{operation}"
+        ))
+    }
+
+    /// Links in mails carry credentials and sign-ins return to the public URL, so nobody may be able to listen.
+    fn check_urls_of_production(&self) -> Result<(), ConfigError> {
+        let public_url = Some(self.public_url_at(self.listen)?);
+        for (name, url) in [("public_url", &public_url), ("oidc_issuer", &self.oidc.issuer)] {
+            if let Some(url) = url
+                && url.scheme() != "https"
+                && !is_loopback(url)
+            {
+                let reason = format!(
+                    "{url} is not encrypted; in production it must be https, unless it is on loopback"
+                );
+                return Err(self.invalid(name, &reason));
+            }
+        }
+        Ok(())
     }
 
     /// An error about a setting, named as in the environment or the file, wherever it was set.
@@ -436,6 +482,15 @@ impl Stripe {
     }
 }
 
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
 impl Google {
     fn read(set: &mut Settings) -> Result<Self, ConfigError> {
         Ok(Self {
@@ -453,6 +508,20 @@ impl Github {
             client_secret: set.secret("github_client_secret")?,
             url: set.value("github_url", "https://github.com")?,
             api_url: set.value("github_api_url", "https://api.github.com")?,
+        })
+    }
+}
+
+impl Oidc {
+    fn read(set: &mut Settings) -> Result<Self, ConfigError> {
+        let domains: String = set.value("oidc_allowed_domains", "")?;
+        let domains = domains.split(',').map(|domain| domain.trim().to_lowercase());
+        Ok(Self {
+            issuer: set.optional("oidc_issuer")?,
+            client_id: set.optional("oidc_client_id")?,
+            client_secret: set.secret("oidc_client_secret")?,
+            name: set.value("oidc_name", "Single sign-on")?,
+            allowed_domains: domains.filter(|domain| !domain.is_empty()).collect(),
         })
     }
 }

@@ -25,6 +25,7 @@ mod metrics;
 mod middleware;
 mod objects;
 mod openapi;
+mod operator;
 mod quality;
 mod recipients;
 mod request_body;
@@ -39,6 +40,7 @@ mod two_factor;
 mod usage;
 mod webhooks;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -62,6 +64,8 @@ use crate::meters::Meters;
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) public_url: Url,
+    /// The directory whose disk must not be full.
+    pub(crate) data_dir: PathBuf,
     pub(crate) trusted_proxies: NetworkList,
     /// `None` if metrics are disabled.
     pub(crate) meters: Option<Meters>,
@@ -178,6 +182,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(members::invitations, members::invite))
         .routes(routes!(members::withdraw))
         .routes(routes!(audit_log::list))
+        .routes(routes!(operator::health))
+        .routes(routes!(operator::tenants))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))
@@ -226,6 +232,8 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(signals::system_one))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
+        .routes(routes!(webhooks::health))
+        .routes(routes!(webhooks::test))
         .routes(routes!(webhooks::rotate_secret))
         .routes(routes!(webhooks::deliveries))
         .routes(routes!(webhooks::replay))

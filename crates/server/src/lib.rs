@@ -3,6 +3,7 @@
 mod assembly;
 pub mod cli;
 pub mod config;
+mod disk;
 mod http;
 mod logging;
 mod meters;

@@ -63,6 +63,7 @@ impl Server {
         let app = App {
             service: Arc::clone(&service),
             public_url: public_url.clone(),
+            data_dir: config.data_dir.clone(),
             trusted_proxies: config.trusted_proxies,
             meters,
             bodies: BodyBudget::default(),

@@ -23,7 +23,8 @@ pub mod upkeep;
 mod wiring;
 
 pub use self::accounts::{
-    Accounts, AuditQuery, GithubOptions, GoogleOptions, Presented, ProvenIdentity, Providers, RequestLine,
+    Accounts, AuditQuery, GithubOptions, GoogleOptions, OidcOptions, Presented, ProvenIdentity, Providers,
+    RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, ReviewQuery, Reviews, seal_plain_urls};
 pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};
@@ -38,12 +39,12 @@ pub use self::quality::{LabelQuery, Quality, QualityQuery};
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
-    Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, Random, RateBudget, Result, Sealer,
-    SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit, client_network, clock_offset_s,
-    start_clock, traces,
+    Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, PageQuery, Random, RateBudget,
+    Result, Sealer, SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit, client_network,
+    clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{
-    Gauges, MASTER_KEY_FACT, QueueGauges, QueueReport, Queues, Readiness, RekeyError, WorkKind, is_rekeying,
-    rekey,
+    Checkup, Gauges, MASTER_KEY_FACT, QueueGauges, QueueReport, Queues, Readiness, RekeyError, WorkKind,
+    is_rekeying, rekey,
 };

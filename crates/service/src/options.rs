@@ -9,6 +9,10 @@ use model::Tariff;
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The addresses of the operators, as [`model::EmailAddress::key`] has them.
+    pub operators: Vec<String>,
+    /// Whether mails are sent; otherwise they are written to files.
+    pub sends_mail: bool,
     /// Whether anyone may register an account.
     pub allow_registration: bool,
     /// Accounts that may be registered from one network in an hour, if they are limited.

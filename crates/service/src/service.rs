@@ -20,7 +20,7 @@ use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
     Waiting, Wakeup, Workers, internal,
 };
-use crate::upkeep::{Gauges, Listener, Readiness, Sweeper};
+use crate::upkeep::{Checkup, Gauges, Listener, Queues, Readiness, Sweeper};
 use crate::wiring::Wiring;
 
 /// The rooms of one process.
@@ -37,6 +37,8 @@ pub struct Service {
     pub accounts: Accounts,
     /// Balances and payments.
     pub billing: Billing,
+    /// The health of the install.
+    pub checkup: Checkup,
     /// Queue lengths.
     pub gauges: Gauges,
     /// Whether this process should get requests.
@@ -153,6 +155,7 @@ impl Service {
             throttle: throttle.clone(),
             providers,
             notifications: wiring.notifications.clone(),
+            operators: wiring.options.operators.clone(),
             allow_registration: wiring.options.allow_registration,
             limits_invitations: wiring.options.confirm_recipients,
             registrations_per_hour: wiring.options.registrations_per_hour,
@@ -196,6 +199,14 @@ impl Service {
         let trials = wiring.trial_runner(&billing, &scheduler);
         let limit = wiring.options.rate_limit_per_minute;
         Self {
+            checkup: Checkup {
+                store: store.clone(),
+                clock: clock.clone(),
+                queues: Queues::new(store.clone(), clock.clone()),
+                asker: scheduler.asker.clone(),
+                health: wiring.workers.health().clone(),
+                sends_mail: wiring.options.sends_mail,
+            },
             readiness: Readiness {
                 store: store.clone(),
                 recorder: Arc::clone(&objects.ingest.recorder),

@@ -17,7 +17,10 @@ struct Peer {
 impl Peer {
     /// Starts a script of `tests/peers`, and returns once it listens.
     fn start(script: &str, arguments: &[&str]) -> Self {
-        let mut process = spawn(script, arguments);
+        Self::greeted_by(spawn(script, arguments))
+    }
+
+    fn greeted_by(mut process: Child) -> Self {
         let mut greeting = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut greeting).unwrap();
         let greeting: Value = serde_json::from_str(&greeting).expect("the peer says its port");
@@ -130,6 +133,35 @@ impl GooglePeer {
     /// Ends it before its time.
     pub fn stop(&self) {
         self.peer.stop();
+    }
+}
+
+/// An OpenID Connect provider of another make than [`GooglePeer`], below a path, at which a client is registered.
+pub struct OwnIssuerPeer {
+    peer: Peer,
+}
+
+impl OwnIssuerPeer {
+    /// Starts it with one client, which people come back to at `callback`. It signs by this algorithm.
+    pub fn start(algorithm: &str, client_id: &str, client_secret: &str, callback: &str) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let modules = root.join("target/peers/node").canonicalize();
+        let modules = modules.expect("the test peers are missing: run `make test` (or scripts/test-peers)");
+        let mut command = Command::new("node");
+        command.arg("--no-warnings").arg(root.join("tests/peers/oidc_provider.mjs")).arg(modules);
+        command.args([algorithm, client_id, client_secret, callback]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self { peer: Peer::greeted_by(command.spawn().expect("node runs")) }
+    }
+
+    /// The issuer's name.
+    pub fn url(&self) -> Url {
+        self.peer.url.join("/realms/acme").unwrap()
+    }
+
+    /// Makes a person, or changes what is known of them.
+    pub async fn person(&self, subject: &str, claims: &Value) {
+        self.peer.put(&format!("/users/{subject}"), claims).await;
     }
 }
 

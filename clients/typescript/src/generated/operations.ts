@@ -93,6 +93,7 @@ import type {
   WebhookEndpointList,
   WebhookEndpointSecret,
   WebhookEndpointUpdate,
+  WebhookHealth,
   WebhookSecretRotation,
 } from "./records.js";
 
@@ -1345,6 +1346,49 @@ export abstract class Operations extends Caller {
         method: "PATCH",
         path: ["v1", "webhooks", endpointId],
         body,
+        repeatable: false,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read how an endpoint is doing.
+   *
+   * Whether it is resting after repeated failures, what waits for it, and how many of its newest deliveries
+   * were accepted, and how fast.
+   *
+   * @param endpointId The endpoint's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such endpoint.
+   */
+  getWebhookHealth(endpointId: string, options?: RequestOptions): Promise<WebhookHealth> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "webhooks", endpointId, "health"],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Send a test to an endpoint.
+   *
+   * An event of the type `endpoint.test`, signed, sent and retried like any other, whatever events the
+   * endpoint asks for. An endpoint that rests after repeated failures is tried at once.
+   *
+   * @param endpointId The endpoint's id.
+   * @throws {@link BadRequestError} The id is not a UUID.
+   * @throws {@link NotFoundError} There is no such endpoint.
+   * @throws {@link ConflictError} The endpoint is disabled.
+   */
+  testWebhook(endpointId: string, options?: RequestOptions): Promise<WebhookDelivery> {
+    return this.call(
+      {
+        method: "POST",
+        path: ["v1", "webhooks", endpointId, "test"],
         repeatable: false,
       },
       options,

@@ -37,6 +37,9 @@ export type ConditionPlace = "rule" | "query";
 /** The status of a delivery. */
 export type DeliveryStatus = "pending" | "delivering" | "delivered" | "dead";
 
+/** How an endpoint is doing. */
+export type EndpointState = "good" | "failing" | "resting" | "disabled";
+
 /** How long raw events are kept. Answers are kept in every mode. */
 export type EventRetention = "forever" | "days" | "after_analysis";
 
@@ -440,6 +443,18 @@ export interface DistributionBin {
   count: number;
 }
 
+/** The payload of `endpoint.test`. */
+export interface EndpointTest {
+  /** `endpoint.test`. */
+  event: string;
+  /** The account that owns the endpoint. */
+  tenant_id: string;
+  /** The endpoint's id. */
+  endpoint_id: string;
+  /** When the test was asked for. */
+  occurred_at: string;
+}
+
 /** An event, as listed. */
 export interface Event {
   /** The type of event. */
@@ -730,6 +745,8 @@ export interface Me {
   onboarded?: boolean;
   /** Whether the user has proved that the email address is theirs. */
   email_verified?: boolean;
+  /** Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address. */
+  operator?: boolean;
 }
 
 /** The answers about an object, for a caller who waits. */
@@ -1752,7 +1769,7 @@ export interface WebhookDelivery {
   /** The endpoint's id. */
   endpoint_id: string;
   /** The type of the webhook event. */
-  event_type: "analysis.completed" | "rule.triggered" | "review.opened" | "review.resolved";
+  event_type: "analysis.completed" | "rule.triggered" | "review.opened" | "review.resolved" | "endpoint.test";
   /** Its status. */
   status: DeliveryStatus;
   /** The id of the object that it is about. */
@@ -1851,6 +1868,33 @@ export interface WebhookEndpointUpdate {
   enabled?: boolean | null | undefined;
 }
 
+/** How an endpoint is doing: now, and over the newest 500 deliveries that have ended. */
+export interface WebhookHealth {
+  /** How it is doing now. */
+  state: EndpointState;
+  /** When its receiver is tried again, while it is resting. */
+  resting_until?: string;
+  /** Attempts that failed since one succeeded. */
+  consecutive_failures: number;
+  /** Deliveries that wait or are being sent, counted up to 10,000. */
+  waiting: number;
+  /** Deliveries that the receiver accepted. */
+  delivered: number;
+  /** Deliveries that were given up. */
+  dead: number;
+  /** The share of `delivered`; left out if none has ended. */
+  success_share?: number;
+  /**
+   * Half of the accepted deliveries took at most so many milliseconds from being queued to being accepted,
+   * retries and replays included.
+   */
+  p50_ms?: number;
+  /** 95 % of them took at most so many milliseconds. */
+  p95_ms?: number;
+  /** When the oldest of them was queued. */
+  since?: string;
+}
+
 /** Giving an endpoint a new secret. */
 export interface WebhookSecretRotation {
   /** For how many hours deliveries are signed with the previous secret too; 24 if left out. */
@@ -1885,10 +1929,11 @@ export interface WeekQuality {
 /** The record of each webhook event. */
 export interface WebhookEvents {
   "analysis.completed": AnalysisCompleted;
+  "endpoint.test": EndpointTest;
   "review.opened": ReviewEvent;
   "review.resolved": ReviewEvent;
   "rule.triggered": RuleTriggered;
 }
 
 /** The webhook events that this version of the client knows. */
-export const WEBHOOK_EVENTS: readonly (keyof WebhookEvents)[] = ["analysis.completed", "review.opened", "review.resolved", "rule.triggered"];
+export const WEBHOOK_EVENTS: readonly (keyof WebhookEvents)[] = ["analysis.completed", "endpoint.test", "review.opened", "review.resolved", "rule.triggered"];

@@ -3,7 +3,7 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, take, type Schemas } from "../../api/client";
-import { askProvider, PROVIDER_NAMES, type Provider } from "../../api/oauth";
+import { askProvider, type Provider, useProviderNames } from "../../api/oauth";
 import { queries } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { ConfirmDialog } from "../../parts/Dialog";
@@ -16,6 +16,7 @@ import { identitiesQuery } from "./queries";
 
 export function Identities() {
   const { data } = useSuspenseQuery(identitiesQuery);
+  const nameOf = useProviderNames();
   const [leaving, setLeaving] = useState<Schemas["Identity"]>();
   const [problem, setProblem] = useState<unknown>();
   const changed = () => queries.invalidateQueries({ queryKey: identitiesQuery.queryKey });
@@ -27,7 +28,7 @@ export function Identities() {
     try {
       await take(api.POST("/v1/me/identities/{provider}", { params: { path: { provider } }, body: await askProvider(provider) }));
       await changed();
-      toast(`You can sign in with ${PROVIDER_NAMES[provider] ?? provider} now.`);
+      toast(`You can sign in with ${nameOf(provider)} now.`);
     } catch (error) {
       setProblem(error);
     }
@@ -38,7 +39,7 @@ export function Identities() {
         {data.identities.map((identity) => (
           <li key={identity.provider} className={styles.row}>
             <div>
-              <p>{PROVIDER_NAMES[identity.provider] ?? identity.provider}</p>
+              <p>{nameOf(identity.provider)}</p>
               <p className={styles.soft}>
                 {identity.email}, linked <Time at={identity.created_at} />
               </p>
@@ -48,14 +49,14 @@ export function Identities() {
         ))}
         {unlinked.map((provider) => (
           <li key={provider} className={styles.row}>
-            <p>{PROVIDER_NAMES[provider] ?? provider}</p>
+            <p>{nameOf(provider)}</p>
             <Button onPress={() => void link(provider)}>Link</Button>
           </li>
         ))}
       </ul>
       {problem !== undefined && <Problem problem={problem} />}
       <ConfirmDialog
-        title={leaving ? `Unlink ${PROVIDER_NAMES[leaving.provider] ?? leaving.provider}?` : ""}
+        title={leaving ? `Unlink ${nameOf(leaving.provider)}?` : ""}
         isOpen={leaving !== undefined}
         onClose={() => setLeaving(undefined)}
         act="Unlink"

@@ -1,20 +1,20 @@
 // Whether the install is well, part by part, each with what to do. For operators.
 import { useQuery } from "@tanstack/react-query";
 
-import { request } from "../../api/client";
+import { api, take, type Schemas } from "../../api/client";
 import { ApiError } from "../../api/error";
 import type { Tone } from "../../parts/Notice";
 import { Badge, Notice } from "../../parts/Notice";
-import { isNotOffered, NotOffered } from "../../parts/NotOffered";
 import { Screen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import styles from "./Health.module.css";
 
-type State = "good" | "worry" | "bad";
-type Part = { state: State; advice?: string } & Record<string, unknown>;
+type Install = Schemas["InstallHealth"];
+type Part = Schemas["HealthPart"];
+type State = Part["state"];
 
 const REFRESH_MS = 15_000;
-const NAMES: Record<string, string> = {
+const NAMES: Record<keyof Install, string> = {
   queues: "Queues",
   lag: "Lag of analyses",
   analyzer: "Analyzer",
@@ -28,7 +28,7 @@ const TONES: Record<State, Tone> = { good: "good", worry: "warn", bad: "bad" };
 const WORDS: Record<State, string> = { good: "good", worry: "worry", bad: "bad" };
 const ORDER: State[] = ["bad", "worry", "good"];
 
-const healthQuery = { queryKey: ["health"], queryFn: () => request<Record<string, Part>>("GET", "/v1/operator/health"), refetchInterval: REFRESH_MS };
+const healthQuery = { queryKey: ["health"], queryFn: () => take(api.GET("/v1/operator/health")), refetchInterval: REFRESH_MS };
 
 export default function Health() {
   const health = useQuery(healthQuery);
@@ -41,14 +41,13 @@ export default function Health() {
           <NoHealth error={health.error} retry={() => void health.refetch()} />
         </Section>
       ) : (
-        <Parts parts={Object.entries(health.data).filter(([, part]) => part && typeof part === "object" && part.state in TONES)} />
+        <Parts health={health.data} />
       )}
     </Screen>
   );
 }
 
 function NoHealth({ error, retry }: { error: unknown; retry: () => void }) {
-  if (isNotOffered(error)) return <NotOffered what="The health of the install" />;
   if (error instanceof ApiError && error.status === 403) {
     return (
       <Empty icon="lock" title="For operators of this install">
@@ -59,7 +58,8 @@ function NoHealth({ error, retry }: { error: unknown; retry: () => void }) {
   return <Failed error={error} retry={retry} />;
 }
 
-function Parts({ parts }: { parts: [string, Part][] }) {
+function Parts({ health }: { health: Install }) {
+  const parts = Object.entries(health) as [keyof Install, Part][];
   const sorted = parts.toSorted(([, one], [, other]) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
   const wrong = sorted.filter(([, part]) => part.state !== "good").length;
   return (
@@ -69,30 +69,13 @@ function Parts({ parts }: { parts: [string, Part][] }) {
         {sorted.map(([name, part]) => (
           <li key={name} className={styles.part}>
             <header className={styles.head}>
-              <h2>{NAMES[name] ?? name}</h2>
+              <h2>{NAMES[name]}</h2>
               <Badge tone={TONES[part.state]}>{WORDS[part.state]}</Badge>
             </header>
-            {part.advice && <p>{part.advice}</p>}
-            <Figures part={part} />
+            <p>{part.advice}</p>
           </li>
         ))}
       </ul>
     </>
-  );
-}
-
-/** Whatever else the part says, as it says it. */
-function Figures({ part }: { part: Part }) {
-  const figures = Object.entries(part).filter(([name, value]) => name !== "state" && name !== "advice" && (typeof value === "string" || typeof value === "number" || typeof value === "boolean"));
-  if (figures.length === 0) return null;
-  return (
-    <dl className={styles.figures}>
-      {figures.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name.replaceAll("_", " ")}</dt>
-          <dd>{typeof value === "number" ? value.toLocaleString("en") : String(value)}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, take } from "../../api/client";
-import { askProvider, PROVIDER_NAMES, type Provider } from "../../api/oauth";
+import { askProvider, type Provider, useProviderNames } from "../../api/oauth";
 import { providersQuery, signedIn } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Problem } from "../../parts/Form";
@@ -17,6 +17,7 @@ interface Props {
 
 export function ProviderButtons({ onSignedIn, invitation }: Props) {
   const { data } = useQuery(providersQuery);
+  const nameOf = useProviderNames();
   const [pending, setPending] = useState<Provider>();
   const [problem, setProblem] = useState<unknown>();
   if (!data || data.providers.length === 0) return null;
@@ -40,7 +41,7 @@ export function ProviderButtons({ onSignedIn, invitation }: Props) {
       <Or />
       {data.providers.map((provider) => (
         <Button key={provider} isPending={pending === provider} onPress={() => void signIn(provider)}>
-          {`Continue with ${PROVIDER_NAMES[provider] ?? provider}`}
+          {`Continue with ${nameOf(provider)}`}
         </Button>
       ))}
       {problem !== undefined && <Problem problem={problem} />}

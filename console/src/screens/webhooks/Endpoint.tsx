@@ -1,5 +1,5 @@
 // One endpoint: its settings, its secret, a test, and its deliveries.
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 
@@ -7,10 +7,9 @@ import { sentenceOf } from "../../api/error";
 import { endpointsQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
-import { ConfirmDialog, Dialog } from "../../parts/Dialog";
+import { ConfirmDialog } from "../../parts/Dialog";
 import { Switch } from "../../parts/Field";
 import { Link } from "../../parts/Link";
-import { isNotOffered, NotOffered } from "../../parts/NotOffered";
 import { Columns, Facts, Screen, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Tabs } from "../../parts/Tabs";
@@ -18,7 +17,8 @@ import { toast } from "../../parts/Toast";
 import { absoluteTime } from "../../parts/Values";
 import { Deliveries } from "./Deliveries";
 import { EndpointForm } from "./EndpointForm";
-import { deleteEndpoint, sendTest, updateEndpoint, type Endpoint as EndpointRecord } from "./queries";
+import { deleteEndpoint, healthQuery, sendTest, updateEndpoint, type Endpoint as EndpointRecord } from "./queries";
+import { EndpointHealthFacts } from "./Health";
 import { RotateDialog } from "./RotateDialog";
 import { Verification } from "./Verification";
 import { EndpointState, endpointPath } from "./Webhooks";
@@ -46,6 +46,7 @@ function Opened({ endpoint }: { endpoint: EndpointRecord }) {
   const canWrite = useMay()("webhooks.write");
   return (
     <Screen title={endpoint.url} about={<EndpointState endpoint={endpoint} />} actions={canWrite && <Actions endpoint={endpoint} />}>
+      <Doing endpoint={endpoint} />
       <Tabs
         label="Parts of the endpoint"
         selected={tab}
@@ -60,14 +61,18 @@ function Opened({ endpoint }: { endpoint: EndpointRecord }) {
   );
 }
 
+function Doing({ endpoint }: { endpoint: EndpointRecord }) {
+  const { data: health } = useQuery(healthQuery(endpoint.id));
+  return health ? <EndpointHealthFacts health={health} /> : null;
+}
+
 function Actions({ endpoint }: { endpoint: EndpointRecord }) {
-  const [notOffered, setNotOffered] = useState(false);
   const [pending, setPending] = useState(false);
   const test = async () => {
     setPending(true);
     await sendTest(endpoint.id).then(
       () => toast("A test is on its way; it appears in the deliveries."),
-      (error: unknown) => (isNotOffered(error) ? setNotOffered(true) : toast(sentenceOf(error), { tone: "bad" })),
+      (error: unknown) => toast(sentenceOf(error), { tone: "bad" }),
     );
     setPending(false);
   };
@@ -81,14 +86,9 @@ function Actions({ endpoint }: { endpoint: EndpointRecord }) {
       <Switch isSelected={endpoint.enabled} onChange={toggle}>
         Enabled
       </Switch>
-      <Button isPending={pending} onPress={() => void test()}>
+      <Button isPending={pending} isDisabled={!endpoint.enabled} onPress={() => void test()}>
         Send a test
       </Button>
-      <Dialog title="Send a test" isOpen={notOffered} onClose={() => setNotOffered(false)}>
-        <NotOffered what="Sending a test">
-          <p>Until then, replay a delivery: it is sent again with its id and payload.</p>
-        </NotOffered>
-      </Dialog>
     </div>
   );
 }

@@ -1,7 +1,8 @@
-// How an endpoint does, told from its newest deliveries.
+// How an endpoint does: in a list from the newest deliveries, and on its own screen from what the service says.
 import { Badge } from "../../parts/Notice";
-import { count, percent, plural } from "../../parts/Values";
-import type { Delivery } from "./queries";
+import { Facts } from "../../parts/Screen";
+import { absoluteTime, count, percent, plural } from "../../parts/Values";
+import type { Delivery, WebhookHealth } from "./queries";
 import styles from "./Webhooks.module.css";
 
 export interface EndpointHealth {
@@ -26,5 +27,34 @@ export function Health({ health: { delivered, dead, retrying } }: { health: Endp
       {ended > 0 && <Badge tone={tone}>{`${percent(delivered / ended)} taken`}</Badge>}
       <span className={styles.soft}>{[`${count(delivered)} of ${plural(ended, "delivery", "deliveries")}`, dead > 0 && `${count(dead)} dead`, retrying > 0 && `${count(retrying)} retrying`].filter(Boolean).join(", ")}</span>
     </span>
+  );
+}
+
+const STATES = {
+  good: { tone: "good", name: "good" },
+  failing: { tone: "warn", name: "the last attempt failed" },
+  resting: { tone: "bad", name: "resting" },
+  disabled: { tone: "warn", name: "disabled" },
+} as const;
+
+const WAITING_CAP = 10_000;
+
+/** A time in a unit that is easy to read. */
+const took = (milliseconds: number) => (milliseconds < 1000 ? `${milliseconds} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
+
+export function EndpointHealthFacts({ health }: { health: WebhookHealth }) {
+  const { tone, name } = STATES[health.state];
+  const ended = health.delivered + health.dead;
+  const state = health.state === "resting" && health.resting_until ? `resting until ${absoluteTime(health.resting_until)}` : name;
+  const failures = health.consecutive_failures > 0 ? `, ${plural(health.consecutive_failures, "failure", "failures")} in a row` : "";
+  return (
+    <Facts
+      items={[
+        ["Now", <Badge key="state" tone={tone}>{state + failures}</Badge>],
+        ["Waiting", health.waiting >= WAITING_CAP ? `${count(WAITING_CAP)} or more` : count(health.waiting)],
+        ["Taken", health.success_share === undefined ? "none yet" : `${percent(health.success_share)} of the last ${plural(ended, "delivery", "deliveries")}`],
+        ["Until taken", health.p50_ms === undefined || health.p95_ms === undefined ? "none yet" : `half within ${took(health.p50_ms)}, 95 % within ${took(health.p95_ms)}`],
+      ]}
+    />
   );
 }

@@ -1,7 +1,7 @@
 // What the screens of webhooks read and change.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
-import { api, request, take, type Schemas } from "../../api/client";
+import { api, take, type Schemas } from "../../api/client";
 import { endpointsQuery } from "../../api/queries";
 import { queries } from "../../api/session";
 
@@ -9,6 +9,7 @@ export type Endpoint = Schemas["WebhookEndpoint"];
 export type EndpointSecret = Schemas["WebhookEndpointSecret"];
 export type Delivery = Schemas["WebhookDelivery"];
 export type Status = Schemas["DeliveryStatus"];
+export type WebhookHealth = Schemas["WebhookHealth"];
 
 export const EVENTS = [
   { id: "analysis.completed", hint: "An asynchronous analysis has finished." },
@@ -44,6 +45,14 @@ export const newestDeliveriesQuery = queryOptions({
   queryFn: () => take(api.GET("/v1/webhook_deliveries", { params: { query: { limit: 200 } } })),
 });
 
+/** How an endpoint is doing; under the key of deliveries, since each changes it. */
+export const healthQuery = (id: string) =>
+  queryOptions({
+    queryKey: [...DELIVERIES, "health", id],
+    queryFn: ({ signal }) => take(api.GET("/v1/webhooks/{endpoint_id}/health", { params: { path: { endpoint_id: id } }, signal })),
+    refetchInterval: (query) => (query.state.data && query.state.data.waiting > 0 ? MOVING_MS : false),
+  });
+
 const endpointsChanged = () => queries.invalidateQueries({ queryKey: endpointsQuery.queryKey });
 const deliveriesChanged = () => queries.invalidateQueries({ queryKey: DELIVERIES });
 
@@ -66,9 +75,8 @@ export async function deleteEndpoint(id: string): Promise<void> {
 export const rotateSecret = (id: string, overlapHours: number): Promise<EndpointSecret> =>
   take(api.POST("/v1/webhooks/{endpoint_id}/rotate_secret", { params: { path: { endpoint_id: id } }, body: { overlap_hours: overlapHours } }));
 
-/** Decided, but not in the OpenAPI document yet. */
 export async function sendTest(id: string): Promise<void> {
-  await request("POST", `/v1/webhooks/${id}/test`, {});
+  await take(api.POST("/v1/webhooks/{endpoint_id}/test", { params: { path: { endpoint_id: id } } }));
   await deliveriesChanged();
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use auspex_client::api::EventInput;
-use auspex_client::{Client, Error, Ingest, Timestamp};
+use auspex_client::{Call, Client, Error, Ingest, Timestamp};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -191,6 +191,32 @@ async fn responses_of_other_servers_are_errors() {
     // A token is only for this service, so redirects are not followed.
     let server = ScriptedServer::start([(302, vec![("location", "http://127.0.0.1:1/")], "")]).await;
     assert_eq!(server.client().me().await.unwrap_err().status(), Some(302));
+}
+
+#[tokio::test]
+async fn any_call_can_be_made_and_its_response_is_left_as_it_is() {
+    let server = ScriptedServer::start([ok("{\"a\": 1.50}"), (202, vec![], ""), ok("one\ntwo\n")]).await;
+    let client = server.client();
+    let call = Call::to_target(Method::GET, "/v1/objects/a%2Fb?q=x+%3E%200.5&limit=1").unwrap();
+    assert_eq!(client.request(call).await.unwrap().body, b"{\"a\": 1.50}");
+    let call = Call::new(Method::POST, &["v1", "rules", "replay"]).unwrap();
+    let response = client.request(call.json(&[1, 2]).unwrap()).await.unwrap();
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+    let mut stream = client.stream(&Call::new(Method::GET, &["v1", "export"]).unwrap()).await.unwrap();
+    let mut body = Vec::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        body.extend(chunk);
+    }
+    assert_eq!(body, b"one\ntwo\n");
+    let received = server.received();
+    assert_eq!(received[0].path, "/v1/objects/a%2Fb?q=x+%3E+0.5&limit=1");
+    assert_eq!(received[1].body, "[1,2]");
+    for path in ["v1/me", "/v1/../me", "/v1/a b", "/%ff", ""] {
+        assert!(matches!(Call::to_target(Method::GET, path), Err(Error::Setup(_))), "{path}");
+    }
+    let refusing = ScriptedServer::start([(429, vec![], BUSY)]).await;
+    let call = Call::new(Method::GET, &["v1", "export"]).unwrap();
+    assert_eq!(refusing.client().stream(&call).await.unwrap_err().code(), Some("analyzer_busy"));
 }
 
 #[tokio::test]

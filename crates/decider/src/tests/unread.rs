@@ -1,5 +1,6 @@
 //! What an answer would be if a part of the history were not read.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use model::SignalType;
@@ -39,7 +40,7 @@ fn story(events: &[String]) -> (String, Vec<Range<usize>>) {
     let mut lines = Vec::new();
     for (number, event) in events.iter().enumerate() {
         let start = state.len();
-        state.push_str(&format!("2026-03-{:02}T09:15:00.000000Z {event}", number + 1));
+        write!(state, "2026-03-{:02}T09:15:00.000000Z {event}", number + 1).unwrap();
         lines.push(start..state.len());
         state.push('\n');
     }

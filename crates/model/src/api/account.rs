@@ -162,6 +162,10 @@ pub struct Me {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub email_verified: Option<bool>,
+    /// Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub operator: Option<bool>,
 }
 
 /// How a request was authenticated.
@@ -364,6 +368,10 @@ pub struct OAuthProviders {
     pub providers: Vec<Provider>,
     /// Whether anyone may open an account.
     pub allow_registration: bool,
+    /// What people call the provider `oidc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Acme SSO")]
+    pub oidc_name: Option<String>,
 }
 
 /// Starting a sign-in at a provider.

@@ -24,8 +24,12 @@ pub struct Member {
 /// The members of an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MemberList {
-    /// All members, oldest first.
+    /// The members, oldest first.
     pub members: Vec<Member>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
 }
 
 /// A change of a member.
@@ -71,6 +75,10 @@ pub struct Invitation {
 pub struct InvitationList {
     /// The invitations, oldest first.
     pub invitations: Vec<Invitation>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
 }
 
 /// Accepting an invitation with a password.

@@ -137,7 +137,7 @@ fn event_type_schema() -> utoipa::openapi::Object {
     utoipa::openapi::ObjectBuilder::new()
         .schema_type(utoipa::openapi::Type::String)
         .description(Some("The type of the webhook event."))
-        .enum_values(Some(crate::webhook::EVENT_TYPES))
+        .enum_values(Some(crate::webhook::EVENT_TYPES.into_iter().chain([crate::webhook::ENDPOINT_TEST])))
         .build()
 }
 
@@ -196,6 +196,74 @@ pub struct WebhookDeliveryList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next_cursor: Option<String>,
+}
+
+/// How an endpoint is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndpointState {
+    /// The last attempt succeeded, or there was none.
+    Good,
+    /// The last attempt failed.
+    Failing,
+    /// Nothing is sent until `resting_until`, after repeated failures.
+    Resting,
+    /// Nothing is sent until it is enabled.
+    Disabled,
+}
+
+/// How an endpoint is doing: now, and over the newest 500 deliveries that have ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WebhookHealth {
+    /// How it is doing now.
+    pub state: EndpointState,
+    /// When its receiver is tried again, while it is resting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub resting_until: Option<Timestamp>,
+    /// Attempts that failed since one succeeded.
+    #[schema(minimum = 0)]
+    pub consecutive_failures: i64,
+    /// Deliveries that wait or are being sent, counted up to 10,000.
+    #[schema(minimum = 0, maximum = 10000)]
+    pub waiting: i64,
+    /// Deliveries that the receiver accepted.
+    #[schema(minimum = 0, maximum = 500)]
+    pub delivered: i64,
+    /// Deliveries that were given up.
+    #[schema(minimum = 0, maximum = 500)]
+    pub dead: i64,
+    /// The share of `delivered`; left out if none has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    pub success_share: Option<f64>,
+    /// Half of the accepted deliveries took at most so many milliseconds from being queued to being accepted, retries and
+    /// replays included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0)]
+    pub p50_ms: Option<i64>,
+    /// 95 % of them took at most so many milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0)]
+    pub p95_ms: Option<i64>,
+    /// When the oldest of them was queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub since: Option<Timestamp>,
+}
+
+/// The payload of `endpoint.test`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndpointTest {
+    /// `endpoint.test`.
+    pub event: String,
+    /// The account that owns the endpoint.
+    #[schema(value_type = Uuid)]
+    pub tenant_id: TenantId,
+    /// The endpoint's id.
+    pub endpoint_id: Uuid,
+    /// When the test was asked for.
+    pub occurred_at: Timestamp,
 }
 
 /// The payload of `analysis.completed`.

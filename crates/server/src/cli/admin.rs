@@ -125,6 +125,9 @@ pub(super) enum Key {
 }
 
 pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
+    if !matches!(command, Command::Doctor { .. }) {
+        require_database(config)?;
+    }
     match command {
         Command::Rekey => return rekey(config).await,
         Command::Doctor { json } => return doctor::run(json, config).await,
@@ -135,6 +138,20 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
     let outcome = audit_log::acting_as_operator(origin, Box::pin(run_on(command, &service))).await;
     service.store().close().await;
     outcome
+}
+
+/// Refuses to work where there is no SQLite file: whoever forgets a setting or stands in another directory would get a new, empty
+/// database.
+fn require_database(config: &Config) -> Result<(), String> {
+    let address = config.database_address();
+    match store::sqlite_path(&address) {
+        Some(path) if !path.exists() => Err(format!(
+            "there is no database at {}: run this with the settings and in the directory of the service \
+             (AUSPEX_DATA_DIR, AUSPEX_DATABASE_URL), or make a new one first with: auspex migrate",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 async fn run_on(command: Command, service: &Service) -> CommandResult {

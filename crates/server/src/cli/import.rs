@@ -31,15 +31,14 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
 pub(super) struct Arguments {
     /// A file with a JSON object on each line: `{object_id, object_type?, events}`, or an event with an `object_id`.
     file: PathBuf,
-    /// The URL of the service.
-    #[arg(long, env = "AUSPEX_URL", default_value = "http://127.0.0.1:8080")]
-    url: String,
-    /// The API key's public id.
-    #[arg(long, env = "AUSPEX_API_KEY")]
-    key: String,
+    #[command(flatten)]
+    connection: cli::Connection,
+    /// The API key's public id; by default, `AUSPEX_KEY` or that of the profile.
+    #[arg(long, env = "AUSPEX_API_KEY", requires = "secret")]
+    key: Option<String>,
     /// The API key's secret; better in the environment, since arguments show up in process lists.
-    #[arg(long, env = "AUSPEX_API_SECRET", hide_env_values = true)]
-    secret: String,
+    #[arg(long, env = "AUSPEX_API_SECRET", hide_env_values = true, requires = "key")]
+    secret: Option<String>,
     /// Skip and count invalid lines instead of stopping at the first.
     #[arg(long)]
     skip_bad: bool,
@@ -73,11 +72,11 @@ enum ImportError {
 }
 
 pub(super) async fn run(arguments: Arguments) -> CommandResult {
-    let client = Client::builder(arguments.url)
-        .key(arguments.key, arguments.secret)
-        .max_retries(10)
-        .max_retry_after(LONGEST_RETRY_AFTER)
-        .build()?;
+    let builder = match (arguments.key, arguments.secret) {
+        (Some(key), Some(secret)) => arguments.connection.anonymous().key(key, secret),
+        _ => arguments.connection.connect()?,
+    };
+    let client = builder.max_retries(10).max_retry_after(LONGEST_RETRY_AFTER).build()?;
     // Reports a wrong key before the file is read; the journal belongs to an account.
     let account = client.me().await?.tenant_id;
     let path = arguments.journal.unwrap_or_else(|| default_journal_path(&arguments.file));

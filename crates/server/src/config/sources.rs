@@ -9,8 +9,9 @@ use super::ConfigError;
 /// The prefix of every variable's name.
 pub const PREFIX: &str = "AUSPEX_";
 
-/// Variables with our prefix that are not settings: the configuration file, and the URL and key for commands.
-const NOT_SETTINGS: [&str; 4] = ["config", "url", "api_key", "api_secret"];
+/// Variables with our prefix that are not settings: the configuration file, and what the commands of an account read.
+const NOT_SETTINGS: [&str; 8] =
+    ["config", "url", "profile", "key", "secret", "api_key", "api_secret", "webhook_secret"];
 
 /// All values that were set, by name in lower case without the prefix, and the settings read so far.
 pub(super) struct Settings {

@@ -105,6 +105,38 @@ fn an_invalid_value_is_named() {
 }
 
 #[test]
+fn the_address_and_the_model_of_an_analyzer_are_checked() {
+    let analyzer = |kind: &str, url: &str, model: Option<&str>| {
+        let model = model.map(|model| ("AUSPEX_ANALYZER_MODEL", model));
+        let variables: [(&str, &str); 2] = [("AUSPEX_ANALYZER", kind), ("AUSPEX_ANALYZER_URL", url)];
+        with(&variables.into_iter().chain(model).collect::<Vec<_>>())
+    };
+    for (kind, operation) in
+        [("openai", "chat/completions"), ("anthropic", "messages"), ("systemone", "systemone")]
+    {
+        let refused = refusal(analyzer(kind, &format!("http://host/v1/{operation}"), Some("m")));
+        assert!(refused.contains("AUSPEX_ANALYZER_URL") && refused.contains(operation), "{refused}");
+        assert_eq!(analyzer(kind, "http://host/v1", Some("m")).unwrap().warnings, Vec::<String>::new());
+        let warnings = analyzer(kind, "http://host", Some("m")).unwrap().warnings;
+        assert!(warnings[0].contains(&format!("http://host/v1/{operation}")), "{warnings:?}");
+    }
+    for kind in ["openai", "anthropic"] {
+        let refused = refusal(analyzer(kind, "http://host/v1", None));
+        assert!(refused.contains("AUSPEX_ANALYZER_MODEL"), "{refused}");
+    }
+    assert!(analyzer("systemone", "http://host/v1", None).is_ok());
+}
+
+#[test]
+fn what_commands_read_is_no_unknown_setting() {
+    let names = ["AUSPEX_URL", "AUSPEX_KEY", "AUSPEX_SECRET", "AUSPEX_PROFILE"];
+    let config = with(&names.map(|name| (name, "x"))).unwrap();
+    assert_eq!(config.warnings, Vec::<String>::new());
+    let warnings = with(&[("AUSPEX_WORKRES", "3")]).unwrap().warnings;
+    assert!(warnings[0].contains("AUSPEX_WORKRES"), "{warnings:?}");
+}
+
+#[test]
 fn production_and_postgres_require_a_master_key() {
     for variable in [("AUSPEX_ENV", "production"), ("AUSPEX_DATABASE_URL", "postgres://localhost/auspex")] {
         assert!(refusal(with(&[variable])).contains("AUSPEX_MASTER_KEY"));
@@ -137,6 +169,9 @@ fn production_refuses_a_public_url_that_is_not_encrypted() {
         production(&[("AUSPEX_PUBLIC_URL", url)]).unwrap();
     }
     assert!(production(&[]).is_ok(), "it listens on loopback");
+    let refused = refusal(production(&[("AUSPEX_OIDC_ISSUER", "http://sso.example.com")]));
+    assert!(refused.contains("AUSPEX_OIDC_ISSUER"), "{refused}");
+    production(&[("AUSPEX_OIDC_ISSUER", "http://127.0.0.1:9000")]).unwrap();
 }
 
 #[test]

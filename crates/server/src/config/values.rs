@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use model::EmailAddress;
 
 macro_rules! one_of {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -61,6 +62,18 @@ one_of! {
         Anthropic = "anthropic",
         /// Not a model: answers by counting words, at no cost. For benchmarks of the service itself.
         Words = "words",
+    }
+}
+
+impl AnalyzerKind {
+    /// The operation of its server, relative to the base URL; none if it is part of this process.
+    pub(crate) fn operation(self) -> Option<&'static str> {
+        match self {
+            Self::Embedded | Self::Words => None,
+            Self::Systemone => Some("systemone"),
+            Self::Openai => Some("chat/completions"),
+            Self::Anthropic => Some("messages"),
+        }
     }
 }
 
@@ -214,6 +227,21 @@ impl NetworkList {
     /// Whether one of the ranges contains the address, even if it is an IPv4 address mapped to IPv6.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+}
+
+/// Email addresses, separated by commas.
+#[derive(Clone, Debug, Default)]
+pub struct EmailList(pub Vec<EmailAddress>);
+
+impl FromStr for EmailList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addresses = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let parsed =
+            addresses.map(|part| part.parse().map_err(|_| format!("`{part}` is not an email address")));
+        parsed.collect::<Result<_, _>>().map(Self)
     }
 }
 

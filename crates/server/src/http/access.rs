@@ -20,6 +20,8 @@ enum Access {
     Members(MemberRole),
     /// Members with at least this role, and API keys with this scope.
     MembersAndKeys(MemberRole, Scope),
+    /// Operators of the install, whatever their role.
+    Operators,
 }
 
 const PUBLIC: Access = Access::Public;
@@ -81,6 +83,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("POST", "/v1/invitations", members(Admin)),
     ("DELETE", "/v1/invitations/{invitation_id}", members(Admin)),
     ("GET", "/v1/audit_log", members(Admin)),
+    ("GET", "/v1/operator/health", Access::Operators),
+    ("GET", "/v1/operator/tenants", Access::Operators),
     ("GET", "/v1/api_keys", both(Viewer, Read)),
     ("POST", "/v1/api_keys", both(Admin, Write)),
     ("PATCH", "/v1/api_keys/{key_id}", both(Admin, Write)),
@@ -145,6 +149,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("GET", "/v1/webhooks/{endpoint_id}", both(Viewer, Read)),
     ("PATCH", "/v1/webhooks/{endpoint_id}", both(Admin, Write)),
     ("DELETE", "/v1/webhooks/{endpoint_id}", both(Admin, Write)),
+    ("GET", "/v1/webhooks/{endpoint_id}/health", both(Viewer, Read)),
+    ("POST", "/v1/webhooks/{endpoint_id}/test", both(Admin, Write)),
     ("POST", "/v1/webhooks/{endpoint_id}/rotate_secret", both(Admin, Write)),
     ("GET", "/v1/webhook_deliveries", both(Viewer, Read)),
     ("POST", "/v1/webhook_deliveries/{delivery_id}/replay", both(Admin, Write)),
@@ -162,9 +168,17 @@ pub(super) fn authorize(method: &Method, path: &str, caller: &Caller) -> Result<
     match table().get(&(method, path)) {
         Some(Access::Public) => Ok(()),
         Some(Access::Members(least)) => caller.require(*least, None),
+        // Who is one is asked where the database can be.
+        Some(Access::Operators) => caller.require(Viewer, None),
         Some(Access::MembersAndKeys(least, scope)) => caller.require(*least, Some(*scope)),
         None => Err(Error::new(Kind::Forbidden, "nobody may do this")),
     }
+}
+
+/// Whether an operation is for operators of the install alone. `path` is the route's template.
+pub(super) fn is_for_operators(method: &Method, path: &str) -> bool {
+    let method = if method == Method::HEAD { Method::GET.as_str() } else { method.as_str() };
+    table().get(&(method, path)) == Some(&Access::Operators)
 }
 
 fn table() -> &'static HashMap<(&'static str, &'static str), Access> {
@@ -174,7 +188,7 @@ fn table() -> &'static HashMap<(&'static str, &'static str), Access> {
 }
 
 /// One operation of the table, for tests of the router: method, path, the least role that may, and the scope that a key needs.
-/// Without a role, everybody may.
+/// Without a role, everybody may. Operators have any role.
 pub type OperationAccess = (&'static str, &'static str, Option<MemberRole>, Option<Scope>);
 
 /// All operations, in the order of the table.
@@ -182,6 +196,7 @@ pub fn operations() -> Vec<OperationAccess> {
     let row = |(method, path, access): &(&'static str, &'static str, Access)| match access {
         Access::Public => (*method, *path, None, None),
         Access::Members(least) => (*method, *path, Some(*least), None),
+        Access::Operators => (*method, *path, Some(Viewer), None),
         Access::MembersAndKeys(least, scope) => (*method, *path, Some(*least), Some(*scope)),
     };
     OPERATIONS.iter().map(row).collect()
@@ -192,9 +207,10 @@ pub fn access_table() -> String {
     let mut text = String::from(
         "| operation | viewer | analyst | admin | owner | API key |\n| --- | --- | --- | --- | --- | --- |\n",
     );
-    for (method, path, least, scope) in operations() {
+    for ((method, path, least, scope), (.., access)) in operations().into_iter().zip(OPERATIONS) {
         let Some(least) = least else { continue };
-        let roles = MemberRole::ALL.map(|role| if role >= least { "yes" } else { "" });
+        let may = if *access == Access::Operators { "operators" } else { "yes" };
+        let roles = MemberRole::ALL.map(|role| if role >= least { may } else { "" });
         let key = scope.map_or_else(String::new, |scope| format!("`{}`", scope.as_str()));
         let _ = writeln!(text, "| `{method} {path}` | {} | {key} |", roles.join(" | "));
     }

@@ -41,7 +41,11 @@ pub(super) async fn authenticate(
         Ok(decision) => decision,
         Err(error) => return Refusal(error).into_response(),
     };
-    let response = match decision.permit().and_then(|()| authorize(&parts, &caller)) {
+    let permitted = match decision.permit() {
+        Ok(()) => authorize(&app, &parts, caller).await,
+        Err(refusal) => Err(refusal),
+    };
+    let response = match permitted {
         Ok(()) => {
             traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
@@ -60,10 +64,14 @@ fn origin(app: &App, request: &Parts, address: IpAddr) -> Origin {
     Origin { at: app.service.clock().now(), address: Some(address.to_string()), request_id }
 }
 
-/// Refuses a caller whose role or scopes do not allow the operation.
-fn authorize(request: &Parts, caller: &Caller) -> Result<(), Error> {
+/// Refuses a caller whose role or scopes do not allow the operation, or who is no operator where it needs one.
+async fn authorize(app: &App, request: &Parts, caller: Caller) -> Result<(), Error> {
     let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    access::authorize(&request.method, path, caller)
+    access::authorize(&request.method, path, &caller)?;
+    if access::is_for_operators(&request.method, path) {
+        app.service.accounts.users.require_operator(caller).await?;
+    }
+    Ok(())
 }
 
 async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller, Error> {

@@ -39,12 +39,17 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
 
 /// Serves the console at `/` and under `/console/`.
 pub(super) fn routes() -> Router<App> {
-    let index = get(async |headers: HeaderMap| serve(&headers, INDEX));
+    let index = get(index);
     Router::new()
         .route("/", index.clone())
         .route("/console", index.clone())
         .route("/console/", index)
         .route("/console/{*path}", get(page_or_file))
+}
+
+/// The page whose script shows whatever the address names.
+pub(super) async fn index(headers: HeaderMap) -> Response {
+    serve(&headers, INDEX)
 }
 
 async fn page_or_file(uri: Uri, headers: HeaderMap) -> Response {

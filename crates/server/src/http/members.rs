@@ -10,6 +10,7 @@ use model::api::{
     MemberList, MemberRemoved, MemberUpdate, Token,
 };
 use serde::Deserialize;
+use service::PageQuery;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
@@ -19,6 +20,23 @@ use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
 use super::session_cookie::SessionAnswer;
+
+/// Which part of a list is wanted.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Page {
+    /// The page size, 1 to 200.
+    #[param(minimum = 1, maximum = 200, default = 200)]
+    limit: Option<i64>,
+    /// `next_cursor` of the previous page.
+    cursor: Option<String>,
+}
+
+impl From<Page> for PageQuery {
+    fn from(Page { limit, cursor }: Page) -> Self {
+        Self { limit, cursor }
+    }
+}
 
 /// How a member is removed.
 #[derive(Deserialize, IntoParams)]
@@ -32,11 +50,16 @@ pub(super) struct Removal {
 /// List the members of the account.
 ///
 /// Everybody who can sign in, oldest first.
-#[utoipa::path(get, path = "/v1/members", tag = "members", security(("console_token" = [])), responses(
+#[utoipa::path(get, path = "/v1/members", tag = "members", security(("console_token" = [])), params(Page), responses(
     (status = 200, body = MemberList),
+    (status = 400, description = "A parameter is out of range, or the cursor belongs to another list.", body = Error),
 ))]
-pub(super) async fn list(State(app): State<App>, member: Member) -> Result<Json<MemberList>, Refusal> {
-    Ok(Json(app.service.accounts.members.list(member.tenant).await?))
+pub(super) async fn list(
+    State(app): State<App>,
+    member: Member,
+    extract::Query(page): extract::Query<Page>,
+) -> Result<Json<MemberList>, Refusal> {
+    Ok(Json(app.service.accounts.members.list(member.tenant, &page.into()).await?))
 }
 
 /// Change the role of a member.
@@ -102,14 +125,16 @@ pub(super) async fn invite(
 /// List the open invitations.
 ///
 /// Those that were neither accepted nor withdrawn, and that are not too old; oldest first.
-#[utoipa::path(get, path = "/v1/invitations", tag = "members", security(("console_token" = [])), responses(
+#[utoipa::path(get, path = "/v1/invitations", tag = "members", security(("console_token" = [])), params(Page), responses(
     (status = 200, body = InvitationList),
+    (status = 400, description = "A parameter is out of range, or the cursor belongs to another list.", body = Error),
 ))]
 pub(super) async fn invitations(
     State(app): State<App>,
     member: Member,
+    extract::Query(page): extract::Query<Page>,
 ) -> Result<Json<InvitationList>, Refusal> {
-    Ok(Json(app.service.accounts.invitations.list(member.tenant).await?))
+    Ok(Json(app.service.accounts.invitations.list(member.tenant, &page.into()).await?))
 }
 
 /// Withdraw an invitation.

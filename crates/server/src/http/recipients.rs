@@ -29,6 +29,9 @@ pub(super) struct Link {
 
 /// The pages behind the links, for people without a console.
 pub(super) fn pages(app: &App) -> Router<App> {
+    // The console has a page of its own at this address, which posts like this one.
+    #[cfg(feature = "console")]
+    let confirm_page = super::console::index;
     Router::new()
         .route("/console/confirm", get(confirm_page).post(confirm_by_form))
         .route("/auth/console/recipients/withdraw", get(withdraw_page))
@@ -71,6 +74,7 @@ pub(super) async fn withdraw(
     answer(outcome, "You will get no more of these mails.")
 }
 
+#[cfg(not(feature = "console"))]
 async fn confirm_page(extract::Query(link): extract::Query<Link>) -> Response {
     form(
         "Do you want these alerts?",

@@ -104,10 +104,11 @@ pub(super) async fn forgot_password(
 ))]
 pub(super) async fn reset_password(
     State(app): State<App>,
+    Client(client): Client,
     HeldSession(session): HeldSession,
     extract::Json(request): extract::Json<ResetPasswordRequest>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.password_reset.reset(&request, session).await?;
+    app.service.accounts.password_reset.reset(&request, &client, session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -122,10 +123,11 @@ pub(super) async fn reset_password(
 ))]
 pub(super) async fn verify(
     State(app): State<App>,
+    Client(client): Client,
     HeldSession(session): HeldSession,
     extract::Json(request): extract::Json<VerifyRequest>,
 ) -> Result<StatusCode, Refusal> {
-    app.service.accounts.verification.verify(&request, session).await?;
+    app.service.accounts.verification.verify(&request, &client, session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

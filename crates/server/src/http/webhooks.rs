@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use model::api::{
     DeliveryStatus, Error, WebhookDelivery, WebhookDeliveryList, WebhookEndpoint, WebhookEndpointCreate,
-    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookSecretRotation,
+    WebhookEndpointList, WebhookEndpointSecret, WebhookEndpointUpdate, WebhookHealth, WebhookSecretRotation,
 };
 use serde::Deserialize;
 use service::DeliveryQuery;
@@ -94,6 +94,44 @@ pub(super) async fn update(
     extract::Json(update): extract::Json<WebhookEndpointUpdate>,
 ) -> Result<Json<WebhookEndpoint>, Refusal> {
     Ok(Json(app.service.actions.endpoints.update(caller, endpoint_id, &update).await?))
+}
+
+/// Read how an endpoint is doing.
+///
+/// Whether it is resting after repeated failures, what waits for it, and how many of its newest deliveries were accepted, and
+/// how fast.
+#[utoipa::path(get, path = "/v1/webhooks/{endpoint_id}/health", tag = "webhooks",
+    params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
+    (status = 200, body = WebhookHealth),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such endpoint.", body = Error),
+))]
+pub(super) async fn health(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(endpoint_id): extract::Path<Uuid>,
+) -> Result<Json<WebhookHealth>, Refusal> {
+    Ok(Json(app.service.actions.deliveries.health(caller.tenant, endpoint_id).await?))
+}
+
+/// Send a test to an endpoint.
+///
+/// An event of the type `endpoint.test`, signed, sent and retried like any other, whatever events the endpoint asks for. An
+/// endpoint that rests after repeated failures is tried at once.
+#[utoipa::path(post, path = "/v1/webhooks/{endpoint_id}/test", tag = "webhooks",
+    params(("endpoint_id" = Uuid, Path, description = "The endpoint's id.")), responses(
+    (status = 202, description = "Queued.", body = WebhookDelivery),
+    (status = 400, description = "The id is not a UUID.", body = Error),
+    (status = 404, description = "There is no such endpoint.", body = Error),
+    (status = 409, description = "The endpoint is disabled.", body = Error),
+))]
+pub(super) async fn test(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Path(endpoint_id): extract::Path<Uuid>,
+) -> Result<(StatusCode, Json<WebhookDelivery>), Refusal> {
+    let sent = app.service.actions.deliveries.send_test(caller.tenant, endpoint_id).await?;
+    Ok((StatusCode::ACCEPTED, Json(sent)))
 }
 
 /// Give an endpoint a new secret.

@@ -245,6 +245,7 @@ async fn a_wrong_master_key_is_refused(database: &TestDatabase) {
         command.env("AUSPEX_MASTER_KEY", key);
         finish(command, b"")
     };
+    assert!(run(&["migrate"], MASTER_KEY).status.success());
     assert!(run(&["admin", "tenant", "create", "Acme"], MASTER_KEY).status.success());
     let commands: [&[&str]; 3] =
         [&["serve"], &["admin", "tenant", "list"], &["admin", "tenant", "create", "Zenith"]];

@@ -37,6 +37,7 @@ const QUIET: &[(&str, &str, &str)] = &[
     ("POST", "/v1/rules/replay", "changes nothing"),
     ("POST", "/v1/conditions/check", "changes nothing"),
     ("POST", "/v1/webhook_deliveries/{delivery_id}/replay", "a delivery"),
+    ("POST", "/v1/webhooks/{endpoint_id}/test", "a delivery"),
     ("POST", "/v1/billing/checkout", "the ledger records it"),
     ("PUT", "/v1/objects/{object_id}/labels/{signal}", "labels say who gave them"),
     ("POST", "/v1/labels", "labels say who gave them"),
@@ -56,6 +57,7 @@ testkit::on_both!(
     a_line_says_who_did_what_from_where,
     sign_ins_are_recorded_and_so_are_those_that_fail,
     secrets_are_left_out,
+    a_reset_password_and_a_first_proof_are_recorded,
     a_refused_change_leaves_no_line,
     the_log_is_searched_and_paged,
     nobody_reads_another_account_s_log,
@@ -478,4 +480,22 @@ fn every_action_has_a_kind_and_a_name_of_its_own() {
         assert_eq!(serde_json::to_value(action).unwrap(), action.as_str());
         assert!(action.as_str().starts_with(&format!("{}.", action.target_kind())));
     }
+}
+
+async fn a_reset_password_and_a_first_proof_are_recorded(stage: &Providers) {
+    let app = &stage.app;
+    let squatter = app.register("ann@example.com").await;
+    app.api_key(&squatter).await;
+    stage.reset_password("ann@example.com", NEW_PASSWORD).await;
+    let reply = stage.log_in("ann@example.com", NEW_PASSWORD).await;
+    let token = id(&reply, "/token");
+    let proved = entries(app, &token, "&action=address.proved").await;
+    assert_eq!(proved.len(), 1);
+    let me = whoami(app, &token).await.json();
+    assert_eq!(proved[0]["actor"]["id"], me["user_id"]);
+    assert_eq!(proved[0]["target"], json!({"kind": "address", "id": me["user_id"]}));
+    assert!(proved[0]["address"].is_string() && proved[0]["request_id"].is_string(), "{}", proved[0]);
+    let ended = &proved[0]["after"]["ended"];
+    assert_eq!((&ended["keys"], &ended["sessions"]), (&json!(1), &json!(1)), "{ended}");
+    assert_eq!(entries(app, &token, "&action=password.reset").await.len(), 1);
 }

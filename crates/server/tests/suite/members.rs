@@ -35,10 +35,11 @@ testkit::on_both!(
     nobody_manages_another_account_s_members,
     strangers_are_not_flooded_with_invitations,
     nonsense_changes_no_member,
+    members_and_invitations_are_listed_in_pages,
 );
 
 /// The token in the newest invitation to an address.
-async fn invitation_to(app: &App, email: &str) -> String {
+pub(crate) async fn invitation_to(app: &App, email: &str) -> String {
     let mails = app.all_mails().await;
     let mail = mails.iter().rfind(|mail| mail.to == email && mail.subject == INVITED);
     let text = &mail.unwrap_or_else(|| panic!("no invitation for {email} in {mails:?}")).text;
@@ -46,7 +47,7 @@ async fn invitation_to(app: &App, email: &str) -> String {
     token.split_whitespace().next().unwrap().to_owned()
 }
 
-async fn invite(app: &App, session: &str, email: &str, role: &str) -> Reply {
+pub(crate) async fn invite(app: &App, session: &str, email: &str, role: &str) -> Reply {
     app.call(session, Method::POST, INVITATIONS, &json!({"email": email, "role": role})).await
 }
 
@@ -379,4 +380,32 @@ async fn nonsense_changes_no_member(app: &App) {
     let path = format!("{MEMBERS}/{id}?revoke_keys=maybe");
     app.call(&owner, Method::DELETE, &path, &Value::Null).await.refused(400, "bad_request");
     assert_eq!(emails(app, &owner).await, [("ann@example.com".to_owned(), "owner".to_owned())]);
+}
+
+async fn members_and_invitations_are_listed_in_pages(app: &App) {
+    let owner = app.register("ann@example.com").await;
+    for who in ["bob", "cleo", "dora"] {
+        join(app, &owner, &format!("{who}@example.com"), "viewer").await;
+        assert_eq!(invite(app, &owner, &format!("{who}-2@example.com"), "viewer").await.status, 201);
+    }
+    for (path, list, count) in [("/v1/members", "members", 4), (INVITATIONS, "invitations", 3)] {
+        let whole = app.call(&owner, Method::GET, path, &Value::Null).await.json();
+        assert_eq!((whole[list].as_array().unwrap().len(), &whole["next_cursor"]), (count, &Value::Null));
+        let (mut rows, mut query) = (Vec::new(), String::new());
+        loop {
+            let page =
+                app.call(&owner, Method::GET, &format!("{path}?limit=2{query}"), &Value::Null).await.json();
+            rows.extend(page[list].as_array().unwrap().iter().cloned());
+            let Some(cursor) = page["next_cursor"].as_str() else { break };
+            query = format!("&cursor={cursor}");
+        }
+        assert_eq!(Value::Array(rows), whole[list], "{list}");
+        let other = if list == "members" { INVITATIONS } else { "/v1/members" };
+        let foreign = app.call(&owner, Method::GET, &format!("{other}?limit=1{query}"), &Value::Null).await;
+        foreign.refused(400, "bad_request");
+        for query in ["limit=0", "limit=201", "limit=x", "cursor=x"] {
+            let reply = app.call(&owner, Method::GET, &format!("{path}?{query}"), &Value::Null).await;
+            reply.refused(400, "bad_request");
+        }
+    }
 }

@@ -235,7 +235,11 @@ async fn the_doctor_names_what_is_wrong_and_what_to_do(database: &TestDatabase) 
         assert_eq!(finding["state"], "bad", "{findings:?}");
         assert!(finding["advice"].as_str().unwrap().contains(advice), "{finding}");
     }
-    let analyzer = [("AUSPEX_ANALYZER", "openai"), ("AUSPEX_ANALYZER_URL", "http://127.0.0.1:1/v1")];
+    let analyzer = [
+        ("AUSPEX_ANALYZER", "openai"),
+        ("AUSPEX_ANALYZER_URL", "http://127.0.0.1:1/v1"),
+        ("AUSPEX_ANALYZER_MODEL", "any"),
+    ];
     let (is_content, findings) = examine(&app, &analyzer);
     assert!(!is_content);
     assert_eq!(found(&findings, "analyzer")["state"], "bad", "{findings:?}");

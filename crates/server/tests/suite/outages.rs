@@ -11,7 +11,7 @@ use testkit::{Backend, Stage as _, TestDatabase, through_proxy};
 
 use crate::app::{App, PASSWORD, Reply};
 use crate::process::{self, Running};
-use crate::scripted_analyzer::{Scripted, number, send_event, until};
+use crate::scripted_analyzer::{Scripted, Settings, number, send_event, until};
 use crate::signer::Signer;
 
 /// Sends one event about an object, under a key of its own.
@@ -108,8 +108,15 @@ async fn a_postgres_that_became_read_only_makes_a_node_unready_until_it_takes_wr
     app.tear_down().await;
 }
 
+/// An analyzer may take as long as the outage that begins meanwhile: on a busy machine, beginning one takes seconds.
+struct Patient;
+
+impl Settings for Patient {
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_ANALYZER_TIMEOUT_MS", "600000")];
+}
+
 /// Asks for a number about the jobs, on a connection of its own: the outage ends all others.
-async fn jobs(stage: &Scripted, select: &str) -> i64 {
+async fn jobs(stage: &Scripted<Patient>, select: &str) -> i64 {
     let mut connection = PgConnection::connect(stage.app.database_url()).await.unwrap();
     let text = format!("{select}::bigint FROM jobs");
     let number = sqlx::query_scalar(sqlx::AssertSqlSafe(text)).fetch_one(&mut connection).await.unwrap();
@@ -120,7 +127,7 @@ async fn jobs(stage: &Scripted, select: &str) -> i64 {
 /// The outage begins while the analyzer thinks, again and again, and more often than a job may fail.
 #[test]
 fn an_outage_uses_up_no_attempt_of_a_job() {
-    testkit::run_on(Backend::Postgres, async |stage: &Scripted| {
+    testkit::run_on(Backend::Postgres, async |stage: &Scripted<Patient>| {
         const OUTAGES: usize = 6;
         let key = stage.account("ann@example.com").await;
         let database = stage.app.database();

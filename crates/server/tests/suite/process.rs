@@ -132,7 +132,7 @@ fn it_says_where_it_listens_and_what_to_do_next() {
     while !told.contains("stop") {
         service.stdout.read_line(&mut told).unwrap();
     }
-    assert!(told.contains(&format!("curl http://{}/auth/console/register", service.address)), "{told}");
+    assert!(told.contains(&format!("auspex signup --url http://{}", service.address)), "{told}");
     assert!(directory.path().join("data/auspex.db").exists());
     assert!(service.stop().0);
 }
@@ -220,6 +220,18 @@ fn config_shows_every_setting_and_no_secret() {
     assert!(output.status.success());
     assert!(!shown.contains("hush"));
     insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn admin_refuses_where_there_is_no_database() {
+    let directory = tempfile::tempdir().unwrap();
+    for arguments in [&["admin", "tenant", "list"] as &[&str], &["admin", "rekey"], &["admin", "audit"]] {
+        let output = run(&directory, arguments, &[("AUSPEX_ANALYZER", "words")]);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("there is no database at ./data/auspex.db"), "{said}");
+        assert!(!directory.path().join("data").exists(), "nothing is made");
+    }
 }
 
 #[test]

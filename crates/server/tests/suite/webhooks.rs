@@ -4,6 +4,7 @@ mod addresses;
 mod circuit;
 mod delivery;
 mod ends;
+mod health;
 mod peers;
 pub(crate) mod processes;
 mod queue;

@@ -11,7 +11,7 @@ use crate::accounts::first_proof::{FirstProof, Proof};
 use crate::accounts::tokens;
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
-use crate::runtime::{Caller, Clock, Error, Kind, Random, Result};
+use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Random, Result};
 
 /// The lifetime of a link. After it, a reset link proves the address as well.
 const LIFETIME: Duration = Duration::from_hours(7 * 24);
@@ -43,9 +43,14 @@ impl EmailVerification {
     }
 
     /// Proves an address with a link, which is used up by that.
-    pub async fn verify(&self, request: &VerifyRequest, session: Option<Caller>) -> Result<()> {
+    pub async fn verify(
+        &self,
+        request: &VerifyRequest,
+        client: &ClientInfo,
+        session: Option<Caller>,
+    ) -> Result<()> {
         let hash = tokens::hash(&request.token);
-        let proof = Proof { keep: request.keep == Some(true), session };
+        let proof = Proof { keep: request.keep == Some(true), session, client: Some(client) };
         let proved = self
             .store
             .write("verify_email", async |conn: &mut Conn| {

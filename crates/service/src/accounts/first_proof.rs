@@ -14,7 +14,7 @@ use crate::accounts::users::existing_user;
 use crate::actions::{CourierHandle, disable_endpoints_made_by};
 use crate::outbox::Notifications;
 use crate::outbox::mail::Ended;
-use crate::runtime::{Caller, Clock, Result};
+use crate::runtime::{Caller, ClientInfo, Clock, Result, audit};
 
 /// Why endpoints and rules were disabled.
 const REASON: &str = "address proved";
@@ -29,12 +29,14 @@ pub(crate) struct FirstProof {
 }
 
 /// What comes with a proof of an address.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Proof {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Proof<'a> {
     /// Whether what was set up before is to stay.
     pub(crate) keep: bool,
     /// The session that the request carries. If it is one of the same member, what was set up before is theirs, and stays.
     pub(crate) session: Option<Caller>,
+    /// Who sent it; none where another line of the audit log says so.
+    pub(crate) client: Option<&'a ClientInfo>,
 }
 
 /// The endpoints that a proof disabled; to be handed to [`FirstProof::finish`] once the proof is committed.
@@ -53,7 +55,7 @@ impl FirstProof {
         conn: &mut Conn,
         tenant: TenantId,
         user: UserId,
-        proof: Proof,
+        proof: Proof<'_>,
     ) -> Result<Proved> {
         if existing_user(conn, tenant, user).await?.email_verified_at.is_some() {
             return Ok(Proved::default());
@@ -72,10 +74,16 @@ impl FirstProof {
         if proof.keep || is_of(conn, proof.session, user.user_id, now).await? {
             return Ok(Proved::default());
         }
-        self.end_all(conn, &user, now).await
+        self.end_all(conn, &user, proof, now).await
     }
 
-    async fn end_all(&self, conn: &mut Conn, user: &User, now: Timestamp) -> Result<Proved> {
+    async fn end_all(
+        &self,
+        conn: &mut Conn,
+        user: &User,
+        proof: Proof<'_>,
+        now: Timestamp,
+    ) -> Result<Proved> {
         let (tenant, id) = (user.tenant_id, user.user_id);
         let by = MadeBy { user: id, is_first: users::first_of_tenant(conn, tenant).await? == Some(id) };
         let linked = identities::of_user(conn, tenant, id).await?;
@@ -95,6 +103,9 @@ impl FirstProof {
             endpoints: disabled.len() as u64,
             rules: rules::disable_made_by(conn, tenant, by, REASON, now).await?,
         };
+        if let Some(client) = proof.client {
+            audit::record_first_proof(conn, (tenant, id), &client.origin(now), &ended).await?;
+        }
         if ended != Ended::default() {
             let mail = self.notifications.templates.address_proved(&user.email, ended, now);
             self.notifications.mail_user(conn, user, &mail).await?;

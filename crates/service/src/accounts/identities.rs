@@ -40,6 +40,7 @@ impl Identities {
         OAuthProviders {
             providers: self.providers.configured(),
             allow_registration: self.tenants.allow_registration,
+            oidc_name: self.providers.oidc_name().map(str::to_owned),
         }
     }
 
@@ -81,7 +82,7 @@ impl Identities {
                     let token = self.sign_up_with(conn, provider, &proven, &email, name, client).await?;
                     return Ok::<_, Error>((Proved::default(), token));
                 };
-                let proof = Proof { keep: false, session };
+                let proof = Proof { keep: false, session, client: Some(client) };
                 let proved = self.enter(conn, (tenant, user), provider, &proven, proof).await?;
                 let token = self.sessions.open(conn, tenant, user, client).await?;
                 Ok((proved, Token { new_user: Some(false), ..token }))
@@ -131,7 +132,7 @@ impl Identities {
         (tenant, user): (TenantId, UserId),
         provider: Provider,
         proven: &ProvenIdentity,
-        proof: Proof,
+        proof: Proof<'_>,
     ) -> Result<Proved> {
         let shows_address = has_address(&existing_user(conn, tenant, user).await?, proven);
         let proved = if shows_address {
@@ -213,7 +214,7 @@ impl Identities {
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
                 let proved = if has_address(&user, &proven) {
-                    let proof = Proof { keep: false, session: Some(caller) };
+                    let proof = Proof { keep: false, session: Some(caller), client: None };
                     self.first_proof.prove(conn, tenant, user.user_id, proof).await?
                 } else {
                     Proved::default()
@@ -255,7 +256,8 @@ impl Identities {
             };
             return Err(Error::new(Kind::Conflict, message));
         }
-        let mail = self.notifications.templates.identity_linked(&user.email, provider.label(), now);
+        let mail =
+            self.notifications.templates.identity_linked(&user.email, self.providers.name(provider), now);
         self.notifications.mail_user(conn, user, &mail).await?;
         Ok(identity)
     }
@@ -283,7 +285,7 @@ impl Identities {
                 end_others(conn, caller).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,
-                    provider.label(),
+                    self.providers.name(provider),
                     self.clock.now(),
                 );
                 self.notifications.mail_user(conn, &user, &mail).await

@@ -17,7 +17,8 @@ use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
 use crate::outbox::Notifications;
 use crate::runtime::{
-    Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, audit, require_role,
+    Caller, ClientInfo, Clock, Error, Kind, Limit, PageQuery, Random, Result, Throttle, audit, cursor,
+    require_role,
 };
 
 /// The lifetime of a link.
@@ -111,13 +112,19 @@ impl Invitations {
     }
 
     /// The open invitations of an account, oldest first.
-    pub async fn list(&self, tenant: TenantId) -> Result<InvitationList> {
+    pub async fn list(&self, tenant: TenantId, query: &PageQuery) -> Result<InvitationList> {
         let now = self.clock.now();
+        let (limit, after) = query.bounds("invitations")?;
         let open = self
             .store
-            .read("invitations", async |conn| invitations::of_tenant(conn, tenant, now).await)
+            .read("invitations", async |conn| {
+                invitations::of_tenant_after(conn, tenant, after, now, limit + 1).await
+            })
             .await?;
-        Ok(InvitationList { invitations: open.into_iter().map(record).collect() })
+        let (open, last) = cursor::cut(open, limit);
+        let next_cursor =
+            last.map(|last| cursor::after_made("invitations", last.created_at, last.invitation_id));
+        Ok(InvitationList { invitations: open.into_iter().map(record).collect(), next_cursor })
     }
 
     /// Withdraws an open invitation.

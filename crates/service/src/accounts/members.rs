@@ -10,7 +10,7 @@ use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::keys::record as key_record;
-use crate::runtime::{Caller, Error, Kind, Result, audit, require_role};
+use crate::runtime::{Caller, Error, Kind, PageQuery, Result, audit, cursor, require_role};
 
 /// The members of all accounts.
 pub struct Members {
@@ -20,9 +20,17 @@ pub struct Members {
 
 impl Members {
     /// The members of an account, oldest first.
-    pub async fn list(&self, tenant: TenantId) -> Result<MemberList> {
-        let members = self.store.read("members", async |conn| users::of_tenant(conn, tenant).await).await?;
-        Ok(MemberList { members: members.into_iter().map(record).collect() })
+    pub async fn list(&self, tenant: TenantId, query: &PageQuery) -> Result<MemberList> {
+        let (limit, (at, id)) = query.bounds("members")?;
+        let members = self
+            .store
+            .read("members", async |conn| {
+                users::of_tenant_after(conn, tenant, (at, UserId(id)), limit + 1).await
+            })
+            .await?;
+        let (members, last) = cursor::cut(members, limit);
+        let next_cursor = last.map(|last| cursor::after_made("members", last.created_at, last.user_id.0));
+        Ok(MemberList { members: members.into_iter().map(record).collect(), next_cursor })
     }
 
     /// Changes what a member may do. Only owners make and unmake owners, and one of them stays.

@@ -35,7 +35,7 @@ pub use self::leaving::Leaving;
 pub use self::members::Members;
 pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
-pub use self::providers::{GithubOptions, GoogleOptions, ProvenIdentity, Providers};
+pub use self::providers::{GithubOptions, GoogleOptions, OidcOptions, ProvenIdentity, Providers};
 pub use self::recent_proof::RecentProof;
 pub use self::sessions::Sessions;
 pub use self::sign_in::SignIn;
@@ -105,6 +105,8 @@ pub(crate) struct AccountParts {
     pub(crate) throttle: Throttle,
     pub(crate) providers: Providers,
     pub(crate) notifications: Notifications,
+    /// The addresses of the operators.
+    pub(crate) operators: Vec<String>,
     pub(crate) allow_registration: bool,
     /// Whether inviting is limited, because anyone may open an account.
     pub(crate) limits_invitations: bool,
@@ -195,7 +197,7 @@ impl Accounts {
         };
         Ok(Self {
             members: Members { store: store.clone(), authentication: authentication.clone() },
-            users: Users { store: store.clone() },
+            users: Users { store: store.clone(), operators: parts.operators },
             sign_in: SignIn {
                 workers: workers.clone(),
                 store: store.clone(),

@@ -1,17 +1,29 @@
 //! Administration by the operator, directly on the database: tenants, members and keys.
 
-use model::api::{APIKeyCreate, APIKeySecret};
+use model::api::{APIKeyCreate, APIKeySecret, OperatorTenant, OperatorTenantList};
+use model::money::cents;
 use model::{EmailAddress, MemberRole, TenantId, UserId};
+use serde::{Deserialize, Serialize};
 use store::accounts::sessions;
-use store::accounts::tenants::{self, Tenant};
+use store::accounts::tenants::{self, Tenant, TenantTotals};
 use store::accounts::users::{self, NewUser};
 use store::{Conn, Store};
+use uuid::Uuid;
 
 use crate::accounts::keys::Keys;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::tenants::{Tenants, tenant_name};
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Error, Kind, Random, Result, audit};
+use crate::runtime::{Clock, Error, Kind, Random, Result, audit, cursor};
+
+const LISTED: i64 = 50;
+const MAX_LISTED: i64 = 200;
+
+/// Where a page of accounts ended.
+#[derive(Serialize, Deserialize)]
+struct TenantCursor {
+    tenant: Uuid,
+}
 
 /// Administration by the operator.
 pub struct Operators {
@@ -42,6 +54,23 @@ impl Operators {
     /// All tenants, oldest first.
     pub async fn tenants(&self) -> Result<Vec<Tenant>> {
         Ok(self.store.read("tenants", async |conn| tenants::all(conn).await).await?)
+    }
+
+    /// A page of the accounts that are not being deleted, oldest first.
+    pub async fn list_tenants(&self, limit: Option<i64>, cursor: Option<&str>) -> Result<OperatorTenantList> {
+        let limit = limit.unwrap_or(LISTED);
+        if !(1..=MAX_LISTED).contains(&limit) {
+            return Err(Error::bad_request(format!("limit: it must be from 1 to {MAX_LISTED}")));
+        }
+        let cursor = cursor.map(|text| cursor::decode(text, |_: &TenantCursor| true)).transpose()?;
+        let after = TenantId(cursor.map_or(Uuid::nil(), |cursor| cursor.tenant));
+        let rows = self
+            .store
+            .read("operator_tenants", async |conn| tenants::totals_after(conn, after, limit + 1).await)
+            .await?;
+        let (rows, last) = cursor::cut(rows, limit);
+        let next_cursor = last.map(|last| cursor::encode(&TenantCursor { tenant: last.tenant_id.0 }));
+        Ok(OperatorTenantList { tenants: rows.into_iter().map(totals).collect(), next_cursor })
     }
 
     /// Adds a member to a tenant: without a role, the first one as its owner and others as admins. The email address counts as
@@ -121,4 +150,17 @@ impl Operators {
 
 fn no_such_tenant() -> Error {
     Error::new(Kind::NotFound, "there is no such tenant")
+}
+
+fn totals(row: TenantTotals) -> OperatorTenant {
+    OperatorTenant {
+        tenant_id: row.tenant_id.0,
+        name: row.name,
+        created_at: row.created_at,
+        members: row.members,
+        balance_cents: cents(row.balance_micros),
+        storage_bytes: row.storage_bytes,
+        suspended_at: row.suspended_at,
+        deletion_at: row.deletion_at,
+    }
 }

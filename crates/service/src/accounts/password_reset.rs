@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};
-use model::{EmailAddress, TenantId, UserId};
+use model::{AuditAction, EmailAddress, TenantId, UserId};
 use store::accounts::{sessions, users};
 use store::{Conn, Store};
 use tracing::error;
@@ -18,7 +18,7 @@ use crate::accounts::tokens;
 use crate::accounts::users::{existing_user, with_same_password};
 use crate::outbox::Notifications;
 use crate::runtime::{
-    Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, client_network,
+    Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Workers, audit, client_network,
 };
 
 /// The lifetime of a reset link.
@@ -118,7 +118,12 @@ impl PasswordReset {
 
     /// Sets a new password with a reset link: the link is used up, the address is proved, and all sessions end. If nobody had
     /// proved the address before, what was set up until now ends too, unless `session` is one of the same member.
-    pub async fn reset(&self, request: &ResetPasswordRequest, session: Option<Caller>) -> Result<()> {
+    pub async fn reset(
+        &self,
+        request: &ResetPasswordRequest,
+        client: &ClientInfo,
+        session: Option<Caller>,
+    ) -> Result<()> {
         // Strength first: a refused password must not use up the link.
         Passwords::require_strength(&request.password, &[])?;
         let token_hash = tokens::hash(&request.token);
@@ -132,7 +137,7 @@ impl PasswordReset {
             return Err(invalid_token());
         }
         let hash = self.passwords.hash(&request.password).await?;
-        let proof = Proof { keep: request.keep == Some(true), session };
+        let proof = Proof { keep: request.keep == Some(true), session, client: Some(client) };
         let proved = self
             .store
             .write("reset_password", async |conn: &mut Conn| {
@@ -144,6 +149,8 @@ impl PasswordReset {
                 users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                 sessions::delete_of_user(conn, user.user_id).await?;
                 sessions::delete_resets_of_user(conn, user.user_id).await?;
+                let who = (tenant, user.user_id);
+                audit::record_sign_in(conn, AuditAction::PasswordReset, who, &client.origin(now)).await?;
                 let mail = self.notifications.templates.password_changed(&user.email, now);
                 self.notifications.mail_user(conn, &user, &mail).await?;
                 Ok::<_, Error>(proved)

@@ -1,7 +1,7 @@
 //! Members: who is signed in, and their console state.
 
 use model::api::{AuthType, Me};
-use model::{TenantId, UserId};
+use model::{EmailAddress, TenantId, UserId};
 use store::accounts::tenants;
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
@@ -11,6 +11,8 @@ use crate::runtime::{Caller, Credential, Error, Kind, Result};
 /// The members of all tenants.
 pub struct Users {
     pub(crate) store: Store,
+    /// The addresses of the operators, in lower case.
+    pub(crate) operators: Vec<String>,
 }
 
 impl Users {
@@ -31,11 +33,32 @@ impl Users {
                     email: user.as_ref().map(|user| user.email.clone()),
                     onboarded: user.as_ref().map(|user| user.onboarded),
                     email_verified: user.as_ref().map(|user| user.email_verified_at.is_some()),
+                    operator: user.as_ref().map(|user| self.is_operator(user)),
                     role: user.as_ref().map(|user| user.role.specified().to_owned()),
                     member_role: user.map(|user| user.role),
                 })
             })
             .await
+    }
+
+    /// Refuses everybody but an operator who has proved the address.
+    pub async fn require_operator(&self, caller: Caller) -> Result<()> {
+        let user = caller.user()?;
+        let user =
+            self.store.read("user", async |conn| existing_user(conn, caller.tenant, user).await).await?;
+        if self.is_operator(&user) {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::Forbidden,
+            "this is for operators of the install, once they have proved their address",
+        ))
+    }
+
+    fn is_operator(&self, user: &User) -> bool {
+        let email = user.email.parse::<EmailAddress>();
+        user.email_verified_at.is_some()
+            && email.is_ok_and(|email| self.operators.iter().any(|key| key == email.key()))
     }
 
     /// Records that a member has finished the console's onboarding.

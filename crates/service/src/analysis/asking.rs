@@ -10,6 +10,7 @@ use opentelemetry::trace::SpanKind;
 
 use crate::analysis::history::AnalysisInput;
 use crate::analysis::questions::QuestionSet;
+use crate::analysis::recent_calls::{CallCounts, RecentCalls};
 use crate::runtime::{Clock, Error, Kind, Traces, Waiting, traces};
 
 /// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
@@ -37,17 +38,29 @@ pub(crate) struct Asker {
     clock: Clock,
     traces: Traces,
     limit: Arc<Mutex<AdaptiveLimit>>,
+    recent: Arc<RecentCalls>,
 }
 
 impl Asker {
     /// Calls `analyzer`; at most `workers` queued jobs run concurrently.
     pub(crate) fn new(analyzer: Arc<dyn Analyzer>, clock: Clock, traces: Traces, workers: usize) -> Self {
-        Self { analyzer, clock, traces, limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))) }
+        Self {
+            analyzer,
+            clock,
+            traces,
+            limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))),
+            recent: Arc::default(),
+        }
     }
 
     /// The analyzer's default model.
     pub(crate) fn model(&self) -> &str {
         self.analyzer.model()
+    }
+
+    /// How the analyzer answered this process in the last ten minutes.
+    pub(crate) fn recent_calls(&self, now: Timestamp) -> CallCounts {
+        self.recent.counts(now)
     }
 
     /// Asks the questions about an object of a tenant, and calibrates the answers of signals that have a calibration;
@@ -132,6 +145,7 @@ impl Asker {
             _ => self.in_span(inquiry, analysis).await,
         };
         self.adapt(started_at, outcome.as_ref().err());
+        self.recent.record(self.clock.now(), outcome.as_ref().err());
         let findings: Findings = outcome?;
         // An analysis that leaves parts unread has several answers to its only question.
         let questions = inquiry.questions.iter().cycle();

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::runtime::{Error, Result};
 
@@ -34,6 +35,46 @@ pub(crate) fn cut<T: Clone>(mut rows: Vec<T>, limit: i64) -> (Vec<T>, Option<T>)
     rows.truncate(limit);
     let last = rows.last().filter(|_| has_next).cloned();
     (rows, last)
+}
+
+/// The rows of a list of people: all of an account as a rule.
+const LISTED: i64 = 200;
+const MAX_LISTED: i64 = 200;
+
+/// Which part of a list in the order of making is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct PageQuery {
+    /// The page size.
+    pub limit: Option<i64>,
+    /// Where the previous page ended.
+    pub cursor: Option<String>,
+}
+
+/// Where a page of a list in the order of making ended.
+#[derive(Serialize, Deserialize)]
+struct MadeCursor {
+    list: String,
+    at: CursorTime,
+    id: Uuid,
+}
+
+impl PageQuery {
+    /// The page size, and the time and id after which the page starts.
+    pub(crate) fn bounds(&self, list: &str) -> Result<(i64, (Timestamp, Uuid))> {
+        let limit = self.limit.unwrap_or(LISTED);
+        if !(1..=MAX_LISTED).contains(&limit) {
+            return Err(Error::bad_request(format!("limit: it must be from 1 to {MAX_LISTED}")));
+        }
+        let is_of_list = |cursor: &MadeCursor| cursor.list == list;
+        let cursor = self.cursor.as_deref().map(|text| decode(text, is_of_list)).transpose()?;
+        let start = (Timestamp::from_micros(0), Uuid::nil());
+        Ok((limit, cursor.map_or(start, |cursor| (cursor.at.0, cursor.id))))
+    }
+}
+
+/// The cursor after a row of a list in the order of making.
+pub(crate) fn after_made(list: &str, at: Timestamp, id: Uuid) -> String {
+    encode(&MadeCursor { list: list.to_owned(), at: CursorTime(at), id })
 }
 
 /// An instant in a cursor.

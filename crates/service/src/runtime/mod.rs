@@ -27,6 +27,7 @@ pub use self::caller::{Caller, Carrier, ClientInfo, Credential, KeyRights, Sessi
 pub use self::clock::Clock;
 #[cfg(feature = "test-util")]
 pub use self::clock::ClockHands;
+pub use self::cursor::PageQuery;
 pub use self::error::{Error, Kind, Result};
 pub use self::health::{Health, Supervision};
 pub use self::nodes::{Nodes, clock_offset_s, start_clock};

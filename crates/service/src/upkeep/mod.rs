@@ -1,13 +1,16 @@
 //! Upkeep: sweeping expired rows, listening to other processes, gauges, the queues for operators, and moving secrets to a
 //! new master key.
 
+mod checkup;
 mod gauges;
+mod judgement;
 mod listener;
 mod queues;
 mod readiness;
 mod rekeying;
 mod sweeper;
 
+pub use self::checkup::Checkup;
 pub use self::gauges::{Gauges, QueueGauges};
 pub use self::queues::{NamedQueue, QueueReport, Queues, WorkKind};
 pub use self::readiness::Readiness;

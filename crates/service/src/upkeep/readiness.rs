@@ -34,6 +34,11 @@ impl Readiness {
             let reason = format!("events have been waiting for the database for {} s", stalled.as_secs());
             return Err(Error::new(Kind::NotReady, reason));
         }
+        self.check_database().await
+    }
+
+    /// An error that says why the database cannot be used now.
+    pub(crate) async fn check_database(&self) -> Result<()> {
         let not_ready = |message: &str| Error::new(Kind::NotReady, message);
         match tokio::time::timeout(ANSWER_LIMIT, self.store.check()).await {
             Ok(Ok(())) => Ok(()),

@@ -3,6 +3,7 @@
 mod broken;
 mod github;
 mod google;
+mod oidc;
 mod scripted;
 mod tokens;
 
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 use std::error::Error as _;
 
 use model::{Provider, Timestamp};
-use service::{Clock, Error, GithubOptions, GoogleOptions, Kind, ProvenIdentity, Providers};
+use service::{Clock, Error, GithubOptions, GoogleOptions, Kind, OidcOptions, ProvenIdentity, Providers};
 use url::Url;
 
 const PUBLIC_URL: &str = "https://example.test/auspex/";
@@ -25,7 +26,13 @@ const OTHER_VERIFIER: &str = "another-verifier-another-verifier-another-verifier
 fn providers(google: Option<GoogleOptions>, github: Option<GithubOptions>, clock: Clock) -> Providers {
     // Another test in this process may already have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Providers::new(google, github, &PUBLIC_URL.parse().unwrap(), clock).unwrap()
+    Providers::new(google, github, None, &PUBLIC_URL.parse().unwrap(), clock).unwrap()
+}
+
+/// The operator's own issuer, alone.
+fn own_issuer(options: OidcOptions, clock: Clock) -> Providers {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Providers::new(None, None, Some(options), &PUBLIC_URL.parse().unwrap(), clock).unwrap()
 }
 
 fn google_at(issuer: &Url) -> GoogleOptions {

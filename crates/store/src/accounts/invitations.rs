@@ -57,12 +57,24 @@ pub async fn put(conn: &mut Conn, invitation: &Invitation, token_hash: &[u8; 32]
 }
 
 /// The open invitations of an account, oldest first.
-pub async fn of_tenant(conn: &mut Conn, tenant: TenantId, now: Timestamp) -> Result<Vec<Invitation>> {
+pub async fn of_tenant_after(
+    conn: &mut Conn,
+    tenant: TenantId,
+    (created_at, invitation): (Timestamp, Uuid),
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<Invitation>> {
     fetch_all!(
         conn,
-        select!("WHERE tenant_id = $1 AND expires_at > $2 ORDER BY created_at, invitation_id"),
+        select!(
+            "WHERE tenant_id = $1 AND expires_at > $2 AND (created_at, invitation_id) > ($3, $4)
+             ORDER BY created_at, invitation_id LIMIT $5"
+        ),
         tenant,
-        now
+        now,
+        created_at,
+        invitation,
+        limit
     )
 }
 

@@ -76,6 +76,45 @@ pub async fn all(conn: &mut Conn) -> Result<Vec<Tenant>> {
     fetch_all!(conn, select!("ORDER BY created_at, tenant_id"))
 }
 
+/// A tenant with what it has and stores.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct TenantTotals {
+    /// Its id.
+    pub tenant_id: TenantId,
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Since when it is suspended.
+    pub suspended_at: Option<Timestamp>,
+    /// When it is to be deleted, if an owner has asked for that.
+    pub deletion_at: Option<Timestamp>,
+    /// How many members it has.
+    pub members: i64,
+    /// Its balance.
+    pub balance_micros: i64,
+    /// The bytes of contents and metadata of its events.
+    pub storage_bytes: i64,
+}
+
+/// The tenants after one, in the order of their ids, which is that of their making: for operators.
+pub async fn totals_after(conn: &mut Conn, after: TenantId, limit: i64) -> Result<Vec<TenantTotals>> {
+    fetch_all!(
+        conn,
+        "SELECT tenant_id, name, created_at, suspended_at, deletion_at,
+                (SELECT count(*) FROM users WHERE users.tenant_id = page.tenant_id) AS members,
+                (SELECT coalesce(max(balance_micros), 0) FROM balances
+                 WHERE balances.tenant_id = page.tenant_id) AS balance_micros,
+                (SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM storage_tallies
+                 WHERE storage_tallies.tenant_id = page.tenant_id) AS storage_bytes
+         FROM (SELECT tenant_id, name, created_at, suspended_at, deletion_at FROM tenants
+               WHERE tenant_id > $1 AND deleting_at IS NULL ORDER BY tenant_id LIMIT $2) AS page
+         ORDER BY tenant_id",
+        after,
+        limit
+    )
+}
+
 /// Sets when a tenant is to be deleted, or that it is not.
 pub async fn set_deletion(conn: &mut Conn, tenant: TenantId, at: Option<Timestamp>) -> Result<()> {
     expect_one(execute!(conn, "UPDATE tenants SET deletion_at = $2 WHERE tenant_id = $1", tenant, at)?)

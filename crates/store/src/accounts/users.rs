@@ -98,6 +98,25 @@ pub async fn of_tenant(conn: &mut Conn, tenant: TenantId) -> Result<Vec<User>> {
     fetch_all!(conn, select!("WHERE tenant_id = $1 ORDER BY created_at, user_id"), tenant)
 }
 
+/// The people of a tenant after one, oldest first.
+pub async fn of_tenant_after(
+    conn: &mut Conn,
+    tenant: TenantId,
+    (created_at, user): (Timestamp, UserId),
+    limit: i64,
+) -> Result<Vec<User>> {
+    fetch_all!(
+        conn,
+        select!(
+            "WHERE tenant_id = $1 AND (created_at, user_id) > ($2, $3) ORDER BY created_at, user_id LIMIT $4"
+        ),
+        tenant,
+        created_at,
+        user,
+        limit
+    )
+}
+
 /// Changes what a person may do; false when there is no such person.
 pub async fn set_role(conn: &mut Conn, tenant: TenantId, user: UserId, role: MemberRole) -> Result<bool> {
     let changed = execute!(

@@ -22,6 +22,12 @@ pub async fn seen_after(conn: &mut Conn, instant: Timestamp) -> Result<i64> {
     Ok(count)
 }
 
+/// Counts the nodes whose last heartbeat was at `instant` or earlier, and that have not said goodbye.
+pub async fn seen_until(conn: &mut Conn, instant: Timestamp) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(conn, "SELECT count(*) FROM nodes WHERE seen_at <= $1", instant)?;
+    Ok(count)
+}
+
 /// Removes a node.
 pub async fn remove(conn: &mut Conn, node: Uuid) -> Result<u64> {
     execute!(conn, "DELETE FROM nodes WHERE node_id = $1", node)

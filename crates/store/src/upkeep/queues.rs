@@ -15,7 +15,7 @@ use crate::outbox::messages::Channel;
 use crate::upkeep::gauges::COUNT_LIMIT;
 
 /// One queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, sqlx::FromRow)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, sqlx::FromRow)]
 pub struct QueueState {
     /// How much is in it, counted up to [`COUNT_LIMIT`]; the other numbers are of those.
     pub waiting: i64,

@@ -49,6 +49,8 @@ __all__ = [
     "DeliveryStatus",
     "Distribution",
     "DistributionBin",
+    "EndpointState",
+    "EndpointTest",
     "Event",
     "EventList",
     "EventRetention",
@@ -145,6 +147,7 @@ __all__ = [
     "WebhookEndpoint",
     "WebhookEndpointList",
     "WebhookEndpointSecret",
+    "WebhookHealth",
     "WebhookPayload",
     "WeekQuality",
 ]
@@ -184,6 +187,9 @@ ConditionPlace = Literal["rule", "query"]
 
 DeliveryStatus = Literal["pending", "delivering", "delivered", "dead"]
 """The status of a delivery."""
+
+EndpointState = Literal["good", "failing", "resting", "disabled"]
+"""How an endpoint is doing."""
 
 EventRetention = Literal["forever", "days", "after_analysis"]
 """How long raw events are kept. Answers are kept in every mode."""
@@ -672,6 +678,23 @@ class DistributionBin(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class EndpointTest(Record):
+    """The payload of `endpoint.test`."""
+
+    event: str
+    """`endpoint.test`."""
+
+    tenant_id: str
+    """The account that owns the endpoint."""
+
+    endpoint_id: str
+    """The endpoint's id."""
+
+    occurred_at: datetime
+    """When the test was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Event(Record):
     """An event, as listed."""
 
@@ -1001,6 +1024,9 @@ class Me(Record):
 
     email_verified: bool | None = None
     """Whether the user has proved that the email address is theirs."""
+
+    operator: bool | None = None
+    """Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2234,7 +2260,7 @@ class WebhookDelivery(Record):
     endpoint_id: str
     """The endpoint's id."""
 
-    event_type: Literal["analysis.completed", "rule.triggered", "review.opened", "review.resolved"]
+    event_type: Literal["analysis.completed", "rule.triggered", "review.opened", "review.resolved", "endpoint.test"]
     """The type of the webhook event."""
 
     status: DeliveryStatus
@@ -2337,6 +2363,43 @@ class WebhookEndpointSecret(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class WebhookHealth(Record):
+    """How an endpoint is doing: now, and over the newest 500 deliveries that have ended."""
+
+    state: EndpointState
+    """How it is doing now."""
+
+    resting_until: datetime | None = None
+    """When its receiver is tried again, while it is resting."""
+
+    consecutive_failures: int
+    """Attempts that failed since one succeeded."""
+
+    waiting: int
+    """Deliveries that wait or are being sent, counted up to 10,000."""
+
+    delivered: int
+    """Deliveries that the receiver accepted."""
+
+    dead: int
+    """Deliveries that were given up."""
+
+    success_share: float | None = None
+    """The share of `delivered`; left out if none has ended."""
+
+    p50_ms: int | None = None
+    """Half of the accepted deliveries took at most so many milliseconds from being queued to being accepted,
+    retries and replays included.
+    """
+
+    p95_ms: int | None = None
+    """95 % of them took at most so many milliseconds."""
+
+    since: datetime | None = None
+    """When the oldest of them was queued."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WeekQuality(Record):
     """The labels of a week, compared with answers."""
 
@@ -2374,12 +2437,13 @@ TrialOver = TrialObjects | TrialQuery
 """Which objects a trial is put to."""
 
 
-WebhookPayload = AnalysisCompleted | ReviewEvent | RuleTriggered
+WebhookPayload = AnalysisCompleted | EndpointTest | ReviewEvent | RuleTriggered
 """The payload of a webhook delivery."""
 
 #: The record of each webhook event.
 WEBHOOK_EVENTS: dict[str, type[WebhookPayload]] = {
     "analysis.completed": AnalysisCompleted,
+    "endpoint.test": EndpointTest,
     "review.opened": ReviewEvent,
     "review.resolved": ReviewEvent,
     "rule.triggered": RuleTriggered,

@@ -17,6 +17,7 @@ from .records import (
     WebhookEndpoint,
     WebhookEndpointList,
     WebhookEndpointSecret,
+    WebhookHealth,
 )
 
 
@@ -141,6 +142,43 @@ class Webhooks(Caller):
                     "events": events,
                     "enabled": enabled,
                 },
+            ),
+        )
+
+    def get_webhook_health(self, endpoint_id: str) -> WebhookHealth:
+        """Read how an endpoint is doing.
+
+        Whether it is resting after repeated failures, what waits for it, and how many of its newest deliveries were
+        accepted, and how fast.
+
+        Args:
+            endpoint_id: The endpoint's id.
+
+        Raises:
+            BadRequestError: The id is not a UUID.
+            NotFoundError: There is no such endpoint.
+        """
+        return self._call(Call[WebhookHealth]("GET", ("v1", "webhooks", endpoint_id, "health"), {200: WebhookHealth}))
+
+    def test_webhook(self, endpoint_id: str) -> WebhookDelivery:
+        """Send a test to an endpoint.
+
+        An event of the type `endpoint.test`, signed, sent and retried like any other, whatever events the endpoint asks
+        for. An endpoint that rests after repeated failures is tried at once.
+
+        Args:
+            endpoint_id: The endpoint's id.
+
+        Raises:
+            BadRequestError: The id is not a UUID.
+            NotFoundError: There is no such endpoint.
+            ConflictError: The endpoint is disabled.
+        """
+        return self._call(
+            Call[WebhookDelivery](
+                "POST",
+                ("v1", "webhooks", endpoint_id, "test"),
+                {202: WebhookDelivery},
             ),
         )
 

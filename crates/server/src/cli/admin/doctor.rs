@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::api::HealthState as State;
 use serde::Serialize;
 use service::mail::Transport;
 use service::{Clock, MASTER_KEY_FACT};
@@ -19,6 +20,7 @@ use super::super::table::Table;
 use super::super::{CommandResult, print_json};
 use crate::assembly;
 use crate::config::{AnalyzerKind, Config};
+use crate::disk::{self, DiskFinding};
 
 /// How long anything that is asked may take to answer.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -26,21 +28,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const MAX_OFFSET: Duration = Duration::from_secs(2);
 /// A difference of clocks that is worth looking at.
 const SUSPICIOUS_OFFSET: Duration = Duration::from_millis(500);
-/// Free space on the disk below which writes fail soon.
-const LITTLE_SPACE: u64 = 256 << 20;
-/// Free space on the disk that is worth looking at.
-const SOME_SPACE: u64 = 2 << 30;
 /// A node whose heartbeat is younger than this is alive.
 const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
-
-/// How a check went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Good,
-    Worry,
-    Bad,
-}
 
 /// One check.
 #[derive(Debug, Serialize)]
@@ -135,25 +124,8 @@ fn check_files(report: &mut Report, config: &Config) {
 }
 
 fn check_disk(report: &mut Report, data_dir: &Path) {
-    let existing = data_dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
-    let space = match rustix::fs::statvfs(existing) {
-        Ok(space) => space,
-        Err(error) => {
-            return report.wrong(State::Bad, "disk", error.to_string(), "make the data directory readable");
-        }
-    };
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    let found =
-        format!("{} MiB free of {} MiB", free >> 20, space.f_blocks.saturating_mul(space.f_frsize) >> 20);
-    let advice = "make room: delete old backups, shorten the retention of events, or use a larger disk";
-    match free {
-        _ if space.f_files > 0 && space.f_favail == 0 => {
-            report.wrong(State::Bad, "disk", "no inode is free", "delete small files on this disk");
-        }
-        0..LITTLE_SPACE => report.wrong(State::Bad, "disk", found, advice),
-        LITTLE_SPACE..SOME_SPACE => report.wrong(State::Worry, "disk", found, advice),
-        _ => report.good("disk", found),
-    }
+    let DiskFinding { state, found, advice } = disk::free(data_dir);
+    report.0.push(Finding { state, check: "disk", found, advice: advice.map(str::to_owned) });
 }
 
 async fn check_database(report: &mut Report, config: &Config) {

@@ -46,6 +46,10 @@ pub(super) fn paths() -> Paths {
             model::webhook::REVIEW_RESOLVED,
             delivery("receiveReviewResolved", "A review was resolved.", "ReviewEvent"),
         )
+        .path(
+            model::webhook::ENDPOINT_TEST,
+            delivery("receiveEndpointTest", "Somebody asked for a test of the endpoint.", "EndpointTest"),
+        )
         .build()
 }
 

@@ -80,8 +80,8 @@ pub(super) fn header(token: &str) -> Result<Header, Failure> {
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| Failure::at(STEP, "its header is malformed or its algorithm unknown"))?;
     // An HMAC could be made with the client's secret, or with the issuer's public key misused as a secret.
-    if !matches!(header.alg, Algorithm::RS256 | Algorithm::ES256) {
-        return Err(Failure::at(STEP, "its algorithm is neither RS256 nor ES256"));
+    if kind_of_key(header.alg).is_none() {
+        return Err(Failure::at(STEP, "its algorithm is not one of public keys"));
     }
     if header.crit.is_some() {
         return Err(Failure::at(STEP, "it requires an unknown extension"));
@@ -98,16 +98,39 @@ pub(super) fn key_for(header: &Header, keys: &JwkSet) -> Option<Jwk> {
     (header.kid.is_some() || matching.next().is_none()).then(|| key.clone())
 }
 
+/// The key that an algorithm of signatures needs.
+#[derive(PartialEq)]
+enum KeyKind {
+    Rsa,
+    Curve(EllipticCurve),
+}
+
+/// The kind of key that verifies signatures by an algorithm, and the algorithm's name in a key; none for secret keys.
+fn kind_of_key(algorithm: Algorithm) -> Option<(KeyKind, KeyAlgorithm)> {
+    Some(match algorithm {
+        Algorithm::RS256 => (KeyKind::Rsa, KeyAlgorithm::RS256),
+        Algorithm::RS384 => (KeyKind::Rsa, KeyAlgorithm::RS384),
+        Algorithm::RS512 => (KeyKind::Rsa, KeyAlgorithm::RS512),
+        Algorithm::PS256 => (KeyKind::Rsa, KeyAlgorithm::PS256),
+        Algorithm::PS384 => (KeyKind::Rsa, KeyAlgorithm::PS384),
+        Algorithm::PS512 => (KeyKind::Rsa, KeyAlgorithm::PS512),
+        Algorithm::ES256 => (KeyKind::Curve(EllipticCurve::P256), KeyAlgorithm::ES256),
+        Algorithm::ES384 => (KeyKind::Curve(EllipticCurve::P384), KeyAlgorithm::ES384),
+        Algorithm::EdDSA => (KeyKind::Curve(EllipticCurve::Ed25519), KeyAlgorithm::EdDSA),
+        _ => return None,
+    })
+}
+
 fn can_verify(key: &Jwk, algorithm: Algorithm) -> bool {
-    let (is_of_kind, name) = match (&key.algorithm, algorithm) {
-        (AlgorithmParameters::RSA(_), Algorithm::RS256) => (true, KeyAlgorithm::RS256),
-        (AlgorithmParameters::EllipticCurve(curve), Algorithm::ES256) => {
-            (curve.curve == EllipticCurve::P256, KeyAlgorithm::ES256)
-        }
+    let Some((needed, name)) = kind_of_key(algorithm) else { return false };
+    let kind = match &key.algorithm {
+        AlgorithmParameters::RSA(_) => KeyKind::Rsa,
+        AlgorithmParameters::EllipticCurve(key) => KeyKind::Curve(key.curve.clone()),
+        AlgorithmParameters::OctetKeyPair(key) => KeyKind::Curve(key.curve.clone()),
         _ => return false,
     };
     let is_for_signatures = matches!(key.common.public_key_use, None | Some(PublicKeyUse::Signature));
-    is_of_kind && is_for_signatures && key.common.key_algorithm.is_none_or(|named| named == name)
+    kind == needed && is_for_signatures && key.common.key_algorithm.is_none_or(|named| named == name)
 }
 
 /// Verifies the signature, then the claims.

@@ -3,10 +3,10 @@
 //! The caller keeps `state` and the PKCE verifier; only the providers' public documents are cached here.
 
 mod github;
-mod google;
 mod http;
 mod id_token;
 mod oauth;
+mod openid;
 
 pub use self::oauth::ProvenIdentity;
 
@@ -18,9 +18,9 @@ use model::Provider;
 use url::Url;
 
 use self::github::Github;
-use self::google::Google;
 use self::http::{Failure, Http};
 use self::oauth::{Application, without_slash};
+use self::openid::OpenId;
 use crate::runtime::{Clock, Error, Kind, Result};
 
 /// Long enough for a random value and the console's own data.
@@ -43,6 +43,21 @@ pub struct GoogleOptions {
     pub issuer: Url,
 }
 
+/// The configuration of an OpenID Connect issuer beside Google.
+#[derive(Clone)]
+pub struct OidcOptions {
+    /// The OAuth client id.
+    pub client_id: String,
+    /// The OAuth client secret.
+    pub client_secret: String,
+    /// The issuer's URL, where discovery starts.
+    pub issuer: Url,
+    /// What people call it.
+    pub name: String,
+    /// The domains whose addresses may sign in, in lower case; empty: all.
+    pub allowed_domains: Vec<String>,
+}
+
 /// The configuration of GitHub, or of a GitHub Enterprise server.
 #[derive(Clone)]
 pub struct GithubOptions {
@@ -59,8 +74,17 @@ pub struct GithubOptions {
 /// The configured identity providers.
 pub struct Providers {
     http: Http,
-    google: Option<Google>,
+    google: Option<OpenId>,
     github: Option<Github>,
+    oidc: Option<OwnIssuer>,
+}
+
+/// The operator's own OpenID Connect issuer.
+struct OwnIssuer {
+    client: OpenId,
+    issuer: String,
+    name: String,
+    allowed_domains: Vec<String>,
 }
 
 impl Providers {
@@ -68,6 +92,7 @@ impl Providers {
     pub fn new(
         google: Option<GoogleOptions>,
         github: Option<GithubOptions>,
+        oidc: Option<OidcOptions>,
         public_url: &Url,
         clock: Clock,
     ) -> Result<Self> {
@@ -83,7 +108,16 @@ impl Providers {
             })?,
             google: google.map(|options| {
                 let application = application_for(Provider::Google, options.client_id, options.client_secret);
-                Google::new(application, &options.issuer, clock)
+                OpenId::new(application, &options.issuer, clock.clone())
+            }),
+            oidc: oidc.map(|options| {
+                let application = application_for(Provider::Oidc, options.client_id, options.client_secret);
+                OwnIssuer {
+                    client: OpenId::new(application, &options.issuer, clock),
+                    issuer: without_slash(&options.issuer).to_owned(),
+                    name: options.name,
+                    allowed_domains: options.allowed_domains,
+                }
             }),
             github: github.map(|options| {
                 let application = application_for(Provider::Github, options.client_id, options.client_secret);
@@ -104,8 +138,20 @@ impl Providers {
         let is_configured = |provider: &Provider| match provider {
             Provider::Google => self.google.is_some(),
             Provider::Github => self.github.is_some(),
+            Provider::Oidc => self.oidc.is_some(),
         };
         Provider::ALL.into_iter().filter(is_configured).collect()
+    }
+
+    /// What people call a provider.
+    pub fn name(&self, provider: Provider) -> &str {
+        let own = self.oidc_name().filter(|_| provider == Provider::Oidc);
+        own.unwrap_or_else(|| provider.label())
+    }
+
+    /// What people call the operator's own issuer, if there is one.
+    pub fn oidc_name(&self) -> Option<&str> {
+        self.oidc.as_ref().map(|own| own.name.as_str())
     }
 
     /// The URL that the browser is sent to.
@@ -119,10 +165,10 @@ impl Providers {
         check("state", state, STATE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
         check("code_challenge", code_challenge, CHALLENGE_LENGTH, "base64url", is_base64url)?;
         let url = match client {
-            Client::Google(google) => google.authorization_url(&self.http, state, code_challenge).await,
+            Client::OpenId(issuer) => issuer.authorization_url(&self.http, state, code_challenge).await,
             Client::Github(github) => github.authorization_url(state, code_challenge),
         };
-        url.map_err(|failure| refusal(provider, failure))
+        url.map_err(|failure| self.refusal(provider, failure))
     }
 
     /// Exchanges the code that the browser returned with for the user's identity.
@@ -136,37 +182,58 @@ impl Providers {
         check("code", code, CODE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
         check("code_verifier", code_verifier, VERIFIER_LENGTH, "unreserved", is_unreserved)?;
         let identity = match client {
-            Client::Google(google) => google.identify(&self.http, code, code_verifier).await,
+            Client::OpenId(issuer) => issuer.identify(&self.http, code, code_verifier).await,
             Client::Github(github) => github.identify(&self.http, code, code_verifier).await,
         };
-        identity.map_err(|failure| refusal(provider, failure))
+        let identity = identity.map_err(|failure| self.refusal(provider, failure))?;
+        match &self.oidc {
+            Some(own) if provider == Provider::Oidc => own.admit(identity),
+            _ => Ok(identity),
+        }
     }
 
     fn client(&self, provider: Provider) -> Result<Client<'_>> {
         let client = match provider {
-            Provider::Google => self.google.as_ref().map(Client::Google),
+            Provider::Google => self.google.as_ref().map(Client::OpenId),
+            Provider::Oidc => self.oidc.as_ref().map(|own| Client::OpenId(&own.client)),
             Provider::Github => self.github.as_ref().map(Client::Github),
         };
         client.ok_or_else(|| Error::new(Kind::NotFound, format!("sign-in with {provider} is not configured")))
     }
+
+    fn refusal(&self, provider: Provider, failure: Failure) -> Error {
+        let name = self.name(provider);
+        match failure {
+            Failure::GrantRefused => Error::bad_request("the sign-in code is not valid or was used"),
+            Failure::EmailUnverified => {
+                Error::new(Kind::Forbidden, format!("{name} has not verified the account's email address"))
+            }
+            Failure::Broken { .. } => {
+                Error::new(Kind::IdentityProviderError, format!("sign-in with {name} failed at the provider"))
+                    .because(failure)
+            }
+        }
+    }
+}
+
+impl OwnIssuer {
+    /// Refuses an address outside the allowed domains, and tells the issuer's subjects apart from another issuer's.
+    fn admit(&self, identity: ProvenIdentity) -> Result<ProvenIdentity> {
+        let domain = identity.email.rsplit_once('@').map_or("", |(_, domain)| domain).to_lowercase();
+        // Only a verified address says where somebody belongs.
+        let is_allowed = identity.email_verified && self.allowed_domains.contains(&domain);
+        if !self.allowed_domains.is_empty() && !is_allowed {
+            return Err(Error::new(Kind::Forbidden, "email addresses of this domain may not sign in here"));
+        }
+        // A subject is unique at its issuer only. Should the operator move to another issuer, whoever has the same subject there
+        // is somebody else.
+        Ok(ProvenIdentity { subject: format!("{} {}", self.issuer, identity.subject), ..identity })
+    }
 }
 
 enum Client<'a> {
-    Google(&'a Google),
+    OpenId(&'a OpenId),
     Github(&'a Github),
-}
-
-fn refusal(provider: Provider, failure: Failure) -> Error {
-    match failure {
-        Failure::GrantRefused => Error::bad_request("the sign-in code is not valid or was used"),
-        Failure::EmailUnverified => {
-            Error::new(Kind::Forbidden, format!("{provider} has not verified the account's email address"))
-        }
-        Failure::Broken { .. } => {
-            Error::new(Kind::IdentityProviderError, format!("sign-in with {provider} failed at the provider"))
-                .because(failure)
-        }
-    }
 }
 
 fn check(

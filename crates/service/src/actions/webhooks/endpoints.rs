@@ -347,6 +347,6 @@ fn events(requested: &[String]) -> Result<Vec<String>> {
     Ok(known.filter(|event| requested.contains(event)).collect())
 }
 
-fn no_such_endpoint() -> Error {
+pub(super) fn no_such_endpoint() -> Error {
     Error::new(Kind::NotFound, "there is no such webhook endpoint")
 }

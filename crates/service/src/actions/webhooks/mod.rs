@@ -7,6 +7,7 @@ mod deliveries;
 mod endpoints;
 mod expiry;
 mod handle;
+mod health;
 mod notices;
 mod retries;
 mod settlement;

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use model::rule::Triggered;
 use model::{MemberRole, Timestamp, single_line};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
 use url::{Url, form_urlencoded};
 
 use super::body::{Body, Link};
@@ -28,7 +29,7 @@ pub struct KeyFacts<'a> {
 }
 
 /// What ended or was disabled when an address was first proved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ended {
     /// Whether there was a password.
     pub password: bool,

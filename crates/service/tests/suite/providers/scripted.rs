@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -12,12 +13,12 @@ use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use model::{Provider, Timestamp};
 use serde_json::{Value, json};
-use service::{Clock, ClockHands, Error, ProvenIdentity, Providers};
+use service::{Clock, ClockHands, Error, OidcOptions, ProvenIdentity, Providers};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use url::{Url, form_urlencoded};
 
-use super::{CHALLENGE, CLIENT_ID, VERIFIER, google_at, providers};
+use super::{CHALLENGE, CLIENT_ID, CLIENT_SECRET, VERIFIER, google_at, own_issuer, providers};
 
 pub(super) const CODE: &str = "the-code-of-this-sign-in";
 pub(super) const ACCESS_TOKEN: &str = "the-access-token";
@@ -35,6 +36,10 @@ pub(super) enum Reply {
     Huge(Value),
     /// No response.
     Silence,
+    /// A body that does not end, as fast as it is read.
+    Endless,
+    /// A body of which a byte comes now and then.
+    Slow,
 }
 
 /// A request that an endpoint received.
@@ -100,6 +105,18 @@ async fn respond(State(script): State<Arc<Mutex<Script>>>, request: Request) -> 
         Some(Reply::Redirect) => (StatusCode::FOUND, [(header::LOCATION, "/elsewhere")]).into_response(),
         Some(Reply::Huge(value)) => Body::from(format!("{}{value}", " ".repeat(MEBIBYTE))).into_response(),
         Some(Reply::Silence) => std::future::pending().await,
+        Some(Reply::Endless) => {
+            let spaces = axum::body::Bytes::from_static(&[b' '; 8192]);
+            let chunks = futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(spaces.clone()));
+            Body::from_stream(chunks).into_response()
+        }
+        Some(Reply::Slow) => {
+            let bytes = futures_util::stream::unfold((), async |()| {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Some((Ok::<_, std::io::Error>(" "), ()))
+            });
+            Body::from_stream(bytes).into_response()
+        }
     }
 }
 
@@ -108,14 +125,36 @@ pub(super) struct Issuer {
     pub(super) provider: Scripted,
     pub(super) providers: Providers,
     pub(super) hands: ClockHands,
+    /// What it is configured as.
+    pub(super) is: Provider,
 }
 
 impl Issuer {
+    /// In Google's place.
     pub(super) async fn start() -> Self {
         let provider = Scripted::start().await;
         let (clock, hands) = Clock::manual(Timestamp::from_seconds(NOW));
         let providers = providers(Some(google_at(&provider.url)), None, clock);
-        let issuer = Self { provider, providers, hands };
+        Self { provider, providers, hands, is: Provider::Google }.behaving()
+    }
+
+    /// As the operator's own issuer, for addresses of these domains.
+    pub(super) async fn start_own(domains: &[&str]) -> Self {
+        let provider = Scripted::start().await;
+        let (clock, hands) = Clock::manual(Timestamp::from_seconds(NOW));
+        let options = OidcOptions {
+            client_id: CLIENT_ID.to_owned(),
+            client_secret: CLIENT_SECRET.to_owned(),
+            issuer: provider.url.clone(),
+            name: "Acme SSO".to_owned(),
+            allowed_domains: domains.iter().map(|domain| (*domain).to_owned()).collect(),
+        };
+        let providers = own_issuer(options, clock);
+        Self { provider, providers, hands, is: Provider::Oidc }.behaving()
+    }
+
+    fn behaving(self) -> Self {
+        let issuer = self;
         issuer.set_configuration(json!({}));
         issuer.set_keys(&[(1, "one")]);
         issuer.set_id_token(&issuer.token());
@@ -183,7 +222,7 @@ impl Issuer {
     }
 
     pub(super) async fn identify(&self) -> Result<ProvenIdentity, Error> {
-        self.providers.identify(Provider::Google, CODE, VERIFIER).await
+        self.providers.identify(self.is, CODE, VERIFIER).await
     }
 }
 

@@ -128,9 +128,9 @@ async fn a_token_that_the_issuer_did_not_sign_is_refused() {
     for (token, cause) in [
         (forged(header("none"), &claims, b""), "algorithm unknown"),
         (forged(header("None"), &claims, b""), "algorithm unknown"),
-        (with_secret(&claims, CLIENT_SECRET.as_bytes()), "neither RS256 nor ES256"),
-        (with_secret(&claims, public.to_string().as_bytes()), "neither RS256 nor ES256"),
-        (with_secret(&claims, &point), "neither RS256 nor ES256"),
+        (with_secret(&claims, CLIENT_SECRET.as_bytes()), "not one of public keys"),
+        (with_secret(&claims, public.to_string().as_bytes()), "not one of public keys"),
+        (with_secret(&claims, &point), "not one of public keys"),
         (forged(header("RS256"), &claims, &[1; 256]), "not one of the issuer's"),
         (signed(2, Some("one"), &claims), "signature"),
         (signed(1, Some("two"), &claims), "not one of the issuer's"),

@@ -4,6 +4,7 @@
 //! ended, and a row of outcomes from then on; a replay moves it back.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
@@ -11,7 +12,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::actions::webhooks::endpoints;
-use crate::db::{Conn, Result, Rows, Sql, bigint, execute, fetch_all, fetch_optional};
+use crate::db::{Conn, Result, Rows, Sql, bigint, execute, fetch_all, fetch_one, fetch_optional};
 
 /// A delivery to be queued.
 #[derive(Clone, Debug)]
@@ -236,6 +237,70 @@ async fn load(conn: &mut Conn, tenant: TenantId, ids: &[(Uuid,)]) -> Result<Vec<
         .await?;
     found.sort_unstable_by_key(|delivery| Reverse(delivery.delivery_id));
     Ok(found)
+}
+
+/// A delivery that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct EndedDelivery {
+    /// Its id.
+    pub delivery_id: Uuid,
+    /// How it ended.
+    pub status: DeliveryStatus,
+    /// When it was queued.
+    pub created_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+impl EndedDelivery {
+    /// From being queued to its end.
+    pub fn duration(&self) -> Duration {
+        self.ended_at.since(self.created_at)
+    }
+}
+
+/// The newest deliveries to an endpoint that have ended, newest first.
+pub async fn newest_ended(
+    conn: &mut Conn,
+    tenant: TenantId,
+    endpoint: Uuid,
+    limit: i64,
+) -> Result<Vec<EndedDelivery>> {
+    let mut found = Vec::new();
+    for status in [DeliveryStatus::Delivered, DeliveryStatus::Dead] {
+        let some: Vec<EndedDelivery> = fetch_all!(
+            conn,
+            "WITH newest AS MATERIALIZED (
+                 SELECT delivery_id AS newest_id, status, ended_at FROM webhook_outcomes
+                 WHERE tenant_id = $1 AND endpoint_id = $2 AND status = $3
+                 ORDER BY delivery_id DESC LIMIT $4
+             )
+             SELECT delivery_id, status, created_at, ended_at
+             FROM newest CROSS JOIN webhook_deliveries WHERE tenant_id = $1 AND delivery_id = newest_id",
+            tenant,
+            endpoint,
+            status,
+            limit
+        )?;
+        found.extend(some);
+    }
+    found.sort_unstable_by_key(|ended| Reverse(ended.delivery_id));
+    found.truncate(usize::try_from(limit).unwrap_or(0));
+    Ok(found)
+}
+
+/// The number of deliveries to an endpoint that wait or are being sent, counted up to `limit`.
+pub async fn count_waiting(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, limit: i64) -> Result<i64> {
+    let (count,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM (
+             SELECT 1 FROM webhook_queue WHERE tenant_id = $1 AND endpoint_id = $2 LIMIT $3
+         ) AS waiting",
+        tenant,
+        endpoint,
+        limit
+    )?;
+    Ok(count)
 }
 
 /// A delivery of a tenant.

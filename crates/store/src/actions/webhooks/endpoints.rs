@@ -262,6 +262,22 @@ pub async fn circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Resul
     }))
 }
 
+/// The circuit of an endpoint, without locking it. None if it was deleted.
+pub async fn read_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<Option<Circuit>> {
+    let found: Option<(i64, i64, Option<Timestamp>)> = fetch_optional!(
+        conn,
+        "SELECT consecutive_failures, rests, resting_until FROM webhook_endpoints
+         WHERE tenant_id = $1 AND endpoint_id = $2",
+        tenant,
+        endpoint
+    )?;
+    Ok(found.map(|(consecutive_failures, rests, resting_until)| Circuit {
+        consecutive_failures,
+        rests,
+        resting_until,
+    }))
+}
+
 /// Stores the circuit of an endpoint.
 pub async fn set_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, circuit: Circuit) -> Result<()> {
     execute!(

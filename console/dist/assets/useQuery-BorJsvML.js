@@ -1,0 +1,1 @@
+import{On as e,Rn as t}from"./Notice-Deo06RZr.js";function n(n,r){return e(n,t,r)}export{n as t};

@@ -1,0 +1,265 @@
+//! `auspex login`, `signup`, `logout`, `whoami`, `status`: credentials of this machine, and what they lead to.
+
+use clap::Args;
+use client::api::{LoginRequest, RegisterRequest};
+use client::{Call, Client, Error, Method};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::cells;
+use crate::context::{self, Common, Context, get};
+use crate::failure::Failure;
+use crate::output::{View, remark};
+use crate::profiles::{Profile, Profiles};
+use crate::prompt;
+use crate::table::{Table, left, right};
+
+/// Signs in with a password.
+#[derive(Args)]
+#[command(
+    after_help = "A key for this machine is made and stored in the user's configuration folder; the password is not.
+On a terminal, email and password are asked for.
+
+Examples:
+  echo \"$PASSWORD\" | auspex login --email \"$EMAIL\" --password-stdin"
+)]
+pub struct Login {
+    #[command(flatten)]
+    who: Who,
+    /// The code of two-factor sign-in.
+    #[arg(long)]
+    code: Option<String>,
+}
+
+/// Opens an account.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  echo \"$PASSWORD\" | auspex signup --name Acme --email \"new-$EMAIL\" --password-stdin")]
+pub struct Signup {
+    /// The name of the account.
+    #[arg(long)]
+    name: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Who signs in.
+#[derive(Args)]
+struct Who {
+    /// The email address; asked for on a terminal.
+    #[arg(long)]
+    email: Option<String>,
+    /// Read the password from standard input instead of asking for it.
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+/// Revokes and forgets the key.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  auspex logout")]
+pub struct Logout {}
+
+/// Shows whose credentials are used.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  auspex whoami
+  auspex whoami --json")]
+pub struct Whoami {}
+
+/// Shows how things are.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  auspex status")]
+pub struct Status {}
+
+impl Who {
+    /// The email and the password, asked for where they are missing.
+    fn ask(&self) -> Result<(String, String), Failure> {
+        let needed = |what: &str| Failure::Usage(format!("{what} is needed: there is no terminal to ask at"));
+        let email = match &self.email {
+            Some(email) => email.clone(),
+            None if prompt::is_interactive() && !self.password_stdin => prompt::ask("Email:")?,
+            None => return Err(needed("--email")),
+        };
+        let password = if self.password_stdin {
+            prompt::read_secret()?
+        } else if prompt::is_interactive() {
+            prompt::ask_secret("Password:")?
+        } else {
+            return Err(needed("--password-stdin"));
+        };
+        Ok((email, password))
+    }
+}
+
+impl Login {
+    pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
+        let url = common.connection.url_or_default(&Profiles::read()?);
+        let nobody = context::build(Client::builder(&url))?;
+        let (email, password) = self.who.ask()?;
+        let mut request = LoginRequest { email, password, code: self.code.clone() };
+        let token = match nobody.log_in(&request).await {
+            Err(error) if error.code() == Some("mfa_required") && prompt::is_interactive() => {
+                request.code = Some(prompt::ask("Two-factor code:")?);
+                nobody.log_in(&request).await?
+            }
+            // Who is asked to sign in while signing in learns nothing.
+            Err(Error::Refused(refusal)) if refusal.status == 401 => {
+                return Err(Failure::NotSignedIn(refusal.to_string()));
+            }
+            outcome => outcome?,
+        };
+        store_key(common, &url, &token.token).await
+    }
+}
+
+impl Signup {
+    pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
+        let url = common.connection.url_or_default(&Profiles::read()?);
+        let nobody = context::build(Client::builder(&url))?;
+        let tenant_name = match &self.name {
+            Some(name) => name.clone(),
+            None if prompt::is_interactive() => prompt::ask("Name of the account:")?,
+            None => {
+                return Err(Failure::Usage("--name is needed: there is no terminal to ask at".to_owned()));
+            }
+        };
+        let (email, password) = self.who.ask()?;
+        let token = nobody.register(&RegisterRequest { tenant_name, email, password }).await?;
+        store_key(common, &url, &token.token).await
+    }
+}
+
+/// Makes a key for this machine, stores it in place of the profile's previous one, and ends the session that made it.
+async fn store_key(common: &Common, url: &str, token: &str) -> Result<(), Failure> {
+    let person = context::build(Client::builder(url).token(token))?;
+    let machine = rustix::system::uname();
+    let name = format!("auspex on {}", machine.nodename().to_string_lossy());
+    let made = person.create_key(Some(&name)).await?;
+    let name = common.connection.profile_name();
+    let mut profiles = Profiles::read()?;
+    let previous = profiles.get(name).cloned();
+    let profile = Profile {
+        url: url.to_owned(),
+        key: made.key.clone(),
+        secret: made.secret.clone(),
+        key_id: Some(made.api_key.id.to_string()),
+    };
+    profiles.put(name, profile)?;
+    if let Some(previous) = previous
+        && let Err(failure) = revoke(&previous).await
+    {
+        remark(&format!("the previous key {} of this profile could not be revoked: {failure}", previous.key));
+    }
+    let me = person.me().await?;
+    if let Err(error) = person.log_out().await {
+        remark(&format!("the session that made the key goes on until it expires: {error}"));
+    }
+    let (tenant, email) = (&me.tenant_name, me.email.unwrap_or_default());
+    common.output().done(&format!("Signed in to {tenant} at {url} as {email} (profile {name})."))
+}
+
+/// Revokes the key of a profile; one that is refused is revoked already.
+async fn revoke(profile: &Profile) -> Result<(), Failure> {
+    let client = context::build(Client::builder(&profile.url).key(&profile.key, &profile.secret))?;
+    let id = match &profile.key_id {
+        Some(id) => id.clone(),
+        None => return Ok(()),
+    };
+    match client.request(Call::new(Method::DELETE, &["v1", "api_keys", &id])?).await {
+        Err(error) if matches!(error.status(), Some(401 | 404)) => Ok(()),
+        outcome => outcome.map(|_| ()).map_err(Into::into),
+    }
+}
+
+impl Logout {
+    pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
+        let mut profiles = Profiles::read()?;
+        let name = common.connection.profile_name();
+        let Some(profile) = profiles.get(name).cloned() else {
+            return Err(Failure::NotSignedIn(format!("there is no profile {name:?}")));
+        };
+        profiles.remove(name)?;
+        let revoked = revoke(&profile).await;
+        if revoked.is_err() {
+            remark(&format!(
+                "the profile is gone, but its key {} still works: revoke it in the console",
+                profile.key
+            ));
+        }
+        revoked?;
+        common.output().done(&format!("Signed out of {} (profile {name}); its key is revoked.", profile.url))
+    }
+}
+
+impl Whoami {
+    pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
+        let context = Context::new(common)?;
+        let url = context.client.base_url().to_owned();
+        let show = |me: &Value| {
+            View::new().fields([
+                ("account", cells::value(&me["tenant_name"])),
+                ("account id", cells::id(&me["tenant_id"])),
+                ("service", cells::text(&url)),
+                ("key", cells::text(context.client.key_id().unwrap_or("none"))),
+            ])
+        };
+        context.show(get(&["v1", "me"])?, show).await
+    }
+}
+
+impl Status {
+    pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
+        let context = Context::new(common)?;
+        let (_, ready) = context.fetch(get(&["readyz"])?).await?;
+        let (me, account) = context.fetch(get(&["v1", "me"])?).await?;
+        let (overview, counts) = context.fetch(get(&["v1", "overview"])?).await?;
+        let (balance, money) = context.fetch(get(&["v1", "billing"])?).await?;
+        if context.output.json {
+            let raw = |body: &[u8]| serde_json::from_slice::<Box<RawValue>>(body).map_err(Failure::other);
+            let document = serde_json::to_vec(&json!({
+                "url": context.client.base_url(),
+                "ready": ready["status"],
+                "me": raw(&me.body)?,
+                "overview": raw(&overview.body)?,
+                "billing": raw(&balance.body)?,
+            }));
+            return context.output.document(&document.map_err(Failure::other)?);
+        }
+        let view = View::new().fields([
+            (
+                "service",
+                cells::text(format!(
+                    "{} is {}",
+                    context.client.base_url(),
+                    ready["status"].as_str().unwrap_or("up")
+                )),
+            ),
+            ("account", cells::value(&account["tenant_name"])),
+            ("balance", cells::cents(&money["balance_cents"])),
+            ("objects", cells::value(&counts["objects"])),
+            (
+                "analyzed",
+                cells::text(format!("{:.0} %", counts["analyzed_pct"].as_f64().unwrap_or(0.0) * 100.0)),
+            ),
+            ("events today", cells::value(&counts["events_today"])),
+            ("flagged", cells::value(&counts["flagged"])),
+        ]);
+        let summaries = counts["signal_summary"].as_array().cloned().unwrap_or_default();
+        let table = Table::of(
+            [left("SIGNAL"), left("TYPE"), right("ANSWERS"), right("MEAN"), right("HIGH")],
+            &summaries,
+            |signal| {
+                [
+                    cells::value(&signal["key"]),
+                    cells::value(&signal["type"]),
+                    cells::value(&signal["total"]),
+                    cells::decimal(&signal["avg"], 2),
+                    cells::value(&signal["high"]),
+                ]
+            },
+        );
+        context.output.view(if summaries.is_empty() { view } else { view.title("Signals").table(table) })
+    }
+}

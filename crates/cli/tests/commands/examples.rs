@@ -1,0 +1,155 @@
+//! The examples of every `--help`, run as a person would run them.
+
+use auspex_cli::Command;
+use clap::Subcommand as _;
+use client::api::{EventInput, ReviewCreate, ReviewResolve, TrialCreate, TrialStatus, WebhookEndpointCreate};
+use client::{Client, DeliveriesQuery, Ingest};
+use serde_json::{Value, json};
+use testkit::{Backend, run_on};
+
+use crate::world::{PASSWORD, Person, World, eventually};
+
+/// Commands without an example that a test could run, and why.
+const WITHOUT: [(&str, &str); 5] = [
+    ("objects explain", "its route is not part of the service yet"),
+    ("export", "its route is not part of the service yet"),
+    ("signals calibration fit", "needs 50 labels"),
+    ("signals calibration on", "needs 50 labels"),
+    ("billing topup", "needs a payment provider"),
+];
+
+/// Every command that does something, with the examples of its help.
+fn commands() -> Vec<(String, Vec<String>)> {
+    fn collect(path: &str, command: &clap::Command, found: &mut Vec<(String, Vec<String>)>) {
+        let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples = own.split_once("Examples:\n").map_or("", |(_, examples)| examples);
+        let mut lines: Vec<String> = Vec::new();
+        for line in examples.lines() {
+            match lines.last_mut() {
+                Some(last) if line.starts_with("    ") => *last = format!("{last}\n{line}"),
+                _ => lines.push(line.trim().to_owned()),
+            }
+        }
+        if command.get_subcommands().next().is_none() || !lines.is_empty() {
+            found.push((path.to_owned(), lines));
+        }
+        for inner in command.get_subcommands() {
+            collect(format!("{path} {}", inner.get_name()).trim(), inner, found);
+        }
+    }
+    let (program, mut found) = (Command::augment_subcommands(clap::Command::new("auspex")), Vec::new());
+    for command in program.get_subcommands() {
+        collect(command.get_name(), command, &mut found);
+    }
+    found
+}
+
+#[test]
+fn every_command_has_an_example() {
+    let lacking: Vec<String> =
+        commands().into_iter().filter(|(_, examples)| examples.is_empty()).map(|(path, _)| path).collect();
+    let expected: Vec<&str> = WITHOUT.iter().map(|(path, _)| *path).collect();
+    assert_eq!(
+        lacking.iter().filter(|path| !expected.contains(&path.as_str())).collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
+    assert!(expected.iter().all(|path| lacking.iter().any(|lacking| lacking == path)), "{lacking:?}");
+}
+
+#[test]
+fn every_example_works() {
+    run_on(Backend::Sqlite, async |world: &World| {
+        let mut failures = Vec::new();
+        for (path, examples) in commands() {
+            for example in examples {
+                let person = prepare(world, &example).await;
+                let ran = person.shell(&example);
+                let prints = !example.contains("> ") || example.contains('\'');
+                if ran.code != 0 || (prints && ran.out.is_empty()) {
+                    failures.push(format!("{path}: {example}\n{ran:?}"));
+                }
+            }
+        }
+        assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    });
+}
+
+/// A person with an account that has what the example names.
+async fn prepare(world: &World, example: &str) -> Person {
+    let mut person = world.person();
+    let set =
+        |person: &mut Person, name: &str, value: String| person.variables.push((name.to_owned(), value));
+    set(&mut person, "PASSWORD", PASSWORD.to_owned());
+    let email = person.email.clone();
+    set(&mut person, "EMAIL", email);
+    let stored: toml::Table = std::fs::read_to_string(person.credentials()).unwrap().parse().unwrap();
+    let text = |name: &str| stored["default"][name].as_str().unwrap().to_owned();
+    let client = Client::builder(&world.url).key(text("key"), text("secret")).build().unwrap();
+    let message = EventInput::message("Pay me by gift card");
+    client.verdict("seller/42", Ingest::new([message])).await.unwrap();
+    if example.contains("$DELIVERY") {
+        make_endpoint(&client).await;
+        client.send("seller/42", Ingest::new([EventInput::event("sale")])).await.unwrap();
+    }
+    for name in ["RULE", "ENDPOINT", "KEY_ID", "LABEL", "TRIAL", "DELIVERY", "REVIEW", "CLAIMED", "RESOLVED"]
+    {
+        if example.contains(&format!("${name}\"")) {
+            let value = make(&client, &person, name).await;
+            set(&mut person, name, value);
+        }
+    }
+    if example.contains("reviews next") {
+        make(&client, &person, "REVIEW").await;
+    }
+    person
+}
+
+async fn make_endpoint(client: &Client) -> String {
+    let url = "http://127.0.0.1:9/hook".to_owned();
+    let endpoint =
+        WebhookEndpointCreate { url, description: None, signal_keys: None, events: None, enabled: None };
+    client.create_webhook(&endpoint).await.unwrap().endpoint.id.to_string()
+}
+
+/// Makes what a variable of an example stands for, and returns its id.
+async fn make(client: &Client, person: &Person, name: &str) -> String {
+    let id = |value: Value| value["id"].as_str().unwrap().to_owned();
+    match name {
+        "RULE" => id(person.json(&["rules", "create", "is_scammer > 0.9", "--review", "fraud"])),
+        "ENDPOINT" => make_endpoint(client).await,
+        "KEY_ID" => client.create_key(Some("second")).await.unwrap().api_key.id.to_string(),
+        "LABEL" => id(person.json(&["labels", "set", "seller/42", "is_scammer", "true"])),
+        "DELIVERY" => {
+            eventually("the delivery is dead", async || {
+                let deliveries = client.deliveries(&DeliveriesQuery::default()).await.unwrap();
+                deliveries
+                    .iter()
+                    .find(|delivery| json!(delivery)["status"] == "dead")
+                    .map(|delivery| delivery.id.to_string())
+            })
+            .await
+        }
+        "TRIAL" => {
+            let trial: TrialCreate =
+                serde_json::from_value(json!({"instructions": "Is this fraud?", "over": "recent"})).unwrap();
+            let id = client.start_trial("is_scammer", &trial).await.unwrap().id;
+            eventually("the trial is done", async || {
+                let trial = client.trial("is_scammer", id).await.unwrap();
+                (trial.status == TrialStatus::Done).then(|| id.to_string())
+            })
+            .await
+        }
+        _ => {
+            let (object_id, queue) = ("seller/42".to_owned(), "fraud".to_owned());
+            let review = client.open_review(&ReviewCreate { object_id, queue, signals: None }).await.unwrap();
+            if name == "CLAIMED" {
+                client.claim_review(review.id).await.unwrap();
+            }
+            if name == "RESOLVED" {
+                let decision = ReviewResolve { decision: "ban".to_owned(), note: None, labels: None };
+                client.resolve_review(review.id, &decision).await.unwrap();
+            }
+            review.id.to_string()
+        }
+    }
+}

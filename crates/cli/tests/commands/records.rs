@@ -1,0 +1,179 @@
+//! What programs read: the records of the API, unchanged; lists over many pages; data in all its forms; waiting.
+
+use client::PastQuery;
+use serde_json::{Value, json};
+
+use crate::world::{Person, World, eventually};
+
+testkit::on_both!(
+    json_is_what_the_service_sent,
+    lists_go_over_all_pages,
+    data_comes_from_everywhere,
+    waiting_ends_with_all_answers,
+    a_delivery_is_verified,
+    a_question_is_asked_switched_and_backfilled,
+    the_client_reads_the_past,
+);
+
+async fn json_is_what_the_service_sent(world: &World) {
+    let (client, key, secret) = world.client().await;
+    let person = with_key(world, key, secret);
+    person.says(&[
+        "signals",
+        "set",
+        "odd",
+        "-d",
+        r#"{"type":"noul","instructions":{"a":1.50,"b":12345678901234567890123}}"#,
+    ]);
+    let call = client::Call::new(client::Method::GET, &["v1", "signals"]).unwrap();
+    let sent = client.request(call).await.unwrap();
+    let printed = person.says(&["signals", "list", "--json"]);
+    assert_eq!(printed, format!("{}\n", String::from_utf8(sent.body).unwrap()));
+    assert!(printed.contains("1.50") && printed.contains("12345678901234567890123"), "{printed}");
+    assert!(!person.says(&["signals", "list"]).contains('\u{1b}'), "a pipe has no colours");
+}
+
+fn with_key(world: &World, key: String, secret: String) -> Person {
+    let mut person = world.stranger();
+    person.variables = vec![("AUSPEX_KEY".to_owned(), key), ("AUSPEX_SECRET".to_owned(), secret)];
+    person
+}
+
+async fn lists_go_over_all_pages(world: &World) {
+    let (client, key, secret) = world.client().await;
+    for number in 0..205 {
+        let event = client::api::EventInput::event("sale");
+        client.send(&format!("seller/{number}"), client::Ingest::new([event])).await.unwrap();
+    }
+    let person = with_key(world, key, secret);
+    let count = |list: &Value| list["objects"].as_array().unwrap().len();
+    assert_eq!(count(&person.json(&["objects", "list"])), 50);
+    assert_eq!(count(&person.json(&["objects", "list", "--limit", "3"])), 3);
+    let all = person.json(&["objects", "list", "--all"]);
+    let ids: std::collections::BTreeSet<&str> = all["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|object| object["object_id"].as_str().unwrap())
+        .collect();
+    assert_eq!((count(&all), ids.len()), (205, 205));
+    assert_eq!(count(&person.json(&["objects", "list", "--limit", "203"])), 203);
+    let ran = person.run(&["objects", "list", "--limit", "2"]);
+    assert_eq!(ran.out.lines().count(), 3, "{ran:?}");
+    assert!(ran.err.contains("--all"), "{ran:?}");
+    assert_eq!(person.says(&["objects", "list", "--all"]).lines().count(), 206);
+    // A search by answers has no cursors.
+    eventually("every object is analyzed", async || {
+        (person.json(&["objects", "count", "-q", "is_scammer >= 0"])["count"] == 205).then_some(())
+    })
+    .await;
+    assert_eq!(count(&person.json(&["objects", "list", "-q", "is_scammer >= 0", "--all"])), 205);
+}
+
+async fn data_comes_from_everywhere(world: &World) {
+    let person = world.person();
+    let event = r#"{"type": "message", "content": "hello"}"#;
+    std::fs::write(person.home.path().join("event.json"), event).unwrap();
+    person.says(&["events", "send", "a", "-d", event]);
+    person.says(&["events", "send", "a", "-d", "@event.json"]);
+    assert_eq!(person.run_with(&["events", "send", "a", "-d", "-"], event).code, 0);
+    person.says(&["events", "send", "a", "-d", &format!("[{event}, {event}]")]);
+    let request = format!(r#"{{"events": [{event}], "object_type": "buyer"}}"#);
+    person.says(&["events", "send", "a", "-d", &request]);
+    for _ in 0..2 {
+        person.says(&["events", "send", "a", "--event", "sale", "--idempotency-key", "sale-1"]);
+    }
+    let found = person.json(&["objects", "get", "a"]);
+    assert_eq!((&found["event_count"], &found["object_type"]), (&json!(7), &json!("buyer")));
+    assert_eq!(person.json(&["api", "GET", "/v1/objects/a"])["event_count"], 7);
+    let id = "käufer/1 %2F?#&+";
+    person.says(&["events", "send", id, "--event", "sale"]);
+    assert_eq!(person.json(&["objects", "get", id])["object_id"], id);
+    let escaped = "/v1/objects/k%C3%A4ufer%2F1%20%252F%3F%23%26%2B";
+    assert_eq!(person.json(&["api", "GET", escaped])["object_id"], id);
+}
+
+async fn waiting_ends_with_all_answers(world: &World) {
+    let person = world.person();
+    let verdict =
+        person.json(&["events", "send", "a", "--message", "hello", "--wait", "--signals", "is_scammer"]);
+    assert_eq!(verdict["answers"].as_array().unwrap().len(), 1);
+    person.says(&["events", "send", "b", "--message", "hello"]);
+    let found = person.json(&["objects", "get", "b", "--wait", "60s"]);
+    assert_eq!(
+        (found["pending"].as_array().unwrap().len(), found["analysis"].as_array().unwrap().len()),
+        (0, 3)
+    );
+    assert_eq!(person.json(&["playground", "--message", "hello"])["answers"].as_array().unwrap().len(), 3);
+    let kinds = person.says(&["objects", "timeline", "b"]);
+    assert!(kinds.contains("analysis") && kinds.contains("hello"), "{kinds}");
+    let label = person.json(&["labels", "set", "b", "is_scammer", "false"]);
+    assert_eq!((&label["value"], &label["answer"]["signal"]), (&json!(false), &json!("is_scammer")));
+}
+
+async fn a_delivery_is_verified(world: &World) {
+    let person = world.stranger();
+    let (secret, body) = ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", r#"{"test": 2432232314}"#);
+    let signature =
+        "x-webhook-signature: sha256=2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964";
+    let verify = |at: &str, tolerance: &str, secret: &str, body: &str| {
+        let at = format!("x-webhook-timestamp: {at}");
+        let arguments =
+            ["webhooks", "verify", "-H", &at, "-H", signature, "--secret", secret, "--tolerance", tolerance];
+        person.run_with(&arguments, body)
+    };
+    assert_eq!(verify("1614265330", "100000000000", secret, body).code, 0);
+    for (at, tolerance, secret, body, reason) in [
+        ("1614265330", "300", secret, body, "too old"),
+        ("1614265331", "100000000000", secret, body, "does not match"),
+        ("1614265330", "100000000000", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSx", body, "does not match"),
+        ("1614265330", "100000000000", secret, "{}", "does not match"),
+    ] {
+        let ran = verify(at, tolerance, secret, body);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains(reason) && !ran.err.contains("whsec_"), "{ran:?}");
+    }
+}
+
+async fn a_question_is_asked_switched_and_backfilled(world: &World) {
+    let person = world.person();
+    person.says(&["events", "send", "a", "--message", "hello", "--wait"]);
+    let arguments =
+        ["signals", "set", "mood", "--type", "choice", "--instructions", "How?", "--criteria", "calm"];
+    let made = person.json(&[&arguments[..], &["--criteria", "angry=shouts"]].concat());
+    let criteria = json!({"calm": "calm", "angry": "shouts"});
+    assert_eq!(made["criteria"], criteria);
+    person.says(&["signals", "disable", "mood"]);
+    let found = person.json(&["signals", "get", "mood"]);
+    assert_eq!((&found["enabled"], &found["criteria"]), (&json!(false), &criteria));
+    person.says(&["signals", "enable", "mood"]);
+    let status = person.json(&["signals", "backfill", "mood", "--yes", "--wait"]);
+    assert_eq!(status["backfill"]["status"], "done");
+    let found = person.json(&["objects", "get", "a", "--wait"]);
+    assert!(found["analysis"].as_array().unwrap().iter().any(|answer| answer["key"] == "mood"), "{found}");
+    assert_eq!(person.json(&["signals", "versions", "mood"])["versions"].as_array().unwrap().len(), 1);
+    let replay = person.json(&["rules", "replay", "is_scammer >= 0"]);
+    assert_eq!(replay["objects"], 1);
+}
+
+async fn the_client_reads_the_past(world: &World) {
+    let (client, ..) = world.client().await;
+    let event = client::api::EventInput::event("sale");
+    client.verdict("a", client::Ingest::new([event])).await.unwrap();
+    let only = |only: &str| PastQuery { only: Some(only.to_owned()), ..PastQuery::default() };
+    let answers = client.answers("a", &only("is_scammer")).await.unwrap();
+    assert_eq!((answers.analyses.len(), answers.analyses[0].answers.len()), (1, 1));
+    assert_eq!(client.timeline("a", &only("event")).await.unwrap().items.len(), 1);
+    assert_eq!(client.timeline("a", &PastQuery::default()).await.unwrap().items.len(), 2);
+    assert_eq!(client.count_objects(Some("is_scammer >= 0")).await.unwrap().count, 1);
+    assert_eq!(client.distribution("is_scammer", None).await.unwrap().objects, 1);
+    let question = serde_json::from_value(json!({"type": "noul", "instructions": "Is it?"})).unwrap();
+    client.put_signal("is_scammer", &question).await.unwrap();
+    assert_eq!(client.signal_versions("is_scammer").await.unwrap().len(), 2);
+    assert_ne!(client.restore_signal("is_scammer", 1).await.unwrap().instructions.get(), "\"Is it?\"");
+    assert_eq!(client.signal_versions("is_scammer").await.unwrap().len(), 3);
+    let endpoint = serde_json::from_value(json!({"url": "http://127.0.0.1:9/hook"})).unwrap();
+    let made = client.create_webhook(&endpoint).await.unwrap();
+    let rotation = serde_json::from_value(json!({"overlap_hours": 1})).unwrap();
+    assert_ne!(client.rotate_webhook_secret(made.endpoint.id, &rotation).await.unwrap().secret, made.secret);
+}
