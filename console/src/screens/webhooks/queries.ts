@@ -64,7 +64,7 @@ export async function createEndpoint(body: Schemas["WebhookEndpointCreate"]): Pr
 
 export async function updateEndpoint(id: string, body: Schemas["WebhookEndpointUpdate"]): Promise<void> {
   await take(api.PATCH("/v1/webhooks/{endpoint_id}", { params: { path: { endpoint_id: id } }, body }));
-  await endpointsChanged();
+  await Promise.all([endpointsChanged(), deliveriesChanged()]);
 }
 
 export async function deleteEndpoint(id: string): Promise<void> {
