@@ -147,7 +147,15 @@ impl Analyzer for Embedded {
         let [question] = inquiry.questions else { return None };
         let (state, question, parts) = (inquiry.state.to_owned(), question.clone(), parts.to_vec());
         let begin = move |decider: &Decider| decider.begin_unread(&state, &question, &parts);
-        Some(Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry, begin))))
+        let findings = async move {
+            let findings = self.findings(inquiry, begin).await?;
+            // Answers are told apart by their place, so all of them must be there.
+            match findings.answers.iter().find_map(|answer| answer.as_ref().err()) {
+                Some(error) => Err(Failure::failed(error.clone())),
+                None => Ok(findings),
+            }
+        };
+        Some(Box::pin(instrumented("embedded", self, inquiry, findings)))
     }
 
     fn is_cancellable(&self) -> bool {

@@ -29,7 +29,7 @@ use weights::Weights;
 
 /// The name of the model. It changes with the weights.
 pub const MODEL: &str = "auspex-1.0";
-/// What reading a question again for each unread part may cost in one layer: some 16 seconds of one core.
+/// What reading a question again for each unread part may cost in all layers: some 16 passes of a second or less of one core.
 const UNREAD_COST: usize = 16 * PASS_COST;
 /// Parts that are tried however costly a question is.
 const MIN_UNREAD_PARTS: usize = 12;
@@ -116,7 +116,8 @@ impl Decider {
         let state = State::read(&self.tokenizer, state);
         let options = reading::options(&self.tokenizer, question);
         let cost = option_cost(options.iter().map(Vec::len).sum(), state.row_count());
-        let tried = (UNREAD_COST / cost.max(1)).max(MIN_UNREAD_PARTS).min(parts.len());
+        let tried =
+            (UNREAD_COST / (cost * self.network.layers()).max(1)).max(MIN_UNREAD_PARTS).min(parts.len());
         let parts = parts[..tried].iter().map(|part| state.rows_of(part));
         let readings: Vec<Arc<[Range<usize>]>> =
             std::iter::once(Vec::new()).chain(parts).map(Arc::from).collect();

@@ -14,7 +14,7 @@ pub use self::reference::reference;
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
-    AnalyzerKind, EmailList, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis,
+    AnalyzerKind, DomainList, EmailList, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis,
     NetworkList, Price, PriceTable, Role, Seconds,
 };
 
@@ -514,14 +514,13 @@ impl Github {
 
 impl Oidc {
     fn read(set: &mut Settings) -> Result<Self, ConfigError> {
-        let domains: String = set.value("oidc_allowed_domains", "")?;
-        let domains = domains.split(',').map(|domain| domain.trim().to_lowercase());
+        let domains: DomainList = set.value("oidc_allowed_domains", "")?;
         Ok(Self {
             issuer: set.optional("oidc_issuer")?,
             client_id: set.optional("oidc_client_id")?,
             client_secret: set.secret("oidc_client_secret")?,
             name: set.value("oidc_name", "Single sign-on")?,
-            allowed_domains: domains.filter(|domain| !domain.is_empty()).collect(),
+            allowed_domains: domains.0,
         })
     }
 }

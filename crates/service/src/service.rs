@@ -20,7 +20,7 @@ use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
     Waiting, Wakeup, Workers, internal,
 };
-use crate::upkeep::{Checkup, Gauges, Listener, Queues, Readiness, Sweeper};
+use crate::upkeep::{Checkup, Gauges, Listener, Readiness, Sweeper};
 use crate::wiring::Wiring;
 
 /// The rooms of one process.
@@ -202,7 +202,6 @@ impl Service {
             checkup: Checkup {
                 store: store.clone(),
                 clock: clock.clone(),
-                queues: Queues::new(store.clone(), clock.clone()),
                 asker: scheduler.asker.clone(),
                 health: wiring.workers.health().clone(),
                 sends_mail: wiring.options.sends_mail,

@@ -202,9 +202,9 @@ pub struct WebhookDeliveryList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointState {
-    /// The last attempt succeeded, or there was none.
+    /// The receiver accepted the last delivery, or there was none.
     Good,
-    /// The last attempt failed.
+    /// The last attempt failed, or the receiver refused the last delivery for good.
     Failing,
     /// Nothing is sent until `resting_until`, after repeated failures.
     Resting,
@@ -221,7 +221,7 @@ pub struct WebhookHealth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub resting_until: Option<Timestamp>,
-    /// Attempts that failed since one succeeded.
+    /// Attempts in a row that failed and are made again; after ten, the endpoint rests. A refusal for good is none.
     #[schema(minimum = 0)]
     pub consecutive_failures: i64,
     /// Deliveries that wait or are being sent, counted up to 10,000.

@@ -162,7 +162,7 @@ const GROUPS: &[Group] = &[
             ),
             (
                 "oidc_issuer",
-                "the issuer of your own for sign-in with OpenID Connect, as the provider `oidc`; its redirect is `{public_url}/console/oauth/oidc`",
+                "the issuer of your own for sign-in with OpenID Connect, as the provider `oidc`; its redirect is `{public_url}/console/oauth/oidc`. It must say `email_verified`. Accounts are known by this URL: after a change, members sign in by a reset of their password and link the new one",
                 "https://login.example.com",
             ),
             ("oidc_client_id", "the client id that it gave you", "auspex"),
@@ -175,7 +175,7 @@ const GROUPS: &[Group] = &[
             ),
             (
                 "operators",
-                "the email addresses, separated by commas, of those who see the health and the accounts of the install, once proved",
+                "the email addresses, separated by commas, of those who see the health and the accounts of the install, once they have proved that address",
                 "ops@example.com",
             ),
             ("github_client_id", "the client id for sign-in with GitHub", "Iv1.0123456789abcdef"),

@@ -221,3 +221,16 @@ fn secrets_do_not_show() {
     let shown = config.effective.iter().find(|setting| setting.name == "master_key").unwrap();
     assert_eq!((shown.shown.as_str(), shown.origin), ("********", Origin::Environment));
 }
+
+#[test]
+fn a_slip_in_the_allowed_domains_admits_nobody_by_accident() {
+    let domains = |text| with(&[("AUSPEX_OIDC_ALLOWED_DOMAINS", text)]);
+    assert_eq!(
+        domains("Example.com, example.org").unwrap().oidc.allowed_domains,
+        ["example.com", "example.org"]
+    );
+    for slip in [",", "@example.com", "example.com,", "https://example.com", "a b"] {
+        let refused = refusal(domains(slip));
+        assert!(refused.contains("AUSPEX_OIDC_ALLOWED_DOMAINS"), "{slip}: {refused}");
+    }
+}

@@ -245,6 +245,29 @@ impl FromStr for EmailList {
     }
 }
 
+/// Domains of email addresses in lower case, separated by commas; empty if left out.
+#[derive(Clone, Debug, Default)]
+pub struct DomainList(pub Vec<String>);
+
+impl FromStr for DomainList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        // A slip must not admit everybody, or nobody.
+        let domain = |part: &str| {
+            let is_domain = !part.is_empty()
+                && part.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '.' | '-'));
+            is_domain
+                .then(|| part.to_lowercase())
+                .ok_or_else(|| format!("`{part}` is not a domain such as example.com"))
+        };
+        text.split(',').map(|part| domain(part.trim())).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 impl FromStr for NetworkList {
     type Err = String;
 

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use model::api::{Error, InstallHealth, OperatorTenantList};
 use serde::Deserialize;
+use service::{Error as ServiceError, Kind};
 use utoipa::IntoParams;
 
 use super::App;
@@ -30,7 +31,11 @@ pub(super) struct TenantParameters {
     (status = 403, description = "The user is no operator, or has not proved the address.", body = Error),
 ))]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<InstallHealth>, Refusal> {
-    let disk = disk::free(&app.data_dir).judged();
+    // A network disk may hang.
+    let directory = app.data_dir.clone();
+    let disk = tokio::task::spawn_blocking(move || disk::free(&directory).judged()).await;
+    let disk = disk
+        .map_err(|panic| ServiceError::new(Kind::Internal, "the disk cannot be looked at").because(panic))?;
     Ok(Json(app.service.checkup.health(&app.service.readiness, disk).await?))
 }
 

@@ -232,6 +232,7 @@ fn only_the_backup_is_left(file: &Path) {
 
 async fn what_cannot_be_restored_leaves_the_place_as_it_was(database: &TestDatabase) {
     let old = Deployment::new(database.backend()).await;
+    old.succeed(&["migrate"]);
     old.succeed(&["admin", "tenant", "create", "Acme"]);
     let file = |name: &str| old.directory.path().join(name);
     let backup = file("backup");

@@ -15,6 +15,7 @@ testkit::on_both!(
     only_operators_who_proved_their_address_are_let_in,
     a_fresh_install_is_well,
     what_is_wrong_is_said_with_what_to_do,
+    what_waits_for_an_endpoint_that_is_switched_off_is_not_late,
     accounts_are_listed_page_by_page_without_content,
     nonsense_lists_nothing,
 );
@@ -100,6 +101,27 @@ async fn a_fresh_install_is_well(stage: &Operated) {
     assert_eq!(health["mail"]["state"], "worry", "tests write mail to files");
     assert!(health["mail"]["advice"].as_str().unwrap().contains("AUSPEX_SMTP_URL"));
     assert!(health["disk"]["advice"].as_str().unwrap().contains("MiB free"));
+}
+
+async fn what_waits_for_an_endpoint_that_is_switched_off_is_not_late(stage: &Operated) {
+    let app = &stage.0;
+    let token = operator(app).await;
+    let receiver = Receiver::start().await;
+    receiver.always(Answer::Status(503));
+    let made = app.call(&token, Method::POST, "/v1/webhooks", &json!({"url": receiver.url()})).await.json();
+    let endpoint = format!("/v1/webhooks/{}", made["endpoint"]["id"].as_str().unwrap());
+    assert_eq!(app.call(&token, Method::POST, &format!("{endpoint}/test"), &Value::Null).await.status, 202);
+    let is_failing = async || {
+        let health = get(app, &token, &format!("{endpoint}/health")).await.json();
+        health["state"] == "failing" && health["waiting"] == 1
+    };
+    until("it was tried", is_failing).await;
+    let off = app.call(&token, Method::PATCH, &endpoint, &json!({"enabled": false})).await;
+    assert_eq!(off.status, 200, "{}", off.text);
+    app.advance(Duration::from_hours(1));
+    let found = health(app, &token).await;
+    assert_eq!(found["deliveries"]["state"], "good", "{}", found["deliveries"]);
+    assert_eq!(found["queues"]["state"], "good", "{}", found["queues"]);
 }
 
 async fn what_is_wrong_is_said_with_what_to_do(stage: &Operated) {

@@ -283,6 +283,7 @@ async fn every_use_is_a_warning_in_the_log(database: &TestDatabase) {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     };
+    admin(&["migrate"], "");
     let tenant = admin(&["admin", "tenant", "create", "Acme"], "");
     let printed = admin(&["admin", "key", "import-legacy", "--tenant", &tenant], OLD_KEY);
     let key = printed.split_whitespace().last().unwrap();

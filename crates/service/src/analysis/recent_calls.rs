@@ -38,8 +38,9 @@ impl RecentCalls {
     pub(crate) fn record(&self, now: Timestamp, failure: Option<&Failure>) {
         let outcome = match failure {
             None => Outcome::Answered,
-            Some(Failure::Throttled { .. } | Failure::Busy) => Outcome::Throttled,
-            Some(Failure::Down(_) | Failure::Failed(_) | Failure::OutOfTime) => Outcome::Failed,
+            // An inquiry that takes too long says that there is too much to do, not that the analyzer is broken.
+            Some(Failure::Throttled { .. } | Failure::Busy | Failure::OutOfTime) => Outcome::Throttled,
+            Some(Failure::Down(_) | Failure::Failed(_)) => Outcome::Failed,
             Some(Failure::CallerLeft) => return,
         };
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);

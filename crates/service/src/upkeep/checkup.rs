@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use model::Timestamp;
 use model::api::{HealthPart, InstallHealth};
+use store::actions::webhooks::queue;
 use store::runtime::nodes;
 use store::upkeep::checkup;
 use store::upkeep::queues::QueueState;
@@ -12,7 +13,7 @@ use store::{Conn, Store};
 use crate::analysis::Asker;
 use crate::runtime::{Clock, Health, Result, clock_offset_s};
 use crate::upkeep::judgement::{self, Waiting};
-use crate::upkeep::queues::{QueueReport, Queues};
+use crate::upkeep::queues::{DELIVERIES, NamedQueue, named_queues};
 use crate::upkeep::readiness::Readiness;
 
 /// A node whose heartbeat is older than this has stopped.
@@ -22,7 +23,6 @@ const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 pub struct Checkup {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
-    pub(crate) queues: Queues,
     pub(crate) asker: Asker,
     pub(crate) health: Health,
     /// Whether mails are sent; otherwise they are written to files.
@@ -38,6 +38,15 @@ struct DatabaseFindings {
     took: Duration,
 }
 
+/// What waits.
+struct QueueFindings {
+    queues: Vec<NamedQueue>,
+    /// When the next delivery is due to a receiver that may be tried.
+    next_delivery: Option<Timestamp>,
+    /// Accounts with an endpoint that rests.
+    resting_accounts: i64,
+}
+
 impl Checkup {
     /// The health of every part; the disk is what this process sees of it.
     pub async fn health(&self, readiness: &Readiness, disk: HealthPart) -> Result<InstallHealth> {
@@ -45,13 +54,20 @@ impl Checkup {
         let database = self.ask_database(now).await?;
         let offset = clock_offset_s(&self.store, &self.clock).await?;
         let refusal = readiness.check_database().await.err();
-        let report = self.queues.report().await?;
-        let all: Vec<Waiting<'_>> =
-            report.queues.iter().map(|queue| waiting(queue.name, &queue.state, now)).collect();
+        let QueueFindings { queues, next_delivery, resting_accounts } = self.ask_queues(now).await?;
+        // What waits for a receiver that rests, or for an endpoint or an account that is switched off, is not late.
+        let since = |queue: &NamedQueue| match queue.name {
+            DELIVERIES => next_delivery,
+            _ => queue.state.oldest_due,
+        };
+        let all: Vec<Waiting<'_>> = queues
+            .iter()
+            .map(|queue| Waiting { name: queue.name, state: &queue.state, late: late(since(queue), now) })
+            .collect();
         let of = |name: &str| all.iter().find(|queue| queue.name == name);
         let idle = QueueState::default();
         let idle = || Waiting { name: "", state: &idle, late: Duration::ZERO };
-        let (live, deliveries, mails) = (of("analyses"), of("deliveries"), of("mails"));
+        let (live, deliveries, mails) = (of("analyses"), of(DELIVERIES), of("mails"));
         Ok(InstallHealth {
             queues: judgement::queues(&all),
             lag: judgement::lag(live.map_or(Duration::ZERO, |queue| queue.late)),
@@ -60,7 +76,7 @@ impl Checkup {
                 self.asker.recent_calls(now),
                 live.map_or(0, |queue| queue.state.retried),
             ),
-            deliveries: judgement::deliveries(deliveries.unwrap_or(&idle()), resting_accounts(&report, now)),
+            deliveries: judgement::deliveries(deliveries.unwrap_or(&idle()), resting_accounts),
             mail: judgement::mail(mails.unwrap_or(&idle()), self.sends_mail),
             database: judgement::database(
                 &database.version,
@@ -72,6 +88,18 @@ impl Checkup {
             nodes: judgement::nodes(database.live, database.silent, &self.health.failing_workers()),
             disk,
         })
+    }
+
+    async fn ask_queues(&self, now: Timestamp) -> Result<QueueFindings> {
+        self.store
+            .read("checkup_queues", async |conn: &mut Conn| {
+                Ok(QueueFindings {
+                    queues: named_queues(conn, now).await?,
+                    next_delivery: queue::next_due(conn).await?,
+                    resting_accounts: checkup::resting_accounts(conn, now).await?,
+                })
+            })
+            .await
     }
 
     async fn ask_database(&self, now: Timestamp) -> Result<DatabaseFindings> {
@@ -91,16 +119,6 @@ impl Checkup {
     }
 }
 
-fn waiting<'a>(name: &'static str, state: &'a QueueState, now: Timestamp) -> Waiting<'a> {
-    Waiting { name, state, late: state.oldest_due.map_or(Duration::ZERO, |since| now.since(since)) }
-}
-
-/// In how many accounts an endpoint rests.
-fn resting_accounts(report: &QueueReport, now: Timestamp) -> usize {
-    let resting = report.failing_endpoints.iter();
-    let resting = resting.filter(|endpoint| endpoint.resting_until.is_some_and(|until| until > now));
-    let mut accounts: Vec<_> = resting.map(|endpoint| endpoint.tenant_id).collect();
-    accounts.sort_unstable();
-    accounts.dedup();
-    accounts.len()
+fn late(since: Option<Timestamp>, now: Timestamp) -> Duration {
+    since.map_or(Duration::ZERO, |since| now.since(since))
 }

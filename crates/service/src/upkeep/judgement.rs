@@ -122,7 +122,7 @@ pub(super) fn analyzer(model: &str, calls: CallCounts, retried: i64) -> HealthPa
 }
 
 /// Deliveries by how late they are, and in how many accounts an endpoint rests.
-pub(super) fn deliveries(queue: &Waiting<'_>, resting_accounts: usize) -> HealthPart {
+pub(super) fn deliveries(queue: &Waiting<'_>, resting_accounts: i64) -> HealthPart {
     if queue.late > DUE {
         let advice = format!(
             "The oldest delivery has been due for {}. Check that a node with the role `worker` or `all` runs.",

@@ -17,6 +17,9 @@ const STEP: i64 = 500;
 /// Failing endpoints that the overview shows.
 const MAX_ENDPOINTS: i64 = 50;
 
+/// The name of the queue of webhook deliveries.
+pub(crate) const DELIVERIES: &str = "deliveries";
+
 /// Before every key.
 const NO_TENANT: TenantId = TenantId(Uuid::nil());
 const FIRST_DELIVERY: DeliveryPlace = (NO_TENANT, Uuid::nil(), Uuid::nil());
@@ -66,6 +69,18 @@ pub struct NamedQueue {
     pub state: QueueState,
 }
 
+/// What waits in every queue, by its name.
+pub(crate) async fn named_queues(conn: &mut Conn, now: Timestamp) -> Result<Vec<NamedQueue>> {
+    let named = |name, state| NamedQueue { name, state };
+    Ok(vec![
+        named("analyses", queues::jobs(conn, Priority::Live, now).await?),
+        named("bulk analyses", queues::jobs(conn, Priority::Bulk, now).await?),
+        named(DELIVERIES, queues::pending_deliveries(conn, now).await?),
+        named("mails", queues::messages(conn, Channel::Mail, now).await?),
+        named("chats", queues::messages(conn, Channel::Slack, now).await?),
+    ])
+}
+
 /// The queues for operators.
 #[derive(Clone)]
 pub struct Queues {
@@ -85,14 +100,7 @@ impl Queues {
         let now = self.clock.now();
         self.store
             .snapshot("queues", async |conn: &mut Conn| {
-                let named = |name, state| NamedQueue { name, state };
-                let queues = vec![
-                    named("analyses", queues::jobs(conn, Priority::Live, now).await?),
-                    named("bulk analyses", queues::jobs(conn, Priority::Bulk, now).await?),
-                    named("deliveries", queues::pending_deliveries(conn, now).await?),
-                    named("mails", queues::messages(conn, Channel::Mail, now).await?),
-                    named("chats", queues::messages(conn, Channel::Slack, now).await?),
-                ];
+                let queues = named_queues(conn, now).await?;
                 let (dead_letters, bulk_runs) = queues::ended_and_running(conn).await?;
                 let failing_endpoints = queues::failing_endpoints(conn, MAX_ENDPOINTS).await?;
                 Ok(QueueReport { at: now, queues, dead_letters, bulk_runs, failing_endpoints })

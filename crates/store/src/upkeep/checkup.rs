@@ -1,5 +1,6 @@
 //! What an operator wants to know about the database itself.
 
+use model::Timestamp;
 use sqlx::AssertSqlSafe;
 
 use crate::db::{Backend, Conn, Result, fetch_one};
@@ -12,6 +13,16 @@ pub async fn version(conn: &mut Conn) -> Result<String> {
     };
     let (version,): (String,) = fetch_one!(conn, text)?;
     Ok(version)
+}
+
+/// Accounts with an endpoint that rests. A few rows for each account, and no delivery.
+pub async fn resting_accounts(conn: &mut Conn, now: Timestamp) -> Result<i64> {
+    let (accounts,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(DISTINCT tenant_id) FROM webhook_endpoints WHERE resting_until > $1",
+        now
+    )?;
+    Ok(accounts)
 }
 
 /// The size of the database in bytes.

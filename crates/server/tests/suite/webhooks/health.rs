@@ -62,6 +62,7 @@ async fn health_says_what_was_accepted_and_how_fast(stage: &Scripted<Impatient>)
     let found = health(stage, &key, &endpoint).await;
     assert_eq!((&found["delivered"], &found["dead"]), (&json!(3), &json!(1)));
     assert_eq!(found["success_share"], 0.75);
+    assert_eq!((&found["state"], &found["consecutive_failures"]), (&json!("failing"), &json!(0)), "refused");
     assert_eq!((found["p50_ms"].as_i64(), found["p95_ms"].as_i64()), (Some(0), Some(0)), "the clock is held");
     assert_eq!(found["since"], json!(first));
     // One that waits is counted, and how long it took is known once it is accepted.

@@ -93,7 +93,7 @@ fn figures(
         EndpointState::Disabled
     } else if resting_until.is_some() {
         EndpointState::Resting
-    } else if circuit.consecutive_failures > 0 {
+    } else if circuit.consecutive_failures > 0 || is_last_dead(ended) {
         EndpointState::Failing
     } else {
         EndpointState::Good
@@ -116,6 +116,12 @@ fn figures(
         p95_ms: percentile(&times, 95),
         since: ended.iter().map(|ended| ended.created_at).min(),
     }
+}
+
+/// Whether the delivery that ended last was given up. A receiver that refuses for good does not count as failing for the
+/// circuit, since it is there.
+fn is_last_dead(ended: &[EndedDelivery]) -> bool {
+    ended.iter().max_by_key(|ended| ended.ended_at).is_some_and(|last| last.status == DeliveryStatus::Dead)
 }
 
 /// The time that so many percent of sorted times do not exceed, in milliseconds.
