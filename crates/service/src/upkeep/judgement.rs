@@ -26,7 +26,7 @@ const CLOCK_OFFSETS: (f64, f64) = (0.5, 2.0);
 /// Calls of the analyzer below which a share says nothing.
 const FEW_CALLS: usize = 5;
 /// Accounts with a resting endpoint from which on it is hardly the receivers' fault.
-const MANY_ACCOUNTS: usize = 3;
+const MANY_ACCOUNTS: i64 = 3;
 
 /// What a queue holds, and how long the oldest that is due has waited.
 pub(super) struct Waiting<'a> {
