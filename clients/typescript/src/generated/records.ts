@@ -1874,7 +1874,10 @@ export interface WebhookHealth {
   state: EndpointState;
   /** When its receiver is tried again, while it is resting. */
   resting_until?: string;
-  /** Attempts that failed since one succeeded. */
+  /**
+   * Attempts in a row that failed and are made again; after ten, the endpoint rests. A refusal for good is
+   * none.
+   */
   consecutive_failures: number;
   /** Deliveries that wait or are being sent, counted up to 10,000. */
   waiting: number;

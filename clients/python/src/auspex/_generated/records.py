@@ -2373,7 +2373,7 @@ class WebhookHealth(Record):
     """When its receiver is tried again, while it is resting."""
 
     consecutive_failures: int
-    """Attempts that failed since one succeeded."""
+    """Attempts in a row that failed and are made again; after ten, the endpoint rests. A refusal for good is none."""
 
     waiting: int
     """Deliveries that wait or are being sent, counted up to 10,000."""
