@@ -62,12 +62,12 @@ pub(crate) async fn until<T>(
 }
 
 /// A line on standard error that shows how far something is, if somebody watches.
-pub(crate) struct Progress {
+struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    pub(crate) fn start(what: &str) -> Self {
+    fn start(what: &str) -> Self {
         let is_watched = std::io::stderr().is_terminal();
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -86,11 +86,6 @@ impl Progress {
             }
             self.bar.set_position(completed);
         }
-    }
-
-    /// Shows a text instead.
-    pub(crate) fn say(&self, text: String) {
-        self.bar.set_message(text);
     }
 }
 

@@ -10,9 +10,8 @@ use testkit::{Backend, run_on};
 use crate::world::{PASSWORD, Person, World, eventually};
 
 /// Commands without an example that a test could run, and why.
-const WITHOUT: [(&str, &str); 5] = [
+const WITHOUT: [(&str, &str); 4] = [
     ("objects explain", "its route is not part of the service yet"),
-    ("export", "its route is not part of the service yet"),
     ("signals calibration fit", "needs 50 labels"),
     ("signals calibration on", "needs 50 labels"),
     ("billing topup", "needs a payment provider"),
