@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::cells::harmless;
 use crate::failure::Failure;
 
 /// How often the service is asked at first, and at most how rarely.
@@ -72,7 +73,7 @@ impl Progress {
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_style(ProgressStyle::default_spinner());
-        bar.set_message(what.to_owned());
+        bar.set_message(harmless(what));
         bar.enable_steady_tick(Duration::from_millis(120));
         Self { bar }
     }
