@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Output, View, remark};
 
-/// The largest page that the service gives.
-const LARGEST_PAGE: u64 = 200;
+/// The largest page that every list of the service gives; some give larger ones.
+const LARGEST_PAGE: u64 = 100;
 
 /// How many rows to list.
 #[derive(Args, Clone, Debug)]
