@@ -90,7 +90,7 @@ fn follow(page: &Value, count: u64, size: u64, before: u64) -> Option<(&'static 
 }
 
 /// The rows of a page, as the service wrote them.
-fn rows(body: &[u8], field: &str) -> Result<Vec<Box<RawValue>>, Failure> {
+pub(crate) fn rows(body: &[u8], field: &str) -> Result<Vec<Box<RawValue>>, Failure> {
     let fields: HashMap<String, Box<RawValue>> = serde_json::from_slice(body).map_err(Failure::other)?;
     match fields.get(field) {
         Some(rows) => serde_json::from_str(rows.get()).map_err(Failure::other),
