@@ -136,7 +136,7 @@ fn dollars(amount: i64, decimals: u32) -> String {
 
 /// A single line in which nothing moves the cursor, changes colours or reverses the direction of writing: what events say comes
 /// from strangers.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' | '\r' | '\t' | '\u{85}' | '\u{2028}' | '\u{2029}' => ' ',
         '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',

@@ -2,7 +2,8 @@
 
 use client::{Error, Refusal};
 
-use crate::output::ErrorStyle;
+use crate::cells::harmless;
+use crate::output::{ErrorStyle, error_line};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,9 @@ pub enum Failure {
     /// What was named does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// Nobody reads the output any more: the command ends at once, and that is good.
+    #[error("standard output is closed")]
+    OutputClosed,
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -38,17 +42,20 @@ impl Failure {
             Self::NotFound(_) => 4,
             Self::Call(Error::Transport(_)) => 7,
             Self::Call(error) => error.status().map_or(1, code_of_status),
+            Self::OutputClosed => 0,
             Self::Other(_) => 1,
         }
     }
 
     /// Prints it to standard error, with what to do about it and where to find it in the service's log.
-    #[expect(clippy::print_stderr, reason = "a command reports its failure there")]
     pub fn print(&self) {
+        if matches!(self, Self::OutputClosed) {
+            return;
+        }
         let style = ErrorStyle::detect();
-        eprintln!("{} {self}", style.problem("auspex:"));
+        error_line(&format!("{} {}", style.problem("auspex:"), harmless(&self.to_string())));
         for hint in self.hints() {
-            eprintln!("  {}", style.hint(&hint));
+            error_line(&format!("  {}", style.hint(&hint)));
         }
     }
 
@@ -112,6 +119,7 @@ mod tests {
         assert_eq!(Failure::Usage(String::new()).exit_code(), 2);
         assert_eq!(Failure::NotSignedIn(String::new()).exit_code(), 3);
         assert_eq!(Failure::NotFound(String::new()).exit_code(), 4);
+        assert_eq!(Failure::OutputClosed.exit_code(), 0);
         assert_eq!(Failure::other("").exit_code(), 1);
     }
 }

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use client::Timestamp;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::cells::Cell;
+use crate::cells::{Cell, harmless};
 use crate::environment;
 use crate::failure::Failure;
 use crate::json_text;
@@ -104,7 +104,7 @@ impl Output {
             return Self::print(&json_text::indent(text));
         }
         let mut stream = std::io::stdout();
-        ignore_closed(stream.write_all(body).and_then(|()| stream.write_all(b"\n")))
+        written(stream.write_all(body).and_then(|()| stream.write_all(b"\n")))
     }
 
     /// Prints for people.
@@ -112,7 +112,7 @@ impl Output {
         let now = self.is_terminal.then(now);
         for part in view.parts {
             match part {
-                Part::Line(line) => Self::print(&line)?,
+                Part::Line(line) => Self::print(&harmless(&line))?,
                 Part::Title(title) => Self::print(&format!("\n{}", self.paint(title, Style::new().bold())))?,
                 Part::Fields(fields) => self.print_fields(&fields, now)?,
                 Part::Table(table) if table.is_empty() => Self::print("Nothing to list.")?,
@@ -132,12 +132,12 @@ impl Output {
 
     /// Prints a line about what was done, for people only.
     pub(crate) fn done(&self, line: &str) -> Result<(), Failure> {
-        if self.json { Ok(()) } else { Self::print(line) }
+        if self.json { Ok(()) } else { Self::print(&harmless(line)) }
     }
 
     /// Prints a piece of text as it is, without a line break.
     pub(crate) fn piece(text: &[u8]) -> Result<(), Failure> {
-        ignore_closed(std::io::stdout().write_all(text))
+        written(std::io::stdout().write_all(text))
     }
 
     fn print_fields(&self, fields: &[(&str, Cell)], now: Option<Timestamp>) -> Result<(), Failure> {
@@ -161,24 +161,26 @@ impl Output {
     }
 
     fn print(text: &str) -> Result<(), Failure> {
-        ignore_closed(writeln!(std::io::stdout(), "{text}"))
+        written(writeln!(std::io::stdout(), "{text}"))
     }
 }
 
-/// A reader that has seen enough, such as `head`, is no failure.
-fn ignore_closed(outcome: std::io::Result<()>) -> Result<(), Failure> {
-    match outcome {
-        Err(reason) if reason.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::other(format!("standard output: {reason}")))
-        }
-        _ => Ok(()),
-    }
+/// Ends the command where its reader has seen enough, such as `head`.
+fn written(outcome: std::io::Result<()>) -> Result<(), Failure> {
+    outcome.map_err(|reason| match reason.kind() {
+        std::io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+        _ => Failure::other(format!("standard output: {reason}")),
+    })
 }
 
 /// Prints a remark that is no part of the output.
-#[expect(clippy::print_stderr, reason = "remarks go beside the output")]
 pub(crate) fn remark(text: &str) {
-    eprintln!("{}", ErrorStyle::detect().hint(text));
+    error_line(&ErrorStyle::detect().hint(text));
+}
+
+/// Prints a line on standard error; where nobody reads that, there is nobody to tell.
+pub(crate) fn error_line(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// How messages on standard error look.
@@ -199,8 +201,10 @@ impl ErrorStyle {
         self.paint(text, Style::new().dimmed())
     }
 
+    /// The text in this style, without what a terminal would act on: messages quote what others wrote.
     fn paint(&self, text: &str, style: Style) -> String {
-        if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        let text = harmless(text);
+        if self.colours { format!("{style}{text}{style:#}") } else { text }
     }
 }
 

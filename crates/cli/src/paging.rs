@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Output, View, remark};
 
-/// The largest page that the service gives.
-const LARGEST_PAGE: u64 = 200;
+/// The largest page that every list of the service gives; some give larger ones.
+const LARGEST_PAGE: u64 = 100;
 
 /// How many rows to list.
 #[derive(Args, Clone, Debug)]
@@ -90,7 +90,7 @@ fn follow(page: &Value, count: u64, size: u64, before: u64) -> Option<(&'static 
 }
 
 /// The rows of a page, as the service wrote them.
-fn rows(body: &[u8], field: &str) -> Result<Vec<Box<RawValue>>, Failure> {
+pub(crate) fn rows(body: &[u8], field: &str) -> Result<Vec<Box<RawValue>>, Failure> {
     let fields: HashMap<String, Box<RawValue>> = serde_json::from_slice(body).map_err(Failure::other)?;
     match fields.get(field) {
         Some(rows) => serde_json::from_str(rows.get()).map_err(Failure::other),

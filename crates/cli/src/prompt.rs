@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
+use crate::cells::harmless;
 use crate::failure::Failure;
 
 /// Whether somebody can be asked.
@@ -29,7 +30,7 @@ pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
 
 /// Asks for a line of text.
 pub(crate) fn ask(question: &str) -> Result<String, Failure> {
-    show(&format!("{question} "))?;
+    show(&format!("{} ", harmless(question)))?;
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(Failure::other)?;
     Ok(line.trim().to_owned())

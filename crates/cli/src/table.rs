@@ -4,7 +4,7 @@ use anstyle::Style;
 use client::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::cells::Cell;
+use crate::cells::{Cell, harmless};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -21,17 +21,17 @@ pub(crate) struct Column {
 
 /// A column of texts.
 pub(crate) fn left(heading: &str) -> Column {
-    Column { heading: heading.to_owned(), is_right: false, is_whole: false }
+    Column { heading: harmless(heading), is_right: false, is_whole: false }
 }
 
 /// A column of numbers, aligned to the right and never cut.
 pub(crate) fn right(heading: &str) -> Column {
-    Column { heading: heading.to_owned(), is_right: true, is_whole: true }
+    Column { heading: harmless(heading), is_right: true, is_whole: true }
 }
 
 /// A column of what people copy, such as ids: never cut.
 pub(crate) fn whole(heading: &str) -> Column {
-    Column { heading: heading.to_owned(), is_right: false, is_whole: true }
+    Column { heading: harmless(heading), is_right: false, is_whole: true }
 }
 
 /// Rows under headings.

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::cells::harmless;
 use crate::failure::Failure;
 
 /// How often the service is asked at first, and at most how rarely.
@@ -62,17 +63,17 @@ pub(crate) async fn until<T>(
 }
 
 /// A line on standard error that shows how far something is, if somebody watches.
-pub(crate) struct Progress {
+struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    pub(crate) fn start(what: &str) -> Self {
+    fn start(what: &str) -> Self {
         let is_watched = std::io::stderr().is_terminal();
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_style(ProgressStyle::default_spinner());
-        bar.set_message(what.to_owned());
+        bar.set_message(harmless(what));
         bar.enable_steady_tick(Duration::from_millis(120));
         Self { bar }
     }
@@ -86,11 +87,6 @@ impl Progress {
             }
             self.bar.set_position(completed);
         }
-    }
-
-    /// Shows a text instead.
-    pub(crate) fn say(&self, text: String) {
-        self.bar.set_message(text);
     }
 }
 

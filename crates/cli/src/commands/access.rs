@@ -1,13 +1,14 @@
 //! `auspex login`, `signup`, `logout`, `whoami`, `status`: credentials of this machine, and what they lead to.
 
 use clap::Args;
-use client::api::{LoginRequest, RegisterRequest};
-use client::{Call, Client, Error, Method};
+use client::api::{LoginRequest, Me, RegisterRequest};
+use client::{Call, Client, Error, Method, Refusal};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::cells;
 use crate::context::{self, Common, Context, get};
+use crate::data::Fields;
 use crate::failure::Failure;
 use crate::output::{View, remark};
 use crate::profiles::{Profile, Profiles};
@@ -18,6 +19,7 @@ use crate::table::{Table, left, right};
 #[derive(Args)]
 #[command(
     after_help = "A key for this machine is made and stored in the user's configuration folder; the password is not.
+Only an admin or owner may make a key: others set AUSPEX_KEY and AUSPEX_SECRET of one that was made for them.
 On a terminal, email and password are asked for.
 
 Examples:
@@ -131,14 +133,28 @@ impl Signup {
     }
 }
 
-/// Makes a key for this machine, stores it in place of the profile's previous one, and ends the session that made it.
+/// Makes a key for this machine, stores it in place of the profile's previous one, and ends the session that made it, also
+/// where no key was made or stored.
 async fn store_key(common: &Common, url: &str, token: &str) -> Result<(), Failure> {
     let person = context::build(Client::builder(url).token(token))?;
+    let outcome = replace_key(common, url, &person).await;
+    if let Err(error) = person.log_out().await {
+        remark(&format!("the session of this sign-in goes on until it expires: {error}"));
+    }
+    let me = outcome?;
+    let (tenant, email) = (&me.tenant_name, me.email.unwrap_or_default());
+    let name = common.connection.profile_name();
+    common.output().done(&format!("Signed in to {tenant} at {url} as {email} (profile {name})."))
+}
+
+/// Makes a key and stores it in place of the profile's previous one, which is revoked; returns who made it.
+async fn replace_key(common: &Common, url: &str, person: &Client) -> Result<Me, Failure> {
+    let mut profiles = Profiles::read()?;
+    let me = person.me().await?;
     let machine = rustix::system::uname();
     let name = format!("auspex on {}", machine.nodename().to_string_lossy());
-    let made = person.create_key(Some(&name)).await?;
+    let made = person.create_key(Some(&name)).await.map_err(|error| name_role(error, &me))?;
     let name = common.connection.profile_name();
-    let mut profiles = Profiles::read()?;
     let previous = profiles.get(name).cloned();
     let profile = Profile {
         url: url.to_owned(),
@@ -146,18 +162,42 @@ async fn store_key(common: &Common, url: &str, token: &str) -> Result<(), Failur
         secret: made.secret.clone(),
         key_id: Some(made.api_key.id.to_string()),
     };
-    profiles.put(name, profile)?;
+    if let Err(failure) = profiles.put(name, profile) {
+        if let Err(error) = person.revoke_key(made.api_key.id).await {
+            remark(&format!(
+                "the key {} was made and not stored; revoke it in the console: {error}",
+                made.key
+            ));
+        }
+        return Err(failure);
+    }
     if let Some(previous) = previous
         && let Err(failure) = revoke(&previous).await
     {
         remark(&format!("the previous key {} of this profile could not be revoked: {failure}", previous.key));
     }
-    let me = person.me().await?;
-    if let Err(error) = person.log_out().await {
-        remark(&format!("the session that made the key goes on until it expires: {error}"));
+    Ok(me)
+}
+
+/// Says who may make keys, and what others do, where the service refused one because of the person's role.
+fn name_role(error: Error, me: &Me) -> Failure {
+    let Some(role) = me.member_role else { return error.into() };
+    let role = match role.as_str() {
+        "viewer" => "a viewer",
+        "analyst" => "an analyst",
+        _ => return error.into(),
+    };
+    match error {
+        Error::Refused(refusal) if refusal.status == 403 => {
+            let message = format!(
+                "only an admin or owner may make the API key that this command stores, and you are {role} of {}; \
+                 have one of them make a key for you, and set AUSPEX_KEY and AUSPEX_SECRET",
+                me.tenant_name
+            );
+            Error::Refused(Refusal { message, ..refusal }).into()
+        }
+        other => other.into(),
     }
-    let (tenant, email) = (&me.tenant_name, me.email.unwrap_or_default());
-    common.output().done(&format!("Signed in to {tenant} at {url} as {email} (profile {name})."))
 }
 
 /// Revokes the key of a profile; one that is refused is revoked already.
@@ -217,15 +257,13 @@ impl Status {
         let (overview, counts) = context.fetch(get(&["v1", "overview"])?).await?;
         let (balance, money) = context.fetch(get(&["v1", "billing"])?).await?;
         if context.output.json {
-            let raw = |body: &[u8]| serde_json::from_slice::<Box<RawValue>>(body).map_err(Failure::other);
-            let document = serde_json::to_vec(&json!({
-                "url": context.client.base_url(),
-                "ready": ready["status"],
-                "me": raw(&me.body)?,
-                "overview": raw(&overview.body)?,
-                "billing": raw(&balance.body)?,
-            }));
-            return context.output.document(&document.map_err(Failure::other)?);
+            let mut document = Fields::default();
+            document.set("url", context.client.base_url())?;
+            document.set("ready", &ready["status"])?;
+            for (name, response) in [("me", me), ("overview", overview), ("billing", balance)] {
+                document.set(name, &response.parse::<Box<RawValue>>()?)?;
+            }
+            return context.output.document(&serde_json::to_vec(&document).map_err(Failure::other)?);
         }
         let view = View::new().fields([
             (

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::objects::answers_table;
 use crate::cells;
 use crate::context::{Common, Context, get, send};
-use crate::data::Data;
+use crate::data::{Data, Fields};
 use crate::failure::Failure;
 use crate::output::View;
 use crate::paging::Paging;
@@ -80,35 +80,48 @@ pub(crate) struct EventArguments {
 
 impl EventArguments {
     /// The request that these arguments make.
-    pub(crate) fn request(&self) -> Result<Value, Failure> {
-        let mut request = match self.data.as_ref().map(Data::value) {
-            Some(Value::Array(events)) => json!({"events": events}),
-            Some(value) if value.get("events").is_some() => value,
-            Some(value) if value.is_object() => json!({"events": [value]}),
-            Some(_) => {
+    pub(crate) fn request(&self) -> Result<Fields, Failure> {
+        let mut request = match &self.data {
+            Some(data) => Self::given(data)?,
+            None => self.described()?,
+        };
+        request.set_if("object_type", self.object_type.as_ref())?;
+        Ok(request)
+    }
+
+    /// The request around an event or a list of events; a whole request as it is.
+    fn given(data: &Data) -> Result<Fields, Failure> {
+        let mut request = Fields::default();
+        match data.fields() {
+            Some(whole) if whole.get("events").is_some() => return Ok(whole),
+            Some(_) => request.set("events", &[data.raw()])?,
+            None if data.is_list() => request.set("events", data.raw())?,
+            None => {
                 return Err(Failure::Usage(
                     "-d: an event, a list of events or a request is needed".to_owned(),
                 ));
             }
-            None => {
-                let metadata = self.metadata.as_ref().map(Data::value);
-                let named = self.event.iter().map(|name| json!({"type": "event", "name": name}));
-                let written = self.message.iter().map(|text| json!({"type": "message", "content": text}));
-                let mut events: Vec<Value> = named.chain(written).collect();
-                if events.is_empty() {
-                    return Err(Failure::Usage("give --message, --event or -d".to_owned()));
-                }
-                for event in &mut events {
-                    if let Some(metadata) = &metadata {
-                        event["metadata"] = metadata.clone();
-                    }
-                }
-                json!({"events": events})
-            }
-        };
-        if let Some(kind) = &self.object_type {
-            request["object_type"] = json!(kind);
         }
+        Ok(request)
+    }
+
+    /// The request with the events that options describe.
+    fn described(&self) -> Result<Fields, Failure> {
+        let named = self.event.iter().map(|name| ("event", "name", name));
+        let written = self.message.iter().map(|text| ("message", "content", text));
+        let mut events = Vec::new();
+        for (kind, field, text) in named.chain(written) {
+            let mut event = Fields::default();
+            event.set("type", kind)?;
+            event.set(field, text)?;
+            event.set_if("metadata", self.metadata.as_ref().map(Data::raw))?;
+            events.push(event);
+        }
+        if events.is_empty() {
+            return Err(Failure::Usage("give --message, --event or -d".to_owned()));
+        }
+        let mut request = Fields::default();
+        request.set("events", &events)?;
         Ok(request)
     }
 }
@@ -144,16 +157,10 @@ fn events_view(events: &[Value]) -> View {
 impl Send {
     async fn run(&self, common: &Common) -> Result<(), Failure> {
         let mut request = self.events.request()?;
-        if self.wait {
-            request["wait"] = json!(true);
-        }
-        if let Some(signals) = &self.signals {
-            request["signals"] = json!(signals);
-        }
-        if self.without_history {
-            request["include_history"] = json!(false);
-        }
-        let waits = request["wait"] == json!(true);
+        request.set_if("wait", self.wait.then_some(&true))?;
+        request.set_if("signals", self.signals.as_ref())?;
+        request.set_if("include_history", self.without_history.then_some(&false))?;
+        let waits = request.get("wait").is_some_and(|wait| wait.get() == "true");
         let mut call = send(Method::POST, &["v1", "objects", &self.object, "events"], &request)?;
         if let Some(key) = &self.idempotency_key {
             call = call.idempotency_key(key);

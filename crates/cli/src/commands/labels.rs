@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cells;
 use crate::context::{Common, Context, delete, get, send};
-use crate::data::{Data, json_or_text};
+use crate::data::{Data, Fields, json_or_text};
 use crate::failure::Failure;
 use crate::output::View;
 use crate::paging::Paging;
@@ -90,11 +90,15 @@ impl Command {
                     .await
             }
             Self::Send { data } => {
-                let body = match data.value() {
-                    list @ Value::Array(_) => json!({"labels": list}),
-                    request => request,
+                let path = ["v1", "labels"];
+                let call = if data.is_list() {
+                    let mut request = Fields::default();
+                    request.set("labels", data.raw())?;
+                    send(Method::POST, &path, &request)?
+                } else {
+                    send(Method::POST, &path, data.raw())?
                 };
-                context.show(send(Method::POST, &["v1", "labels"], &body)?.repeatable(), accepted_view).await
+                context.show(call.repeatable(), accepted_view).await
             }
             Self::List { signal, object, source, paging } => {
                 let call = get(&["v1", "labels"])?

@@ -55,6 +55,8 @@ pub enum Command {
         paging: Paging,
     },
     /// Show which events moved an answer, and how much. It is charged.
+    #[command(after_help = "Examples:
+  auspex objects explain seller/42 is_scammer")]
     Explain {
         /// The object's id.
         object: String,

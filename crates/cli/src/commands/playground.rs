@@ -2,7 +2,7 @@
 
 use clap::Args;
 use client::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::events::EventArguments;
 use super::objects::answers_table;
@@ -29,9 +29,7 @@ pub struct Arguments {
 impl Arguments {
     pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
         let mut request = self.events.request()?;
-        if let Some(signals) = &self.signals {
-            request["signals"] = json!(signals);
-        }
+        request.set_if("signals", self.signals.as_ref())?;
         let show = |verdict: &Value| {
             View::new().table(answers_table(&verdict["answers"], "signal")).title("Verdict").fields([
                 ("model", cells::value(&verdict["model"])),

@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::cells;
 use crate::context::{Common, Context, delete, get, post, send};
-use crate::data::{Data, json_or_text};
+use crate::data::{Data, Fields, json_or_text};
 use crate::failure::Failure;
 use crate::output::View;
+use crate::paging::rows;
 use crate::prompt;
 use crate::table::{Table, left, right};
 use crate::waiting;
@@ -164,8 +165,9 @@ impl Command {
             Self::List => context.show(get(&["v1", "signals"])?, signals_view).await,
             Self::Get { key } => {
                 let signal = find(&context, key).await?;
-                let body = serde_json::to_vec(&signal).map_err(Failure::other)?;
-                context.output.record(&body, signal_view(&signal))
+                let body = signal.raw().get();
+                let value = serde_json::from_str(body).map_err(Failure::other)?;
+                context.output.record(body.as_bytes(), signal_view(&value))
             }
             Self::Set(set) => set.run(&context).await,
             Self::Enable { key } => switch(&context, key, true).await,
@@ -217,20 +219,20 @@ impl Set {
 }
 
 /// The signal of this key, out of the list: there is no route for one.
-async fn find(context: &Context, key: &str) -> Result<Value, Failure> {
-    let (_, mut list) = context.fetch(get(&["v1", "signals"])?).await?;
-    let signals = list["signals"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    let found = signals.into_iter().find(|signal| signal["key"] == key);
+async fn find(context: &Context, key: &str) -> Result<Data, Failure> {
+    let response = context.client.request(get(&["v1", "signals"])?).await?;
+    let mut signals = rows(&response.body, "signals")?.into_iter().map(Data::from);
+    let found = signals.find(|signal| signal.text("key").as_deref() == Some(key));
     found.ok_or_else(|| Failure::NotFound(format!("there is no signal {key}")))
 }
 
 async fn switch(context: &Context, key: &str, enabled: bool) -> Result<(), Failure> {
-    let signal = find(context, key).await?;
-    let mut definition =
-        json!({"type": signal["type"], "instructions": signal["instructions"], "enabled": enabled});
-    if let Some(criteria) = signal.get("criteria") {
-        definition["criteria"] = criteria.clone();
+    let signal = find(context, key).await?.fields().unwrap_or_default();
+    let mut definition = Fields::default();
+    for name in ["type", "instructions", "criteria"] {
+        definition.set_if(name, signal.get(name))?;
     }
+    definition.set("enabled", &enabled)?;
     let state = if enabled { "enabled" } else { "disabled" };
     let show = |_: &Value| View::new().line(format!("The signal {key} is {state}."));
     context.show(send(Method::PUT, &["v1", "signals", key], &definition)?, show).await

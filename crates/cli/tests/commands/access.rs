@@ -9,7 +9,9 @@ use crate::world::{PASSWORD, World};
 testkit::on_both!(
     a_person_signs_up_out_and_in,
     a_new_sign_in_replaces_the_key,
-    variables_win_over_the_profile
+    variables_win_over_the_profile,
+    who_may_make_no_key_is_told_who_may,
+    a_key_that_cannot_be_stored_is_revoked,
 );
 
 async fn a_person_signs_up_out_and_in(world: &World) {
@@ -74,4 +76,40 @@ async fn variables_win_over_the_profile(world: &World) {
     assert_eq!(person.json(&["whoami"])["tenant_id"], json!(other));
     std::fs::remove_file(person.credentials()).unwrap();
     assert_eq!(person.json(&["whoami"])["tenant_id"], json!(other));
+}
+
+async fn who_may_make_no_key_is_told_who_may(world: &World) {
+    let (_, owner) = world.owner().await;
+    for (role, named) in [("viewer", "a viewer"), ("analyst", "an analyst"), ("admin", "")] {
+        let (mut person, session) = world.member(&owner, role).await;
+        let ran = person.run_with(&["login", "--email", &person.email, "--password-stdin"], PASSWORD);
+        let sessions = session.sessions().await.unwrap();
+        assert_eq!(sessions.len(), 1, "{role}: the session of the command has ended: {sessions:?}");
+        if named.is_empty() {
+            assert_eq!(ran.code, 0, "{ran:?}");
+            continue;
+        }
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
+        for part in ["admin or owner", named, "AUSPEX_KEY", "request id"] {
+            assert!(ran.err.contains(part), "{part}: {ran:?}");
+        }
+        assert!(!ran.err.contains("auspex login") && !person.credentials().exists(), "{ran:?}");
+        let made = owner.create_key(Some(role)).await.unwrap();
+        person.variables =
+            vec![("AUSPEX_KEY".to_owned(), made.key), ("AUSPEX_SECRET".to_owned(), made.secret)];
+        assert_eq!(person.json(&["whoami"])["tenant_name"], "Acme");
+    }
+}
+
+async fn a_key_that_cannot_be_stored_is_revoked(world: &World) {
+    let (person, session) = world.owner().await;
+    // A link that leads nowhere: there are no profiles to read, and no folder to write one to.
+    let folder = person.credentials().parent().unwrap().to_owned();
+    std::fs::create_dir(folder.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(person.home.path().join("missing/folder"), &folder).unwrap();
+    let ran = person.run_with(&["login", "--email", &person.email, "--password-stdin"], PASSWORD);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.err.contains("credentials.toml"), "{ran:?}");
+    assert_eq!(session.keys().await.unwrap().len(), 0, "{ran:?}");
+    assert_eq!(session.sessions().await.unwrap().len(), 1, "{ran:?}");
 }

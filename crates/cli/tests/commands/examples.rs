@@ -10,9 +10,7 @@ use testkit::{Backend, run_on};
 use crate::world::{PASSWORD, Person, World, eventually};
 
 /// Commands without an example that a test could run, and why.
-const WITHOUT: [(&str, &str); 5] = [
-    ("objects explain", "its route is not part of the service yet"),
-    ("export", "its route is not part of the service yet"),
+const WITHOUT: [(&str, &str); 3] = [
     ("signals calibration fit", "needs 50 labels"),
     ("signals calibration on", "needs 50 labels"),
     ("billing topup", "needs a payment provider"),

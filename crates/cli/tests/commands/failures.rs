@@ -4,7 +4,12 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-testkit::on_both!(every_failure_has_its_exit_code, what_cannot_be_undone_needs_yes, bad_input_is_named);
+testkit::on_both!(
+    every_failure_has_its_exit_code,
+    what_cannot_be_undone_needs_yes,
+    bad_input_is_named,
+    messages_are_harmless,
+);
 
 async fn every_failure_has_its_exit_code(world: &World) {
     let mut person = world.person();
@@ -68,4 +73,19 @@ async fn bad_input_is_named(world: &World) {
     let ran = person.run(&["objects", "list", "-q", "is_scammer > many", "--strict"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     assert_eq!(person.json(&["rules", "check", "is_scammer >"])["valid"], json!(false));
+}
+
+async fn messages_are_harmless(world: &World) {
+    let person = world.person();
+    let odd = "odd\u{1b}[31m\u{202e} > 1";
+    let warned = person.run(&["objects", "list", "-q", &format!("{odd} and is_scammer > 0")]);
+    let refused = person.run(&["objects", "list", "-q", odd, "--strict"]);
+    let missing = person.run(&["signals", "get", odd]);
+    for (ran, code) in [(warned, 0), (refused, 5), (missing, 4)] {
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.err.contains("odd\u{fffd}[31m\u{fffd}"), "what others wrote is harmless: {ran:?}");
+        assert!(!ran.err.contains(['\u{1b}', '\u{202e}']), "{ran:?}");
+    }
+    let ran = person.run(&["events", "send", "a\u{202e}b", "--event", "sale"]);
+    assert!(ran.code == 0 && ran.out.contains("a\u{fffd}b"), "{ran:?}");
 }

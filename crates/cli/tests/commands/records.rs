@@ -1,5 +1,8 @@
 //! What programs read: the records of the API, unchanged; lists over many pages; data in all its forms; waiting.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+
 use client::PastQuery;
 use serde_json::{Value, json};
 
@@ -9,10 +12,13 @@ testkit::on_both!(
     json_is_what_the_service_sent,
     lists_go_over_all_pages,
     data_comes_from_everywhere,
+    numbers_are_sent_as_they_were_given,
+    an_answer_is_explained,
     waiting_ends_with_all_answers,
     a_delivery_is_verified,
     a_question_is_asked_switched_and_backfilled,
     the_client_reads_the_past,
+    a_list_ends_when_its_reader_has_gone,
 );
 
 async fn json_is_what_the_service_sent(world: &World) {
@@ -62,6 +68,8 @@ async fn lists_go_over_all_pages(world: &World) {
     assert_eq!(ran.out.lines().count(), 3, "{ran:?}");
     assert!(ran.err.contains("--all"), "{ran:?}");
     assert_eq!(person.says(&["objects", "list", "--all"]).lines().count(), 206);
+    // Some lists have pages of at most 100.
+    assert_eq!(person.json(&["signals", "trial", "list", "is_scammer", "--all"])["trials"], json!([]));
     // A search by answers has no cursors.
     eventually("every object is analyzed", async || {
         (person.json(&["objects", "count", "-q", "is_scammer >= 0"])["count"] == 205).then_some(())
@@ -91,6 +99,54 @@ async fn data_comes_from_everywhere(world: &World) {
     assert_eq!(person.json(&["objects", "get", id])["object_id"], id);
     let escaped = "/v1/objects/k%C3%A4ufer%2F1%20%252F%3F%23%26%2B";
     assert_eq!(person.json(&["api", "GET", escaped])["object_id"], id);
+}
+
+async fn numbers_are_sent_as_they_were_given(world: &World) {
+    let person = world.person();
+    let metadata = r#"{"n": 12345678901234567890123, "price": 1.50}"#;
+    let event = format!(r#"{{"type": "event", "name": "sale", "metadata": {metadata}}}"#);
+    for data in [event.clone(), format!("[{event}]"), format!(r#"{{"events": [{event}]}}"#)] {
+        person.says(&["events", "send", "a", "-d", &data, "--object-type", "seller"]);
+    }
+    person.says(&["events", "send", "a", "--event", "sale", "--message", "hello", "--metadata", metadata]);
+    let listed = person.says(&["events", "list", "a", "--json"]);
+    assert_eq!(listed.matches(metadata).count(), 5, "{listed}");
+    assert_eq!(person.json(&["objects", "get", "a"])["object_type"], "seller");
+
+    person.says(&[
+        "signals",
+        "set",
+        "odd",
+        "-d",
+        &format!(r#"{{"type": "noul", "instructions": {metadata}}}"#),
+    ]);
+    person.says(&["signals", "disable", "odd"]);
+    let found = person.says(&["signals", "get", "odd", "--json"]);
+    assert!(found.contains(metadata) && found.contains(r#""enabled":false"#), "{found}");
+    assert_eq!(person.json(&["signals", "versions", "odd"])["versions"].as_array().unwrap().len(), 1);
+
+    let labels = r#"[{"object_id": "a", "signal": "is_scammer", "value": true}]"#;
+    for data in [labels.to_owned(), format!(r#"{{"labels": {labels}}}"#)] {
+        assert_eq!(person.json(&["labels", "send", "-d", &data])["accepted"], 1);
+    }
+}
+
+async fn an_answer_is_explained(world: &World) {
+    let person = world.person();
+    for message in ["Pay me by gift card", "Good morning"] {
+        person.says(&["events", "send", "a", "--message", message, "--wait"]);
+    }
+    let explained = person.json(&["objects", "explain", "a", "is_scammer"]);
+    assert_eq!(explained["answer"]["signal"], "is_scammer");
+    let parts = explained["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2, "{explained}");
+    let moved = |part: &Value| part["moved"].as_f64().unwrap();
+    assert!(moved(&parts[0]).abs() >= moved(&parts[1]).abs(), "{explained}");
+    let shown = person.says(&["objects", "explain", "a", "is_scammer"]);
+    for part in ["left_out", "MOVED", "Pay me by gift card", &format!("{:+.3}", moved(&parts[0]))] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(person.run(&["objects", "explain", "nobody", "is_scammer"]).code, 4);
 }
 
 async fn waiting_ends_with_all_answers(world: &World) {
@@ -176,4 +232,35 @@ async fn the_client_reads_the_past(world: &World) {
     let made = client.create_webhook(&endpoint).await.unwrap();
     let rotation = serde_json::from_value(json!({"overlap_hours": 1})).unwrap();
     assert_ne!(client.rotate_webhook_secret(made.endpoint.id, &rotation).await.unwrap().secret, made.secret);
+}
+
+/// A service whose list of objects has no end.
+fn endless() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = BufReader::new(stream.try_clone().unwrap()).lines();
+            if head.any(|line| line.is_ok_and(|line| line.is_empty())) {
+                let body = r#"{"objects":[{"object_id":"a"}],"next_cursor":"more"}"#;
+                let length = body.len();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let _ = write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+            }
+        }
+    });
+    url
+}
+
+async fn a_list_ends_when_its_reader_has_gone(world: &World) {
+    let mut person = with_key(world, "ak_1".to_owned(), "sk_1".to_owned());
+    person.url = endless();
+    let line = r#"{ timeout 60 auspex objects list --all --json; echo "ended with $?" >&2; } | head -n 3"#;
+    let ran = person.shell(line);
+    assert_eq!(ran.out.lines().count(), 3, "{ran:?}");
+    assert_eq!(ran.err, "ended with 0\n");
+    // A message that cannot be written is no failure either.
+    assert!(person.run(&["objects", "list", "--limit", "1"]).err.contains("--all"));
+    assert_eq!(person.shell("auspex objects list --limit 1 2>/dev/full").code, 0);
 }

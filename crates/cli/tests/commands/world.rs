@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use client::{Client, api::RegisterRequest};
+use client::{Call, Client, Method, api::RegisterRequest};
 use rustix::termios::Winsize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Backend, Stage, TestDatabase};
 
@@ -111,17 +111,46 @@ impl World {
         person
     }
 
-    /// A client of a new account, for what tests prepare.
-    pub(crate) async fn client(&self) -> (Client, String, String) {
-        let email = format!("ada-{}@example.com", uuid());
+    /// Somebody who has opened an account elsewhere, and a client with the session in which they did.
+    pub(crate) async fn owner(&self) -> (Person, Client) {
+        let person = self.stranger();
         let nobody = Client::builder(&self.url).build().unwrap();
         let request = RegisterRequest {
             tenant_name: "Acme".to_owned(),
-            email: email.clone(),
+            email: person.email.clone(),
             password: PASSWORD.to_owned(),
         };
         let token = nobody.register(&request).await.unwrap().token;
-        let person = Client::builder(&self.url).token(token).build().unwrap();
+        (person, Client::builder(&self.url).token(token).build().unwrap())
+    }
+
+    /// Somebody who has accepted an owner's invitation, and a client with the session in which they did.
+    pub(crate) async fn member(&self, owner: &Client, role: &str) -> (Person, Client) {
+        let person = self.stranger();
+        let call = Call::new(Method::POST, &["v1", "invitations"]).unwrap();
+        owner.request(call.json(&json!({"email": person.email, "role": role})).unwrap()).await.unwrap();
+        let token = eventually("the invitation is mailed", async || self.invitation_to(&person.email)).await;
+        let call = Call::new(Method::POST, &["auth", "console", "invitations", "accept"]).unwrap();
+        let nobody = Client::builder(&self.url).build().unwrap();
+        let accept = call.json(&json!({"token": token, "password": PASSWORD})).unwrap();
+        let session: Value = nobody.request(accept).await.unwrap().parse().unwrap();
+        let client = Client::builder(&self.url).token(session["token"].as_str().unwrap()).build().unwrap();
+        (person, client)
+    }
+
+    /// The token in the mail that invites this address.
+    fn invitation_to(&self, email: &str) -> Option<String> {
+        let folder = std::fs::read_dir(self.database.directory().join("data/mail")).ok()?;
+        let mails = folder.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+        let mail = mails.into_iter().find(|mail| mail.contains(&format!("To: {email}")))?;
+        let (_, rest) = mail.split_once("/console/invitation?token=")?;
+        let (token, _) = rest.split_once(char::is_whitespace)?;
+        Some(token.to_owned())
+    }
+
+    /// A client of a new account, for what tests prepare.
+    pub(crate) async fn client(&self) -> (Client, String, String) {
+        let (_, person) = self.owner().await;
         let made = person.create_key(Some("tests")).await.unwrap();
         (Client::builder(&self.url).key(&made.key, &made.secret).build().unwrap(), made.key, made.secret)
     }

@@ -2,13 +2,13 @@
 
 use clap::{Args, Subcommand};
 use client::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::quality::figures;
 use super::{LONG, about, criteria, find, signal_view};
 use crate::cells;
 use crate::context::Context;
-use crate::data::Data;
+use crate::data::{Data, Fields};
 use crate::failure::Failure;
 use crate::output::View;
 use crate::paging::Paging;
@@ -104,30 +104,26 @@ pub struct Start {
 }
 
 impl Start {
-    async fn request(&self, context: &Context) -> Result<Map<String, Value>, Failure> {
-        if let Some(Value::Object(request)) = self.data.as_ref().map(Data::value) {
-            return Ok(request);
+    async fn request(&self, context: &Context) -> Result<Fields, Failure> {
+        if let Some(data) = &self.data {
+            let given = data.fields();
+            return given
+                .ok_or_else(|| Failure::Usage("-d: a request is needed, which is an object".to_owned()));
         }
-        let kind = if self.criteria.is_empty() {
-            Value::Null
-        } else {
-            find(context, &self.key).await?["type"].take()
-        };
+        let kind = if self.criteria.is_empty() { None } else { find(context, &self.key).await?.text("type") };
         let over = self.q.as_ref().map_or_else(|| json!(self.over), |q| json!({"q": q}));
-        let mut request = Map::from_iter([("over".to_owned(), over)]);
-        let optional = [
-            ("instructions", self.instructions.as_ref().map(|text| json!(text))),
-            ("criteria", criteria(kind.as_str(), &self.criteria)),
-            ("limit", self.limit.map(|limit| json!(limit))),
-        ];
-        request.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        let mut request = Fields::default();
+        request.set("over", &over)?;
+        request.set_if("instructions", self.instructions.as_ref())?;
+        request.set_if("criteria", criteria(kind.as_deref(), &self.criteria).as_ref())?;
+        request.set_if("limit", self.limit.as_ref())?;
         Ok(request)
     }
 
     async fn run(&self, context: &Context) -> Result<(), Failure> {
         let mut request = self.request(context).await?;
         let path = ["trials"];
-        request.insert("dry_run".to_owned(), json!(true));
+        request.set("dry_run", &true)?;
         let (response, estimate) =
             context.fetch(about(Method::POST, &self.key, &path)?.json(&request)?).await?;
         let cost = cells::micros(&estimate["estimated_cost_micros"]);
