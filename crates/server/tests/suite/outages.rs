@@ -151,7 +151,12 @@ fn an_outage_uses_up_no_attempt_of_a_job() {
             // What the analyzer said cannot be written, and neither can that it was in vain.
             until("it is noticed", async || stage.get("/readyz").await.status == 503).await;
             database.set_read_only(false).await;
-            until("the job is put back", async || jobs(stage, "SELECT count(lease_token)").await == 0).await;
+            until("the job is put back", async || {
+                // Whoever met the outage waits for a moment; the lease lasts for minutes.
+                stage.advance(Duration::from_millis(10));
+                jobs(stage, "SELECT count(lease_token)").await == 0
+            })
+            .await;
         }
         until("it is analyzed", async || {
             advance().await;

@@ -50,6 +50,7 @@ async fn a_new_account_is_signed_in(app: &App) {
         "member_role": "owner",
         "onboarded": false,
         "email_verified": false,
+        "operator": false,
     });
     assert_eq!(me, expected);
     let mails = app.all_mails().await;

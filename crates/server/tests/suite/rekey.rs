@@ -168,6 +168,8 @@ async fn what_was_interrupted_goes_on(database: &TestDatabase) {
 }
 
 async fn a_move_that_cannot_be_made_changes_nothing(database: &TestDatabase) {
+    let migrated = finish(auspex(database.directory(), database.url(), &["migrate"]), b"");
+    assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
     assert!(
         refused(&rekey(database, OTHER_MASTER_KEY, MASTER_KEY)).contains("nothing to do"),
         "an empty database"

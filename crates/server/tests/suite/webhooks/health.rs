@@ -104,6 +104,8 @@ async fn a_resting_endpoint_says_so_and_a_test_tries_it_at_once(stage: &Scripted
     })
     .await;
     assert_eq!(sent["event_type"], "endpoint.test");
+    // The others wait for their next attempts.
+    remove(stage, &key, &endpoint).await;
 }
 
 async fn what_is_not_there_cannot_be_tested(stage: &Scripted<Impatient>) {
