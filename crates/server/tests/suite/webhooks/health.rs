@@ -57,6 +57,7 @@ async fn health_says_what_was_accepted_and_how_fast(stage: &Scripted<Impatient>)
         counted(stage, &key, "delivered", count).await;
     }
     receiver.always(Answer::Status(400));
+    stage.advance(Duration::from_millis(1));
     test(stage, &key, &endpoint).await;
     counted(stage, &key, "dead", 1).await;
     let found = health(stage, &key, &endpoint).await;

@@ -121,7 +121,12 @@ fn figures(
 /// Whether the delivery that ended last was given up. A receiver that refuses for good does not count as failing for the
 /// circuit, since it is there.
 fn is_last_dead(ended: &[EndedDelivery]) -> bool {
-    ended.iter().max_by_key(|ended| ended.ended_at).is_some_and(|last| last.status == DeliveryStatus::Dead)
+    // Newest first; of several that ended at once, the newest counts.
+    ended
+        .iter()
+        .rev()
+        .max_by_key(|ended| ended.ended_at)
+        .is_some_and(|last| last.status == DeliveryStatus::Dead)
 }
 
 /// The time that so many percent of sorted times do not exceed, in milliseconds.
