@@ -126,9 +126,8 @@ impl System {
         }
         let kinds = kinds(&disk, postgres.as_ref(), shim.is_some(), without);
         let (http, tenants) = (Http::new()?, Vec::new());
-        // The first command creates the schema.
         let binary = binary.to_owned();
-        admin(&binary, &url, disk.path(), &["tenant", "list"]).await?;
+        auspex(&binary, &url, disk.path(), &["migrate"]).await?;
         let database = Database::open(&url).await?;
         let mut system = Self {
             backend,
@@ -157,7 +156,8 @@ impl System {
 
     /// Runs `auspex admin …` on the database, past the proxies.
     pub(crate) async fn admin(&self, arguments: &[&str]) -> Result<String> {
-        admin(&self.binary, &self.url, self.disk.path(), arguments).await
+        let arguments = [&["admin"], arguments].concat();
+        auspex(&self.binary, &self.url, self.disk.path(), &arguments).await
     }
 
     /// Waits until every process says that it is ready.
@@ -314,15 +314,15 @@ fn settings(url: &str, data: &Path) -> Vec<(&'static str, String)> {
     settings
 }
 
-async fn admin(binary: &Path, url: &str, data: &Path, arguments: &[&str]) -> Result<String> {
+async fn auspex(binary: &Path, url: &str, data: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(binary);
-    command.arg("admin").args(arguments).env_clear().envs(settings(url, data)).stdin(Stdio::null());
+    command.args(arguments).env_clear().envs(settings(url, data)).stdin(Stdio::null());
     let output = command.output().await?;
     if output.status.success() {
         return Ok(String::from_utf8(output.stdout)?.trim_end().to_owned());
     }
     let said = [output.stdout, output.stderr].concat();
-    Err(format!("auspex admin {}: {}", arguments.join(" "), String::from_utf8_lossy(&said)).into())
+    Err(format!("auspex {}: {}", arguments.join(" "), String::from_utf8_lossy(&said)).into())
 }
 
 /// Creates a database in a cluster, and returns its URL.
