@@ -10,7 +10,7 @@ use url::Url;
 use crate::runtime::Result;
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// From the first byte sent to the last one received. A user is waiting.
+/// One call, from the first byte sent to the last one received.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The maximum size of a response; the largest in use, a set of keys, has a few kilobytes.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
@@ -36,15 +36,19 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Not all calls of a sign-in were answered in time.
+    pub(super) fn late() -> Self {
+        Self::at("waiting for the provider", "the sign-in timed out")
+    }
+
     pub(super) fn at(step: &'static str, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Broken { step, cause: cause.into() }
     }
 }
 
-/// The HTTP client for both providers.
+/// The HTTP client for all providers.
 pub(super) struct Http {
     client: Client,
-    pub(super) deadline: Duration,
 }
 
 /// A complete response.
@@ -60,19 +64,19 @@ impl Http {
             .redirect(redirect::Policy::none())
             .user_agent(USER_AGENT)
             .build()?;
-        Ok(Self { client, deadline: DEADLINE })
+        Ok(Self { client })
     }
 
     pub(super) fn get(&self, url: Url) -> RequestBuilder {
-        self.with_defaults(self.client.get(url))
+        Self::with_defaults(self.client.get(url))
     }
 
     pub(super) fn post(&self, url: Url) -> RequestBuilder {
-        self.with_defaults(self.client.post(url))
+        Self::with_defaults(self.client.post(url))
     }
 
-    fn with_defaults(&self, request: RequestBuilder) -> RequestBuilder {
-        request.timeout(self.deadline).header(header::ACCEPT, "application/json")
+    fn with_defaults(request: RequestBuilder) -> RequestBuilder {
+        request.timeout(DEADLINE).header(header::ACCEPT, "application/json")
     }
 }
 

@@ -23,6 +23,8 @@ use self::oauth::{Application, without_slash};
 use self::openid::OpenId;
 use crate::runtime::{Clock, Error, Kind, Result};
 
+/// All calls to a provider that one sign-in takes. A user is waiting.
+const DEADLINE: Duration = Duration::from_secs(15);
 /// Long enough for a random value and the console's own data.
 const STATE_LENGTH: RangeInclusive<usize> = 1..=512;
 /// Codes are opaque; the longest in use have a few hundred characters.
@@ -74,6 +76,7 @@ pub struct GithubOptions {
 /// The configured identity providers.
 pub struct Providers {
     http: Http,
+    deadline: Duration,
     google: Option<OpenId>,
     github: Option<Github>,
     oidc: Option<OwnIssuer>,
@@ -106,6 +109,7 @@ impl Providers {
                 Error::new(Kind::Internal, "the client of the identity providers cannot be made")
                     .because(error)
             })?,
+            deadline: DEADLINE,
             google: google.map(|options| {
                 let application = application_for(Provider::Google, options.client_id, options.client_secret);
                 OpenId::new(application, &options.issuer, clock.clone())
@@ -126,10 +130,10 @@ impl Providers {
         })
     }
 
-    /// Sets the deadline of each call to a provider.
+    /// Sets the deadline of all calls to a provider that one sign-in takes.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
-        self.http.deadline = deadline;
+        self.deadline = deadline;
         self
     }
 
@@ -164,11 +168,13 @@ impl Providers {
         let client = self.client(provider)?;
         check("state", state, STATE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
         check("code_challenge", code_challenge, CHALLENGE_LENGTH, "base64url", is_base64url)?;
-        let url = match client {
-            Client::OpenId(issuer) => issuer.authorization_url(&self.http, state, code_challenge).await,
-            Client::Github(github) => github.authorization_url(state, code_challenge),
+        let url = async {
+            match client {
+                Client::OpenId(issuer) => issuer.authorization_url(&self.http, state, code_challenge).await,
+                Client::Github(github) => github.authorization_url(state, code_challenge),
+            }
         };
-        url.map_err(|failure| self.refusal(provider, failure))
+        self.in_time(url).await.map_err(|failure| self.refusal(provider, failure))
     }
 
     /// Exchanges the code that the browser returned with for the user's identity.
@@ -181,15 +187,25 @@ impl Providers {
         let client = self.client(provider)?;
         check("code", code, CODE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
         check("code_verifier", code_verifier, VERIFIER_LENGTH, "unreserved", is_unreserved)?;
-        let identity = match client {
-            Client::OpenId(issuer) => issuer.identify(&self.http, code, code_verifier).await,
-            Client::Github(github) => github.identify(&self.http, code, code_verifier).await,
+        let identity = async {
+            match client {
+                Client::OpenId(issuer) => issuer.identify(&self.http, code, code_verifier).await,
+                Client::Github(github) => github.identify(&self.http, code, code_verifier).await,
+            }
         };
-        let identity = identity.map_err(|failure| self.refusal(provider, failure))?;
+        let identity = self.in_time(identity).await.map_err(|failure| self.refusal(provider, failure))?;
         match &self.oidc {
             Some(own) if provider == Provider::Oidc => own.admit(identity),
             _ => Ok(identity),
         }
+    }
+
+    /// Gives up calls that take longer than a sign-in may, however many they are.
+    async fn in_time<T>(
+        &self,
+        calls: impl Future<Output = std::result::Result<T, Failure>>,
+    ) -> std::result::Result<T, Failure> {
+        tokio::time::timeout(self.deadline, calls).await.unwrap_or_else(|_| Err(Failure::late()))
     }
 
     fn client(&self, provider: Provider) -> Result<Client<'_>> {

@@ -103,6 +103,28 @@ async fn a_provider_that_does_not_answer_times_out() {
 }
 
 #[tokio::test]
+async fn all_calls_of_a_sign_in_share_one_deadline() {
+    let slow = async || {
+        let issuer = Issuer::start().await;
+        let (pause, tokens) =
+            (Duration::from_millis(200), json!({"access_token": ACCESS_TOKEN, "id_token": issuer.token()}));
+        for (path, document) in [
+            (DISCOVERY, issuer.configuration(json!({}))),
+            ("/keys", key_set(&[(1, "one")])),
+            ("/token", tokens),
+        ] {
+            issuer.provider.set_reply(path, Reply::Late(pause, document));
+        }
+        issuer
+    };
+    assert!(slow().await.identify().await.is_ok(), "each call alone is fast enough");
+    let issuer = slow().await;
+    let issuer = Issuer { providers: issuer.providers.with_deadline(Duration::from_millis(450)), ..issuer };
+    assert_broken(issuer.identify().await, "timed out");
+    assert_eq!(issuer.provider.requests("/token").len(), 1, "the first two calls were answered");
+}
+
+#[tokio::test]
 async fn an_untrustworthy_configuration_is_refused() {
     let issuer = Issuer::start().await;
     for (changes, cause) in [

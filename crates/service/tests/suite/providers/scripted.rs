@@ -40,6 +40,8 @@ pub(super) enum Reply {
     Endless,
     /// A body of which a byte comes now and then.
     Slow,
+    /// A JSON document, but only after this time.
+    Late(Duration, Value),
 }
 
 /// A request that an endpoint received.
@@ -109,6 +111,10 @@ async fn respond(State(script): State<Arc<Mutex<Script>>>, request: Request) -> 
             let spaces = axum::body::Bytes::from_static(&[b' '; 8192]);
             let chunks = futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(spaces.clone()));
             Body::from_stream(chunks).into_response()
+        }
+        Some(Reply::Late(after, document)) => {
+            tokio::time::sleep(after).await;
+            axum::Json(document).into_response()
         }
         Some(Reply::Slow) => {
             let bytes = futures_util::stream::unfold((), async |()| {
