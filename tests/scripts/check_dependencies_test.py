@@ -11,7 +11,7 @@ checker = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER
 LOADER.exec_module(checker)
 
 RULES = {
-    "licenses": {"allow": ["MIT", "Apache-2.0"]},
+    "licenses": {"allow": ["MIT", "Apache-2.0"], "exceptions": [{"crate": "excepted", "allow": ["MPL-2.0"]}]},
     "bans": {"deny": [{"crate": "openssl", "reason": "rustls does it"}]},
     "sources": {"allow-registry": ["https://registry"], "allow-git": []},
 }
@@ -53,11 +53,14 @@ class Packages(unittest.TestCase):
     def test_a_good_one_passes(self):
         self.assertEqual(self.found(), [])
         self.assertEqual(self.found(source=None), [])
+        self.assertEqual(self.found(name="excepted", license="MPL-2.0"), [])
 
     def test_each_rule_stops_its_own(self):
         self.assertIn("banned", self.found(name="openssl")[0])
         self.assertIn("git+https://elsewhere", self.found(source="git+https://elsewhere")[0])
         self.assertIn("GPL-3.0", self.found(license="GPL-3.0")[0])
+        self.assertIn("MPL-2.0", self.found(license="MPL-2.0")[0])
+        self.assertIn("GPL-3.0", self.found(name="excepted", license="GPL-3.0")[0])
         self.assertIn("None", self.found(license=None)[0])
         wildcard = {"name": "b", "req": "*", "path": None}
         self.assertIn("any version of b", self.found(source=None, dependencies=[wildcard])[0])
