@@ -23,6 +23,12 @@ pub enum AuditAction {
     MfaEnabled,
     #[serde(rename = "mfa.disabled")]
     MfaDisabled,
+    #[serde(rename = "passkey.added")]
+    PasskeyAdded,
+    #[serde(rename = "passkey.renamed")]
+    PasskeyRenamed,
+    #[serde(rename = "passkey.removed")]
+    PasskeyRemoved,
     #[serde(rename = "identity.linked")]
     IdentityLinked,
     #[serde(rename = "identity.unlinked")]
@@ -86,6 +92,9 @@ crate::text_values!(AuditAction {
     AddressProved = "address.proved",
     MfaEnabled = "mfa.enabled",
     MfaDisabled = "mfa.disabled",
+    PasskeyAdded = "passkey.added",
+    PasskeyRenamed = "passkey.renamed",
+    PasskeyRemoved = "passkey.removed",
     IdentityLinked = "identity.linked",
     IdentityUnlinked = "identity.unlinked",
     MemberJoined = "member.joined",
@@ -123,6 +132,9 @@ impl AuditAction {
             "change_password" => Self::PasswordChanged,
             "mfa_enable" => Self::MfaEnabled,
             "mfa_disable" | "reset_mfa" => Self::MfaDisabled,
+            "add_passkey" => Self::PasskeyAdded,
+            "rename_passkey" => Self::PasskeyRenamed,
+            "remove_passkey" => Self::PasskeyRemoved,
             "link_identity" => Self::IdentityLinked,
             "unlink_identity" => Self::IdentityUnlinked,
             "create_user" => Self::MemberJoined,

@@ -112,7 +112,7 @@ pub(crate) async fn assemble_for(
         analyzer,
         traces,
     };
-    Ok(Service::start(dependencies, options(config))?)
+    Ok(Service::start(dependencies, options(config, public_url))?)
 }
 
 /// Fails if secrets in the database could not be decrypted.
@@ -146,13 +146,14 @@ pub(crate) fn lock_database(config: &Config) -> Result<Option<FileLock>, StartEr
     Ok(FileLock::take(&config.database_address())?)
 }
 
-fn options(config: &Config) -> Options {
+fn options(config: &Config, public_url: &Url) -> Options {
     let tariff = |(input, output): (Price, Price)| Tariff {
         input_per_mtok: input.0,
         output_per_mtok: output.0,
         margin: config.prices.margin.0,
     };
     Options {
+        public_url: public_url.clone(),
         operators: config.operators.0.iter().map(|email| email.key().to_owned()).collect(),
         sends_mail: config.smtp_url.is_some(),
         allow_registration: config.allow_registration,

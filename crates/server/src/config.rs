@@ -93,7 +93,7 @@ pub struct Config {
     pub registrations_per_hour: u32,
     /// Whether rules write only to recipients who have agreed. By default, where anyone may open an account in production.
     pub confirm_recipients: bool,
-    /// How long a session may change how its user signs in, after it showed a password, a code or a provider.
+    /// How long a session may change how its user signs in, after it showed a password, a code, a passkey or a provider.
     pub recent_proof: Duration,
     /// Whether webhooks may go to private addresses.
     pub allow_private_targets: bool,

@@ -26,6 +26,7 @@ mod middleware;
 mod objects;
 mod openapi;
 mod operator;
+mod passkeys;
 mod quality;
 mod recipients;
 mod request_body;
@@ -150,6 +151,8 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(members::accept))
         .routes(routes!(recipients::confirm))
         .routes(routes!(recipients::withdraw))
+        .routes(routes!(passkeys::start))
+        .routes(routes!(passkeys::finish))
         .routes(routes!(identities::providers))
         .routes(routes!(identities::authorize))
         .routes(routes!(identities::sign_in))
@@ -176,6 +179,10 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(two_factor::disable))
         .routes(routes!(identities::list))
         .routes(routes!(identities::link, identities::unlink))
+        .routes(routes!(passkeys::list))
+        .routes(routes!(passkeys::start_registration))
+        .routes(routes!(passkeys::finish_registration))
+        .routes(routes!(passkeys::rename, passkeys::remove))
         .routes(routes!(leaving::request, leaving::cancel))
         .routes(routes!(members::list))
         .routes(routes!(members::update, members::remove))

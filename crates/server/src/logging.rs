@@ -7,10 +7,13 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::config::{Config, LogFormat};
 
+/// The library that verifies passkeys logs as errors what clients send wrong. A setting for the same target counts instead.
+const DEFAULTS: &str = "webauthn_rs_core=off";
+
 /// Sets up logging for the whole process, as configured.
 pub(crate) fn start(config: &Config) -> Result<(), TryInitError> {
     let lines = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&config.log))
+        .with_env_filter(EnvFilter::new(format!("{DEFAULTS},{}", config.log)))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     match config.log_format {

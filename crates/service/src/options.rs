@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::Tariff;
+use url::Url;
 
 /// The settings of the use cases.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The URL of the service, as browsers see it.
+    pub public_url: Url,
     /// The addresses of the operators, as [`model::EmailAddress::key`] has them.
     pub operators: Vec<String>,
     /// Whether mails are sent; otherwise they are written to files.
@@ -21,7 +24,7 @@ pub struct Options {
     pub confirm_recipients: bool,
     /// The credit that a new account starts with.
     pub signup_credit_cents: u32,
-    /// How long a session may change how its member signs in, after it showed a password, a code or a provider.
+    /// How long a session may change how its member signs in, after it showed a password, a code, a passkey or a provider.
     pub recent_proof: Duration,
     /// Requests per minute for each tenant, over all nodes.
     pub rate_limit_per_minute: u32,

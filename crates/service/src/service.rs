@@ -155,6 +155,7 @@ impl Service {
             throttle: throttle.clone(),
             providers,
             notifications: wiring.notifications.clone(),
+            public_url: wiring.options.public_url.clone(),
             operators: wiring.options.operators.clone(),
             allow_registration: wiring.options.allow_registration,
             limits_invitations: wiring.options.confirm_recipients,

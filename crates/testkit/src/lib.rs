@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test's scaffolding fails the test")]
 
+mod authenticator;
 mod database;
 mod module_graph;
 mod peers;
@@ -12,6 +13,7 @@ use std::time::Duration;
 // For its features alone: see `Cargo.toml`.
 use metrics_util as _;
 
+pub use authenticator::{Authenticator, flags as authenticator_flags};
 pub use database::TestDatabase;
 pub use module_graph::ModuleGraph;
 pub use peers::{

@@ -100,7 +100,7 @@ impl Login {
         let url = common.connection.url_or_default(&Profiles::read()?);
         let nobody = context::build(Client::builder(&url))?;
         let (email, password) = self.who.ask()?;
-        let mut request = LoginRequest { email, password, code: self.code.clone() };
+        let mut request = LoginRequest { email, password, code: self.code.clone(), passkey: None };
         let token = match nobody.log_in(&request).await {
             Err(error) if error.code() == Some("mfa_required") && prompt::is_interactive() => {
                 request.code = Some(prompt::ask("Two-factor code:")?);

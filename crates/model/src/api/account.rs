@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::PasskeyAssertion;
 use crate::{MemberRole, Provider, Timestamp};
 
 /// A new account and its first admin.
@@ -35,6 +36,9 @@ pub struct LoginRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "123456")]
     pub code: Option<String>,
+    /// The use of a passkey of the user, instead of a code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passkey: Option<PasskeyAssertion>,
 }
 
 /// Exchanging a legacy key for a short-lived tenant token.
@@ -223,6 +227,9 @@ pub struct ReauthenticateRequest {
     /// With `provider`: the PKCE verifier of the challenge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_verifier: Option<String>,
+    /// The use of a passkey of the user, by the challenge of `POST /auth/console/passkey/start`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passkey: Option<PasskeyAssertion>,
 }
 
 /// Proving an address with the link mailed at registration.

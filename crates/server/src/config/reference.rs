@@ -20,7 +20,7 @@ const GROUPS: &[Group] = &[
             ("listen", "the address that the service listens on", "0.0.0.0:8080"),
             (
                 "public_url",
-                "the URL under which people and providers reach the service: for links in emails, callbacks and the console's origin. By default, the address it listens on",
+                "the URL under which people and providers reach the service: for links in emails, callbacks and the console's origin; passkeys belong to its domain. By default, the address it listens on",
                 "https://signals.example.com",
             ),
             (
@@ -150,7 +150,7 @@ const GROUPS: &[Group] = &[
             ),
             (
                 "recent_proof_seconds",
-                "how long a session may change how its user signs in, after it showed a password, a code or a provider",
+                "how long a session may change how its user signs in, after it showed a password, a code, a passkey or a provider",
                 "300",
             ),
             ("google_client_id", "the client id for sign-in with Google", "1234.apps.googleusercontent.com"),

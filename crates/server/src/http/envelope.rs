@@ -65,6 +65,7 @@ fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
         Kind::WeakPassword => (StatusCode::BAD_REQUEST, "weak_password"),
         Kind::InvalidPassword => (StatusCode::BAD_REQUEST, "invalid_password"),
         Kind::InvalidCode => (StatusCode::BAD_REQUEST, "invalid_code"),
+        Kind::InvalidPasskey => (StatusCode::BAD_REQUEST, "invalid_passkey"),
         Kind::InvalidToken => (StatusCode::BAD_REQUEST, "invalid_token"),
         Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
         Kind::MfaRequired => (StatusCode::UNAUTHORIZED, "mfa_required"),

@@ -25,6 +25,7 @@ const QUIET: &[(&str, &str, &str)] = &[
     ("POST", "/auth/console/reauthenticate", "renews the proof of a session"),
     ("POST", "/v1/me/onboarded", "a step of the console"),
     ("PUT", "/v1/me/notifications", "a member's own mails"),
+    ("POST", "/v1/me/passkeys/start", "counts only once it is added"),
     ("POST", "/v1/me/mfa/setup", "counts only once it is enabled"),
     ("POST", "/v1/objects/{object_id}/analyze", "an analysis"),
     ("POST", "/v1/analyze", "analyses"),
@@ -226,6 +227,14 @@ async fn walk_sign_in(walk: &mut Walk<'_>, stage: &Providers) {
     let proof = stage.proof("google", 1).await;
     walk.call((M::POST, path), &["google"], proof, "identity.linked").await;
     walk.call((M::DELETE, path), &["google"], Value::Null, "identity.unlinked").await;
+
+    let options = walk.app.call(&walk.token, M::POST, "/v1/me/passkeys/start", &Value::Null).await.json();
+    let answer = testkit::Authenticator::p256("https://example.test", 1).create(&options);
+    let added = walk.call((M::POST, "/v1/me/passkeys/finish"), &[], answer, "passkey.added").await;
+    let (path, passkey) = ("/v1/me/passkeys/{passkey_id}", id(&added, "/id"));
+    let renamed = json!({"name": "Phone"});
+    walk.call((M::PATCH, path), &[&passkey], renamed, "passkey.renamed").await;
+    walk.call((M::DELETE, path), &[&passkey], Value::Null, "passkey.removed").await;
 
     let phone = two_factor::setup(walk.app, &walk.token).await;
     let code = json!({"code": phone.code(walk.app)});

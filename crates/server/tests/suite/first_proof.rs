@@ -174,6 +174,9 @@ async fn what_was_set_up_stays_on_request(app: &App) {
     assert_eq!(get(app, &set_up.session, "/v1/me").await["email_verified"], true);
     sign_in(app, ANN).await;
     set_up.is_kept(app).await;
+    let lines = get(app, &set_up.session, "/v1/audit_log?action=address.proved").await;
+    assert_eq!(lines["entries"].as_array().unwrap().len(), 1, "{lines}");
+    assert_eq!(lines["entries"][0]["after"], json!({"kept": true}));
 
     let set_up = SetUp::by(app, "bob@example.com").await;
     let body = json!({"token": reset_link(app, "bob@example.com").await, "password": NEW, "keep": true});
@@ -378,7 +381,7 @@ async fn owner_by_reset(app: &App, more: &Value) -> String {
 }
 
 /// Asks for a reset link and reads its token in the mail.
-async fn reset_link(app: &App, email: &str) -> String {
+pub(crate) async fn reset_link(app: &App, email: &str) -> String {
     let reply = app.post("/auth/console/password/forgot", &json!({"email": email})).await;
     assert_eq!(reply.status, 202, "{}", reply.text);
     let link = async {

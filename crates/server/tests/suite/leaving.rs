@@ -22,7 +22,7 @@ testkit::on_both!(
     only_an_owner_with_recent_proof_asks_for_it,
 );
 
-async fn ask(app: &App, token: &str, name: &str) -> Reply {
+pub(crate) async fn ask(app: &App, token: &str, name: &str) -> Reply {
     app.call(token, Method::POST, PATH, &json!({"tenant_name": name})).await
 }
 
@@ -31,7 +31,7 @@ async fn cancel(app: &App, token: &str) -> Reply {
 }
 
 /// Lets the sweeper run some minutes later, by a clock that it trusts.
-async fn sweep(app: &App) {
+pub(crate) async fn sweep(app: &App) {
     app.heart_has_beaten().await;
     app.advance(Duration::from_mins(11));
     app.sweeper_has_swept().await;

@@ -54,6 +54,7 @@ mod operators;
 mod outages;
 mod own_issuer;
 mod panics;
+mod passkeys;
 mod passwords;
 mod payments;
 mod process;

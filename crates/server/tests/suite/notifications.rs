@@ -12,7 +12,7 @@ use crate::registration::refuses_nonsense;
 
 const PATH: &str = "/v1/me/notifications";
 const OPTIONAL: [&str; 3] = ["low_balance", "topup_credited", "webhook_dead"];
-const CRITICAL: [&str; 12] = [
+const CRITICAL: [&str; 14] = [
     "api_key_created",
     "api_key_rotated",
     "api_key_revoked",
@@ -22,6 +22,8 @@ const CRITICAL: [&str; 12] = [
     "mfa_disabled",
     "identity_linked",
     "identity_unlinked",
+    "passkey_added",
+    "passkey_removed",
     "email_verification",
     "address_proved",
     "sign_in_new_network",

@@ -69,7 +69,8 @@ async fn a_person_signs_up_and_a_program_takes_over(app: &App) {
     };
     nobody.register(&register).await.unwrap();
     assert_eq!(status(nobody.register(&register).await), code(409, "conflict"));
-    let login = LoginRequest { email: register.email, password: register.password, code: None };
+    let login =
+        LoginRequest { email: register.email, password: register.password, code: None, passkey: None };
     let token = nobody.log_in(&login).await.unwrap();
     assert_eq!(status(nobody.me().await), code(401, "unauthorized"));
 
@@ -98,8 +99,12 @@ async fn a_person_signs_up_and_a_program_takes_over(app: &App) {
 async fn a_person_looks_after_their_sessions(app: &App) {
     let first = app.register("ann@example.com").await;
     let nobody = builder(app).max_retries(0).build().unwrap();
-    let login =
-        LoginRequest { email: "ann@example.com".to_owned(), password: PASSWORD.to_owned(), code: None };
+    let login = LoginRequest {
+        email: "ann@example.com".to_owned(),
+        password: PASSWORD.to_owned(),
+        code: None,
+        passkey: None,
+    };
     let person = builder(app).token(nobody.log_in(&login).await.unwrap().token).build().unwrap();
     assert_eq!(person.me().await.unwrap().email_verified, Some(false));
     let link = VerifyRequest { token: app.verification("ann@example.com").await, keep: None };

@@ -100,7 +100,7 @@ pub struct Authentication {
     store: Store,
     clock: Clock,
     sealer: Sealer,
-    /// How long a session counts as proved after it showed a password, a code or a provider.
+    /// How long a session counts as proved after it showed a password, a code, a passkey or a provider.
     recent_proof: Duration,
     cache: Arc<CredentialCache>,
 }
@@ -297,7 +297,7 @@ impl Authentication {
         }
         Err(Error::new(
             Kind::ReauthenticationRequired,
-            "confirm your password, a code or a provider first: POST /auth/console/reauthenticate",
+            "confirm your password, a code, a passkey or a provider first: POST /auth/console/reauthenticate",
         ))
     }
 

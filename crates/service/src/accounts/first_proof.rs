@@ -2,9 +2,10 @@
 //! it and set things up. Whatever proves it first (a reset link, a provider, the link mailed at registration) runs this routine.
 
 use model::{TenantId, Timestamp, UserId};
+use serde_json::json;
 use store::Conn;
 use store::accounts::users::{self, User};
-use store::accounts::{email_verifications, identities, keys, sessions, tenants};
+use store::accounts::{email_verifications, identities, keys, passkeys, sessions, tenants};
 use store::actions::rules;
 use store::runtime::created_by::MadeBy;
 use uuid::Uuid;
@@ -72,6 +73,10 @@ impl FirstProof {
         users::verify_email(conn, tenant, user.user_id, now).await?;
         email_verifications::delete_of_user(conn, user.user_id).await?;
         if proof.keep || is_of(conn, proof.session, user.user_id, now).await? {
+            if let Some(client) = proof.client {
+                let (who, kept) = ((tenant, user.user_id), json!({"kept": true}));
+                audit::record_first_proof(conn, who, &client.origin(now), &kept).await?;
+            }
             return Ok(Proved::default());
         }
         self.end_all(conn, &user, proof, now).await
@@ -99,11 +104,13 @@ impl FirstProof {
             two_factor: user.totp_enabled_at.is_some(),
             sessions: sessions::delete_of_user(conn, id).await?,
             identities: linked.len() as u64,
+            passkeys: passkeys::delete_of_user(conn, tenant, id).await?,
             keys: keys::revoke_made_by(conn, tenant, by).await?,
             endpoints: disabled.len() as u64,
             rules: rules::disable_made_by(conn, tenant, by, REASON, now).await?,
         };
         if let Some(client) = proof.client {
+            let ended = json!({"ended": ended});
             audit::record_first_proof(conn, (tenant, id), &client.origin(now), &ended).await?;
         }
         if ended != Ended::default() {

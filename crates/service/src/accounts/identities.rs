@@ -8,7 +8,7 @@ use model::api::{
 };
 use model::{EmailAddress, Provider, TenantId, UserId};
 use store::accounts::users::{self, User};
-use store::accounts::{identities, tenants};
+use store::accounts::{identities, passkeys, tenants};
 use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
@@ -274,7 +274,8 @@ impl Identities {
                 if !linked.iter().any(|identity| identity.provider == provider) {
                     return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));
                 }
-                if user.password_hash.is_none() && linked.len() == 1 {
+                let passkeys = passkeys::of_user(conn, tenant, user.user_id).await?;
+                if user.password_hash.is_none() && linked.len() == 1 && passkeys.is_empty() {
                     return Err(Error::new(
                         Kind::Conflict,
                         "this is the last way to sign in: set a password first",

@@ -11,6 +11,7 @@ mod keys;
 mod leaving;
 mod members;
 mod operators;
+mod passkeys;
 mod password_reset;
 mod passwords;
 mod providers;
@@ -34,6 +35,7 @@ pub use self::keys::Keys;
 pub use self::leaving::Leaving;
 pub use self::members::Members;
 pub use self::operators::Operators;
+pub use self::passkeys::Passkeys;
 pub use self::password_reset::PasswordReset;
 pub use self::providers::{GithubOptions, GoogleOptions, OidcOptions, ProvenIdentity, Providers};
 pub use self::recent_proof::RecentProof;
@@ -48,12 +50,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::first_proof::FirstProof;
+use self::passkeys::PasskeyChecks;
 use self::passwords::Passwords;
 use self::two_factor::TwoFactorCodes;
 use crate::actions::CourierHandle;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Random, Result, Sealer, Throttle, Wakeup, Workers};
 use store::Store;
+use url::Url;
 
 /// Tenants, members and credentials.
 pub struct Accounts {
@@ -71,6 +75,8 @@ pub struct Accounts {
     pub sign_in: SignIn,
     /// Sign-in with an identity provider.
     pub identities: Identities,
+    /// Passkeys.
+    pub passkeys: Passkeys,
     /// Changing a password, and resetting it by a mailed link.
     pub password_reset: PasswordReset,
     /// Sessions of members.
@@ -105,6 +111,7 @@ pub(crate) struct AccountParts {
     pub(crate) throttle: Throttle,
     pub(crate) providers: Providers,
     pub(crate) notifications: Notifications,
+    pub(crate) public_url: Url,
     /// The addresses of the operators.
     pub(crate) operators: Vec<String>,
     pub(crate) allow_registration: bool,
@@ -112,7 +119,7 @@ pub(crate) struct AccountParts {
     pub(crate) limits_invitations: bool,
     pub(crate) registrations_per_hour: Option<u32>,
     pub(crate) signup_credit_cents: u32,
-    /// How long a session counts as proved after it showed a password, a code or a provider.
+    /// How long a session counts as proved after it showed a password, a code, a passkey or a provider.
     pub(crate) recent_proof: Duration,
     /// Recalls deliveries of endpoints that are disabled.
     pub(crate) courier: CourierHandle,
@@ -162,6 +169,7 @@ impl Accounts {
         } = parts;
         let passwords = Passwords::new(random.clone())?;
         let providers = Arc::new(providers);
+        let checks = PasskeyChecks::new(store.clone(), clock.clone(), &parts.public_url);
         let codes = TwoFactorCodes { clock: clock.clone(), sealer: sealer.clone() };
         let tenants = Tenants {
             store: store.clone(),
@@ -207,6 +215,7 @@ impl Accounts {
                 two_factor: codes.clone(),
                 authentication: authentication.clone(),
                 sessions: sessions.clone(),
+                passkeys: checks.clone(),
             },
             recent_proof: RecentProof {
                 store: store.clone(),
@@ -215,6 +224,17 @@ impl Accounts {
                 passwords: passwords.clone(),
                 codes: codes.clone(),
                 providers: providers.clone(),
+                passkeys: checks.clone(),
+            },
+            passkeys: Passkeys {
+                store: store.clone(),
+                clock: clock.clone(),
+                random: random.clone(),
+                throttle: throttle.clone(),
+                sessions: sessions.clone(),
+                authentication: authentication.clone(),
+                notifications: notifications.clone(),
+                checks,
             },
             identities: Identities {
                 store: store.clone(),

@@ -15,7 +15,8 @@ pub(crate) async fn reauthenticating<T>(
     let outcome = work().await;
     match &outcome {
         Ok(_) => throttle.clear(&Limit::REAUTHENTICATE, &subject).await?,
-        Err(error) if matches!(error.kind(), Kind::InvalidPassword | Kind::InvalidCode) => {}
+        Err(error)
+            if matches!(error.kind(), Kind::InvalidPassword | Kind::InvalidCode | Kind::InvalidPasskey) => {}
         Err(_) => throttle.forgive(&Limit::REAUTHENTICATE, &subject).await?,
     }
     outcome

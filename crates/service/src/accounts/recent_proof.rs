@@ -1,12 +1,13 @@
-//! Recent proof: a session that has just shown a password, a code or a provider may change how its member signs in.
+//! Recent proof: a session that has just shown a password, a code, a passkey or a provider may change how its member signs in.
 
 use std::sync::Arc;
 
-use model::api::{OAuthCodeRequest, ReauthenticateRequest};
+use model::api::{OAuthCodeRequest, PasskeyAssertion, ReauthenticateRequest};
 use model::{Provider, TenantId, UserId};
 use store::accounts::{identities, sessions, users};
 use store::{Conn, Store};
 
+use crate::accounts::passkeys::PasskeyChecks;
 use crate::accounts::passwords::Passwords;
 use crate::accounts::providers::Providers;
 use crate::accounts::reauthentication::reauthenticating;
@@ -22,6 +23,7 @@ pub struct RecentProof {
     pub(crate) passwords: Passwords,
     pub(crate) codes: TwoFactorCodes,
     pub(crate) providers: Arc<Providers>,
+    pub(crate) passkeys: PasskeyChecks,
 }
 
 /// What a signed-in user shows.
@@ -29,6 +31,7 @@ enum Shown<'a> {
     Password(&'a str),
     Code(&'a str),
     Provider(Provider, OAuthCodeRequest),
+    Passkey(&'a PasskeyAssertion),
 }
 
 /// Whose session is to be renewed.
@@ -40,7 +43,7 @@ struct Holder {
 }
 
 impl RecentProof {
-    /// Renews the proof of the caller's session with a password, a code or a provider.
+    /// Renews the proof of the caller's session with a password, a code, a passkey or a provider.
     pub async fn reauthenticate(&self, caller: Caller, request: &ReauthenticateRequest) -> Result<()> {
         let (user, session) = caller.session()?;
         let holder = Holder { tenant: caller.tenant, user, session };
@@ -49,6 +52,7 @@ impl RecentProof {
             Shown::Password(password) => self.by_password(holder, password).await,
             Shown::Code(code) => self.by_code(holder, code).await,
             Shown::Provider(provider, code) => self.by_provider(holder, *provider, code).await,
+            Shown::Passkey(assertion) => self.by_passkey(holder, assertion).await,
         })
         .await
     }
@@ -98,6 +102,16 @@ impl RecentProof {
             .await
     }
 
+    async fn by_passkey(&self, holder: Holder, assertion: &PasskeyAssertion) -> Result<()> {
+        let used = self.passkeys.verify_of(holder.user, assertion).await?;
+        self.store
+            .write("reauthenticate", async |conn: &mut Conn| {
+                self.passkeys.record(conn, &used).await?;
+                self.renew(conn, holder).await
+            })
+            .await
+    }
+
     async fn renew(&self, conn: &mut Conn, holder: Holder) -> Result<()> {
         if sessions::set_proved(conn, &holder.session.0, self.clock.now()).await? {
             Ok(())
@@ -107,9 +121,15 @@ impl RecentProof {
     }
 }
 
-/// What a request shows: exactly one of a password, a code, or a provider's code with its verifier.
+/// What a request shows: exactly one of a password, a code, a passkey, or a provider's code with its verifier.
 fn shown(request: &ReauthenticateRequest) -> Result<Shown<'_>> {
     let missing = |field: &str| Error::bad_request(format!("{field}: it is required with provider"));
+    if let Some(assertion) = &request.passkey {
+        if request.password.is_some() || request.code.is_some() || request.provider.is_some() {
+            return Err(Error::bad_request("passkey: send it alone, without password, code or provider"));
+        }
+        return Ok(Shown::Passkey(assertion));
+    }
     match (&request.password, &request.code, request.provider) {
         (Some(password), None, None) => Ok(Shown::Password(password)),
         (None, Some(code), None) => Ok(Shown::Code(code)),
@@ -121,7 +141,9 @@ fn shown(request: &ReauthenticateRequest) -> Result<Shown<'_>> {
                 OAuthCodeRequest { code, code_verifier, tenant_name: None, invitation: None },
             ))
         }
-        (None, None, None) => Err(Error::bad_request("password: it is required, or code, or provider")),
+        (None, None, None) => {
+            Err(Error::bad_request("password: it is required, or code, provider or passkey"))
+        }
         (Some(_), ..) => Err(Error::bad_request("password: send it alone, without code or provider")),
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
 use model::{AuditAction, EmailAddress};
 use store::accounts::sessions::{self, Holder, NewSession};
-use store::accounts::users;
+use store::accounts::users::{self, User};
 use store::{Conn, Store};
 use tracing::error;
 
 use crate::accounts::authentication::Authentication;
+use crate::accounts::passkeys::{PasskeyChecks, UsedPasskey};
 use crate::accounts::passwords::Passwords;
 use crate::accounts::sessions::{Sessions, refuse_suspended};
 use crate::accounts::tokens;
@@ -30,6 +31,7 @@ pub struct SignIn {
     pub(crate) throttle: Throttle,
     pub(crate) passwords: Passwords,
     pub(crate) two_factor: TwoFactorCodes,
+    pub(crate) passkeys: PasskeyChecks,
     pub(crate) authentication: Authentication,
     pub(crate) sessions: Sessions,
 }
@@ -98,21 +100,33 @@ impl SignIn {
             return Err(Error::unauthorized());
         }
         let checked = user.ok_or_else(Error::unauthorized)?;
+        let used = self.used_passkey(&checked, request).await?;
         // In one transaction: a sign-in that fails does not use up the code.
         self.store
             .write("log_in", async |conn: &mut Conn| {
                 let user = with_same_password(conn, &checked).await?.ok_or_else(Error::unauthorized)?;
-                if user.totp_enabled_at.is_some() {
-                    let code = request.code.as_deref().ok_or_else(|| {
-                        Error::new(Kind::MfaRequired, "an authenticator or recovery code is required")
-                    })?;
-                    if !self.two_factor.take(conn, &user, code).await? {
-                        return Err(Error::unauthorized());
+                match &used {
+                    Some(used) => self.passkeys.record(conn, used).await.map_err(unauthorized)?,
+                    None if user.totp_enabled_at.is_some() => {
+                        self.check_code(conn, &user, request.code.as_deref()).await?;
                     }
+                    None => {}
                 }
                 self.sessions.open(conn, user.tenant_id, user.user_id, client).await
             })
             .await
+    }
+
+    /// The passkey that a sign-in with a password shows as its second factor, if it shows one.
+    async fn used_passkey(&self, user: &User, request: &LoginRequest) -> Result<Option<UsedPasskey>> {
+        let Some(assertion) = &request.passkey else { return Ok(None) };
+        self.passkeys.verify_of(user.user_id, assertion).await.map(Some).map_err(unauthorized)
+    }
+
+    async fn check_code(&self, conn: &mut Conn, user: &User, code: Option<&str>) -> Result<()> {
+        let message = "an authenticator or recovery code is required, or a passkey";
+        let code = code.ok_or_else(|| Error::new(Kind::MfaRequired, message))?;
+        if self.two_factor.take(conn, user, code).await? { Ok(()) } else { Err(Error::unauthorized()) }
     }
 
     /// Exchanges a legacy key for a short-lived tenant token.
@@ -141,4 +155,9 @@ impl SignIn {
             .await?;
         Ok(token)
     }
+}
+
+/// A passkey that is not accepted fails a sign-in like a wrong password.
+fn unauthorized(error: Error) -> Error {
+    if error.kind() == Kind::InvalidPasskey { Error::unauthorized() } else { error }
 }

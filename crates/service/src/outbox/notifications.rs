@@ -25,6 +25,8 @@ pub(crate) enum EmailEvent {
     MfaDisabled,
     IdentityLinked,
     IdentityUnlinked,
+    PasskeyAdded,
+    PasskeyRemoved,
     EmailVerification,
     AddressProved,
     SignInNewNetwork,
@@ -34,7 +36,7 @@ pub(crate) enum EmailEvent {
 struct Description(&'static str, &'static str, &'static str, bool);
 
 impl EmailEvent {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::LowBalance,
         Self::ApiKeyCreated,
         Self::ApiKeyRotated,
@@ -47,6 +49,8 @@ impl EmailEvent {
         Self::MfaDisabled,
         Self::IdentityLinked,
         Self::IdentityUnlinked,
+        Self::PasskeyAdded,
+        Self::PasskeyRemoved,
         Self::EmailVerification,
         Self::AddressProved,
         Self::SignInNewNetwork,
@@ -106,6 +110,15 @@ impl EmailEvent {
                 "identity_unlinked",
                 "Sign-in unlinked",
                 "An account at a sign-in provider was unlinked from yours.",
+                true,
+            ),
+            Self::PasskeyAdded => {
+                Description("passkey_added", "Passkey added", "A passkey was added to your account.", true)
+            }
+            Self::PasskeyRemoved => Description(
+                "passkey_removed",
+                "Passkey removed",
+                "A passkey was removed from your account.",
                 true,
             ),
             Self::EmailVerification => Description(

@@ -55,17 +55,16 @@ pub(crate) async fn record_sign_in(
     Ok(audit_log::append(conn, &NewLine { tenant, actor, action, origin, note: &note }).await?)
 }
 
-/// Adds a line about a member who has just proved their address for the first time, and what that ended.
+/// Adds a line about a member who has just proved their address for the first time, and what that ended or kept.
 pub(crate) async fn record_first_proof(
     conn: &mut Conn,
     (tenant, user): (TenantId, UserId),
     origin: &Origin,
-    ended: &impl Serialize,
+    outcome: &Value,
 ) -> Result<()> {
     let actor = Actor { kind: AuditActorKind::User, id: Some(user.0) };
     // What ended is counted, and tells nothing of what it was; it has no field that is a secret.
-    let after = serde_json::to_string(&serde_json::json!({"ended": ended})).ok();
-    let note = Note { target: user.to_string(), after, ..Note::default() };
+    let note = Note { target: user.to_string(), after: Some(outcome.to_string()), ..Note::default() };
     let action = AuditAction::AddressProved;
     Ok(audit_log::append(conn, &NewLine { tenant, actor, action, origin, note: &note }).await?)
 }

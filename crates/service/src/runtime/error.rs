@@ -34,6 +34,8 @@ pub enum Kind {
     InvalidPassword,
     /// The authenticator or recovery code is not valid.
     InvalidCode,
+    /// The passkey, its challenge or its signature is not valid.
+    InvalidPasskey,
     /// The reset link is unknown, used or expired.
     InvalidToken,
     /// The credential is missing, invalid, expired or revoked.
@@ -48,7 +50,7 @@ pub enum Kind {
     Forbidden,
     /// The credential is valid, but its account is suspended.
     Suspended,
-    /// The session has not shown a password, a code or a provider recently.
+    /// The session has not shown a password, a code, a passkey or a provider recently.
     ReauthenticationRequired,
     /// The resource does not exist, or belongs to another tenant.
     NotFound,

@@ -29,6 +29,7 @@ pub struct Limit {
     pub block: Duration,
 }
 
+const FIVE_MINUTES: Duration = Duration::from_mins(5);
 const QUARTER_HOUR: Duration = Duration::from_mins(15);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -68,8 +69,12 @@ impl Limit {
     /// Invitations by an account: each sends a mail to a stranger.
     pub const INVITATIONS: Self = Self { scope: "invitations", attempts: 50, window: DAY, block: DAY };
 
+    /// Challenges for a sign-in with a passkey, from an address. The sign-in page asks for one with each visit.
+    pub const PASSKEY_START: Self =
+        Self { scope: "passkey_start", attempts: 100, window: FIVE_MINUTES, block: FIVE_MINUTES };
+
     /// All limits.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
@@ -79,6 +84,7 @@ impl Limit {
         Self::REAUTHENTICATE,
         Self::CONFIRMATIONS,
         Self::INVITATIONS,
+        Self::PASSKEY_START,
     ];
 
     /// Counts an attempt on `subject` in the caller's transaction; returns the end of the block if attempts are blocked.

@@ -7,6 +7,7 @@ pub mod identities;
 pub mod invitations;
 pub mod keys;
 pub mod networks;
+pub mod passkeys;
 pub mod sessions;
 pub mod tenants;
 pub mod users;

@@ -33,7 +33,7 @@ pub struct Session {
     pub expires_at: Timestamp,
     /// When it was last used, to about a minute.
     pub last_seen_at: Timestamp,
-    /// When it last showed a password, a code or a provider.
+    /// When it last showed a password, a code, a passkey or a provider.
     pub proved_at: Timestamp,
 }
 
@@ -159,7 +159,7 @@ pub async fn touch(
     Ok(())
 }
 
-/// Records that a session showed a password, a code or a provider; false when it has ended.
+/// Records that a session showed a password, a code, a passkey or a provider; false when it has ended.
 pub async fn set_proved(conn: &mut Conn, token_hash: &[u8; 32], now: Timestamp) -> Result<bool> {
     let changed = execute!(
         conn,
@@ -248,13 +248,14 @@ pub async fn take_reset(
 /// How long a network is known after the last sign-in from it.
 const NETWORK_LIFETIME: Duration = Duration::from_hours(180 * 24);
 
-/// Removes expired sessions, reset links, verification links and invitations, and networks that nobody signs in from any more.
+/// Removes expired sessions, reset links, verification links, invitations and challenges of passkeys, and networks that nobody signs in from any more.
 pub async fn sweep(conn: &mut Conn, now: Timestamp) -> Result<u64> {
     let sessions = execute!(conn, "DELETE FROM sessions WHERE expires_at <= $1", now)?;
     let resets = execute!(conn, "DELETE FROM password_resets WHERE expires_at <= $1", now)?;
     let verifications = execute!(conn, "DELETE FROM email_verifications WHERE expires_at <= $1", now)?;
     let invitations = execute!(conn, "DELETE FROM invitations WHERE expires_at <= $1", now)?;
+    let challenges = execute!(conn, "DELETE FROM passkey_challenges WHERE expires_at <= $1", now)?;
     let stale = now - NETWORK_LIFETIME;
     let networks = execute!(conn, "DELETE FROM known_networks WHERE seen_at <= $1", stale)?;
-    Ok(sessions + resets + verifications + invitations + networks)
+    Ok(sessions + resets + verifications + invitations + challenges + networks)
 }

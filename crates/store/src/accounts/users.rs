@@ -2,6 +2,7 @@
 
 use model::{MemberRole, TenantId, Timestamp, UserId};
 
+use crate::accounts::passkeys;
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 
 /// A person who signs in to the console.
@@ -129,12 +130,13 @@ pub async fn set_role(conn: &mut Conn, tenant: TenantId, user: UserId, role: Mem
     Ok(changed == 1)
 }
 
-/// Removes a person with everything that only they have: sessions, links, identities, codes and settings. What they made stays.
+/// Removes a person with everything that only they have: sessions, links, identities, passkeys, codes and settings. What they made stays.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
     execute!(conn, "DELETE FROM sessions WHERE user_id = $1", user)?;
     execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)?;
     execute!(conn, "DELETE FROM email_verifications WHERE user_id = $1", user)?;
     execute!(conn, "DELETE FROM identities WHERE user_id = $1", user)?;
+    passkeys::delete_of_user(conn, tenant, user).await?;
     execute!(conn, "DELETE FROM recovery_codes WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
     execute!(conn, "DELETE FROM notification_optouts WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;
     execute!(conn, "DELETE FROM known_networks WHERE tenant_id = $1 AND user_id = $2", tenant, user)?;

@@ -10,22 +10,24 @@ use crate::migrated;
 on_both!(every_key_of_a_tenant_s_table_starts_with_the_tenant, every_table_has_a_primary_key);
 
 /// Tables that are asked before the tenant is known, and so may be keyed by something else.
-const DIRECTORY: [(&str, &str); 8] = [
+const DIRECTORY: [(&str, &str); 9] = [
     ("api_keys", "a request names its key, and the key names the tenant"),
     ("checkouts", "the payment provider names the checkout, not the tenant"),
     ("email_verifications", "a verification link carries a token only"),
     ("identities", "an identity provider names its subject, not the tenant"),
     ("invitations", "an invitation carries a token only"),
+    ("passkeys", "an authenticator names its passkey, not the tenant"),
     ("password_resets", "a reset link carries a token only"),
     ("sessions", "a request carries a token only"),
     ("users", "sign-in names an email only, which is unique over all tenants"),
 ];
 
 /// Tables whose rows belong to no tenant.
-const DEPLOYMENT_WIDE: [(&str, &str); 4] = [
+const DEPLOYMENT_WIDE: [(&str, &str); 5] = [
     ("deployment", "facts about the deployment itself"),
     ("migrations", "the journal of the schema"),
     ("nodes", "processes serve all tenants"),
+    ("passkey_challenges", "they are given out before anybody is signed in"),
     ("throttles", "attempts are counted before anybody is signed in"),
 ];
 
@@ -252,7 +254,7 @@ fn text_sorts_by_bytes_on_postgres() {
 }
 
 /// Columns of bytes that are hashes, and stay what they are whatever the master key.
-const HASHES: [&str; 11] = [
+const HASHES: [&str; 12] = [
     "api_keys.bearer_hash",
     "api_keys.legacy_hash",
     "audit_chains.hash",
@@ -261,6 +263,7 @@ const HASHES: [&str; 11] = [
     "email_verifications.token_hash",
     "invitations.token_hash",
     "migrations.checksum",
+    "passkey_challenges.challenge_hash",
     "password_resets.token_hash",
     "recovery_codes.code_hash",
     "sessions.token_hash",

@@ -49,6 +49,7 @@ mod jobs;
 mod labels;
 mod limits;
 mod migrations;
+mod passkeys;
 mod recording;
 mod rooms;
 mod search;

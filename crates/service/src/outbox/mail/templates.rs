@@ -39,6 +39,8 @@ pub struct Ended {
     pub sessions: u64,
     /// Accounts at providers that were unlinked.
     pub identities: u64,
+    /// Passkeys that were removed.
+    pub passkeys: u64,
     /// API keys that were revoked.
     pub keys: u64,
     /// Webhook endpoints that were disabled.
@@ -213,6 +215,26 @@ impl MailTemplates {
             time(at)
         );
         self.notice("identity_linked", to, "A way to sign in was added", [news, NOT_YOU.to_owned()])
+    }
+
+    /// A passkey was added.
+    pub fn passkey_added(&self, to: &str, name: &str, at: Timestamp) -> Mail {
+        let news = format!(
+            "The passkey \"{}\" was added to your account on {}. It can be used to sign in.",
+            single_line(name),
+            time(at)
+        );
+        self.notice("passkey_added", to, "A passkey was added", [news, NOT_YOU.to_owned()])
+    }
+
+    /// A passkey was removed.
+    pub fn passkey_removed(&self, to: &str, name: &str, at: Timestamp) -> Mail {
+        let news = format!(
+            "The passkey \"{}\" was removed from your account on {}. It can no longer be used to sign in.",
+            single_line(name),
+            time(at)
+        );
+        self.notice("passkey_removed", to, "A passkey was removed", [news, NOT_YOU.to_owned()])
     }
 
     /// An account at a provider was unlinked.
@@ -391,6 +413,7 @@ impl Display for Ended {
             self.two_factor.then(|| "two-factor authentication".to_owned()),
             counted(self.sessions, "session", "sessions"),
             counted(self.identities, "sign-in provider", "sign-in providers"),
+            counted(self.passkeys, "passkey", "passkeys"),
             counted(self.keys, "API key", "API keys"),
             counted(self.endpoints, "webhook endpoint", "webhook endpoints"),
             counted(self.rules, "rule", "rules"),

@@ -8,8 +8,16 @@ use super::stage::START;
 const TO: &str = "ann@example.com";
 const KEY: KeyFacts<'_> = KeyFacts { name: "Shop & <sons>", public_id: "ak_0123456789" };
 
-const ENDED: Ended =
-    Ended { password: true, two_factor: false, sessions: 2, identities: 0, keys: 1, endpoints: 3, rules: 1 };
+const ENDED: Ended = Ended {
+    password: true,
+    two_factor: false,
+    sessions: 2,
+    identities: 0,
+    passkeys: 2,
+    keys: 1,
+    endpoints: 3,
+    rules: 1,
+};
 
 #[test]
 fn every_mail_matches_its_snapshot() {
@@ -21,6 +29,8 @@ fn every_mail_matches_its_snapshot() {
         templates.mfa_disabled(TO, START),
         templates.identity_linked(TO, "Google", START),
         templates.identity_unlinked(TO, "GitHub", START),
+        templates.passkey_added(TO, "Phone & <tablet>", START),
+        templates.passkey_removed(TO, "Phone & <tablet>", START),
         templates.api_key_created(TO, KEY, START),
         templates.api_key_rotated(TO, KEY, START),
         templates.api_key_revoked(TO, KEY, START),

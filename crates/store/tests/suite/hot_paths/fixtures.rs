@@ -7,9 +7,10 @@ use model::{KeyId, KeyKind, MemberRole, NewEvent, Provider, SignalType, TenantId
 use sqlx::types::Json;
 use store::accounts::identities::Identity;
 use store::accounts::keys::Key;
+use store::accounts::passkeys::Passkey;
 use store::accounts::sessions::{Holder, NewSession};
 use store::accounts::users::NewUser;
-use store::accounts::{identities, keys, sessions, tenants, users};
+use store::accounts::{identities, keys, passkeys, sessions, tenants, users};
 use store::actions::rules;
 use store::actions::rules::Rule;
 use store::actions::webhooks::deliveries::NewDelivery;
@@ -104,6 +105,18 @@ async fn people(conn: &mut Conn) -> Result<()> {
         created_at: NOW,
     };
     identities::insert(conn, &identity, "subject").await?;
+    let passkey = Passkey {
+        credential_id: "credential".to_owned(),
+        passkey_id: KEY.0,
+        tenant_id: TENANT,
+        user_id: USER,
+        user_handle: USER.0,
+        credential: "{}".to_owned(),
+        name: "Phone".to_owned(),
+        created_at: NOW,
+        last_used_at: None,
+    };
+    passkeys::insert(conn, &passkey).await?;
     let key = Key {
         key_id: KEY,
         public_id: "ak_1".to_owned(),
@@ -293,7 +306,7 @@ pub(crate) async fn fill(pool: &sqlx::PgPool) {
 }
 
 /// Rows of many other tenants, and deliveries of the one that the hot paths are about.
-const FILL: [&str; 23] = [
+const FILL: [&str; 25] = [
     "CREATE FUNCTION id(number bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
          $$ SELECT ('11111111-0000-4000-8000-' || lpad(to_hex(number), 12, '0'))::uuid $$",
     "INSERT INTO tenants (tenant_id, name, created_at) SELECT id(n), '', now() FROM generate_series(1, 2000) AS n",
@@ -302,6 +315,10 @@ const FILL: [&str; 23] = [
      SELECT id(n), id(n), '', n::text, '', now() FROM generate_series(1, 2000) AS n",
     "INSERT INTO identities (provider, subject, tenant_id, user_id, email, created_at)
      SELECT 'google', n::text, id(n), id(n), '', now() FROM generate_series(1, 2000) AS n",
+    "INSERT INTO passkeys (credential_id, passkey_id, tenant_id, user_id, user_handle, credential, name, created_at)
+     SELECT n::text, id(n), id(n), id(n), id(n), '{}', '', now() FROM generate_series(1, 2000) AS n",
+    "INSERT INTO passkey_challenges (challenge_hash, state, expires_at)
+     SELECT sha256(n::text::bytea), '{}', now() + n * interval '1 second' FROM generate_series(1, 2000) AS n",
     "INSERT INTO api_keys (key_id, public_id, tenant_id, name, status, legacy_hash, created_at)
      SELECT id(n), n::text, id(n), '', 'active', sha256(n::text::bytea), now() FROM generate_series(1, 2000) AS n",
     "INSERT INTO sessions (token_hash, tenant_id, kind, user_id, created_at, expires_at)

@@ -8,7 +8,8 @@ use model::compaction::Folded;
 use model::condition::EventWindow;
 use model::rule::RuleState;
 use model::{CompactedState, Provider, Timestamp};
-use store::accounts::{identities, keys, sessions, users};
+use store::accounts::passkeys::Challenge;
+use store::accounts::{identities, keys, passkeys, sessions, users};
 use store::actions::firings::{Firing, FiringFilter, MessageCounts};
 use store::actions::reviews::{self, NewReview, Resolution, ReviewFilter};
 use store::actions::rules::ConditionState;
@@ -80,6 +81,12 @@ async fn authentication(capture: &mut Capture) {
             assert!(users::by_email(conn, "ann@example.com").await?.is_some());
             assert!(users::find(conn, TENANT, USER).await?.is_some());
             assert!(identities::find(conn, Provider::Google, "subject").await?.is_some());
+            let challenge = Challenge { user_id: None, user_handle: None, state: "{}".to_owned() };
+            passkeys::insert_challenge(conn, &[4; 32], &challenge, NOW + MINUTE).await?;
+            assert!(passkeys::take_challenge(conn, &[4; 32], NOW).await?.is_some());
+            let passkey = passkeys::by_credential(conn, "credential").await?;
+            assert!(passkeys::set_used(conn, &passkey.expect("it was added"), "{}", NOW).await?);
+            assert_eq!(passkeys::of_user(conn, TENANT, USER).await?.len(), 1);
             Ok(())
         })
         .await;
