@@ -6,6 +6,7 @@ Usage: contract.py BINARY [OPTION OF SCHEMATHESIS …]
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -67,9 +68,18 @@ def start_payments():
     return peer, json.loads(peer.stdout.readline())["port"]
 
 
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
 def start_service(binary, directory, log, payments_port):
+    port = free_port()
     settings = {
-        "AUSPEX_LISTEN": "127.0.0.1:0",
+        "AUSPEX_LISTEN": f"127.0.0.1:{port}",
+        # Passkeys need a domain, and localhost is one.
+        "AUSPEX_PUBLIC_URL": f"http://localhost:{port}",
         "AUSPEX_DATA_DIR": directory,
         "AUSPEX_LOG": "error",
         # The shapes of answers are looked at here, not the answers: the model would take most of the time.

@@ -1,4 +1,4 @@
-"""What takes several steps: labels, a calibration, a trial, reviews, an invitation, a test of an endpoint.
+"""What takes several steps: labels, a calibration, a trial, reviews, an invitation, a test of an endpoint, a passkey.
 
 Schemathesis makes up single requests, and would never come that far. Each response must have the status that is expected
 here, and fit its schema.
@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
+import authenticator
 import jsonschema_rs
 
 OBJECTS = 60
@@ -58,6 +59,7 @@ def tell(url, token):
     tell_of_trials(ask)
     tell_of_reviews(ask)
     tell_of_endpoints(ask)
+    tell_of_passkeys(ask, url)
     invited = ask(201, "POST", "/v1/invitations", {"email": "story@example.com", "role": "viewer"})
     ask(204, "DELETE", "/v1/invitations/{invitation_id}", invitation_id=invited["id"])
 
@@ -121,3 +123,16 @@ def tell_of_endpoints(ask):
     ask(202, "POST", "/v1/webhook_deliveries/{delivery_id}/replay", delivery_id=sent["id"])
     ask(200, "GET", "/v1/webhooks/{endpoint_id}/health", endpoint_id=endpoint)
     ask(204, "DELETE", "/v1/webhooks/{endpoint_id}", endpoint_id=endpoint)
+
+
+def tell_of_passkeys(ask, url):
+    options = ask(200, "POST", "/v1/me/passkeys/start")
+    added = ask(201, "POST", "/v1/me/passkeys/finish", authenticator.create(options, url))
+    path = "/v1/me/passkeys/{passkey_id}"
+    ask(200, "PATCH", path, {"name": "Story"}, passkey_id=added["id"])
+    challenge = ask(200, "POST", "/auth/console/passkey/start")
+    signed = authenticator.sign(challenge, url, options["user"]["id"])
+    ask(200, "POST", "/auth/console/passkey/finish", signed)
+    if "last_used_at" not in ask(200, "GET", "/v1/me/passkeys")["passkeys"][0]:
+        raise SystemExit("a passkey does not say when it was last used")
+    ask(204, "DELETE", path, passkey_id=added["id"])
