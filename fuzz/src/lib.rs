@@ -34,6 +34,10 @@ pub mod webhook;
 mod parse_errors;
 
 mod import;
+pub mod passkeys;
+
+#[path = "../../crates/service/src/accounts/passkeys/verifier.rs"]
+mod verifier;
 
 pub use import::parse as import_line;
 pub use stripe::accepts as stripe_accepts;
