@@ -45,9 +45,10 @@ export class Service {
   static async start(settings: Record<string, string> = {}): Promise<Service> {
     const service = new Service();
     const port = await freePort();
-    const direct = `http://127.0.0.1:${port}`;
+    // A name, not an address: passkeys need one.
+    const direct = `http://localhost:${port}`;
     const front = await freePort();
-    const served = process.env.AUSPEX_CONSOLE_BY_VITE ? `http://127.0.0.1:${front}` : direct;
+    const served = process.env.AUSPEX_CONSOLE_BY_VITE ? `http://localhost:${front}` : direct;
     await service.#run(binary(), ["serve"], `${direct}/readyz`, {
       AUSPEX_LISTEN: `127.0.0.1:${port}`,
       AUSPEX_PUBLIC_URL: served,

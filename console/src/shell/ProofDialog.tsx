@@ -3,9 +3,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { api, take } from "../api/client";
+import { api, take, type Schemas } from "../api/client";
 import { proofGate, proofRefused } from "../api/gates";
 import { askProvider, type Provider, useProviderNames } from "../api/oauth";
+import { askForPasskey, hasPasskeys } from "../api/passkeys";
 import { useStore } from "../api/store";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
@@ -28,22 +29,25 @@ function Proof() {
   const nameOf = useProviderNames();
   const identities = useQuery({ queryKey: ["identities"], queryFn: () => take(api.GET("/v1/me/identities")) });
   const mfa = useQuery({ queryKey: ["mfa"], queryFn: () => take(api.GET("/v1/me/mfa")) });
+  const passkeys = useQuery({ queryKey: ["passkeys"], queryFn: async () => (await take(api.GET("/v1/me/passkeys"))).passkeys });
   const [chosen, setChosen] = useState<Method>();
   const [problem, setProblem] = useState<unknown>();
-  if (identities.isPending || mfa.isPending) return <Skeleton lines={3} />;
+  if (identities.isPending || mfa.isPending || passkeys.isPending) return <Skeleton lines={3} />;
 
   const methods: Method[] = [...(identities.data?.has_password ? ["password" as const] : []), ...(mfa.data?.enabled ? ["code" as const] : [])];
   const method = chosen ?? methods[0];
   const other = methods.find((candidate) => candidate !== method);
-  const byProvider = async (provider: Provider) => {
+  const confirm = async (shown: () => Promise<Schemas["ReauthenticateRequest"]>) => {
     setProblem(undefined);
     try {
-      await take(api.POST("/auth/console/reauthenticate", { body: { provider, ...(await askProvider(provider)) } }));
+      await take(api.POST("/auth/console/reauthenticate", { body: await shown() }));
       proofGate.pass();
     } catch (error) {
       setProblem(error);
     }
   };
+  const byProvider = (provider: Provider) => confirm(async () => ({ provider, ...(await askProvider(provider)) }));
+  const byPasskey = () => confirm(async () => ({ passkey: await askForPasskey() }));
   return (
     <>
       <p>This change needs a recent proof. You are not asked again for 15 minutes.</p>
@@ -64,6 +68,11 @@ function Proof() {
             <CodeField autoFocus hint="From your authenticator app, or a recovery code." />
           )}
         </Form>
+      )}
+      {hasPasskeys() && passkeys.data !== undefined && passkeys.data.length > 0 && (
+        <Button icon="keys" onPress={() => void byPasskey()}>
+          Confirm with a passkey
+        </Button>
       )}
       {identities.data?.identities.map(({ provider }) => (
         <Button key={provider} onPress={() => void byProvider(provider)}>

@@ -6,6 +6,7 @@ import { leave, meQuery, queries } from "../api/session";
 import { useStore } from "../api/store";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
+import { PasskeySignIn } from "../screens/sign-in/PasskeySignIn";
 import { SignInForm } from "../screens/sign-in/SignInForm";
 
 export function SignInDialog() {
@@ -19,6 +20,7 @@ export function SignInDialog() {
     <Dialog title="Your session has ended" isOpen={open} onClose={() => {}} mustAnswer>
       <p>Sign in again to go on where you are. Nothing that you typed is lost.</p>
       <SignInForm email={email} />
+      <PasskeySignIn />
       <Button kind="quiet" onPress={elsewhere}>
         Sign in as somebody else
       </Button>

@@ -5,6 +5,7 @@ import { Facts, Screen, Section } from "../../parts/Screen";
 import { timeZone } from "../../parts/Values";
 import { Identities } from "./Identities";
 import { Notifications } from "./Notifications";
+import { Passkeys } from "./Passkeys";
 import { Password } from "./Password";
 import { Retention } from "./Retention";
 import { Sessions } from "./Sessions";
@@ -27,6 +28,7 @@ export default function Account() {
       </Section>
       <Password />
       <TwoFactor />
+      <Passkeys />
       <Identities />
       <Sessions />
       <Notifications />

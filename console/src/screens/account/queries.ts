@@ -5,6 +5,7 @@ import { api, take } from "../../api/client";
 
 export const identitiesQuery = queryOptions({ queryKey: ["identities"], queryFn: () => take(api.GET("/v1/me/identities")) });
 export const mfaQuery = queryOptions({ queryKey: ["mfa"], queryFn: () => take(api.GET("/v1/me/mfa")) });
+export const passkeysQuery = queryOptions({ queryKey: ["passkeys"], queryFn: async () => (await take(api.GET("/v1/me/passkeys"))).passkeys });
 export const sessionsQuery = queryOptions({ queryKey: ["sessions"], queryFn: async () => (await take(api.GET("/v1/me/sessions"))).sessions });
 export const notificationsQuery = queryOptions({
   queryKey: ["notifications"],

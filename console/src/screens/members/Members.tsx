@@ -1,6 +1,6 @@
 // Who belongs to the account, with which role, and who is invited.
-import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
 
 import { api, take } from "../../api/client";
 import { sentenceOf } from "../../api/error";
@@ -14,9 +14,9 @@ import { ActionMenu } from "../../parts/Menu";
 import { Badge } from "../../parts/Notice";
 import { GuardedScreen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
-import { Table, type ColumnOf } from "../../parts/Table";
+import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
 import { toast } from "../../parts/Toast";
-import { Time } from "../../parts/Values";
+import { plural, Time } from "../../parts/Values";
 import { Invite } from "./Invite";
 import { invitationsQuery, membersQuery, ROLES, type Invitation, type Member } from "./queries";
 import styles from "./Members.module.css";
@@ -31,7 +31,7 @@ export default function Members() {
 }
 
 function People() {
-  const members = useQuery(membersQuery);
+  const members = useInfiniteQuery(membersQuery);
   const invitations = useQuery({ ...invitationsQuery, enabled: members.isSuccess });
   const may = useMay();
   const [inviting, setInviting] = useState(false);
@@ -39,9 +39,16 @@ function People() {
   if (members.error) {
     return <Section><Failed error={members.error} retry={() => void members.refetch()} /></Section>;
   }
+  const rows = members.data.pages.flatMap((page) => page.members);
+  // Most accounts have one page, whose length needs no words.
+  const more = members.data.pages.length > 1 || members.hasNextPage;
   return (
     <>
-      <MemberTable members={members.data} onInvite={may("members.write") ? () => setInviting(true) : undefined} />
+      <MemberTable
+        members={rows}
+        onInvite={may("members.write") ? () => setInviting(true) : undefined}
+        below={more && <LoadMore shown={`${plural(rows.length, "member")} shown`} hasMore={members.hasNextPage} isLoading={members.isFetchingNextPage} onLoad={() => void members.fetchNextPage()} />}
+      />
       {invitations.data && invitations.data.length > 0 && <Invitations invitations={invitations.data} />}
       <Section title="What the roles may">
         <ul className={styles.roles}>
@@ -68,7 +75,7 @@ async function changeRole(member: Member, role: Role): Promise<void> {
   }
 }
 
-function MemberTable({ members, onInvite }: { members: readonly Member[]; onInvite: (() => void) | undefined }) {
+function MemberTable({ members, onInvite, below }: { members: readonly Member[]; onInvite: (() => void) | undefined; below: ReactNode }) {
   const me = useMe();
   const may = useMay();
   const [removed, setRemoved] = useState<Member>();
@@ -104,6 +111,7 @@ function MemberTable({ members, onInvite }: { members: readonly Member[]; onInvi
   return (
     <Section title="Members" flush actions={onInvite && <Button kind="primary" icon="plus" onPress={onInvite}>Invite</Button>}>
       <Table label="Members" rows={members} keyOf={(row) => row.user_id} columns={columns} empty={<Empty icon="members" title="No members" />} />
+      {below}
       <Remove member={removed} onClose={() => setRemoved(undefined)} />
     </Section>
   );

@@ -1,5 +1,5 @@
 // Members and invitations.
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { api, take, type Schemas } from "../../api/client";
 import type { Role } from "../../api/may";
@@ -14,9 +14,11 @@ export const ROLES: { id: Role; label: string; hint: string }[] = [
   { id: "viewer", label: "Viewer", hint: "reads, and sees no money." },
 ];
 
-export const membersQuery = queryOptions({
-  queryKey: ["members"],
-  queryFn: async () => (await take(api.GET("/v1/members"))).members,
+export const membersQuery = infiniteQueryOptions({
+  queryKey: ["members", "list"],
+  queryFn: ({ pageParam, signal }) => take(api.GET("/v1/members", { params: { query: { cursor: pageParam } }, signal })),
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: (last) => last.next_cursor,
 });
 
 export const invitationsQuery = queryOptions({

@@ -13,9 +13,11 @@ interface Props {
   onSignedIn: (isNew: boolean) => void;
   /** The token of an invitation to accept with it. */
   invitation?: string;
+  /** Another way stands above it already, below an "or". */
+  follows?: boolean;
 }
 
-export function ProviderButtons({ onSignedIn, invitation }: Props) {
+export function ProviderButtons({ onSignedIn, invitation, follows = false }: Props) {
   const { data } = useQuery(providersQuery);
   const nameOf = useProviderNames();
   const [pending, setPending] = useState<Provider>();
@@ -38,7 +40,7 @@ export function ProviderButtons({ onSignedIn, invitation }: Props) {
   };
   return (
     <>
-      <Or />
+      {!follows && <Or />}
       {data.providers.map((provider) => (
         <Button key={provider} isPending={pending === provider} onPress={() => void signIn(provider)}>
           {`Continue with ${nameOf(provider)}`}

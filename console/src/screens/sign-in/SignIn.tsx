@@ -1,11 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 
+import { hasPasskeys } from "../../api/passkeys";
 import { providersQuery, stateQuery } from "../../api/session";
 import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { safeNext } from "../../router";
 import { ThresholdPage } from "../../shell/ThresholdPage";
+import { PasskeySignIn } from "./PasskeySignIn";
 import { ProviderButtons } from "./ProviderButtons";
 import { SignInForm } from "./SignInForm";
 
@@ -43,7 +45,8 @@ export default function SignIn() {
       <p>
         <Link to="/console/forgot">Forgot your password?</Link>
       </p>
-      <ProviderButtons onSignedIn={enter} />
+      <PasskeySignIn suggests onSignedIn={enter} />
+      <ProviderButtons follows={hasPasskeys()} onSignedIn={enter} />
     </ThresholdPage>
   );
 }

@@ -1,12 +1,13 @@
-// Email and password, then a code where two-factor is on. Used by the sign-in page and by the dialog of a session that ended.
+// Email and password, then a code or a passkey where two-factor is on. Used by the sign-in page and by the dialog of a session that ended.
 import { useRef, useState } from "react";
 
 import { api, take } from "../../api/client";
 import { ApiError } from "../../api/error";
+import { askForPasskey, hasPasskeys } from "../../api/passkeys";
 import { signedIn } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { CodeField, PasswordField, TextField } from "../../parts/Field";
-import { Form } from "../../parts/Form";
+import { Form, Problem } from "../../parts/Form";
 import { Notice } from "../../parts/Notice";
 
 interface Props {
@@ -17,6 +18,7 @@ interface Props {
 
 export function SignInForm({ email, onSignedIn }: Props) {
   const [needsCode, setNeedsCode] = useState(false);
+  const [problem, setProblem] = useState<unknown>();
   const credentials = useRef({ email: email ?? "", password: "" });
 
   const submit = async (values: Record<string, string>) => {
@@ -32,12 +34,29 @@ export function SignInForm({ email, onSignedIn }: Props) {
     onSignedIn?.();
   };
 
+  const byPasskey = async () => {
+    setProblem(undefined);
+    try {
+      await take(api.POST("/auth/console/login", { body: { ...credentials.current, passkey: await askForPasskey() } }));
+      await signedIn();
+      onSignedIn?.();
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+
   return (
     <Form key={needsCode ? "code" : "password"} submit="Sign in" wide onSubmit={submit} fields={["email", "password", "code"]}>
       {needsCode ? (
         <>
           <Notice>Two-factor is on for {credentials.current.email}.</Notice>
           <CodeField autoFocus hint="From your authenticator app, or one of your recovery codes." />
+          {problem !== undefined && <Problem problem={problem} />}
+          {hasPasskeys() && (
+            <Button kind="quiet" onPress={() => void byPasskey()}>
+              Use a passkey instead
+            </Button>
+          )}
           <Button kind="quiet" onPress={() => setNeedsCode(false)}>
             Back
           </Button>
@@ -45,7 +64,7 @@ export function SignInForm({ email, onSignedIn }: Props) {
       ) : (
         <>
           {email === undefined ? (
-            <TextField name="email" label="Email" type="email" isRequired autoFocus autoComplete="username" />
+            <TextField name="email" label="Email" type="email" isRequired autoFocus autoComplete="username webauthn" />
           ) : (
             <p>
               Signing in as <strong>{email}</strong>
