@@ -14,7 +14,7 @@ CREATE TABLE passkeys (
     created_at    TIMESTAMP NOT NULL,
     last_used_at  TIMESTAMP
 ) STRICT;
-CREATE INDEX passkeys_of_user ON passkeys (tenant_id, user_id);
+CREATE INDEX passkeys_of_user ON passkeys (tenant_id, user_id, created_at, passkey_id);
 
 -- What authenticators are asked to sign. Each is answered once, by the hash of its challenge.
 CREATE TABLE passkey_challenges (
