@@ -20,14 +20,18 @@ mod identities;
 mod keys;
 mod labels;
 mod leaving;
+mod mcp;
 mod members;
 mod metrics;
 mod middleware;
+mod moderations;
 mod objects;
 mod openapi;
 mod operator;
+mod perspective;
 mod quality;
 mod recipients;
+mod reference;
 mod request_body;
 mod reviews;
 mod rules;
@@ -44,7 +48,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use service::{Error, Kind, Service};
 use url::Url;
 use utoipa::OpenApi as _;
@@ -55,6 +59,7 @@ pub use self::access::{OperationAccess, access_table, operations};
 pub(crate) use self::body_budget::BodyBudget;
 pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
+pub(crate) use self::mcp::McpEndpoint;
 pub(crate) use self::session_cookie::SessionCookie;
 use crate::config::NetworkList;
 use crate::meters::Meters;
@@ -71,6 +76,7 @@ pub(crate) struct App {
     pub(crate) meters: Option<Meters>,
     pub(crate) bodies: BodyBudget,
     pub(crate) session_cookie: SessionCookie,
+    pub(crate) mcp: McpEndpoint,
 }
 
 /// The whole HTTP API.
@@ -78,8 +84,11 @@ pub(crate) fn router(app: App) -> Router {
     let console = console().route_layer(from_fn_with_state(app.clone(), authenticate::limit_by_address));
     let session = session().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
     let v1 = v1().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
-    let (routes, _) = documented(console, session, v1).split_for_parts();
-    let routes = routes.merge(docs::routes()).merge(recipients::pages(&app));
+    let perspective = perspective()
+        .route_layer(from_fn_with_state(app.clone(), authenticate::authenticate))
+        .route_layer(from_fn(perspective::with_errors_in_its_shape));
+    let (routes, _) = documented(console, session, v1.merge(perspective)).split_for_parts();
+    let routes = routes.merge(docs::routes()).merge(recipients::pages(&app)).merge(mcp::routes(&app));
     #[cfg(feature = "console")]
     let routes = routes.merge(console::routes());
     finish(routes, app)
@@ -92,7 +101,7 @@ pub(crate) fn health_router(app: App) -> Router {
 
 /// The OpenAPI document of the whole API.
 pub fn openapi_document() -> utoipa::openapi::OpenApi {
-    openapi::complete(documented(console(), session(), v1()).into_openapi())
+    openapi::complete(documented(console(), session(), v1().merge(perspective())).into_openapi())
 }
 
 /// Adds fallbacks and middleware to a set of routes.
@@ -158,6 +167,11 @@ fn console() -> OpenApiRouter<App> {
 /// What a signed-in user does with the session itself: authenticated, and rate-limited by tenant.
 fn session() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(sign_in::reauthenticate)).routes(routes!(sign_in::log_out))
+}
+
+/// The routes of the Perspective API: authenticated by a key in the query, and rate-limited by tenant.
+fn perspective() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(perspective::analyze)).routes(routes!(perspective::suggest_score))
 }
 
 /// Everything about an account: authenticated, and rate-limited by tenant.
@@ -230,6 +244,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(conditions::check))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
+        .routes(routes!(moderations::create))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
         .routes(routes!(webhooks::health))

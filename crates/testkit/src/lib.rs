@@ -15,8 +15,8 @@ use metrics_util as _;
 pub use database::TestDatabase;
 pub use module_graph::ModuleGraph;
 pub use peers::{
-    GithubPeer, GooglePeer, OwnIssuerPeer, StripePeer, agree, openapi_complaints, scikit_learn_figures,
-    verify_webhooks,
+    GithubPeer, GooglePeer, OwnIssuerPeer, StripePeer, agree, ask_peer, openapi_complaints,
+    scikit_learn_figures, verify_webhooks,
 };
 pub use proxy::{Proxy, through_proxy};
 pub use store::Backend;

@@ -15,7 +15,7 @@ use url::form_urlencoded;
 
 use super::client_address::{ClientAddress, RequestId, agent};
 use super::envelope::Refusal;
-use super::{App, access};
+use super::{App, access, perspective};
 
 /// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
 const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
@@ -50,6 +50,7 @@ pub(super) async fn authenticate(
             traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
             let origin = origin(&app, &parts, address);
+            parts.extensions.insert(origin.clone());
             let handled = next.run(Request::from_parts(parts, body));
             audit::acting_as(caller, origin, handled).await
         }
@@ -86,7 +87,7 @@ async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller,
     let cookie = session_in_cookie(app, request)?;
     let decoded_path = percent_decode_str(request.uri.path()).decode_utf8().ok();
     let presented = Presented {
-        bearer: bearer(headers),
+        bearer: bearer(headers).or_else(|| key_in_query(request, &query)),
         x_api_key: headers.get("x-api-key").and_then(|value| value.to_str().ok()),
         cookie,
         api_key,
@@ -121,6 +122,13 @@ fn is_from_console(app: &App, headers: &HeaderMap) -> bool {
     let origin = app.public_url.origin().ascii_serialization();
     headers.get(header::ORIGIN).is_some_and(|value| value.as_bytes() == origin.as_bytes())
         || headers.get("sec-fetch-site").is_some_and(|value| value.as_bytes() == b"same-origin")
+}
+
+/// The bearer key in the query of a request, where clients of the Perspective API have it. Elsewhere it would get into logs.
+fn key_in_query<'a>(request: &Parts, query: &'a [(String, String)]) -> Option<&'a str> {
+    let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let key = query.iter().find(|(name, _)| name == "key" && path.starts_with(perspective::PREFIX));
+    key.map(|(_, value)| value.as_str())
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -18,12 +18,10 @@ impl<E: Into<Error>> From<E> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let (status, code) = status_and_code(self.0.kind());
-        log(&self.0, status);
-        let body = Json(api::Error {
-            error: ErrorBody { code: code.to_owned(), message: self.0.message().to_owned() },
-        });
-        let mut response = (status, body).into_response();
+        let (status, error) = body_of(&self.0);
+        let mut response = (status, Json(api::Error { error: error.clone() })).into_response();
+        // For routes in the shape of another service, which has a format of its own.
+        response.extensions_mut().insert(error);
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -39,6 +37,13 @@ impl IntoResponse for Refusal {
         }
         response
     }
+}
+
+/// The status of an error and what clients are told about it. Server errors are logged.
+pub(super) fn body_of(error: &Error) -> (StatusCode, ErrorBody) {
+    let (status, code) = status_and_code(error.kind());
+    log(error, status);
+    (status, ErrorBody { code: code.to_owned(), message: error.message().to_owned() })
 }
 
 /// Logs server errors with their cause; client errors are not logged.

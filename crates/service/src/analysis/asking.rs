@@ -36,6 +36,15 @@ impl AnalyzerResponse {
     fn calibrated(self, questions: &QuestionSet) -> Self {
         Self { answers: questions.calibrated(self.answers), ..self }
     }
+
+    /// The same response with the usage of another call added, for requests that are charged once for several calls.
+    pub(crate) fn with_usage_of(self, other: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            ..self
+        }
+    }
 }
 
 /// Calls the analyzer, with a concurrency limit for queued jobs that adapts to its load. Cheap to clone.

@@ -144,8 +144,7 @@ impl Explanations {
         let answered: Vec<_> = calls.filter_map(std::future::ready).collect().await;
         let mut without = Vec::with_capacity(answered.len());
         for (part, other) in answered {
-            response.input_tokens = response.input_tokens.saturating_add(other.input_tokens);
-            response.output_tokens = response.output_tokens.saturating_add(other.output_tokens);
+            response = response.with_usage_of(&other);
             without.extend(other.answers.into_iter().next().map(|answer| (part, answer)));
         }
         Ok(Tried { response, without, method: ExplainMethod::LeftOut })

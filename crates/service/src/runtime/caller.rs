@@ -140,6 +140,22 @@ impl Caller {
         }
     }
 
+    /// Refuses members, and keys without this scope.
+    pub fn require_key(&self, scope: Scope) -> Result<()> {
+        match self.credential {
+            Credential::Key { rights, .. } => rights.require(scope),
+            Credential::Console { .. } => {
+                let message = format!("this needs a bearer key with the scope {}", scope.as_str());
+                Err(Error::new(Kind::Forbidden, message))
+            }
+        }
+    }
+
+    /// Whether the caller is a key with this scope, for routes where scopes open parts of what they do.
+    pub fn has_scope(&self, scope: Scope) -> bool {
+        matches!(self.credential, Credential::Key { rights, .. } if rights.scopes.has(scope))
+    }
+
     /// Whether the request came with a session in a cookie.
     pub fn has_cookie(&self) -> bool {
         matches!(self.credential, Credential::Console { carrier: Carrier::Cookie, .. })
