@@ -62,7 +62,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The parts that are measured by default, by their names on the command line.
-const PARTS: [&str; 6] = ["process", "signing", "ingest", "analyses", "verdicts", "deliveries"];
+const PARTS: [&str; 7] = ["process", "signing", "ingest", "analyses", "history", "verdicts", "deliveries"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -115,6 +115,7 @@ fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figur
                     let measured = match part {
                         "ingest" => runtime.block_on(ingest::measure(&target)),
                         "analyses" => runtime.block_on(analyses::measure(&target)),
+                        "history" => runtime.block_on(analyses::measure_history(&target)),
                         "verdicts" => runtime.block_on(verdicts::measure(&target)),
                         _ => runtime.block_on(deliveries::measure(&target)),
                     };

@@ -6,6 +6,7 @@ mod admin;
 mod backup;
 mod demo;
 mod import;
+mod model;
 mod table;
 
 use std::io::Write as _;
@@ -49,6 +50,9 @@ enum Command {
     },
     /// Print the OpenAPI document.
     Openapi,
+    /// Measure the configured model on labelled lines of your own.
+    #[command(subcommand)]
+    Model(model::Command),
     /// Manage accounts, users, keys and balances in the database.
     #[command(subcommand)]
     Admin(admin::Command),
@@ -120,6 +124,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
             Command::Backup(arguments) => backup::back_up(&arguments, &config).await,
             Command::Restore(arguments) => backup::restore(&arguments, &config).await,
             Command::Admin(command) => admin::run(command, &config).await,
+            Command::Model(command) => model::run(command, &config).await,
             Command::Config { .. }
             | Command::Openapi
             | Command::Demo(_)

@@ -47,6 +47,7 @@ mod mcp;
 mod members;
 mod memory;
 mod metrics;
+mod model_eval;
 mod moderation;
 mod nodes;
 mod nonsense;
