@@ -59,7 +59,9 @@ impl LabelValue {
             {
                 Ok(Self::Level(level.as_i64().unwrap_or_default()))
             }
-            (SignalType::Noul, _) => Err(format!("value: `{}` is a yes/no signal: true or false", question.key)),
+            (SignalType::Noul, _) => {
+                Err(format!("value: `{}` is a yes/no signal: true or false", question.key))
+            }
             (SignalType::Choice, _) => {
                 let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
                 Err(format!("value: `{}` is a choice of {}", question.key, names.join(", ")))

@@ -111,13 +111,12 @@ fn parse(
         serde_json::from_str(line).map_err(|_| parse_errors::explain::<Line>(line.as_bytes()))?;
     let signal = line.signal.as_deref().map(RawValue::get).or(for_all);
     let signal = signal.ok_or("signal: it is required without --signal")?;
-    let question = match questions.get(signal) {
-        Some(question) => Arc::clone(question),
-        None => {
-            let question = Arc::new(question(signal, questions.len() + 1)?);
-            questions.insert(signal.to_owned(), Arc::clone(&question));
-            question
-        }
+    let question = if let Some(known) = questions.get(signal) {
+        Arc::clone(known)
+    } else {
+        let new = Arc::new(question(signal, questions.len() + 1)?);
+        questions.insert(signal.to_owned(), Arc::clone(&new));
+        new
     };
     let events = match (line.text, line.events) {
         (Some(text), None) => vec![EventInput::message(text)],
@@ -147,11 +146,13 @@ fn question(signal: &str, number: usize) -> Result<Question, String> {
 async fn ask(analyzer: &dyn Analyzer, cases: &[Case]) -> Result<Vec<Judgement>, Box<dyn std::error::Error>> {
     let progress = ProgressBar::with_draw_target(Some(cases.len() as u64), ProgressDrawTarget::stderr());
     let template = "{bar:30.cyan} {pos} of {len}  {eta} left";
-    progress.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    progress
+        .set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
     let asked = futures_util::stream::iter(cases.iter().enumerate()).map(async |(index, case)| {
         let questions = std::slice::from_ref(case.question.as_ref());
         let inquiry = Inquiry { state: &case.state, questions, is_urgent: false, tenant: None };
-        let findings = analyzer.analyze(inquiry).await.map_err(|error| format!("line {}: {error}", index + 1))?;
+        let findings =
+            analyzer.analyze(inquiry).await.map_err(|error| format!("line {}: {error}", index + 1))?;
         progress.inc(1);
         let distribution = findings.answers.into_iter().next().and_then(Result::ok);
         let answer = distribution.and_then(|distribution| Answer::new(&case.question, &distribution).ok());
@@ -198,8 +199,16 @@ fn report(answered: &[(&Case, &Judgement)], at: Timestamp) -> Option<SignalQuali
 
 fn print(reports: &[SignalQuality], model: &str) {
     print_line(&format!("Answers of {model}; figures with their 95 % intervals."));
-    let mut table =
-        Table::new(&["QUESTION", "TYPE", "LINES", "ACCURACY", "AUC", "BRIER", "CALIBRATION ERROR", "THRESHOLD"]);
+    let mut table = Table::new(&[
+        "QUESTION",
+        "TYPE",
+        "LINES",
+        "ACCURACY",
+        "AUC",
+        "BRIER",
+        "CALIBRATION ERROR",
+        "THRESHOLD",
+    ]);
     for report in reports {
         let figures = &report.figures;
         let needs = report.needs.map(|needs| format!("{needs} more lines"));

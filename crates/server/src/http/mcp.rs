@@ -72,10 +72,7 @@ pub(super) fn routes(app: &App) -> Router<App> {
 }
 
 /// One message of the protocol.
-async fn call(
-    State(app): State<App>,
-    request: Request,
-) -> Result<Response, Refusal> {
+async fn call(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     // Read here, where bodies have a deadline and a share of the memory.
     let mut head = Parts::clone(&parts);

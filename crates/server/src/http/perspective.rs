@@ -6,8 +6,8 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::api::{
-    AnalyzeComment, CommentError, CommentErrorBody, CommentErrorDetail, CommentScores, ErrorBody, SuggestCommentScore,
-    SuggestionReceived,
+    AnalyzeComment, CommentError, CommentErrorBody, CommentErrorDetail, CommentScores, ErrorBody,
+    SuggestCommentScore, SuggestionReceived,
 };
 
 use super::App;

@@ -45,7 +45,8 @@ fn the_table_lists_every_operation_and_no_other() {
         listed.iter().map(|(method, path, ..)| ((*method).to_owned(), (*path).to_owned())).collect();
     assert_eq!(unique.len(), listed.len(), "an operation is listed twice");
     // It describes itself.
-    let described: BTreeSet<_> = described.into_iter().chain([("POST".to_owned(), "/mcp".to_owned())]).collect();
+    let described: BTreeSet<_> =
+        described.into_iter().chain([("POST".to_owned(), "/mcp".to_owned())]).collect();
     assert_eq!(unique, described);
 }
 

@@ -99,8 +99,8 @@ async fn an_agent_reads_an_account_in_either_handshake(stage: &Scripted) {
             assert_eq!(told, result["structured"], "clients without structured content read the same");
         }
         let structured: Vec<&Value> = said.iter().map(|result| &result["structured"]).collect();
-        assert_eq!(structured[0]["objects"][0]["id"], "user_1");
-        assert_eq!(structured[1]["object"]["id"], "user_1");
+        assert_eq!(structured[0]["objects"][0]["object_id"], "user_1");
+        assert_eq!(structured[1]["object"]["object_id"], "user_1");
         assert_eq!(structured[1]["timeline"]["items"][0]["kind"], "analysis");
         assert_eq!(structured[2]["parts"][0]["kind"], "message");
         let listed = stage.call(&console, Method::GET, "/v1/signals", &Value::Null).await.json();
@@ -216,12 +216,15 @@ async fn what_stands_against_a_call_is_told(stage: &Scripted) {
 
 async fn calls_are_charged_and_limited_like_any_other(stage: &Scripted) {
     let (console, key) = account(stage, &["mcp"]).await;
-    let before = stage.number("SELECT sum(delta_micros) FROM ledger_entries").await;
+    let before = stage.number("SELECT CAST(sum(delta_micros) AS BIGINT) FROM ledger_entries").await;
     let explained = [call("explain", json!({"object_id": "user_1", "signal": "is_scammer"}))];
     let (_, said) = session(stage, &key, "2026-07-28", &explained);
     let cost = said[0]["structured"]["cost_micros"].as_i64().unwrap();
     assert_eq!(cost, 2 * PRICE_MICROS, "the whole history, and the history without its only message");
-    assert_eq!(before - stage.number("SELECT sum(delta_micros) FROM ledger_entries").await, cost);
+    assert_eq!(
+        before - stage.number("SELECT CAST(sum(delta_micros) AS BIGINT) FROM ledger_entries").await,
+        cost
+    );
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let reply = post(stage, &key, &list).await;
     assert_eq!(reply.status, 200, "{}", reply.text);

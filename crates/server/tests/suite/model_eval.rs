@@ -11,13 +11,14 @@ use crate::scripted_analyzer::{ScriptedAnalyzer, Turn, with_analyzer};
 const SIGNAL: &str = r#"{"type": "noul", "instructions": "Is it fraud?"}"#;
 
 fn written(directory: &TempDir, name: &str, lines: &[Value]) {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    std::fs::write(directory.path().join(name), text).unwrap();
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    std::fs::write(directory.path().join(name), lines.join("\n")).unwrap();
 }
 
 async fn eval(directory: &TempDir, analyzer: &ScriptedAnalyzer, arguments: &[&str]) -> Output {
     let (directory, url) = (directory.path().to_owned(), analyzer.url());
-    let arguments: Vec<String> = ["model", "eval"].iter().chain(arguments).map(|part| (*part).to_owned()).collect();
+    let arguments: Vec<String> =
+        ["model", "eval"].iter().chain(arguments).map(|part| (*part).to_owned()).collect();
     let ran = tokio::task::spawn_blocking(move || {
         let place = tempfile::tempdir_in(&directory).unwrap();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -36,7 +37,8 @@ async fn labelled_lines_are_asked_and_compared() {
     let directory = tempfile::tempdir().unwrap();
     let analyzer = ScriptedAnalyzer::start().await;
     analyzer.always(Turn::Answer(0.9));
-    let choice = json!({"type": "choice", "instructions": "Which?", "criteria": {"first": null, "second": null}});
+    let choice =
+        json!({"type": "choice", "instructions": "Which?", "criteria": {"first": null, "second": null}});
     let mut lines: Vec<Value> =
         (0..12).map(|number| json!({"text": format!("line {number}"), "value": number < 9})).collect();
     for number in 0..10 {
@@ -53,7 +55,9 @@ async fn labelled_lines_are_asked_and_compared() {
     assert_eq!((&reports[1]["labels"], &reports[1]["accuracy"]["value"]), (&json!(10), &json!(0.4)));
     assert_eq!(reports[1]["confusion"]["second"]["first"], 6);
     assert_eq!(analyzer.count(), 22);
-    assert!(analyzer.seen().iter().any(|state| state.contains("Object of type shop") && state.contains("signup")));
+    assert!(
+        analyzer.seen().iter().any(|state| state.contains("Object of type shop") && state.contains("signup"))
+    );
     let ran = eval(&directory, &analyzer, &["lines.ndjson", "--signal", "signal.json"]).await;
     let table = String::from_utf8(ran.stdout).unwrap();
     assert!(table.starts_with("Answers of scripted;"), "{table}");

@@ -138,7 +138,7 @@ async fn a_text_is_scored_and_charged_and_nothing_is_recorded(stage: &Keys) {
     let charged = "SELECT input_tokens FROM ledger_entries WHERE kind = 'charge'";
     assert_eq!(number(&stage.store, charged).await, i64::try_from(3 * INPUT_TOKENS).unwrap());
     for table in
-        ["SELECT count(*) FROM objects", "SELECT count(*) FROM events", "SELECT count(*) FROM analyses"]
+        ["SELECT count(*) FROM objects", "SELECT count(*) FROM events", "SELECT count(*) FROM answer_history"]
     {
         assert_eq!(number(&stage.store, table).await, 0, "{table}");
     }
