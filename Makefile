@@ -94,6 +94,11 @@ eval: ## Evaluate the embedded model on held-out histories (and public data sets
 	python3 training/evaluate.py judge target/eval/answers.jsonl
 	cargo run --release --quiet --package auspex-decider --example eval
 
+.PHONY: eval-moderation
+eval-moderation: ## Judge the built-in moderation questions on written cases (and public data sets in AUSPEX_EVAL_DATA)
+	cargo build --release --quiet --package auspex-server
+	python3 training/moderation.py $(BUILT)/release/auspex $(AUSPEX_EVAL_DATA)
+
 .PHONY: eval-weaknesses
 eval-weaknesses: ## Judge the embedded model on held-out generated cases: numbers, scales, long histories, senders and others
 	mkdir -p target/eval

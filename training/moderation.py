@@ -1,7 +1,7 @@
 """Judges the built-in questions of the moderation routes: by public sets, and by cases that were written for each of them.
 
-    python3 training/moderation.py questions OUT [PUBLIC]   writes the questions about the cases, and about public sets where given
-    python3 training/moderation.py judge ANSWERS            prints AUC, precision and recall at 0.5, and the threshold of the best F1
+    python3 training/moderation.py AUSPEX [PUBLIC]   asks by `AUSPEX model eval` and prints AUC, precision and recall at 0.5, and the
+                                                     threshold at which wrong answers cost least
 
 Of the public sets only `olid` has never been trained on. The cases are few: they show a question that fails, not how good one is.
 """
@@ -9,14 +9,13 @@ Of the public sets only `olid` has never been trained on. The cases are few: the
 import json
 import pathlib
 import random
+import subprocess
 import sys
-
-from evaluate import area, read
-from text_rendering import render
+import tempfile
 
 HERE = pathlib.Path(__file__).parent
 QUESTIONS = HERE.parent / "crates/service/src/analysis/moderation/questions.json"
-ROWS = 600
+ROWS = 400
 
 # A public set, and for each question the labels that mean yes.
 PUBLIC = {
@@ -30,8 +29,6 @@ PUBLIC = {
     "tweet_hate": {"IDENTITY_ATTACK": {"hate"}, "hate": {"hate"}},
     "sms_spam": {"SPAM": {"spam"}},
 }
-# Attributes that no case was written for.
-WITHOUT_CASES = {"sexual/minors"}
 
 
 def definitions():
@@ -39,59 +36,43 @@ def definitions():
     return known["categories"] | known["attributes"]
 
 
-def asked(task, text, name, definition, is_yes):
-    event = {"at": "2026-01-05T10:00:00Z", "type": "message", "content": text}
-    return {
-        "task": f"{task} {name}",
-        "kind": "noul",
-        "state": render("message", [event]),
-        "ask": definition["instructions"],
-        "criteria": definition["criteria"],
-        "shares": [float(is_yes), float(not is_yes)],
-    }
+def line(text, definition, is_yes):
+    return {"text": text, "object_type": "message", "signal": {"type": "noul"} | definition, "value": is_yes}
 
 
-def questions(out, folder=None):
-    known, rows = definitions(), []
-    cases = read(HERE / "moderation_cases.jsonl")
-    named = {name for case in cases for name in case["yes"]} - WITHOUT_CASES
-    for case in cases:
-        for name in sorted(named):
-            rows.append(asked("cases", case["text"], name, known[name], name in case["yes"]))
+def sets(folder):
+    """Every set by its name: the names of its questions, and for each text which of them are answered by yes."""
+    cases = [json.loads(one) for one in (HERE / "moderation_cases.jsonl").read_text().splitlines()]
+    yield "written cases", sorted({name for case in cases for name in case["yes"]}), [(case["text"], set(case["yes"])) for case in cases]
     if folder:
         import public
 
         draw = random.Random(7)
-        for task, names in PUBLIC.items():
-            for row in draw.sample(public.rows(folder, task), ROWS):
-                for name, yes in names.items():
-                    rows.append(asked(task, row["text"], name, known[name], row["label"] in yes))
-    pathlib.Path(out).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        for name, questions in PUBLIC.items():
+            rows = draw.sample(public.rows(folder, name), ROWS)
+            texts = [(row["text"], {question for question, yes in questions.items() if row["label"] in yes}) for row in rows]
+            yield name, list(questions), texts
 
 
-def at(threshold, scores, truth):
-    """Precision, recall and F1 where scores from this threshold are flagged."""
-    flagged = [true for score, true in zip(scores, truth) if score >= threshold]
-    hits, yes = sum(flagged), sum(truth)
-    precision, recall = hits / len(flagged) if flagged else 0.0, hits / yes if yes else 0.0
-    return precision, recall, 2 * precision * recall / (precision + recall) if hits else 0.0
+def figure(value):
+    return f"{value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})" if value else "–"
 
 
-def judge(path):
-    by_task = {}
-    for answer in read(path):
-        scores, truth = by_task.setdefault(answer["task"], ([], []))
-        scores.append(answer["probabilities"][0])
-        truth.append(answer["shares"][0] > 0.5)
-    print("| set | question | rows | yes | AUC | precision at 0.5 | recall at 0.5 | best threshold | its F1 |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for task, (scores, truth) in by_task.items():
-        precision, recall, _ = at(0.5, scores, truth)
-        best = max((step / 20 for step in range(1, 20)), key=lambda threshold: at(threshold, scores, truth)[2])
-        figures = [area(scores, truth), precision, recall]
-        cells = [*task.rsplit(" ", 1), len(truth), sum(truth), *(f"{figure:.2f}" for figure in figures), f"{best:.2f}"]
-        print(f"| {' | '.join(map(str, cells))} | {at(best, scores, truth)[2]:.2f} |")
+def main(auspex, folder=None):
+    known = definitions()
+    print("| set | question | texts | yes | AUC | precision at 0.5 | recall at 0.5 | best threshold |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, questions, texts in sets(folder):
+        with tempfile.NamedTemporaryFile("w", suffix=".ndjson") as file:
+            for question in questions:
+                file.writelines(json.dumps(line(text, known[question], question in yes)) + "\n" for text, yes in texts)
+            file.flush()
+            told = subprocess.run([auspex, "model", "eval", "--json", file.name], check=True, stdout=subprocess.PIPE).stdout
+        for question, report in zip(questions, json.loads(told)):
+            half = next(row for row in report["thresholds"] if abs(row["threshold"] - 0.5) < 1e-9)
+            cells = [figure(report.get("auc")), figure(half.get("precision")), figure(half.get("recall")), report["best_threshold"]]
+            print("| " + " | ".join(map(str, [name, question, report["labels"], report["yes"], *cells])) + " |", flush=True)
 
 
 if __name__ == "__main__":
-    {"questions": questions, "judge": judge}[sys.argv[1]](*sys.argv[2:])
+    main(*sys.argv[1:])
