@@ -41,9 +41,9 @@ pub use self::quality::{LabelQuery, Quality, QualityQuery};
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
-    Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, PageQuery, Random, RateBudget,
-    Result, Sealer, SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit, client_network,
-    clock_offset_s, start_clock, traces,
+    HEARTBEAT_LIFETIME, Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, PageQuery,
+    Random, RateBudget, Result, Sealer, SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit,
+    client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

@@ -22,8 +22,6 @@ use crate::runtime::{Caller, Clock, Credential, Error, Kind, Random, Result, cur
 const MAX_LABELS: usize = 1_000;
 /// The longest note, in characters.
 const MAX_NOTE: usize = 2_000;
-/// The allowed page sizes.
-const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// How often a page reads on because labels were left out.
 const MAX_READS: usize = 10;
 /// The page size if none is given.
@@ -186,9 +184,7 @@ impl Labels {
     /// A page of labels, newest first.
     pub async fn list(&self, tenant: TenantId, query: &LabelQuery) -> Result<LabelList> {
         let limit = query.limit.unwrap_or(PAGE);
-        if !PAGE_LIMITS.contains(&limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         let is_of_list = |cursor: &LabelCursor| {
             cursor.signal == query.signal
                 && cursor.object_id == query.object_id
