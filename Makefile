@@ -81,6 +81,11 @@ bench-replay: ## Measure the replay of a rule over a million analyses on both da
 	cargo build --release --quiet --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench replay 1000000
 
+.PHONY: bench-exports
+bench-exports: ## Measure exports of a million events on both databases, and the memory that they take
+	cargo build --release --quiet --package auspex-bench
+	scripts/with-postgres --durable $(BUILT)/release/auspex-bench exports 1000000
+
 .PHONY: bench-reads
 bench-reads: ## Measure reads among a million objects on both databases; seeding takes a few minutes
 	cargo build --release --quiet --package auspex-bench

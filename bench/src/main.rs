@@ -1,13 +1,14 @@
 //! Measures the figures that the documentation claims, and compares each with its limit.
 //!
 //! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`, and
-//! `make bench-replay` runs `auspex-bench replay 1000000`.
+//! `make bench-replay` runs `auspex-bench replay 1000000`, `make bench-exports` runs `auspex-bench exports 1000000`.
 //! `auspex-bench seed URL OBJECTS` fills a database and keeps it.
 
 #![expect(clippy::print_stdout, reason = "it prints its results")]
 
 mod analyses;
 mod deliveries;
+mod exports;
 mod ingest;
 mod load;
 mod process;
@@ -71,6 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments[..] {
         ["seed", url, objects] => runtime.block_on(reads::seed(url, objects.parse()?)),
         ["replay", rows] => judge(&runtime.block_on(measure_replays(rows.parse()?))?),
+        ["exports", rows] => judge(&runtime.block_on(measure_exports(rows.parse()?))?),
         ["reads", objects] => judge(&runtime.block_on(measure_reads(objects.parse()?))?),
         [binary, ref parts @ ..] if parts.iter().all(|part| PARTS.contains(part)) => {
             let parts = if parts.is_empty() { &PARTS } else { parts };
@@ -78,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => {
             let parts = PARTS.join("|");
-            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | replay ANALYSES | seed URL OBJECTS")
+            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | exports EVENTS | reads OBJECTS | replay ANALYSES | seed URL OBJECTS")
                 .into())
         }
     }
@@ -98,6 +100,15 @@ async fn measure_replays(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = replay::measure(None, rows).await?;
     if let Some(cluster) = cluster() {
         figures.extend(replay::measure(Some(&cluster), rows).await?);
+    }
+    Ok(figures)
+}
+
+/// Measures exports of many events.
+async fn measure_exports(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = exports::measure(None, rows).await?;
+    if let Some(cluster) = cluster() {
+        figures.extend(exports::measure(Some(&cluster), rows).await?);
     }
     Ok(figures)
 }

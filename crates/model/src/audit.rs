@@ -75,6 +75,8 @@ pub enum AuditAction {
     AccountDeletionCancelled,
     #[serde(rename = "object.deleted")]
     ObjectDeleted,
+    #[serde(rename = "export.started")]
+    ExportStarted,
 }
 
 crate::text_values!(AuditAction {
@@ -112,6 +114,7 @@ crate::text_values!(AuditAction {
     AccountDeletionRequested = "account.deletion_requested",
     AccountDeletionCancelled = "account.deletion_cancelled",
     ObjectDeleted = "object.deleted",
+    ExportStarted = "export.started",
 });
 
 impl AuditAction {
@@ -149,6 +152,7 @@ impl AuditAction {
             "request_deletion" => Self::AccountDeletionRequested,
             "cancel_deletion" => Self::AccountDeletionCancelled,
             "delete_object" => Self::ObjectDeleted,
+            "start_export" => Self::ExportStarted,
             _ => return None,
         })
     }

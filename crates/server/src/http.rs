@@ -14,6 +14,7 @@ mod console;
 mod docs;
 mod envelope;
 mod events;
+mod exports;
 mod extract;
 mod health;
 mod identities;
@@ -196,6 +197,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(members::invitations, members::invite))
         .routes(routes!(members::withdraw))
         .routes(routes!(audit_log::list))
+        .routes(routes!(exports::export))
         .routes(routes!(operator::health))
         .routes(routes!(operator::tenants))
         .routes(routes!(keys::list, keys::create))

@@ -3,7 +3,7 @@
 //! Rooms depend on each other in one direction only:
 //!
 //! ```text
-//! upkeep, accounts -> analysis -> actions -> quality -> objects
+//! upkeep, exports -> accounts -> analysis -> actions -> quality -> objects
 //!                     analysis -> billing -> outbox -> runtime
 //! ```
 //!
@@ -13,6 +13,7 @@ pub mod accounts;
 pub mod actions;
 pub mod analysis;
 pub mod billing;
+mod exports;
 pub mod objects;
 mod options;
 pub mod outbox;
@@ -31,6 +32,7 @@ pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};
 pub use self::billing::{
     Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
 };
+pub use self::exports::{Export, ExportQuery, Exports};
 pub use self::objects::{AnswerQuery, Ingested, ObjectQuery, Objects, Sort};
 pub use self::options::Options;
 pub use self::outbox::mail;

@@ -85,6 +85,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("POST", "/v1/invitations", members(Admin)),
     ("DELETE", "/v1/invitations/{invitation_id}", members(Admin)),
     ("GET", "/v1/audit_log", members(Admin)),
+    // More is asked for some of what it exports: see `service::Exports`.
+    ("GET", "/v1/export", both(Viewer, Read)),
     ("GET", "/v1/operator/health", Access::Operators),
     ("GET", "/v1/operator/tenants", Access::Operators),
     ("GET", "/v1/api_keys", both(Viewer, Read)),

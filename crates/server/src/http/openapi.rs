@@ -40,6 +40,7 @@ use super::{openapi_document, perspective};
         (name = "webhooks", description = "Endpoints, signed deliveries and dead letters."),
         (name = "rules", description = "Actions to take when answers satisfy a condition."),
         (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
+        (name = "exports", description = "Everything of one kind, as a stream of rows."),
         (name = "operator", description = "The health and the accounts of the whole install, for those who operate it."),
         (name = "console", description = "Sign-in and settings of console users."),
         (name = "system", description = "Health, metrics and this document."),

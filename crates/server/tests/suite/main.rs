@@ -29,6 +29,7 @@ mod docs;
 mod embedded_model;
 mod erasure;
 mod explanations;
+mod exports;
 mod first_proof;
 mod frozen;
 mod guide;

@@ -125,7 +125,8 @@ async fn check_chain(conn: &mut Conn, tenant: TenantId) -> Result<std::result::R
     Ok(Ok(lines))
 }
 
-fn record(line: Line) -> Result<AuditEntry> {
+/// A line of the log as the API shows it.
+pub(crate) fn record(line: Line) -> Result<AuditEntry> {
     let json =
         |text: Option<String>| text.map(|text| serde_json::from_str(&text)).transpose().map_err(internal);
     let action = AuditAction::ALL.into_iter().find(|action| action.as_str() == line.action);

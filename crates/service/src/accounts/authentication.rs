@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use model::api::APIKeyStatus;
 use model::{KeyId, KeyKind, TenantId, Timestamp};
 use store::accounts::closure;
 use store::accounts::keys::{self, Key};
@@ -123,6 +124,27 @@ impl Authentication {
     pub async fn authenticate(&self, presented: Presented<'_>) -> Result<Caller> {
         let caller = self.identify(presented).await?;
         if self.is_suspended(caller.tenant).await? { Err(Error::suspended()) } else { Ok(caller) }
+    }
+
+    /// The caller of a request that goes on for long, as of now. Refused once the credential is revoked or has ended, or the account
+    /// is suspended.
+    pub(crate) async fn renew(&self, caller: Caller) -> Result<Caller> {
+        let renewed = match caller.credential {
+            Credential::Key { key, .. } => {
+                let found =
+                    self.store.read("key", async |conn| keys::find(conn, caller.tenant, key).await).await?;
+                found.filter(|key| key.status == APIKeyStatus::Active).map(|key| caller_of(&key))
+            }
+            Credential::Console { user, session, carrier, .. } => {
+                let found = self.read_session(session.0, self.clock.now()).await?;
+                found.and_then(|found| found.session.role).map(|role| Caller {
+                    tenant: caller.tenant,
+                    credential: Credential::Console { user, session, role, carrier },
+                })
+            }
+        };
+        let renewed = renewed.ok_or_else(Error::unauthorized)?;
+        if self.is_suspended(renewed.tenant).await? { Err(Error::suspended()) } else { Ok(renewed) }
     }
 
     async fn is_suspended(&self, tenant: TenantId) -> Result<bool> {

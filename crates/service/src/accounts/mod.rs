@@ -24,6 +24,7 @@ mod tokens;
 mod two_factor;
 mod users;
 
+pub(crate) use self::audit_log::record as audit_record;
 pub use self::audit_log::{AuditLog, AuditQuery, ChainReport};
 pub use self::authentication::{Authentication, Presented};
 pub use self::closure::Closure;

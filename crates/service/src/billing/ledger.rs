@@ -95,7 +95,8 @@ async fn grouped_records(
     Ok(records)
 }
 
-fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
+/// An entry as the API shows it, with its number.
+pub(crate) fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
     let decimal =
         |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::runtime::internal);
     let record = LedgerEntry {

@@ -45,6 +45,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("post", "/v1/objects/{object_id}/events", "ingestEvents"),
     ("post", "/v1/objects/{object_id}/ingest", "ingestEventsDeprecated"),
     ("get", "/v1/objects/{object_id}/events", "listEvents"),
+    ("get", "/v1/export", "exportRows"),
     ("get", "/v1/objects", "listObjects"),
     ("get", "/v1/objects/{object_id}", "getObject"),
     ("delete", "/v1/objects/{object_id}", "deleteObject"),
