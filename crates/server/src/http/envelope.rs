@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::api::{self, ErrorBody};
 use service::{Error, Kind};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 /// An error response.
 pub(crate) struct Refusal(pub(crate) Error);
@@ -41,9 +41,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Logs server errors with their cause; client errors are not logged.
+/// Logs server errors with their cause, and why a credential was refused, which the response does not say. Other client errors
+/// are not logged.
 fn log(refusal: &Error, status: StatusCode) {
-    if !status.is_server_error() {
+    if !status.is_server_error() && status != StatusCode::UNAUTHORIZED {
         return;
     }
     let mut causes = Vec::new();
@@ -52,7 +53,9 @@ fn log(refusal: &Error, status: StatusCode) {
         causes.push(error.to_string());
         cause = error.source();
     }
-    if refusal.kind() == Kind::Internal {
+    if status == StatusCode::UNAUTHORIZED {
+        info!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
+    } else if refusal.kind() == Kind::Internal {
         error!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
     } else {
         warn!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
