@@ -48,6 +48,7 @@ test-clients: ## Test all clients against a running service: lint, types, storie
 test-console: ## Build the console again, compare it with console/dist, and tell its stories in a browser
 	cargo build --quiet --bin auspex
 	scripts/chromium
+	scripts/test-peers
 	cd console && npm install --no-audit --no-fund && npm run check && npm run compare && npm run size && npm test
 
 .PHONY: pictures
@@ -90,6 +91,12 @@ bench-exports: ## Measure exports of a million events on both databases, and the
 bench-reads: ## Measure reads among a million objects on both databases; seeding takes a few minutes
 	cargo build --release --quiet --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench reads 1000000
+
+.PHONY: bench-console
+bench-console: ## Measure the console in a browser with a million objects behind it; seeding takes a few minutes
+	cargo build --release --quiet --package auspex-server --package auspex-bench
+	scripts/chromium
+	cd console && npm install --no-audit --no-fund && node scripts/million.mjs $(abspath $(BUILT))/release/auspex $(abspath $(BUILT))/release/auspex-bench
 
 .PHONY: eval
 eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost

@@ -23,7 +23,7 @@ KEY_ID = os.environ["CONTRACT_KEY_ID"]
 SPARE_KEY_ID = os.environ["CONTRACT_SPARE_KEY_ID"]
 
 # What only people may ask for.
-FOR_PEOPLE = ("/v1/me/", "/v1/members", "/v1/invitations", "/v1/audit_log", "/v1/account/", "/v1/operator/")
+FOR_PEOPLE = ("/v1/me/", "/v1/members", "/v1/invitations", "/v1/audit_log", "/v1/key_refusals", "/v1/account/", "/v1/operator/")
 
 addresses = random.Random(1)
 

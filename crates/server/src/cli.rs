@@ -170,8 +170,16 @@ fn print_welcome(url: &str, database: &str, mail: Option<&Path>) {
     if let Some(directory) = mail {
         lines.push(format!("  mail      {} (set AUSPEX_SMTP_URL to send it)", directory.display()));
     }
-    lines.push(format!("  API       {url}/openapi.json"));
-    lines.push("  next      open an account, in another terminal:".to_owned());
+    if cfg!(feature = "console") {
+        lines.push(format!("  console   {url}/"));
+    }
+    lines.push(format!("  API       {url}/docs"));
+    let next = if cfg!(feature = "console") {
+        "in the console, or in another terminal:"
+    } else {
+        "in another terminal:"
+    };
+    lines.push(format!("  next      open an account, {next}"));
     lines.push(format!("            auspex signup --url {url}"));
     lines.push("  stop      Ctrl-C".to_owned());
     print_line(&lines.join("\n"));

@@ -203,6 +203,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))
+        .routes(routes!(keys::refusals))
         .routes(routes!(objects::overview))
         .routes(routes!(objects::list))
         .routes(routes!(objects::read, objects::delete))

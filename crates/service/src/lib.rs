@@ -25,7 +25,7 @@ mod wiring;
 
 pub use self::accounts::{
     Accounts, AuditQuery, GithubOptions, GoogleOptions, OidcOptions, Presented, ProvenIdentity, Providers,
-    RequestLine,
+    RefusedFrom, RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, ReviewQuery, Reviews, seal_plain_urls};
 pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};

@@ -254,10 +254,12 @@ impl Service {
         self.workers.health()
     }
 
-    /// Starts the background work of every process: its heartbeat.
+    /// Starts the background work of every process: its heartbeat, and the writer of what it refuses.
     pub fn start_node(&self) {
         let nodes = self.nodes.clone();
         self.workers.supervise("heartbeat", move |supervision| nodes.clone().run(supervision.stop));
+        let refusals = self.accounts.refusals.clone();
+        self.workers.supervise("refusals", move |supervision| refusals.clone().run(supervision.stop));
     }
 
     /// Starts the queue workers.

@@ -94,6 +94,7 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("PATCH", "/v1/api_keys/{key_id}", both(Admin, Write)),
     ("DELETE", "/v1/api_keys/{key_id}", both(Admin, Write)),
     ("POST", "/v1/api_keys/{key_id}/rotate", both(Admin, Write)),
+    ("GET", "/v1/key_refusals", members(Admin)),
     ("GET", "/v1/overview", both(Viewer, Read)),
     ("GET", "/v1/objects", both(Viewer, Read)),
     ("GET", "/v1/objects/{object_id}", both(Viewer, Read)),

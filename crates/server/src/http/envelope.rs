@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::api::{self, ErrorBody};
 use service::{Error, Kind};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 /// An error response.
 pub(crate) struct Refusal(pub(crate) Error);
@@ -46,9 +46,10 @@ pub(super) fn body_of(error: &Error) -> (StatusCode, ErrorBody) {
     (status, ErrorBody { code: code.to_owned(), message: error.message().to_owned() })
 }
 
-/// Logs server errors with their cause; client errors are not logged.
+/// Logs server errors with their cause, and why a credential was refused, which the response does not say. Other client errors
+/// are not logged.
 fn log(refusal: &Error, status: StatusCode) {
-    if !status.is_server_error() {
+    if !status.is_server_error() && status != StatusCode::UNAUTHORIZED {
         return;
     }
     let mut causes = Vec::new();
@@ -57,7 +58,9 @@ fn log(refusal: &Error, status: StatusCode) {
         causes.push(error.to_string());
         cause = error.source();
     }
-    if refusal.kind() == Kind::Internal {
+    if status == StatusCode::UNAUTHORIZED {
+        info!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
+    } else if refusal.kind() == Kind::Internal {
         error!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
     } else {
         warn!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");

@@ -37,6 +37,7 @@ mod identities;
 mod import;
 mod ingest;
 mod install_health;
+mod key_refusals;
 mod keys;
 mod labels;
 mod leaving;

@@ -16,6 +16,7 @@ mod passwords;
 mod providers;
 mod reauthentication;
 mod recent_proof;
+mod refusals;
 mod sessions;
 mod sign_in;
 mod signing;
@@ -38,6 +39,7 @@ pub use self::operators::Operators;
 pub use self::password_reset::PasswordReset;
 pub use self::providers::{GithubOptions, GoogleOptions, OidcOptions, ProvenIdentity, Providers};
 pub use self::recent_proof::RecentProof;
+pub use self::refusals::{Refusals, RefusedFrom};
 pub use self::sessions::Sessions;
 pub use self::sign_in::SignIn;
 pub use self::signing::RequestLine;
@@ -84,6 +86,8 @@ pub struct Accounts {
     pub two_factor: TwoFactor,
     /// API keys.
     pub keys: Keys,
+    /// Requests that were refused, for the owners of their keys.
+    pub refusals: Refusals,
     /// Administration by the operator.
     pub operators: Operators,
     /// Suspension and deletion by the operator.
@@ -151,11 +155,13 @@ impl AccountParts {
 impl Accounts {
     #[expect(clippy::too_many_lines, reason = "names every part of the room once")]
     pub(crate) fn new(parts: AccountParts) -> Result<Self> {
+        let refusals = Refusals::new(parts.store.clone(), parts.clock.clone());
         let authentication = Authentication::new(
             parts.store.clone(),
             parts.clock.clone(),
             parts.sealer.clone(),
             parts.recent_proof,
+            refusals.clone(),
         );
         let (sessions, first_proof, verification) = parts.proofs(&authentication);
         let AccountParts {
@@ -270,6 +276,7 @@ impl Accounts {
                 notifications: notifications.clone(),
             },
             authentication,
+            refusals,
             invitations,
             sessions,
             verification,

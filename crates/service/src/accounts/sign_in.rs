@@ -95,19 +95,25 @@ impl SignIn {
             self.store.read("user_by_email", async |conn| users::by_email(conn, email_key).await).await?;
         let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
         if !self.passwords.verify(&request.password, hash).await? {
-            return Err(Error::unauthorized());
+            let reason = match (&user, hash) {
+                (None, _) => "no user has this email",
+                (Some(_), None) => "the user has no password",
+                (Some(_), Some(_)) => "the password is wrong",
+            };
+            return Err(Error::refused(reason));
         }
-        let checked = user.ok_or_else(Error::unauthorized)?;
+        let checked = user.ok_or_else(Error::gone)?;
         // In one transaction: a sign-in that fails does not use up the code.
         self.store
             .write("log_in", async |conn: &mut Conn| {
-                let user = with_same_password(conn, &checked).await?.ok_or_else(Error::unauthorized)?;
+                let user = with_same_password(conn, &checked).await?;
+                let user = user.ok_or_else(|| Error::refused("the password was changed meanwhile"))?;
                 if user.totp_enabled_at.is_some() {
                     let code = request.code.as_deref().ok_or_else(|| {
                         Error::new(Kind::MfaRequired, "an authenticator or recovery code is required")
                     })?;
                     if !self.two_factor.take(conn, &user, code).await? {
-                        return Err(Error::unauthorized());
+                        return Err(Error::refused("the code is wrong"));
                     }
                 }
                 self.sessions.open(conn, user.tenant_id, user.user_id, client).await
@@ -119,7 +125,7 @@ impl SignIn {
     pub async fn exchange_token(&self, request: &TokenExchangeRequest) -> Result<Token> {
         let key = self.authentication.legacy_key(&request.secret).await?;
         if key.public_id != request.api_key {
-            return Err(Error::unauthorized());
+            return Err(Error::refused("the legacy key belongs to another key id"));
         }
         self.authentication.touch(key.tenant_id, key.key_id, key.legacy_used_at, true).await;
         let token = self.sessions.new_token(tokens::TENANT_TOKEN, TENANT_TOKEN_LIFETIME, TokenType::Tenant);

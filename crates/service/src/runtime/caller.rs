@@ -174,7 +174,7 @@ impl Caller {
                 sessions::find(conn, &session.0, now).await?.is_some()
             }
         };
-        if is_valid { Ok(()) } else { Err(Error::unauthorized()) }
+        if is_valid { Ok(()) } else { Err(Error::refused("the credential ended while it was used")) }
     }
 
     /// Who is shown as the author of what this caller says: the key or the person, by the name that it has now.
@@ -188,7 +188,7 @@ impl Caller {
                     .await?
                     .map(|found| Author { kind: AuthorKind::User, id: user.0, name: found.email }),
             };
-        author.ok_or_else(Error::unauthorized)
+        author.ok_or_else(Error::gone)
     }
 
     /// Whether this caller is the author of something.

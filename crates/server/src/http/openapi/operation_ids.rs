@@ -124,6 +124,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("delete", "/v1/invitations/{invitation_id}", "withdrawInvitation"),
     ("post", "/auth/console/invitations/accept", "acceptInvitation"),
     ("get", "/v1/audit_log", "listAuditLog"),
+    ("get", "/v1/key_refusals", "listKeyRefusals"),
     ("get", "/v1/webhooks/{endpoint_id}/health", "getWebhookHealth"),
     ("post", "/v1/webhooks/{endpoint_id}/test", "testWebhook"),
     ("get", "/v1/operator/health", "getInstallHealth"),
