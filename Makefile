@@ -48,6 +48,7 @@ test-clients: ## Test all clients against a running service: lint, types, storie
 test-console: ## Build the console again, compare it with console/dist, and tell its stories in a browser
 	cargo build --quiet --bin auspex
 	scripts/chromium
+	scripts/test-peers
 	cd console && npm install --no-audit --no-fund && npm run check && npm run compare && npm run size && npm test
 
 .PHONY: pictures
@@ -81,10 +82,21 @@ bench-replay: ## Measure the replay of a rule over a million analyses on both da
 	cargo build --release --quiet --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench replay 1000000
 
+.PHONY: bench-exports
+bench-exports: ## Measure exports of a million events on both databases, and the memory that they take
+	cargo build --release --quiet --package auspex-bench
+	scripts/with-postgres --durable $(BUILT)/release/auspex-bench exports 1000000
+
 .PHONY: bench-reads
 bench-reads: ## Measure reads among a million objects on both databases; seeding takes a few minutes
 	cargo build --release --quiet --package auspex-bench
 	scripts/with-postgres --durable $(BUILT)/release/auspex-bench reads 1000000
+
+.PHONY: bench-console
+bench-console: ## Measure the console in a browser with a million objects behind it; seeding takes a few minutes
+	cargo build --release --quiet --package auspex-server --package auspex-bench
+	scripts/chromium
+	cd console && npm install --no-audit --no-fund && node scripts/million.mjs $(abspath $(BUILT))/release/auspex $(abspath $(BUILT))/release/auspex-bench
 
 .PHONY: eval
 eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost
@@ -93,6 +105,11 @@ eval: ## Evaluate the embedded model on held-out histories (and public data sets
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
 	python3 training/evaluate.py judge target/eval/answers.jsonl
 	cargo run --release --quiet --package auspex-decider --example eval
+
+.PHONY: eval-moderation
+eval-moderation: ## Judge the built-in moderation questions on written cases (and public data sets in AUSPEX_EVAL_DATA)
+	cargo build --release --quiet --package auspex-server
+	python3 training/moderation.py $(BUILT)/release/auspex $(AUSPEX_EVAL_DATA)
 
 .PHONY: eval-weaknesses
 eval-weaknesses: ## Judge the embedded model on held-out generated cases: numbers, scales, long histories, senders and others

@@ -16,10 +16,15 @@ use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 
 use crate::ingest::{self, config};
-use crate::{Figure, Target};
+use crate::{Figure, Target, median};
 
 const SMALL: usize = 1_000;
 const LARGE: usize = 1_000_000;
+const MEDIUM: usize = 10_000;
+/// How often two kinds of a service take turns.
+const TURNS: usize = 5;
+/// How many times the CPU time of an analysis without its past one with it may take.
+const COST_OF_HISTORY: f64 = 1.05;
 /// The number of analyses measured for each backlog.
 const MEASURED: f64 = 10_000.0;
 /// Objects recorded in one transaction while a backlog is created.
@@ -52,8 +57,8 @@ impl Analyzer for InstantAnalyzer {
 }
 
 pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let small = drain(target, SMALL).await?;
-    let large = drain(target, LARGE).await?;
+    let small = drain(target, SMALL, &[]).await?;
+    let large = drain(target, LARGE, &[]).await?;
     println!(
         "{}: {:.0} analyses/s out of {SMALL}, {:.0} out of {LARGE}; {:.0} and {:.0} µs of CPU each",
         target.name, small.per_second, large.per_second, small.cpu_micros, large.cpu_micros
@@ -71,15 +76,28 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     Ok(figures)
 }
 
+/// What keeping the past of answers costs an analysis: the same backlog with it and without it, in turns.
+pub(crate) async fn measure_history(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        without.push(drain(target, MEDIUM, &[("AUSPEX_ANSWER_HISTORY_DAYS", "0")]).await?.cpu_micros);
+        with.push(drain(target, MEDIUM, &[]).await?.cpu_micros);
+    }
+    println!("{}: µs of CPU of an analysis with its past {with:.0?}, without {without:.0?}", target.name);
+    let what = format!("{}: CPU of an analysis with its past to without", target.name);
+    Ok(vec![Figure::at_most(what, median(with) / median(without), "×", COST_OF_HISTORY)])
+}
+
 struct Drained {
     per_second: f64,
     cpu_micros: f64,
 }
 
 /// Creates a backlog, starts a service on it, and measures for a while; a small backlog is created repeatedly.
-async fn drain(target: &Target, backlog: usize) -> Result<Drained, Box<dyn Error>> {
+async fn drain(target: &Target, backlog: usize, more: &[(&str, &str)]) -> Result<Drained, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
-    let settings = config(&target.url, directory.path(), &[("AUSPEX_ENFORCEMENT", "grace")])?;
+    let settings = [&[("AUSPEX_ENFORCEMENT", "grace")], more].concat();
+    let settings = config(&target.url, directory.path(), &settings)?;
     let (clock, random) = (Clock::system(), Random::system()?);
     let service = server::assemble(&settings, clock.clone(), random.clone()).await?;
     let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;

@@ -1,13 +1,14 @@
 //! Measures the figures that the documentation claims, and compares each with its limit.
 //!
 //! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`, and
-//! `make bench-replay` runs `auspex-bench replay 1000000`.
+//! `make bench-replay` runs `auspex-bench replay 1000000`, `make bench-exports` runs `auspex-bench exports 1000000`.
 //! `auspex-bench seed URL OBJECTS` fills a database and keeps it.
 
 #![expect(clippy::print_stdout, reason = "it prints its results")]
 
 mod analyses;
 mod deliveries;
+mod exports;
 mod ingest;
 mod load;
 mod process;
@@ -62,7 +63,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The parts that are measured by default, by their names on the command line.
-const PARTS: [&str; 6] = ["process", "signing", "ingest", "analyses", "verdicts", "deliveries"];
+const PARTS: [&str; 7] = ["process", "signing", "ingest", "analyses", "history", "verdicts", "deliveries"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -71,6 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments[..] {
         ["seed", url, objects] => runtime.block_on(reads::seed(url, objects.parse()?)),
         ["replay", rows] => judge(&runtime.block_on(measure_replays(rows.parse()?))?),
+        ["exports", rows] => judge(&runtime.block_on(measure_exports(rows.parse()?))?),
         ["reads", objects] => judge(&runtime.block_on(measure_reads(objects.parse()?))?),
         [binary, ref parts @ ..] if parts.iter().all(|part| PARTS.contains(part)) => {
             let parts = if parts.is_empty() { &PARTS } else { parts };
@@ -78,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => {
             let parts = PARTS.join("|");
-            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | reads OBJECTS | replay ANALYSES | seed URL OBJECTS")
+            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | exports EVENTS | reads OBJECTS | replay ANALYSES | seed URL OBJECTS")
                 .into())
         }
     }
@@ -102,6 +104,15 @@ async fn measure_replays(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     Ok(figures)
 }
 
+/// Measures exports of many events.
+async fn measure_exports(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = exports::measure(None, rows).await?;
+    if let Some(cluster) = cluster() {
+        figures.extend(exports::measure(Some(&cluster), rows).await?);
+    }
+    Ok(figures)
+}
+
 /// Measures everything else.
 fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = Vec::new();
@@ -115,6 +126,7 @@ fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figur
                     let measured = match part {
                         "ingest" => runtime.block_on(ingest::measure(&target)),
                         "analyses" => runtime.block_on(analyses::measure(&target)),
+                        "history" => runtime.block_on(analyses::measure_history(&target)),
                         "verdicts" => runtime.block_on(verdicts::measure(&target)),
                         _ => runtime.block_on(deliveries::measure(&target)),
                     };

@@ -284,7 +284,7 @@ def paged_items(reader: Reader, made: Operation) -> tuple[str, Type] | None:
     """The items of a list: the only field of the page that is a list of records."""
     pages = made.id.startswith("list") or any(parameter.name == "cursor" for parameter in made.placed("query"))
     responses = list(made.responses.values())
-    if made.method != "GET" or not pages or len(responses) != 1 or responses[0] is None:
+    if made.method != "GET" or not pages or not made.is_json or len(responses) != 1 or responses[0] is None:
         return None
     page = reader.records.get(responses[0].name)
     lists = [] if page is None else [each for each in page.fields if is_list_of_records(reader, each.type)]

@@ -1,6 +1,7 @@
 import type { Page } from "@playwright/test";
 
-import { expect, open, press, test, type } from "./stage";
+import { type SigningKey, statusWith, tokenOf } from "./signing";
+import { expect, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
 
 test("a key is created, shown once, renamed, rotated and revoked by keyboard", async ({ page, person }) => {
   await open(page, "/console/keys", "Keys");
@@ -50,6 +51,22 @@ async function openActions(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
+test("a key is limited to what its program needs", async ({ page, person }) => {
+  await open(page, "/console/keys", "Keys");
+  await press(page, "button", "Create a key");
+  await type(page, "Name", "Collector");
+  for (const scope of ["write", "label"]) {
+    await page.getByRole("checkbox", { name: new RegExp(`^${scope}`) }).focus();
+    await page.keyboard.press("Space");
+  }
+  await expectAccessibleInBothThemes(page);
+  await press(page, "button", "Create the key");
+  await press(page, "button", "I have stored it");
+  await expect(page.getByRole("row", { name: /Collector/ })).toContainText("ingest, read");
+  const { api_keys } = (await (await person.api.get("/v1/api_keys")).json()) as { api_keys: { scopes: string[] }[] };
+  expect(api_keys.map(({ scopes }) => scopes)).toEqual([["ingest", "read"]]);
+});
+
 test("an error of the service stands beside the field that it names", async ({ page, person }) => {
   void person;
   await page.route("**/v1/api_keys", async (route) => {
@@ -61,4 +78,25 @@ test("an error of the service stands beside the field that it names", async ({ p
   await type(page, "Name", "x");
   await page.keyboard.press("Enter");
   await expect(page.getByLabel("Name", { exact: true })).toHaveAccessibleDescription(/At most 100 characters\./);
+});
+
+test("refused requests are listed with their reason, and what to do", async ({ page, person, service }) => {
+  const made = (await (await person.api.post("/v1/api_keys", { data: { name: "Importer" } })).json()) as SigningKey & { api_key: { id: string } };
+  expect(await statusWith(service.origin, tokenOf(made, { htm: "POST" }))).toBe(401);
+  expect(await statusWith(service.origin, tokenOf(made, { htm: "POST" }))).toBe(401);
+  expect((await person.api.delete(`/v1/api_keys/${made.api_key.id}`)).status()).toBe(204);
+  expect(await statusWith(service.origin, tokenOf(made))).toBe(401);
+  await open(page, "/console/keys", "Keys");
+  const list = page.getByRole("grid", { name: "Refused requests" });
+  await expect(list.getByRole("row", { name: /The key is revoked/ })).toContainText("Importer");
+  const wrong = list.getByRole("row", { name: /Signed for another method/ });
+  await expect(wrong).toContainText("2");
+  await wrong.focus();
+  await page.keyboard.press("Enter");
+  const details = page.getByRole("dialog", { name: "Signed for another method" });
+  await expect(details).toContainText("Put the method of the request into htm.");
+  await expect(details).toContainText('htm is "POST", and the request was GET');
+  await expectAccessibleInBothThemes(page);
+  await page.keyboard.press("Escape");
+  await expect(details).toHaveCount(0);
 });

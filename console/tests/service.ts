@@ -8,8 +8,19 @@ import { join, resolve as resolvePath } from "node:path";
 const root = new URL("..", import.meta.url).pathname;
 const START_MS = 30_000;
 
-function binary(): string {
-  const found = process.env.AUSPEX_BIN ?? resolvePath(root, "..", process.env.CARGO_TARGET_DIR ?? "target", "debug", "auspex");
+/** The folder of the whole project. */
+export const project = resolvePath(root, "..");
+
+/** A file of the peers that tests talk to. */
+export function peer(...path: string[]): string {
+  const found = join(project, "target", "peers", ...path);
+  if (!existsSync(found)) throw new Error(`${found} is missing: run scripts/test-peers`);
+  return found;
+}
+
+/** The service, which is its command line, too. */
+export function binary(): string {
+  const found = resolvePath(process.env.AUSPEX_BIN ?? resolvePath(project, process.env.CARGO_TARGET_DIR ?? "target", "debug", "auspex"));
   if (!existsSync(found)) throw new Error(`${found} is missing: run \`cargo build --bin auspex\`, or set AUSPEX_BIN`);
   return found;
 }
@@ -42,7 +53,8 @@ export class Service {
   /** Where a browser finds the console. */
   origin = "";
 
-  static async start(settings: Record<string, string> = {}): Promise<Service> {
+  /** `more` are settings that depend on where the console is served, such as those of a provider that sends people back to it. */
+  static async start(settings: Record<string, string> = {}, more?: (origin: string) => Promise<Record<string, string>>): Promise<Service> {
     const service = new Service();
     const port = await freePort();
     // A name, not an address: passkeys need one.
@@ -56,6 +68,7 @@ export class Service {
       AUSPEX_DEBOUNCE_MS: "50",
       AUSPEX_LOG: "warn",
       ...settings,
+      ...(await more?.(served)),
     });
     // Without the console in the binary, Vite serves the same files with the same policy.
     if (process.env.AUSPEX_CONSOLE_BY_VITE) {

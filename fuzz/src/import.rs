@@ -1,6 +1,6 @@
 //! The lines of an import.
 
-#[path = "../../crates/server/src/cli/import/reader/line.rs"]
+#[path = "../../crates/server/src/cli/import/line.rs"]
 mod line;
 
 /// Reads a line of an import; the number of events, none for a blank line.

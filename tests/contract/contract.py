@@ -118,6 +118,7 @@ def hold_to_its_word(url, options, directory):
         "CONTRACT_SECRET": key["secret"],
         "CONTRACT_CONSOLE_TOKEN": console,
         "CONTRACT_METRICS_TOKEN": METRICS_TOKEN,
+        "CONTRACT_BEARER_KEY": bearer_key(url, console),
     }
     if not options:
         story.tell(url, console)
@@ -128,6 +129,11 @@ def hold_to_its_word(url, options, directory):
     for operation in sorted(missing):
         print(f"{operation} never succeeded: nothing but refusals was looked at.", file=sys.stderr)
     return 1 if missing else outcome
+
+
+def bearer_key(url, console):
+    """A key for the routes in the shapes of other services."""
+    return ask(f"{url}/v1/api_keys", {"kind": "bearer", "scopes": ["moderate"]}, console)["secret"]
 
 
 def prove_address(url, console, directory):

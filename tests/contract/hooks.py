@@ -16,13 +16,14 @@ KEY = os.environ["CONTRACT_KEY"]
 SECRET = os.environ["CONTRACT_SECRET"]
 CONSOLE_TOKEN = os.environ["CONTRACT_CONSOLE_TOKEN"]
 METRICS_TOKEN = os.environ["CONTRACT_METRICS_TOKEN"]
+BEARER_KEY = os.environ["CONTRACT_BEARER_KEY"]
 
 # The key that signs must outlive the run: whatever would change or revoke it gets a key that nobody signs with.
 KEY_ID = os.environ["CONTRACT_KEY_ID"]
 SPARE_KEY_ID = os.environ["CONTRACT_SPARE_KEY_ID"]
 
 # What only people may ask for.
-FOR_PEOPLE = ("/v1/me/", "/v1/members", "/v1/invitations", "/v1/audit_log", "/v1/account/", "/v1/operator/")
+FOR_PEOPLE = ("/v1/me/", "/v1/members", "/v1/invitations", "/v1/audit_log", "/v1/key_refusals", "/v1/account/", "/v1/operator/")
 
 addresses = random.Random(1)
 
@@ -47,6 +48,10 @@ class Signed(requests.auth.AuthBase):
         path = urlsplit(request.url).path
         if path.startswith(FOR_PEOPLE):
             request.headers["Authorization"] = f"Bearer {CONSOLE_TOKEN}"
+        elif path == "/v1/moderations":
+            request.headers["Authorization"] = f"Bearer {BEARER_KEY}"
+        elif path.startswith("/v1alpha1/"):
+            request.prepare_url(request.url, {"key": BEARER_KEY})
         elif path == "/metrics":
             request.headers["Authorization"] = f"Bearer {METRICS_TOKEN}"
         elif path.startswith("/v1/"):

@@ -10,6 +10,7 @@ export type Action =
   | "members.write"
   | "audit.read"
   | "keys.write"
+  | "refusals.read"
   | "signals.write"
   | "rules.write"
   | "webhooks.write"
@@ -31,6 +32,7 @@ const ADMIN: readonly Action[] = [
   "members.write",
   "audit.read",
   "keys.write",
+  "refusals.read",
   "signals.write",
   "rules.write",
   "webhooks.write",

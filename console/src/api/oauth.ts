@@ -52,9 +52,11 @@ function codeFor(state: string, opened: Window): Promise<string> {
       reject(new Error("the provider's window was closed before it finished"));
     }, 500);
     channel.onmessage = (message: MessageEvent<Callback>) => {
-      if (message.data.state !== state) return;
+      // Some providers send a refusal back without the state. It carries nothing that could be misused.
+      const isBareRefusal = message.data.state === "" && message.data.error !== undefined;
+      if (message.data.state !== state && !isBareRefusal) return;
       clearInterval(watch);
-      if (message.data.code) resolve(message.data.code);
+      if (message.data.code && !isBareRefusal) resolve(message.data.code);
       else reject(new Error(`the provider refused: ${message.data.error ?? "no reason given"}`));
     };
   }).finally(() => channel.close());

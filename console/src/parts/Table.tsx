@@ -1,5 +1,7 @@
 // The table of every list: sortable, by keyboard (arrows between cells, Enter opens a row), and virtual once it is long.
-import { useMemo, useState, useSyncExternalStore, type ReactNode } from "react";
+import { useMemo, useState, useSyncExternalStore, type ReactNode, type UIEvent } from "react";
+import { Checkbox as AriaCheckbox } from "react-aria-components/Checkbox";
+import { Collection } from "react-aria-components/Collection";
 import { TableLayout, Virtualizer } from "react-aria-components/Virtualizer";
 import { Cell, Column, Row, Table as AriaTable, TableBody, TableHeader, type SortDescriptor } from "react-aria-components/Table";
 
@@ -39,10 +41,16 @@ interface TableProps<T> {
   onSelect?: (selected: ReadonlySet<string>) => void;
   /** Row height in pixels in a virtual table. */
   rowHeight?: number;
+  /** The end of a virtual table is near: time to load more. Called again and again while it is. */
+  onNearEnd?: () => void;
 }
 
 /** From this many rows on, only those in sight are in the document. */
 const VIRTUAL_FROM = 100;
+/** This many pixels before its end, a virtual table asks for more. */
+const NEAR_END = 1200;
+/** The width of the column with the boxes that select rows. */
+const BOX_WIDTH = 44;
 
 function compare(one: string | number, other: string | number): number {
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
@@ -54,7 +62,7 @@ const watchNarrow = (listener: () => void) => {
   return () => narrow.removeEventListener("change", listener);
 };
 
-export function Table<T>({ label, columns: all, rows, keyOf, onOpen, sortedBy, onSort, empty, selected, onSelect, rowHeight = 40 }: TableProps<T>) {
+export function Table<T extends object>({ label, columns: all, rows, keyOf, onOpen, sortedBy, onSort, empty, selected, onSelect, rowHeight = 40, onNearEnd }: TableProps<T>) {
   const isNarrow = useSyncExternalStore(watchNarrow, () => narrow.matches);
   const columns = useMemo(() => (isNarrow ? all.filter((column) => !column.optional) : all), [all, isNarrow]);
   const [localSort, setLocalSort] = useState<SortDescriptor>();
@@ -81,39 +89,45 @@ export function Table<T>({ label, columns: all, rows, keyOf, onOpen, sortedBy, o
       onRowAction={onOpen && ((key) => onOpen(rows.find((row) => keyOf(row) === key) as T))}
     >
       <TableHeader>
-        {columns.map((column, index) => (
-          <Column
-            key={column.id}
-            id={column.id}
-            isRowHeader={index === 0}
-            allowsSorting={column.sort !== undefined}
-            width={virtual ? column.width : undefined}
-            className={cellClass(column)}
-          >
-            {({ sortDirection }) => (
-              <span className={styles.head}>
-                {column.name}
-                {sortDirection && <Icon name={sortDirection === "ascending" ? "up" : "down"} size={12} />}
-              </span>
-            )}
+        {onSelect && (
+          <Column id="select" width={virtual ? BOX_WIDTH : undefined} minWidth={BOX_WIDTH} className={`${styles.cell} ${styles.box}`}>
+            <SelectionBox />
           </Column>
-        ))}
+        )}
+        <Collection items={columns}>
+          {(column) => (
+            <Column id={column.id} isRowHeader={column === columns[0]} allowsSorting={column.sort !== undefined} width={virtual ? column.width : undefined} className={cellClass(column)}>
+              {({ sortDirection }) => (
+                <span className={styles.head}>
+                  {column.name}
+                  {sortDirection && <Icon name={sortDirection === "ascending" ? "up" : "down"} size={12} />}
+                </span>
+              )}
+            </Column>
+          )}
+        </Collection>
       </TableHeader>
-      <TableBody>
-        {sorted.map((row) => (
-          <Row key={keyOf(row)} id={keyOf(row)} className={styles.row} data-opens={onOpen ? "" : undefined}>
-            {columns.map((column) => (
-              <Cell key={column.id} className={cellClass(column)}>
-                {column.cell(row)}
+      {/* By items: a row that was there before is not made again when more rows come. */}
+      <TableBody items={sorted} dependencies={[columns]}>
+        {(row) => (
+          <Row id={keyOf(row)} columns={columns} dependencies={[columns]} className={styles.row} data-opens={onOpen ? "" : undefined}>
+            {onSelect && (
+              <Cell className={`${styles.cell} ${styles.box}`}>
+                <SelectionBox />
               </Cell>
-            ))}
+            )}
+            <Collection items={columns}>{(column) => <Cell className={cellClass(column)}>{column.cell(row)}</Cell>}</Collection>
           </Row>
-        ))}
+        )}
       </TableBody>
     </AriaTable>
   );
+  const nearEnd = (event: UIEvent) => {
+    const { scrollTop, clientHeight, scrollHeight } = event.target as HTMLElement;
+    if (virtual && scrollTop + clientHeight > scrollHeight - NEAR_END) onNearEnd?.();
+  };
   return (
-    <div className={styles.frame}>
+    <div className={styles.frame} onScrollCapture={onNearEnd && nearEnd}>
       {virtual ? (
         <Virtualizer layout={TableLayout} layoutOptions={{ rowHeight, headingHeight: 36 }}>
           {table}
@@ -122,6 +136,17 @@ export function Table<T>({ label, columns: all, rows, keyOf, onOpen, sortedBy, o
         table
       )}
     </div>
+  );
+}
+
+/** The box of a row, and in the head that of all rows. */
+function SelectionBox() {
+  return (
+    <AriaCheckbox slot="selection" className={styles.select}>
+      <span className={styles.mark} aria-hidden="true">
+        <Icon name="check" size={12} />
+      </span>
+    </AriaCheckbox>
   );
 }
 
@@ -134,9 +159,7 @@ export function LoadMore({ hasMore, isLoading, onLoad, shown }: { hasMore: boole
     <div className={styles.more}>
       <span role="status">{shown}</span>
       {hasMore && (
-        <Button isPending={isLoading} onPress={onLoad}>
-          Load more
-        </Button>
+        <Button onPress={() => !isLoading && onLoad()}>{isLoading ? "Loading…" : "Load more"}</Button>
       )}
     </div>
   );

@@ -40,6 +40,7 @@ export const SCREENS: readonly ScreenEntry[] = [
   { id: "audit-log", name: "Audit log", path: "/console/audit-log", navigation: { group: "Account", icon: "audit", key: "L" }, needs: "audit.read", load: () => import("./audit-log/AuditLog") },
   { id: "account", name: "Account", path: "/console/account", navigation: { group: "Account", icon: "account", key: "A" }, load: () => import("./account/Account") },
   { id: "health", name: "Health", path: "/console/health", navigation: { group: "Account", icon: "health", key: "H" }, operators: true, load: () => import("./health/Health") },
+  { id: "tenants", name: "Tenants", path: "/console/tenants", navigation: { group: "Account", icon: "tenants", key: "T" }, operators: true, load: () => import("./tenants/Tenants") },
 ];
 
 export const GROUPS = ["Start", "Work", "Configure", "Account"] as const;

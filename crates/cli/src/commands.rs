@@ -5,6 +5,7 @@ pub(crate) mod api;
 pub(crate) mod billing;
 pub(crate) mod completions;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod keys;
 pub(crate) mod labels;
 pub(crate) mod objects;

@@ -21,8 +21,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::commands::{
-    access, api, billing, completions, events, keys, labels, objects, playground, reviews, rules, signals,
-    webhooks,
+    access, api, billing, completions, events, export, keys, labels, objects, playground, reviews, rules,
+    signals, webhooks,
 };
 
 pub use crate::context::{Common, Connection};
@@ -63,6 +63,8 @@ pub enum Command {
     Billing(One<billing::Arguments>),
     /// Analyses and spend by day.
     Usage(One<billing::UsageArguments>),
+    /// Write everything of one kind to a file.
+    Export(One<export::Arguments>),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
     /// Make any call of the API.
@@ -116,6 +118,7 @@ async fn dispatch(command: Command, program: clap::Command) -> Result<(), Failur
         Command::Reviews(Group { common, command }) => command.run(&common).await,
         Command::Billing(One { common, arguments }) => arguments.run(&common).await,
         Command::Usage(One { common, arguments }) => arguments.run(&common).await,
+        Command::Export(One { common, arguments }) => arguments.run(&common).await,
         Command::Completions(arguments) => arguments.run(program),
         Command::Api(One { common, arguments }) => arguments.run(&common).await,
     }

@@ -30,6 +30,8 @@ mod billing;
 mod builder;
 mod call;
 mod error;
+mod exports;
+mod ingester;
 mod objects;
 mod quality;
 mod retry;
@@ -43,7 +45,9 @@ mod webhooks;
 pub use builder::ClientBuilder;
 pub use call::{Call, Response, ResponseStream};
 pub use error::{Error, Refusal};
+pub use exports::{Export, ExportQuery, RowSplitter};
 pub use http::Method;
+pub use ingester::{FailedBatch, IngestError, Ingester, IngesterOptions, OnError};
 pub use model::{Answer, Date, Judgement, SignalType, Timestamp, api};
 pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery, PastQuery};
 

@@ -81,6 +81,8 @@ pub enum AuditAction {
     AccountDeletionCancelled,
     #[serde(rename = "object.deleted")]
     ObjectDeleted,
+    #[serde(rename = "export.started")]
+    ExportStarted,
 }
 
 crate::text_values!(AuditAction {
@@ -121,6 +123,7 @@ crate::text_values!(AuditAction {
     AccountDeletionRequested = "account.deletion_requested",
     AccountDeletionCancelled = "account.deletion_cancelled",
     ObjectDeleted = "object.deleted",
+    ExportStarted = "export.started",
 });
 
 impl AuditAction {
@@ -161,6 +164,7 @@ impl AuditAction {
             "request_deletion" => Self::AccountDeletionRequested,
             "cancel_deletion" => Self::AccountDeletionCancelled,
             "delete_object" => Self::ObjectDeleted,
+            "start_export" => Self::ExportStarted,
             _ => return None,
         })
     }

@@ -9,8 +9,8 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 use crate::api::{
     APIKeyStatus, ActionType, AnalysisSource, AuditActorKind, AuthorKind, CheckoutState, DeliveryStatus,
-    EventRetention, EventType, FiringStatus, LabelSource, ReviewReason, ReviewStatus, RuleMode, TokenType,
-    TrialStatus,
+    EventRetention, EventType, FiringStatus, KeyRefusalCause, LabelSource, ReviewReason, ReviewStatus,
+    RuleMode, TokenType, TrialStatus,
 };
 use crate::{Date, KeyKind, MemberRole, Provider, SignalType, Timestamp};
 
@@ -191,6 +191,7 @@ sql_text!(
     EventType,
     FiringStatus,
     KeyKind,
+    KeyRefusalCause,
     LabelSource,
     MemberRole,
     Provider,

@@ -6,6 +6,7 @@ mod admin;
 mod backup;
 mod demo;
 mod import;
+mod model;
 mod table;
 
 use std::io::Write as _;
@@ -49,6 +50,9 @@ enum Command {
     },
     /// Print the OpenAPI document.
     Openapi,
+    /// Measure the configured model on labelled lines of your own.
+    #[command(subcommand)]
+    Model(model::Command),
     /// Manage accounts, users, keys and balances in the database.
     #[command(subcommand)]
     Admin(admin::Command),
@@ -120,6 +124,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
             Command::Backup(arguments) => backup::back_up(&arguments, &config).await,
             Command::Restore(arguments) => backup::restore(&arguments, &config).await,
             Command::Admin(command) => admin::run(command, &config).await,
+            Command::Model(command) => model::run(command, &config).await,
             Command::Config { .. }
             | Command::Openapi
             | Command::Demo(_)
@@ -165,8 +170,16 @@ fn print_welcome(url: &str, database: &str, mail: Option<&Path>) {
     if let Some(directory) = mail {
         lines.push(format!("  mail      {} (set AUSPEX_SMTP_URL to send it)", directory.display()));
     }
-    lines.push(format!("  API       {url}/openapi.json"));
-    lines.push("  next      open an account, in another terminal:".to_owned());
+    if cfg!(feature = "console") {
+        lines.push(format!("  console   {url}/"));
+    }
+    lines.push(format!("  API       {url}/docs"));
+    let next = if cfg!(feature = "console") {
+        "in the console, or in another terminal:"
+    } else {
+        "in another terminal:"
+    };
+    lines.push(format!("  next      open an account, {next}"));
     lines.push(format!("            auspex signup --url {url}"));
     lines.push("  stop      Ctrl-C".to_owned());
     print_line(&lines.join("\n"));

@@ -14,21 +14,26 @@ mod console;
 mod docs;
 mod envelope;
 mod events;
+mod exports;
 mod extract;
 mod health;
 mod identities;
 mod keys;
 mod labels;
 mod leaving;
+mod mcp;
 mod members;
 mod metrics;
 mod middleware;
+mod moderations;
 mod objects;
 mod openapi;
 mod operator;
 mod passkeys;
+mod perspective;
 mod quality;
 mod recipients;
+mod reference;
 mod request_body;
 mod reviews;
 mod rules;
@@ -45,7 +50,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use service::{Error, Kind, Service};
 use url::Url;
 use utoipa::OpenApi as _;
@@ -56,6 +61,7 @@ pub use self::access::{OperationAccess, access_table, operations};
 pub(crate) use self::body_budget::BodyBudget;
 pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
+pub(crate) use self::mcp::McpEndpoint;
 pub(crate) use self::session_cookie::SessionCookie;
 use crate::config::NetworkList;
 use crate::meters::Meters;
@@ -72,6 +78,7 @@ pub(crate) struct App {
     pub(crate) meters: Option<Meters>,
     pub(crate) bodies: BodyBudget,
     pub(crate) session_cookie: SessionCookie,
+    pub(crate) mcp: McpEndpoint,
 }
 
 /// The whole HTTP API.
@@ -79,8 +86,11 @@ pub(crate) fn router(app: App) -> Router {
     let console = console().route_layer(from_fn_with_state(app.clone(), authenticate::limit_by_address));
     let session = session().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
     let v1 = v1().route_layer(from_fn_with_state(app.clone(), authenticate::authenticate));
-    let (routes, _) = documented(console, session, v1).split_for_parts();
-    let routes = routes.merge(docs::routes()).merge(recipients::pages(&app));
+    let perspective = perspective()
+        .route_layer(from_fn_with_state(app.clone(), authenticate::authenticate))
+        .route_layer(from_fn(perspective::with_errors_in_its_shape));
+    let (routes, _) = documented(console, session, v1.merge(perspective)).split_for_parts();
+    let routes = routes.merge(docs::routes()).merge(recipients::pages(&app)).merge(mcp::routes(&app));
     #[cfg(feature = "console")]
     let routes = routes.merge(console::routes());
     finish(routes, app)
@@ -93,7 +103,7 @@ pub(crate) fn health_router(app: App) -> Router {
 
 /// The OpenAPI document of the whole API.
 pub fn openapi_document() -> utoipa::openapi::OpenApi {
-    openapi::complete(documented(console(), session(), v1()).into_openapi())
+    openapi::complete(documented(console(), session(), v1().merge(perspective())).into_openapi())
 }
 
 /// Adds fallbacks and middleware to a set of routes.
@@ -163,6 +173,11 @@ fn session() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(sign_in::reauthenticate)).routes(routes!(sign_in::log_out))
 }
 
+/// The routes of the Perspective API: authenticated by a key in the query, and rate-limited by tenant.
+fn perspective() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(perspective::analyze)).routes(routes!(perspective::suggest_score))
+}
+
 /// Everything about an account: authenticated, and rate-limited by tenant.
 fn v1() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -189,11 +204,13 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(members::invitations, members::invite))
         .routes(routes!(members::withdraw))
         .routes(routes!(audit_log::list))
+        .routes(routes!(exports::export))
         .routes(routes!(operator::health))
         .routes(routes!(operator::tenants))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::update, keys::revoke))
         .routes(routes!(keys::rotate))
+        .routes(routes!(keys::refusals))
         .routes(routes!(objects::overview))
         .routes(routes!(objects::list))
         .routes(routes!(objects::read, objects::delete))
@@ -237,6 +254,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(conditions::check))
         .routes(routes!(signals::playground))
         .routes(routes!(signals::system_one))
+        .routes(routes!(moderations::create))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::read, webhooks::update, webhooks::delete))
         .routes(routes!(webhooks::health))

@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::assembly::{StartError, analyzer, assemble_for};
 use crate::config::{Config, Role};
-use crate::http::{self, App, BodyBudget, ConnectionLimits, Connections, SessionCookie};
+use crate::http::{self, App, BodyBudget, ConnectionLimits, Connections, McpEndpoint, SessionCookie};
 use crate::meters::Meters;
 use crate::traces::Collector;
 
@@ -68,6 +68,7 @@ impl Server {
             meters,
             bodies: BodyBudget::default(),
             session_cookie: SessionCookie::new(config.env),
+            mcp: McpEndpoint::new(&service, &public_url),
         };
         let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
         let connections = Connections::accept(listener, routes, limits);

@@ -3,7 +3,7 @@
 //! Rooms depend on each other in one direction only:
 //!
 //! ```text
-//! upkeep, accounts -> analysis -> actions -> quality -> objects
+//! upkeep, exports -> accounts -> analysis -> actions -> quality -> objects
 //!                     analysis -> billing -> outbox -> runtime
 //! ```
 //!
@@ -13,6 +13,7 @@ pub mod accounts;
 pub mod actions;
 pub mod analysis;
 pub mod billing;
+mod exports;
 pub mod objects;
 mod options;
 pub mod outbox;
@@ -24,13 +25,14 @@ mod wiring;
 
 pub use self::accounts::{
     Accounts, AuditQuery, GithubOptions, GoogleOptions, OidcOptions, Presented, ProvenIdentity, Providers,
-    RequestLine,
+    RefusedFrom, RequestLine,
 };
 pub use self::actions::{Actions, DeliveryQuery, FiringQuery, ReviewQuery, Reviews, seal_plain_urls};
 pub use self::analysis::{Analysis, StartedTrial, TimelineQuery};
 pub use self::billing::{
     Audit, Auditor, Billing, Drift, LedgerKind, LedgerQuery, STRIPE_API_VERSION, Stripe, StripeOptions,
 };
+pub use self::exports::{Export, ExportQuery, Exports};
 pub use self::objects::{AnswerQuery, Ingested, ObjectQuery, Objects, Sort};
 pub use self::options::Options;
 pub use self::outbox::mail;
@@ -39,9 +41,9 @@ pub use self::quality::{LabelQuery, Quality, QualityQuery};
 pub use self::runtime::ClockHands;
 pub use self::runtime::{
     AddressBudget, Allowance, Caller, CannotUnseal, Carrier, ClientInfo, Clock, Credential, Decision, Error,
-    Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, PageQuery, Random, RateBudget,
-    Result, Sealer, SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit, client_network,
-    clock_offset_s, start_clock, traces,
+    HEARTBEAT_LIFETIME, Health, InvalidMasterKey, KeyRights, Kind, Limit, MasterKey, Nodes, PageQuery,
+    Random, RateBudget, Result, Sealer, SessionId, Supervision, Throttle, Traces, Waiting, Workers, audit,
+    client_network, clock_offset_s, start_clock, traces,
 };
 pub use self::service::{Dependencies, Service};
 pub use self::upkeep::{

@@ -11,6 +11,7 @@ use crate::accounts::{AccountParts, Accounts, Providers};
 use crate::actions::{Actions, Courier, CourierHandle};
 use crate::analysis::{Analysis, BulkRuns, Scheduler, TrialRunner};
 use crate::billing::{Billing, Prices, Stripe, Unpaid};
+use crate::exports::Exports;
 use crate::objects::{ObjectCache, Objects};
 use crate::options::Options;
 use crate::outbox::mail::{MailTemplates, Mailer};
@@ -37,6 +38,8 @@ pub struct Service {
     pub accounts: Accounts,
     /// Balances and payments.
     pub billing: Billing,
+    /// Everything of one kind, as a stream.
+    pub exports: Exports,
     /// The health of the install.
     pub checkup: Checkup,
     /// Queue lengths.
@@ -215,6 +218,7 @@ impl Service {
             objects,
             actions,
             quality: wiring.quality(),
+            exports: Exports::new(store.clone(), clock.clone(), accounts.authentication.clone()),
             accounts,
             billing,
             gauges: Gauges { store: store.clone(), clock: clock.clone(), running: scheduler.running.clone() },
@@ -251,10 +255,12 @@ impl Service {
         self.workers.health()
     }
 
-    /// Starts the background work of every process: its heartbeat.
+    /// Starts the background work of every process: its heartbeat, and the writer of what it refuses.
     pub fn start_node(&self) {
         let nodes = self.nodes.clone();
         self.workers.supervise("heartbeat", move |supervision| nodes.clone().run(supervision.stop));
+        let refusals = self.accounts.refusals.clone();
+        self.workers.supervise("refusals", move |supervision| refusals.clone().run(supervision.stop));
     }
 
     /// Starts the queue workers.

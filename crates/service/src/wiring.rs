@@ -11,8 +11,8 @@ use crate::actions::{
     Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
 };
 use crate::analysis::{
-    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Explanations, Jobs, Playground,
-    Running, Scheduler, Signals, Timeline, TrialRunner, Trials, VerdictSlots, Verdicts,
+    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Explanations, Jobs, Moderation,
+    Playground, Running, Scheduler, Signals, Timeline, TrialRunner, Trials, VerdictSlots, Verdicts,
 };
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
@@ -307,6 +307,17 @@ impl Wiring {
                 balances: billing.balances.clone(),
                 prices: self.prices.clone(),
                 analyzer_timeout: self.options.analyzer_timeout,
+            },
+            moderation: Moderation {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                random: self.random.clone(),
+                questions: questions.clone(),
+                asker: scheduler.asker.clone(),
+                slots: slots.clone(),
+                concluder: Arc::clone(&scheduler.concluder),
+                balances: billing.balances.clone(),
+                labels: self.labels(),
             },
             playground: Playground {
                 store: self.store.clone(),

@@ -17,8 +17,8 @@ pub use authenticator::{Authenticator, flags as authenticator_flags};
 pub use database::TestDatabase;
 pub use module_graph::ModuleGraph;
 pub use peers::{
-    GithubPeer, GooglePeer, OwnIssuerPeer, StripePeer, agree, openapi_complaints, scikit_learn_figures,
-    verify_webhooks,
+    GithubPeer, GooglePeer, OwnIssuerPeer, StripePeer, agree, ask_peer, openapi_complaints,
+    scikit_learn_figures, verify_webhooks,
 };
 pub use proxy::{Proxy, through_proxy};
 pub use store::Backend;

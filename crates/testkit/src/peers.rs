@@ -70,6 +70,20 @@ pub fn verify_webhooks(deliveries: &[Value]) -> Vec<String> {
     said
 }
 
+/// What a script of `tests/peers` says to each line of JSON.
+pub fn ask_peer(script: &str, arguments: &[&str], questions: &[Value]) -> Vec<Value> {
+    let mut process = spawn(script, arguments);
+    let mut asked = process.stdin.take().unwrap();
+    for question in questions {
+        writeln!(asked, "{question}").unwrap();
+    }
+    drop(asked);
+    let said = BufReader::new(process.stdout.take().unwrap()).lines();
+    let said = said.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    assert!(process.wait().unwrap().success());
+    said
+}
+
 /// Figures of quality by scikit-learn, for each set of answers and labels.
 pub fn scikit_learn_figures(sets: Vec<Value>) -> Vec<Value> {
     let mut process = spawn("quality.py", &[]);

@@ -97,6 +97,23 @@ import type {
   WebhookSecretRotation,
 } from "./records.js";
 
+/** What {@link Operations.exportRows} takes. */
+export interface ExportRowsQuery {
+  /** What to export. `ledger` needs a role that sees money, `audit` a signed-in admin or owner. */
+  what: "objects" | "answers" | "labels" | "events" | "ledger" | "audit";
+  /** How rows are written; `ndjson` if left out. */
+  format?: "ndjson" | "csv" | undefined;
+  /**
+   * A date or a time: objects last seen, analyses concluded, labels given, events received, and entries and
+   * lines written since then.
+   */
+  from?: string | undefined;
+  /** A date, which is included, or a time, which is not: the same up to then. */
+  to?: string | undefined;
+  /** The cursor of the row after which to go on; the other parameters, except `format`, must stay the same. */
+  cursor?: string | undefined;
+}
+
 /** What {@link Operations.listObjects} takes. */
 export interface ListObjectsQuery {
   /**
@@ -1698,5 +1715,19 @@ export abstract class Operations extends Caller {
    */
   getUsage(query: GetUsageQuery = {}, options?: RequestOptions): Promise<Usage> {
     return this.call({ method: "GET", path: ["v1", "usage"], query, repeatable: true }, options);
+  }
+
+  /**
+   * Export everything of one kind.
+   *
+   * A stream of rows: a JSON object on each line, or CSV with a header line, which is left out after a
+   * `cursor`. Each row has its `cursor`, in CSV in the last column. A connection that ends before the stream
+   * does is an export that is not complete: send the request again with the cursor of the last row, and
+   * append. Every row that was there when the export started is in it once.
+   *
+   * @throws {@link BadRequestError} A parameter is invalid, or the cursor belongs to another export.
+   */
+  exportRows(query: ExportRowsQuery, options?: RequestOptions): Promise<string> {
+    return this.call({ method: "GET", path: ["v1", "export"], query, repeatable: true, text: true }, options);
   }
 }

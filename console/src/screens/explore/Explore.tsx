@@ -1,50 +1,27 @@
-// Objects by their answers: a condition, a sort, a page after another. The condition and the sort are in the address, so that a view
-// can be sent to somebody.
+// Objects by their answers: a condition, a threshold to drag, a sort, saved views, and what can be done to many at once. The condition
+// and the sort are in the address, so that a view can be sent to somebody.
 import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 
-import { api, take, type Schemas } from "../../api/client";
+import type { Schemas } from "../../api/client";
 import { signalsQuery } from "../../api/queries";
+import { useMay } from "../../api/session";
 import { AnswerInline } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
 import { ConditionEditor } from "../../parts/Condition";
 import { SelectField } from "../../parts/Field";
 import { Link, objectPath } from "../../parts/Link";
+import { Notice } from "../../parts/Notice";
 import { Screen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
 import { count, plural, Time } from "../../parts/Values";
+import { Bulk } from "./Bulk";
 import styles from "./Explore.module.css";
-
-type Sort = "recent" | "flagged" | "trust";
-type Summary = Schemas["ObjectSummary"];
-
-const PAGE = 100;
-const SORTS = [
-  { id: "recent", label: "Last seen" },
-  { id: "flagged", label: "Highest yes probability" },
-  { id: "trust", label: "Highest score" },
-];
-
-/** Searches by answers page by offset, the others by cursor. */
-interface Page {
-  cursor?: string;
-  offset?: number;
-}
-
-function useObjects(q: string, sort: Sort) {
-  return useInfiniteQuery({
-    queryKey: ["objects", q, sort],
-    queryFn: ({ pageParam, signal }) =>
-      take(api.GET("/v1/objects", { params: { query: { q: q || undefined, sort, limit: PAGE, ...pageParam } }, signal })),
-    initialPageParam: {} as Page,
-    getNextPageParam: (last, pages): Page | undefined => {
-      if (last.next_cursor) return { cursor: last.next_cursor };
-      return q && last.objects.length === PAGE ? { offset: pages.length * PAGE } : undefined;
-    },
-  });
-}
+import { objectsQuery, SORTS, type Sort, type Summary } from "./objects";
+import { Threshold } from "./Threshold";
+import { Views } from "./Views";
 
 export default function Explore() {
   const search = useSearch({ strict: false }) as { q?: string; sort?: Sort };
@@ -52,8 +29,15 @@ export default function Explore() {
   const { data: signals } = useSuspenseQuery(signalsQuery);
   const q = search.q ?? "";
   const sort = SORTS.some(({ id }) => id === search.sort) ? (search.sort as Sort) : "recent";
+  const mayWriteRules = useMay()("rules.write");
   const [draft, setDraft] = useState(q);
+  // A view that was chosen, or the way back, brings its own condition.
+  useEffect(() => setDraft(q), [q]);
   const show = (next: { q?: string; sort?: string }) => void navigate({ to: "/console/explore" as string, search: { q, sort, ...next } as never });
+  const showThreshold = (condition: string) => {
+    setDraft(condition);
+    show({ q: condition });
+  };
   return (
     <Screen title="Explore" about="Find objects by their answers, or by a part of their id or name.">
       <Section>
@@ -64,8 +48,17 @@ export default function Explore() {
             Find
           </Button>
         </div>
+        <Threshold signals={signals} condition={draft} onChange={showThreshold} />
+        <div className={styles.keep}>
+          <Views q={q} sort={sort} />
+          {q && mayWriteRules && (
+            <Link to="/console/rules/new-rule" search={{ when: q }}>
+              Make a rule of this condition
+            </Link>
+          )}
+        </div>
       </Section>
-      <Objects q={q} sort={sort} keys={keysOf(signals)} />
+      <Objects q={q} sort={sort} signals={signals} />
     </Screen>
   );
 }
@@ -76,21 +69,37 @@ function keysOf(signals: readonly Schemas["Signal"][]): string[] {
   return [...enabled.filter((signal) => signal.type === "noul"), ...enabled.filter((signal) => signal.type !== "noul")].map((signal) => signal.key);
 }
 
-function Objects({ q, sort, keys }: { q: string; sort: Sort; keys: string[] }) {
+function Objects({ q, sort, signals }: { q: string; sort: Sort; signals: readonly Schemas["Signal"][] }) {
   const navigate = useNavigate();
-  const pages = useObjects(q, sort);
-  const columns = useMemo(() => columnsOf(keys), [keys.join()]);
+  const may = useMay();
+  const pages = useInfiniteQuery(objectsQuery(q, sort));
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => setSelected(new Set()), [q, sort]);
+  const columns = useMemo(() => columnsOf(keysOf(signals)), [signals]);
   const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.objects) ?? [], [pages.data]);
   if (pages.isPending) return <Skeleton lines={10} />;
   if (pages.error) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
+  const warnings = pages.data.pages[0]?.warnings ?? [];
+  const more = () => {
+    if (pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
+  };
   return (
     <Section flush>
+      {warnings.length > 0 && (
+        <div className={styles.warnings}>
+          <Notice tone="warn">Not everything was looked for: {warnings.join("; ")}.</Notice>
+        </div>
+      )}
+      {rows.length > 0 && <Bulk q={q} sort={sort} signals={signals} selected={selected} onSelect={setSelected} />}
       <Table
         label="Objects"
         rows={rows}
         keyOf={(row) => row.object_id}
         columns={columns}
         onOpen={(row) => void navigate({ to: objectPath(row.object_id) })}
+        selected={selected}
+        onSelect={may("labels.write") || may("reviews.write") ? setSelected : undefined}
+        onNearEnd={more}
         empty={
           q ? (
             <Empty icon="explore" title="No object matches">
@@ -103,9 +112,7 @@ function Objects({ q, sort, keys }: { q: string; sort: Sort; keys: string[] }) {
           )
         }
       />
-      {rows.length > 0 && (
-        <LoadMore shown={`${plural(rows.length, "object")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={() => void pages.fetchNextPage()} />
-      )}
+      {rows.length > 0 && <LoadMore shown={`${plural(rows.length, "object")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={more} />}
     </Section>
   );
 }

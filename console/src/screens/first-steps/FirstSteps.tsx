@@ -15,6 +15,8 @@ import { Screen } from "../../parts/Screen";
 import { Tabs } from "../../parts/Tabs";
 import { plural } from "../../parts/Values";
 import { createKey, keysQuery, type KeySecret } from "../keys/queries";
+import { NewestRefusal } from "../keys/Refusals";
+import { refusalsQuery } from "../keys/refusal-causes";
 import styles from "./FirstSteps.module.css";
 import { SNIPPETS } from "./snippets";
 import { playStory } from "./story";
@@ -64,6 +66,7 @@ export default function FirstSteps() {
         </Step>
         <Step number={2} title="Send an event" done={first !== undefined}>
           <Snippets made={made} />
+          {may("refusals.read") && hasKey && <RefusedMeanwhile since={first?.last_seen} />}
           {may("events.write") && <Story />}
         </Step>
         <Step number={3} title="See the answer" done={answered}>
@@ -97,14 +100,25 @@ function Snippets({ made }: { made: KeySecret | undefined }) {
     name: snippet.name,
     content: (
       <>
-        <p className={styles.run}>
-          Save it, then <code>{snippet.run}</code>
-        </p>
+        <p className={styles.run}>{snippet.before}</p>
+        {snippet.install && <CodeBlock code={snippet.install} what={`the command that installs the ${snippet.name} client`} />}
+        {snippet.run && (
+          <p className={styles.run}>
+            Save this, and run it with <code>{snippet.run}</code>:
+          </p>
+        )}
         <CodeBlock code={snippet.write(access)} what={`the ${snippet.name} snippet`} />
       </>
     ),
   }));
   return <Tabs label="Language" tabs={tabs} />;
+}
+
+/** The newest request that was refused since the last event came: the response to it does not say why. */
+function RefusedMeanwhile({ since }: { since: string | undefined }) {
+  const { data } = useQuery({ ...refusalsQuery, refetchInterval: POLL_MS });
+  const newest = data?.[0];
+  return <div aria-live="polite">{newest && (!since || newest.at > since) && <NewestRefusal refusal={newest} />}</div>;
 }
 
 function Story() {
@@ -171,7 +185,7 @@ function Arrival({ first, error }: { first: First | undefined; error: unknown })
             <Link to="/console/overview" kind="primary">
               To the overview
             </Link>
-            <Link to="/console/rules" kind="plain">
+            <Link to="/console/rules/new-rule" search={{ when: "is_scammer > 0.5" }} kind="plain">
               Make a rule
             </Link>
           </p>

@@ -1,4 +1,4 @@
-// Programs that send a first event, complete as they stand: they sign their request with nothing but what comes with the language.
+// Programs that send a first event and print the answers, complete as they stand once the client of the language is installed.
 
 export interface Access {
   url: string;
@@ -6,75 +6,66 @@ export interface Access {
   secret: string;
 }
 
-const BODY = `{"object_type": "user", "events": [{"type": "message", "content": "Pay me by gift card and I ship today"}]}`;
+const MESSAGE = "Pay me by gift card and I ship today";
 
-function curl({ url, key, secret }: Access): string {
-  return `KEY=${key}
-SECRET=${secret}
-WHERE=/v1/objects/seller_7/events
+function commandLine({ url, key, secret }: Access): string {
+  return `export AUSPEX_URL=${url}
+export AUSPEX_KEY=${key}
+export AUSPEX_SECRET=${secret}
 
-b64() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
-now=$(date +%s)
-head=$(printf '{"alg":"HS256","typ":"JWT","kid":"%s"}' "$KEY" | b64)
-claims=$(printf '{"iat":%d,"exp":%d,"htm":"POST","htu":"%s"}' "$now" $((now + 60)) "$WHERE" | b64)
-signature=$(printf '%s.%s' "$head" "$claims" | openssl dgst -sha256 -hmac "$SECRET" -binary | b64)
-
-curl -sS -X POST "${url}$WHERE" -H "Authorization: Bearer $head.$claims.$signature" \\
-  -d '${BODY}'
+auspex events send seller_7 --object-type user --message '${MESSAGE}'
+auspex objects get seller_7 --wait
+auspex api GET '/v1/objects?limit=5'
 `;
 }
 
 function python({ url, key, secret }: Access): string {
-  return `import base64, hashlib, hmac, json, time, urllib.request
+  return `from auspex import Auspex
 
-URL, KEY, SECRET = "${url}", "${key}", "${secret}"
+client = Auspex("${url}", "${key}", "${secret}")
 
-
-def b64(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
-
-
-def call(method, path, body):
-    now = int(time.time())
-    head = b64(json.dumps({"alg": "HS256", "typ": "JWT", "kid": KEY}).encode())
-    claims = b64(json.dumps({"iat": now, "exp": now + 60, "htm": method, "htu": path}).encode())
-    signature = b64(hmac.new(SECRET.encode(), head + b"." + claims, hashlib.sha256).digest())
-    token = b".".join([head, claims, signature]).decode()
-    request = urllib.request.Request(URL + path, json.dumps(body).encode(), {"Authorization": "Bearer " + token}, method=method)
-    with urllib.request.urlopen(request) as response:
-        return json.load(response)
-
-
-message = {"type": "message", "content": "Pay me by gift card and I ship today"}
-print(call("POST", "/v1/objects/seller_7/events", {"object_type": "user", "events": [message]}))
+message = {"type": "message", "content": "${MESSAGE}"}
+sent = client.ingest_events("seller_7", object_type="user", events=[message])
+found = client.wait_for_answers("seller_7", since=sent)
+for answer in found.analysis:
+    print(answer.key, answer.noul, answer.score, answer.choice)
 `;
 }
 
 function typescript({ url, key, secret }: Access): string {
-  return `import { createHmac } from "node:crypto";
+  return `import { Auspex } from "auspex";
 
-const URL = "${url}", KEY = "${key}", SECRET = "${secret}";
-const b64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const client = new Auspex({ baseUrl: "${url}", key: "${key}", secret: "${secret}" });
 
-async function call(method: string, path: string, body: object): Promise<unknown> {
-  const now = Math.floor(Date.now() / 1000);
-  const head = b64({ alg: "HS256", typ: "JWT", kid: KEY });
-  const claims = b64({ iat: now, exp: now + 60, htm: method, htu: path });
-  const signature = createHmac("sha256", SECRET).update(\`\${head}.\${claims}\`).digest("base64url");
-  const headers = { Authorization: \`Bearer \${head}.\${claims}.\${signature}\` };
-  const response = await fetch(URL + path, { method, headers, body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(await response.text());
-  return response.json();
-}
-
-const message = { type: "message", content: "Pay me by gift card and I ship today" };
-console.log(await call("POST", "/v1/objects/seller_7/events", { object_type: "user", events: [message] }));
+const message = { type: "message" as const, content: "${MESSAGE}" };
+const sent = await client.ingestEvents("seller_7", { object_type: "user", events: [message] });
+const found = await client.waitForAnswers("seller_7", { since: sent });
+for (const answer of found.analysis) console.log(answer.key, answer.noul ?? answer.score ?? answer.choice);
 `;
 }
 
-/** The same first event in each language; the name of the file says how to run it. */
-export const SNIPPETS = [
-  { id: "curl", name: "curl", run: "bash first-event.sh", write: curl },
-  { id: "python", name: "Python", run: "python3 first_event.py", write: python },
-  { id: "typescript", name: "TypeScript", run: "npx tsx first-event.mts", write: typescript },
-] as const;
+interface Snippet {
+  id: string;
+  name: string;
+  /** What is done once before it runs. */
+  before: string;
+  /** The command for that, if there is one. */
+  install?: string;
+  /** How the saved program is run; a command line is pasted as it is. */
+  run?: string;
+  write: (access: Access) => string;
+}
+
+/** The same first event in each language. */
+export const SNIPPETS: readonly Snippet[] = [
+  { id: "command-line", name: "Command line", before: "The binary of the service is its command line, too. With it on your PATH (after make run: PATH=$PATH:$PWD/target/debug), paste this into a shell:", write: commandLine },
+  { id: "python", name: "Python", before: "Install the client from the folder of the project, once:", install: "pip install ./clients/python", run: "python3 first_event.py", write: python },
+  {
+    id: "typescript",
+    name: "TypeScript",
+    before: "Install the client from the folder of the project, once:",
+    install: "npm ci --prefix clients && npm pack ./clients/typescript && npm install ./auspex-0.1.0.tgz",
+    run: "npx tsx first-event.mts",
+    write: typescript,
+  },
+];

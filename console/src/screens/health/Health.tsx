@@ -2,12 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { api, take, type Schemas } from "../../api/client";
-import { ApiError } from "../../api/error";
 import type { Tone } from "../../parts/Notice";
 import { Badge, Notice } from "../../parts/Notice";
 import { Screen, Section } from "../../parts/Screen";
-import { Empty, Failed, Skeleton } from "../../parts/States";
+import { Skeleton } from "../../parts/States";
 import styles from "./Health.module.css";
+import { OperatorFailure } from "./OperatorFailure";
 
 type Install = Schemas["InstallHealth"];
 type Part = Schemas["HealthPart"];
@@ -38,24 +38,13 @@ export default function Health() {
         <Skeleton lines={8} />
       ) : health.error ? (
         <Section>
-          <NoHealth error={health.error} retry={() => void health.refetch()} />
+          <OperatorFailure error={health.error} retry={() => void health.refetch()} />
         </Section>
       ) : (
         <Parts health={health.data} />
       )}
     </Screen>
   );
-}
-
-function NoHealth({ error, retry }: { error: unknown; retry: () => void }) {
-  if (error instanceof ApiError && error.status === 403) {
-    return (
-      <Empty icon="lock" title="For operators of this install">
-        Operators are named in the setting <code>AUSPEX_OPERATORS</code>, and count once their address is confirmed.
-      </Empty>
-    );
-  }
-  return <Failed error={error} retry={retry} />;
 }
 
 function Parts({ health }: { health: Install }) {

@@ -7,7 +7,7 @@ import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { CopyButton, SecretOnce } from "../../parts/Code";
 import { ConfirmDialog, Dialog } from "../../parts/Dialog";
-import { TextField } from "../../parts/Field";
+import { Checkbox, TextField } from "../../parts/Field";
 import { Form } from "../../parts/Form";
 import { ActionMenu, type MenuAction } from "../../parts/Menu";
 import { Badge } from "../../parts/Notice";
@@ -17,13 +17,15 @@ import { Table, type ColumnOf } from "../../parts/Table";
 import { toast } from "../../parts/Toast";
 import { Time } from "../../parts/Values";
 import styles from "./Keys.module.css";
-import { createKey, keysQuery, revokeKey, rotateKey, updateKey, type ApiKey, type KeySecret } from "./queries";
+import { Refusals } from "./Refusals";
+import { createKey, keysQuery, revokeKey, rotateKey, SCOPES, updateKey, type ApiKey, type KeySecret, type Scope } from "./queries";
 
 type Open = { what: "create" } | { what: "rename" | "rotate" | "revoke"; key: ApiKey };
 
 export default function Keys() {
   const { data: keys } = useSuspenseQuery(keysQuery);
-  const canWrite = useMay()("keys.write");
+  const may = useMay();
+  const canWrite = may("keys.write");
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   const create = (
@@ -46,6 +48,7 @@ export default function Keys() {
           }
         />
       </Section>
+      {may("refusals.read") && <Refusals />}
       <KeyDialogs open={open} close={close} />
     </Screen>
   );
@@ -64,6 +67,7 @@ function columnsOf(canWrite: boolean, setOpen: (open: Open) => void): ColumnOf<A
         </span>
       ),
     },
+    { id: "scopes", name: "May", optional: true, cell: rightsOf, sort: rightsOf },
     { id: "status", name: "Status", cell: (key) => <StatusOf apiKey={key} />, sort: (key) => key.status },
     { id: "used", name: "Last used", cell: (key) => (key.last_used_at ? <Time at={key.last_used_at} /> : "never"), sort: (key) => key.last_used_at ?? "" },
     { id: "created", name: "Created", cell: (key) => <Time at={key.created_at} />, sort: (key) => key.created_at, optional: true },
@@ -95,21 +99,43 @@ function KeyActions({ apiKey, setOpen }: { apiKey: ApiKey; setOpen: (open: Open)
   return <ActionMenu label={`Actions for ${apiKey.name}`} actions={actions} />;
 }
 
+function CreateForm({ onCreated }: { onCreated: (created: KeySecret) => void }) {
+  const [scopes, setScopes] = useState<readonly Scope[]>(SCOPES.map(({ id }) => id));
+  const toggle = (id: Scope, on: boolean) => setScopes(SCOPES.map((scope) => scope.id).filter((scope) => (scope === id ? on : scopes.includes(scope))));
+  return (
+    <Form
+      submit="Create the key"
+      fields={["name"]}
+      isDisabled={scopes.length === 0}
+      onSubmit={async ({ name = "" }) => onCreated(await createKey(name, scopes.length === SCOPES.length ? undefined : scopes))}
+    >
+      <TextField name="name" label="Name" placeholder="API key" hint="What it is for, so that you know which one to revoke later." maxLength={100} autoFocus autoComplete="off" />
+      <fieldset className={styles.scopes}>
+        <legend>It may</legend>
+        {SCOPES.map(({ id, hint }) => (
+          <Checkbox key={id} isSelected={scopes.includes(id)} onChange={(on) => toggle(id, on)} hint={hint}>
+            {id}
+          </Checkbox>
+        ))}
+      </fieldset>
+    </Form>
+  );
+}
+
+/** What a key may do, in a word or a few. */
+const rightsOf = (key: ApiKey): string => (SCOPES.every(({ id }) => key.scopes?.includes(id)) ? "everything" : (key.scopes ?? []).join(", "));
+
 function KeyDialogs({ open, close }: { open: Open | undefined; close: () => void }) {
   const [made, setMade] = useState<KeySecret>();
   return (
     <>
       <Dialog title="Create a key" isOpen={open?.what === "create"} onClose={close}>
-        <Form
-          submit="Create the key"
-          fields={["name"]}
-          onSubmit={async ({ name = "" }) => {
-            setMade(await createKey(name));
+        <CreateForm
+          onCreated={(created) => {
+            setMade(created);
             close();
           }}
-        >
-          <TextField name="name" label="Name" placeholder="API key" hint="What it is for, so that you know which one to revoke later." maxLength={100} autoFocus autoComplete="off" />
-        </Form>
+        />
       </Dialog>
       <Dialog title="Your new secret" isOpen={made !== undefined} onClose={() => setMade(undefined)}>
         {made && (

@@ -14,8 +14,18 @@ export const keysQuery = queryOptions({
 
 const changed = () => queries.invalidateQueries({ queryKey: keysQuery.queryKey });
 
-export async function createKey(name: string): Promise<KeySecret> {
-  const created = await take(api.POST("/v1/api_keys", { body: { name: name.trim() || undefined } }));
+/** What a signed key can be limited to, and what that means. */
+export const SCOPES = [
+  { id: "ingest", hint: "send events" },
+  { id: "read", hint: "read what the API has, other than members, sessions and the audit log" },
+  { id: "write", hint: "change signals, rules, webhooks, keys and settings, and ask questions" },
+  { id: "label", hint: "say what is true, and work on reviews" },
+] as const;
+export type Scope = (typeof SCOPES)[number]["id"];
+
+/** Without scopes, the key may do all that keys may. */
+export async function createKey(name: string, scopes?: readonly Scope[]): Promise<KeySecret> {
+  const created = await take(api.POST("/v1/api_keys", { body: { name: name.trim() || undefined, scopes: scopes && [...scopes] } }));
   await changed();
   return created;
 }

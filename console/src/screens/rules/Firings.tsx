@@ -37,7 +37,20 @@ export function Firings({ rule }: { rule: Rule }) {
         rows={rows}
         keyOf={(firing) => firing.id}
         columns={COLUMNS}
-        empty={<Empty icon="rules" title="It has not fired yet">A rule fires when an analysis or a verdict makes its condition true. Replay shows what it would have done before.</Empty>}
+        empty={
+          <Empty
+            icon="rules"
+            title="It has not fired yet"
+            action={
+              <Link to="/console/explore" search={{ q: rule.when }} kind="plain">
+                Objects that match now
+              </Link>
+            }
+          >
+            <p>It fires when an analysis makes its condition true for an object, from now on: with the object’s next events, or when you open an object and press “Analyze again”. This list turns by itself.</p>
+            <p>What it would have done before is told by Replay, beside the rule.</p>
+          </Empty>
+        }
       />
       {rows.length > 0 && (
         <LoadMore shown={`${plural(rows.length, "firing")} shown, newest first`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={() => void pages.fetchNextPage()} />

@@ -25,22 +25,24 @@ const FIELDS = ["name", "to", "subject", "webhook_url", "endpoint_id", "queue"];
 
 interface Props {
   rule?: Rule;
+  /** The condition that a new rule starts with. */
+  start?: string;
   canWrite: boolean;
   onSave: (body: Schemas["RuleCreate"]) => Promise<void>;
 }
 
 /** What of a rule is no text field, as it is saved; of a new one, as the form starts. */
-const savedOf = (rule: Rule | undefined) => ({
-  when: rule?.when ?? "",
+const savedOf = (rule: Rule | undefined, start: string) => ({
+  when: rule?.when ?? start,
   mode: rule?.mode ?? (rule ? "live" : "shadow"),
   type: rule?.action_type ?? ("review" as ActionType),
   cooldown: rule?.cooldown_seconds ?? 0,
   reviewed: rule?.action_config.signals ?? [],
 });
 
-export function RuleForm({ rule, canWrite, onSave }: Props) {
+export function RuleForm({ rule, start = "", canWrite, onSave }: Props) {
   const [{ data: signals }, { data: endpoints }] = useSuspenseQueries({ queries: [signalsQuery, endpointsQuery] });
-  const saved = savedOf(rule);
+  const saved = savedOf(rule, start);
   const [when, setWhen] = useState(saved.when);
   const [mode, setMode] = useState<string>(saved.mode);
   const [type, setType] = useState(saved.type);

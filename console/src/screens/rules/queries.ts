@@ -11,6 +11,8 @@ export type Replay = Schemas["RuleReplay"];
 export type ReplayRun = Schemas["RuleReplayRun"];
 export type ActionType = Schemas["ActionType"];
 
+const FIRINGS_MS = 5000;
+
 /** The newest firings of all rules: enough to say which rules are busy. */
 export const newestFiringsQuery = queryOptions({
   queryKey: ["firings", "newest"],
@@ -23,6 +25,8 @@ export const firingsQuery = (ruleId: string) =>
     queryFn: ({ pageParam, signal }) => take(api.GET("/v1/rule_firings", { params: { query: { rule_id: ruleId, limit: 50, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,
+    // Whoever looks at the newest ones sees the next come.
+    refetchInterval: (query) => (query.state.data && query.state.data.pages.length > 1 ? false : FIRINGS_MS),
   });
 
 const changed = () => queries.invalidateQueries({ queryKey: rulesQuery.queryKey });

@@ -72,6 +72,21 @@ fn every_example_works() {
     });
 }
 
+/// What agents are taught works as it stands, in its order.
+#[test]
+fn every_command_that_agents_are_taught_works() {
+    let skill = include_str!("../../../../docs/agents/SKILL.md");
+    let commands: Vec<&str> = skill.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    run_on(Backend::Sqlite, async |world: &World| {
+        let person = world.person();
+        for command in commands {
+            let ran = person.shell(command);
+            assert!(ran.code == 0 && !ran.out.is_empty(), "{command}\n{ran:?}");
+        }
+    });
+}
+
 /// A person with an account that has what the example names.
 async fn prepare(world: &World, example: &str) -> Person {
     let mut person = world.person();

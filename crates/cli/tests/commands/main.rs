@@ -4,6 +4,7 @@
 
 mod access;
 mod examples;
+mod exports;
 mod failures;
 mod records;
 mod terminal;

@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use auspex_client::api::{
@@ -11,7 +13,8 @@ use auspex_client::api::{
     WebhookEndpointCreate,
 };
 use auspex_client::{
-    Client, ClientBuilder, Error, Ingest, LedgerQuery, ObjectsQuery, SignalType, Timestamp, webhook,
+    Client, ClientBuilder, Error, Ingest, IngesterOptions, LedgerQuery, ObjectsQuery, SignalType, Timestamp,
+    webhook,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -330,18 +333,34 @@ async fn reads_money_and_settings() {
 #[ignore = "make test-clients runs it"]
 #[tokio::test]
 async fn sends_many_events() {
-    let client = connect().await;
-    for seller in 0..20 {
-        let events =
-            (0..50).map(|number| EventInput::event("sale").with_metadata(&json!({"number": number})));
-        let sent = client.send(&format!("seller/{seller}"), Ingest::new(events)).await.unwrap();
-        assert_eq!(sent.accepted.accepted, 50);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&requests);
+    let builder = account("service", "service").await;
+    // Each request is signed by a time of its own.
+    let client = builder.clock(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        now()
+    });
+    let client = client.build().unwrap();
+    let options = IngesterOptions {
+        max_delay: Duration::from_millis(50),
+        max_pending_events: 200,
+        ..IngesterOptions::default()
+    };
+    let ingester = client.ingester(options).unwrap();
+    for number in 0..1_000 {
+        let event = EventInput::event("sale").with_metadata(&json!({"number": number}));
+        ingester.send(&format!("seller/{}", number % 20), Some("seller"), event).await.unwrap();
+        assert!(ingester.pending_events() <= 200);
     }
+    ingester.close().await.unwrap();
+    let spent = requests.load(Ordering::Relaxed);
+    assert!(spent < 300, "{spent} requests");
     for seller in 0..20 {
         let events = client.events(&format!("seller/{seller}")).await.unwrap();
         let numbers: Vec<String> =
             events.iter().map(|event| event.metadata.as_ref().unwrap().get().to_owned()).collect();
-        let expected: Vec<String> = (0..50).rev().map(|number| format!("{{\"number\":{number}}}")).collect();
-        assert_eq!(numbers, expected);
+        let expected = (0..50).rev().map(|turn| format!("{{\"number\":{}}}", turn * 20 + seller));
+        assert_eq!(numbers, expected.collect::<Vec<String>>());
     }
 }

@@ -129,3 +129,86 @@ pub struct APIKeyList {
     /// The keys, oldest first.
     pub api_keys: Vec<APIKey>,
 }
+
+/// Why a request that named a key was refused. The response to the request does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyRefusalCause {
+    /// The token is too old or from the future: the caller's clock is off, or the token was sent late.
+    Clock,
+    /// The token lives longer than five minutes, or ends before it begins.
+    Lifetime,
+    /// `htm` names another method than the request's.
+    Method,
+    /// `htu` names another path than the request's.
+    Path,
+    /// The token is not signed with the key's present secret.
+    Signature,
+    /// `iat` or `exp` is missing, or a claim has the wrong type.
+    Claims,
+    /// `api_key` in the query and `kid` in the token name different keys.
+    KeyMismatch,
+    /// A token was in the query, where it would be logged.
+    TokenInQuery,
+    /// The key cannot sign: it is a bearer key, or a legacy key that was not rotated.
+    NotForSigning,
+    /// The key is inactive.
+    Inactive,
+    /// The key is revoked.
+    Revoked,
+    /// The key's scopes or its kind do not allow the operation. This one the response does say.
+    Scope,
+}
+
+crate::text_values!(KeyRefusalCause {
+    Clock = "clock",
+    Lifetime = "lifetime",
+    Method = "method",
+    Path = "path",
+    Signature = "signature",
+    Claims = "claims",
+    KeyMismatch = "key_mismatch",
+    TokenInQuery = "token_in_query",
+    NotForSigning = "not_for_signing",
+    Inactive = "inactive",
+    Revoked = "revoked",
+    Scope = "scope",
+});
+
+/// Refused requests of one key, for one cause, within one minute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyRefusal {
+    /// When the newest of these requests came.
+    pub at: Timestamp,
+    /// The key's `id`.
+    pub key_id: Uuid,
+    /// Its public key ID.
+    #[schema(example = "ak_3f9a…")]
+    pub key: String,
+    /// Its name.
+    pub name: String,
+    /// Why they were refused.
+    pub cause: KeyRefusalCause,
+    /// What exactly was wrong with the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub detail: Option<String>,
+    /// How many requests there were.
+    #[schema(minimum = 1)]
+    pub count: i64,
+    /// `X-Request-Id` of the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub request_id: Option<String>,
+    /// The IP address that the newest came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub address: Option<String>,
+}
+
+/// The newest refused requests of an account's keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyRefusalList {
+    /// The refused requests, newest first.
+    pub refusals: Vec<KeyRefusal>,
+}

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::api::{Author, UnknownName};
 use crate::record::object_only;
-use crate::{Answer, Timestamp};
+use crate::{Answer, Question, SignalType, Timestamp};
 
 /// How a label was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -43,6 +43,35 @@ pub enum LabelValue {
     Level(i64),
     /// An option.
     Choice(String),
+}
+
+impl LabelValue {
+    /// The value of a label about a question; an error says what it must be.
+    pub fn about(question: &Question, value: &Value) -> Result<Self, String> {
+        let names = || question.candidates.iter().map(|candidate| candidate.name.as_str());
+        match (question.kind, value) {
+            (SignalType::Noul, Value::Bool(is_yes)) => Ok(Self::YesNo(*is_yes)),
+            (SignalType::Choice, Value::String(option)) if names().any(|name| name == option) => {
+                Ok(Self::Choice(option.clone()))
+            }
+            (SignalType::Score, Value::Number(level))
+                if level.as_u64().is_some_and(|level| level < question.candidates.len() as u64) =>
+            {
+                Ok(Self::Level(level.as_i64().unwrap_or_default()))
+            }
+            (SignalType::Noul, _) => {
+                Err(format!("value: `{}` is a yes/no signal: true or false", question.key))
+            }
+            (SignalType::Choice, _) => {
+                let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+                Err(format!("value: `{}` is a choice of {}", question.key, names.join(", ")))
+            }
+            (SignalType::Score, _) => {
+                let last = question.candidates.len() - 1;
+                Err(format!("value: `{}` is a score: the index of a level, 0 to {last}", question.key))
+            }
+        }
+    }
 }
 
 /// What a person, or a program, says is true about a signal of an object.

@@ -135,7 +135,8 @@ function operationOf(method, path, operation) {
     element('td', {}, `${parameter.in}, ${nameOf(parameter.schema)}`), element('td', {}, ...prose(parameter.description))));
   const answers = Object.entries(operation.responses).map(([status, answer]) => element('tr', {},
     element('td', {}, element('code', {}, status)), element('td', {}, ...prose(answer.description), body('Body', answer.content))));
-  const security = (operation.security ?? []).map((one) => Object.keys(one)[0] ?? 'nothing').join(', ');
+  const schemes = (operation.security ?? []).map((one) => Object.keys(one)[0] ?? 'nothing');
+  const security = (schemes.length > 1 ? 'one of ' : '') + schemes.join(', ');
   return element('article', { id: operation.operationId },
     element('h3', {}, element('span', { class: `method ${method}` }, method.toUpperCase()), ' ',
       element('code', { class: operation.deprecated ? 'deprecated' : '' }, path)),
@@ -151,10 +152,9 @@ async function start() {
   api = await (await fetch('/openapi.json')).json();
   document.getElementById('about').replaceChildren(...prose(api.info.description));
   const groups = new Map(api.tags.map((tag) => [tag.name, { tag, links: [], articles: [] }]));
-  let number = 0;
   for (const [path, item] of Object.entries(api.paths)) {
     for (const method of ['get', 'post', 'put', 'patch', 'delete'].filter((one) => item[one])) {
-      const operation = { ...item[method], operationId: `operation-${number++}` };
+      const operation = item[method];
       const group = groups.get(operation.tags?.[0]) ?? groups.get('system');
       const link = element('a', { href: `#${operation.operationId}` },
         element('span', { class: `method ${method}` }, method.toUpperCase()), ' ', path);
@@ -171,6 +171,8 @@ async function start() {
     const wanted = event.target.value.toLowerCase();
     for (const link of document.querySelectorAll('nav a')) link.hidden = !link.textContent.toLowerCase().includes(wanted);
   });
+  // The page was empty when the browser looked for the operation that its address names.
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
 start().catch((error) => { document.getElementById('operations').textContent = `The description cannot be read: ${error}`; });

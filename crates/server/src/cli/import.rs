@@ -1,11 +1,17 @@
-//! `auspex import`: sends the events of a file through HTTP, several requests at a time, in order for each object.
+//! `auspex import`: sends the events or the labels of a file through HTTP.
 //!
-//! The file is split into windows, always at the same lines. Within a window, the lines of an object become as few requests
+//! Events go several requests at a time, in order for each object. The file is split into windows, always at the same lines.
+//! Within a window, the lines of an object become as few requests
 //! as possible; a journal beside the file records each completed request and each completed window. The idempotency key of
 //! a request is derived from the bytes of the file before its window and from its lines, so requests that were sent before
 //! an interruption and are not in the journal are recognized by the service and recorded once.
 
+mod columns;
+mod csv;
 mod journal;
+mod labels;
+mod line;
+mod lines;
 mod progress;
 mod reader;
 
@@ -17,9 +23,12 @@ use std::time::Duration;
 use client::{Client, Error, Ingest};
 use futures_util::StreamExt as _;
 
+use self::columns::{EventColumns, LabelColumns, Mapping, assignment};
 use self::journal::Journal;
+use self::labels::LabelImport;
+use self::lines::{BadLine, Lines, Position, Syntax};
 use self::progress::Progress;
-use self::reader::{BadLine, Part, Reader, Window};
+use self::reader::{Part, Reader, Window};
 use super::{CommandResult, print_line};
 
 /// Requests in flight: enough to hide the round trip to the service, few enough to leave room for other clients.
@@ -29,8 +38,23 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// A file with a JSON object on each line: `{object_id, object_type?, events}`, or an event with an `object_id`.
+    /// A file with a JSON object on each line: `{object_id, object_type?, events}`, or an event with an `object_id`; or CSV.
     file: PathBuf,
+    /// What the file has.
+    #[arg(long, default_value = "events", value_parser = ["events", "labels"])]
+    what: String,
+    /// How the file is written; by default, `csv` if its name ends with that, else `ndjson`.
+    #[arg(long, value_parser = ["ndjson", "csv"])]
+    format: Option<String>,
+    /// CSV: the column that a field is in, where it has another name; `metadata.KEY=COLUMN` for one key of the metadata.
+    #[arg(long, value_name = "FIELD=COLUMN", value_parser = assignment)]
+    map: Vec<(String, String)>,
+    /// CSV: what a field is on every line.
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// CSV: what separates the cells.
+    #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
+    delimiter: u8,
     #[command(flatten)]
     connection: cli::Connection,
     /// The API key's public id; by default, `AUSPEX_KEY` or that of the profile.
@@ -45,6 +69,62 @@ pub(super) struct Arguments {
     /// Where to keep the journal; FILE.auspex-journal by default.
     #[arg(long)]
     journal: Option<PathBuf>,
+}
+
+/// Reads the character that separates cells.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() && !b"\"\r\n'".contains(byte) => Ok(*byte),
+        b"\\t" => Ok(b'\t'),
+        _ => Err("it must be one character, such as ; or \\t".to_owned()),
+    }
+}
+
+impl Arguments {
+    fn syntax(&self) -> Syntax {
+        let is_csv = match self.format.as_deref() {
+            Some(format) => format == "csv",
+            None => self.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")),
+        };
+        if is_csv { Syntax::Csv(self.delimiter) } else { Syntax::Ndjson }
+    }
+
+    /// What decides how lines are read: a journal must not be continued with anything else.
+    fn options(&self) -> String {
+        let (Syntax::Csv(delimiter), mapping) = (self.syntax(), (&self.map, &self.set)) else {
+            return if self.what == "events" { String::new() } else { self.what.clone() };
+        };
+        format!("{} csv {} {mapping:?}", self.what, char::from(delimiter))
+    }
+
+    /// The separator and the header of a CSV file, which is needed also where an import goes on later in the file.
+    fn header(&self) -> Result<Option<(u8, Vec<u8>)>, Box<dyn std::error::Error>> {
+        let Syntax::Csv(delimiter) = self.syntax() else {
+            if self.map.is_empty() && self.set.is_empty() {
+                return Ok(None);
+            }
+            return Err("--map and --set are for CSV; say so with --format csv".into());
+        };
+        let mut lines = Lines::open(&self.file, &Position::default(), Syntax::Csv(delimiter))?;
+        match lines.next().map_err(|bad| bad.to_string())? {
+            Some(Ok(header)) => Ok(Some((delimiter, header.to_vec()))),
+            Some(Err(reason)) => Err(format!("{}: line 1: {reason}", self.file.display()).into()),
+            None => {
+                Err(format!("{}: it is empty; the first line must name the columns", self.file.display())
+                    .into())
+            }
+        }
+    }
+
+    fn mapping(&self) -> Mapping {
+        Mapping { columns: self.map.clone(), values: self.set.clone() }
+    }
+
+    /// A failure about the first line.
+    fn about_header(&self) -> impl Fn(String) -> String {
+        let name = self.file.display().to_string();
+        move |reason| format!("{name}: line 1: {reason}")
+    }
 }
 
 /// An import in progress.
@@ -72,17 +152,46 @@ enum ImportError {
 }
 
 pub(super) async fn run(arguments: Arguments) -> CommandResult {
-    let builder = match (arguments.key, arguments.secret) {
+    let builder = match (&arguments.key, &arguments.secret) {
         (Some(key), Some(secret)) => arguments.connection.anonymous().key(key, secret),
         _ => arguments.connection.connect()?,
     };
     let client = builder.max_retries(10).max_retry_after(LONGEST_RETRY_AFTER).build()?;
     // Reports a wrong key before the file is read; the journal belongs to an account.
     let account = client.me().await?.tenant_id;
-    let path = arguments.journal.unwrap_or_else(|| default_journal_path(&arguments.file));
-    let journal = Journal::open(&path, account)?;
-    let mut reader = Reader::open(&arguments.file, journal.position())?;
-    let progress = Progress::start(reader.size(), journal.position().offset);
+    let path = arguments.journal.clone().unwrap_or_else(|| default_journal_path(&arguments.file));
+    let header = arguments.header()?;
+    let journal = Journal::open(&path, account, &arguments.options())?;
+    let (summary, outcome) = if arguments.what == "labels" {
+        import_labels(&arguments, client, journal, header).await?
+    } else {
+        import_events(&arguments, client, journal, header).await?
+    };
+    print_line(&format!("{summary}."));
+    outcome.map_err(|error| {
+        format!(
+            "{}: {error}\nWhat was recorded is noted in {}; run the command again to go on.",
+            arguments.file.display(),
+            path.display()
+        )
+        .into()
+    })
+}
+
+/// What an import did, and why it stopped if it did.
+type Ended = (String, Result<(), ImportError>);
+
+async fn import_events(
+    arguments: &Arguments,
+    client: Client,
+    journal: Journal,
+    header: Option<(u8, Vec<u8>)>,
+) -> Result<Ended, Box<dyn std::error::Error>> {
+    let columns =
+        header.map(|(delimiter, header)| EventColumns::new(&header, delimiter, &arguments.mapping()));
+    let columns = columns.transpose().map_err(arguments.about_header())?;
+    let mut reader = Reader::open(&arguments.file, journal.position(), arguments.syntax(), columns)?;
+    let progress = Progress::start("events", reader.size(), journal.position().offset);
     let import = Import {
         client,
         skip_bad: arguments.skip_bad,
@@ -96,24 +205,43 @@ pub(super) async fn run(arguments: Arguments) -> CommandResult {
     let outcome = import.run(&mut reader).await;
     import.progress.finish();
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let mut summary = format!("{} events recorded", count(&import.sent));
-    for (number, what) in [
+    let also = [
         (count(&import.already_recorded), "were there already"),
         (count(&import.skipped), "bad lines skipped"),
-    ] {
-        if number > 0 {
-            summary = format!("{summary}, {number} {what}");
+    ];
+    Ok((summary(&format!("{} events recorded", count(&import.sent)), &also), outcome))
+}
+
+async fn import_labels(
+    arguments: &Arguments,
+    client: Client,
+    journal: Journal,
+    header: Option<(u8, Vec<u8>)>,
+) -> Result<Ended, Box<dyn std::error::Error>> {
+    let columns = match header {
+        Some((delimiter, header)) => {
+            let signals =
+                client.signals().await?.into_iter().map(|signal| (signal.key, signal.kind)).collect();
+            let columns = LabelColumns::new(&header, delimiter, &arguments.mapping(), signals);
+            Some(columns.map_err(arguments.about_header())?)
         }
-    }
-    print_line(&format!("{summary}."));
-    outcome.map_err(|error| {
-        format!(
-            "{}: {error}\nWhat was recorded is noted in {}; run the command again to go on.",
-            arguments.file.display(),
-            path.display()
-        )
-        .into()
-    })
+        None => None,
+    };
+    let mut lines = Lines::open(&arguments.file, journal.position(), arguments.syntax())?;
+    let progress = Progress::start("labels", lines.size(), journal.position().offset);
+    let skip_bad = arguments.skip_bad;
+    let mut import = LabelImport { client, skip_bad, journal, progress, columns, sent: 0, skipped: 0 };
+    let outcome = import.run(&mut lines).await;
+    import.progress.finish();
+    let also = [(import.skipped, "bad lines skipped")];
+    Ok((summary(&format!("{} labels recorded", import.sent), &also), outcome))
+}
+
+/// What was done, with what is not nothing beside it.
+fn summary(done: &str, also: &[(u64, &str)]) -> String {
+    let also =
+        also.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!(", {number} {what}"));
+    format!("{done}{}", also.collect::<String>())
 }
 
 /// FILE.ndjson.auspex-journal

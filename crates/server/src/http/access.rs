@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use axum::http::Method;
 use model::MemberRole::{self, Admin, Analyst, Owner, Viewer};
-use model::Scope::{self, Ingest, Label, Read, Write};
+use model::Scope::{self, Ingest, Label, Mcp, Moderate, Read, Write};
 use service::{Caller, Error, Kind};
 
 /// Who may call an operation.
@@ -22,6 +22,8 @@ enum Access {
     MembersAndKeys(MemberRole, Scope),
     /// Operators of the install, whatever their role.
     Operators,
+    /// Bearer keys with this scope, and nobody else.
+    BearerKeys(Scope),
 }
 
 const PUBLIC: Access = Access::Public;
@@ -90,6 +92,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("POST", "/v1/invitations", members(Admin)),
     ("DELETE", "/v1/invitations/{invitation_id}", members(Admin)),
     ("GET", "/v1/audit_log", members(Admin)),
+    // More is asked for some of what it exports: see `service::Exports`.
+    ("GET", "/v1/export", both(Viewer, Read)),
     ("GET", "/v1/operator/health", Access::Operators),
     ("GET", "/v1/operator/tenants", Access::Operators),
     ("GET", "/v1/api_keys", both(Viewer, Read)),
@@ -97,6 +101,7 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("PATCH", "/v1/api_keys/{key_id}", both(Admin, Write)),
     ("DELETE", "/v1/api_keys/{key_id}", both(Admin, Write)),
     ("POST", "/v1/api_keys/{key_id}/rotate", both(Admin, Write)),
+    ("GET", "/v1/key_refusals", members(Admin)),
     ("GET", "/v1/overview", both(Viewer, Read)),
     ("GET", "/v1/objects", both(Viewer, Read)),
     ("GET", "/v1/objects/{object_id}", both(Viewer, Read)),
@@ -142,6 +147,10 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("POST", "/v1/objects/{object_id}/explain", both(Analyst, Write)),
     ("POST", "/v1/playground", both(Analyst, Write)),
     ("POST", "/v1/systemone", both(Analyst, Write)),
+    ("POST", "/mcp", Access::BearerKeys(Mcp)),
+    ("POST", "/v1/moderations", Access::BearerKeys(Moderate)),
+    ("POST", "/v1alpha1/comments:analyze", Access::BearerKeys(Moderate)),
+    ("POST", "/v1alpha1/comments:suggestscore", Access::BearerKeys(Moderate)),
     ("GET", "/v1/rules", both(Viewer, Read)),
     ("POST", "/v1/rules", both(Admin, Write)),
     ("GET", "/v1/rules/{rule_id}", both(Viewer, Read)),
@@ -178,6 +187,7 @@ pub(super) fn authorize(method: &Method, path: &str, caller: &Caller) -> Result<
         // Who is one is asked where the database can be.
         Some(Access::Operators) => caller.require(Viewer, None),
         Some(Access::MembersAndKeys(least, scope)) => caller.require(*least, Some(*scope)),
+        Some(Access::BearerKeys(scope)) => caller.require_key(*scope),
         None => Err(Error::new(Kind::Forbidden, "nobody may do this")),
     }
 }
@@ -195,7 +205,7 @@ fn table() -> &'static HashMap<(&'static str, &'static str), Access> {
 }
 
 /// One operation of the table, for tests of the router: method, path, the least role that may, and the scope that a key needs.
-/// Without a role, everybody may. Operators have any role.
+/// Without either, everybody may; with a scope alone, bearer keys. Operators have any role.
 pub type OperationAccess = (&'static str, &'static str, Option<MemberRole>, Option<Scope>);
 
 /// All operations, in the order of the table.
@@ -205,6 +215,7 @@ pub fn operations() -> Vec<OperationAccess> {
         Access::Members(least) => (*method, *path, Some(*least), None),
         Access::Operators => (*method, *path, Some(Viewer), None),
         Access::MembersAndKeys(least, scope) => (*method, *path, Some(*least), Some(*scope)),
+        Access::BearerKeys(scope) => (*method, *path, None, Some(*scope)),
     };
     OPERATIONS.iter().map(row).collect()
 }
@@ -215,10 +226,14 @@ pub fn access_table() -> String {
         "| operation | viewer | analyst | admin | owner | API key |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for ((method, path, least, scope), (.., access)) in operations().into_iter().zip(OPERATIONS) {
-        let Some(least) = least else { continue };
+        if *access == Access::Public {
+            continue;
+        }
         let may = if *access == Access::Operators { "operators" } else { "yes" };
-        let roles = MemberRole::ALL.map(|role| if role >= least { may } else { "" });
-        let key = scope.map_or_else(String::new, |scope| format!("`{}`", scope.as_str()));
+        let roles =
+            MemberRole::ALL.map(|role| if least.is_some_and(|least| role >= least) { may } else { "" });
+        let kind = if matches!(access, Access::BearerKeys(_)) { ", bearer" } else { "" };
+        let key = scope.map_or_else(String::new, |scope| format!("`{}`{kind}", scope.as_str()));
         let _ = writeln!(text, "| `{method} {path}` | {} | {key} |", roles.join(" | "));
     }
     text

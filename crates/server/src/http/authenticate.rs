@@ -9,13 +9,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
-use service::{Allowance, Caller, Decision, Error, Kind, Presented, RequestLine, audit, traces};
+use service::{Allowance, Caller, Decision, Error, Kind, Presented, RefusedFrom, RequestLine, audit, traces};
 use store::accounts::audit_log::Origin;
 use url::form_urlencoded;
 
 use super::client_address::{ClientAddress, RequestId, agent};
 use super::envelope::Refusal;
-use super::{App, access};
+use super::{App, access, perspective};
 
 /// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
 const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
@@ -42,7 +42,10 @@ pub(super) async fn authenticate(
         Err(error) => return Refusal(error).into_response(),
     };
     let permitted = match decision.permit() {
-        Ok(()) => authorize(&app, &parts, caller).await,
+        Ok(()) => authorize(&app, &parts, caller).await.inspect_err(|refusal| {
+            let from = RefusedFrom { address, request_id: request_id(&parts) };
+            app.service.accounts.refusals.note_forbidden(&caller, refusal, from);
+        }),
         Err(refusal) => Err(refusal),
     };
     let response = match permitted {
@@ -50,6 +53,7 @@ pub(super) async fn authenticate(
             traces::note("auspex.tenant.id", || caller.tenant.0.to_string());
             parts.extensions.insert(caller);
             let origin = origin(&app, &parts, address);
+            parts.extensions.insert(origin.clone());
             let handled = next.run(Request::from_parts(parts, body));
             audit::acting_as(caller, origin, handled).await
         }
@@ -60,8 +64,12 @@ pub(super) async fn authenticate(
 
 /// Where a request comes from, for the audit log.
 fn origin(app: &App, request: &Parts, address: IpAddr) -> Origin {
-    let request_id = request.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
+    let request_id = request_id(request).map(str::to_owned);
     Origin { at: app.service.clock().now(), address: Some(address.to_string()), request_id }
+}
+
+fn request_id(request: &Parts) -> Option<&str> {
+    request.extensions.get::<RequestId>().map(|RequestId(id)| id.as_ref())
 }
 
 /// Refuses a caller whose role or scopes do not allow the operation, or who is no operator where it needs one.
@@ -81,12 +89,12 @@ async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller,
     let mut api_keys = query.iter().filter(|(name, _)| name == "api_key").map(|(_, value)| value.as_str());
     let api_key = api_keys.next();
     if api_keys.next().is_some() {
-        return Err(Error::new(Kind::Unauthorized, "unauthorized"));
+        return Err(Error::new(Kind::Unauthorized, "unauthorized").because("api_key is there twice"));
     }
     let cookie = session_in_cookie(app, request)?;
     let decoded_path = percent_decode_str(request.uri.path()).decode_utf8().ok();
     let presented = Presented {
-        bearer: bearer(headers),
+        bearer: bearer(headers).or_else(|| key_in_query(request, &query)),
         x_api_key: headers.get("x-api-key").and_then(|value| value.to_str().ok()),
         cookie,
         api_key,
@@ -94,6 +102,7 @@ async fn identify(app: &App, request: &Parts, address: IpAddr) -> Result<Caller,
         request: RequestLine { method: request.method.as_str(), decoded_path: decoded_path.as_deref() },
         address,
         agent: agent(headers),
+        request_id: request_id(request),
     };
     app.service.accounts.authentication.authenticate(presented).await
 }
@@ -121,6 +130,13 @@ fn is_from_console(app: &App, headers: &HeaderMap) -> bool {
     let origin = app.public_url.origin().ascii_serialization();
     headers.get(header::ORIGIN).is_some_and(|value| value.as_bytes() == origin.as_bytes())
         || headers.get("sec-fetch-site").is_some_and(|value| value.as_bytes() == b"same-origin")
+}
+
+/// The bearer key in the query of a request, where clients of the Perspective API have it. Elsewhere it would get into logs.
+fn key_in_query<'a>(request: &Parts, query: &'a [(String, String)]) -> Option<&'a str> {
+    let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let key = query.iter().find(|(name, _)| name == "key" && path.starts_with(perspective::PREFIX));
+    key.map(|(_, value)| value.as_str())
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -165,7 +181,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
         let caller = parts.extensions.get::<Caller>().copied();
-        Ok(Self(caller.ok_or_else(|| Error::new(Kind::Unauthorized, "unauthorized"))?))
+        let missing = || Error::new(Kind::Unauthorized, "unauthorized").because("nobody is authenticated");
+        Ok(Self(caller.ok_or_else(missing)?))
     }
 }
 

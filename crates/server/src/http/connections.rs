@@ -29,6 +29,8 @@ use crate::config::NetworkList;
 const MAX_CONNECTIONS: usize = 10_000;
 /// How long a client may take to send a request's head, leave a response unread, or stay idle between two requests.
 const IDLE_LIMIT: Duration = Duration::from_mins(1);
+/// The same while the service stops, so that a client that takes nothing does not keep it from stopping in time.
+const IDLE_LIMIT_WHILE_STOPPING: Duration = Duration::from_secs(5);
 /// How long a connection that is ended for being idle may take to say goodbye.
 const CLOSING_LIMIT: Duration = Duration::from_secs(1);
 /// How long to wait when the system has no sockets left, instead of a busy loop.
@@ -41,6 +43,10 @@ const WINDOW_BYTES: u32 = 256 * 1024;
 /// The peer address of a request's connection, before any forwarding header is applied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Cancelled when the listener stops: what has no end of its own by then must end early.
+#[derive(Clone, Debug)]
+pub(crate) struct Stopping(pub(crate) CancellationToken);
 
 /// The bounds of a listener's connections.
 #[derive(Clone, Debug)]
@@ -138,9 +144,10 @@ async fn serve(
 ) {
     let activity = Arc::new(Activity::new());
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&activity)));
-    let requests = Arc::clone(&activity);
+    let (requests, stopping) = (Arc::clone(&activity), Stopping(stop.clone()));
     let handle = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(stopping.clone());
         let busy = Activity::begin(&requests);
         let response = router.clone().oneshot(RequestBody::of(request));
         async move { Ok::<_, std::convert::Infallible>(ResponseBody::of(response.await?, busy)) }
@@ -164,7 +171,7 @@ async fn serve(
     if is_stopping {
         tokio::select! {
             ended = connection.as_mut() => return note_end(peer, ended),
-            () = idle => {}
+            () = activity.idle(idle_limit.min(IDLE_LIMIT_WHILE_STOPPING)) => {}
         }
     }
     debug!(%peer, "ends an idle connection");

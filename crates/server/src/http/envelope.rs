@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::api::{self, ErrorBody};
 use service::{Error, Kind};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 /// An error response.
 pub(crate) struct Refusal(pub(crate) Error);
@@ -18,12 +18,10 @@ impl<E: Into<Error>> From<E> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let (status, code) = status_and_code(self.0.kind());
-        log(&self.0, status);
-        let body = Json(api::Error {
-            error: ErrorBody { code: code.to_owned(), message: self.0.message().to_owned() },
-        });
-        let mut response = (status, body).into_response();
+        let (status, error) = body_of(&self.0);
+        let mut response = (status, Json(api::Error { error: error.clone() })).into_response();
+        // For routes in the shape of another service, which has a format of its own.
+        response.extensions_mut().insert(error);
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -41,9 +39,17 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Logs server errors with their cause; client errors are not logged.
+/// The status of an error and what clients are told about it. Server errors are logged.
+pub(super) fn body_of(error: &Error) -> (StatusCode, ErrorBody) {
+    let (status, code) = status_and_code(error.kind());
+    log(error, status);
+    (status, ErrorBody { code: code.to_owned(), message: error.message().to_owned() })
+}
+
+/// Logs server errors with their cause, and why a credential was refused, which the response does not say. Other client errors
+/// are not logged.
 fn log(refusal: &Error, status: StatusCode) {
-    if !status.is_server_error() {
+    if !status.is_server_error() && status != StatusCode::UNAUTHORIZED {
         return;
     }
     let mut causes = Vec::new();
@@ -52,7 +58,9 @@ fn log(refusal: &Error, status: StatusCode) {
         causes.push(error.to_string());
         cause = error.source();
     }
-    if refusal.kind() == Kind::Internal {
+    if status == StatusCode::UNAUTHORIZED {
+        info!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
+    } else if refusal.kind() == Kind::Internal {
         error!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");
     } else {
         warn!(status = status.as_u16(), cause = causes.join(": "), "{refusal}");

@@ -130,7 +130,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-async fn read(request: Request) -> Result<Bytes, Error> {
+pub(super) async fn read(request: Request) -> Result<Bytes, Error> {
     let limit = if request.uri().path().starts_with("/auth/") { MAX_AUTH_BYTES } else { MAX_BODY_BYTES };
     read_up_to(limit, request).await
 }

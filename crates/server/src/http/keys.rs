@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::KeyId;
-use model::api::{APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, Error};
+use model::api::{APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, Error, KeyRefusalList};
 use uuid::Uuid;
 
 use super::App;
-use super::authenticate::Authenticated;
+use super::authenticate::{Authenticated, Member};
 use super::envelope::Refusal;
 use super::extract;
 
@@ -92,4 +92,19 @@ pub(super) async fn rotate(
     extract::Path(key_id): extract::Path<Uuid>,
 ) -> Result<Json<APIKeySecret>, Refusal> {
     Ok(Json(app.service.accounts.keys.rotate(caller, KeyId(key_id)).await?))
+}
+
+/// List why requests with the account's keys were refused, newest first.
+///
+/// A response with status 401 does not say why. This does, for requests that named a key of the account, a revoked one too: at
+/// most 100 entries, each for the requests of one key, cause and minute, kept for 7 days. Requests that a key's scopes do not
+/// allow (403) are listed too.
+#[utoipa::path(get, path = "/v1/key_refusals", tag = "api keys", security(("console_token" = [])), responses(
+    (status = 200, body = KeyRefusalList),
+))]
+pub(super) async fn refusals(
+    State(app): State<App>,
+    member: Member,
+) -> Result<Json<KeyRefusalList>, Refusal> {
+    Ok(Json(app.service.accounts.refusals.list(member.tenant).await?))
 }

@@ -39,7 +39,8 @@ pub(super) async fn read(
         let presented = bearer(&headers).unwrap_or_default();
         if !bool::from(presented.as_bytes().ct_eq(token.as_bytes())) {
             app.service.addresses.count(address).permit()?;
-            return Err(Error::new(Kind::Unauthorized, "unauthorized").into());
+            let refusal = Error::new(Kind::Unauthorized, "unauthorized");
+            return Err(refusal.because("the metrics token is missing or wrong").into());
         }
     }
     Ok(([(header::CONTENT_TYPE, TEXT)], meters.page(&app.service).await))

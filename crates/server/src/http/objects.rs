@@ -101,23 +101,25 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     extract::Query(parameters): extract::Query<ListParameters>,
 ) -> Result<Json<ObjectList>, Refusal> {
-    let sort = match parameters.sort.as_deref() {
-        None | Some("recent") => Sort::Recent,
-        Some("flagged") => Sort::Flagged,
-        Some("trust") => Sort::Trust,
-        Some(_) => {
-            return Err(service::Error::bad_request("sort: it must be recent, flagged or trust").into());
-        }
-    };
     let query = ObjectQuery {
         q: parameters.q,
-        sort,
+        sort: sort_named(parameters.sort.as_deref())?,
         limit: parameters.limit.unwrap_or(100),
         offset: parameters.offset.unwrap_or(0),
         cursor: parameters.cursor,
         strict: parameters.strict.unwrap_or(false),
     };
     Ok(Json(app.service.objects.reads.list(caller.tenant, &query).await?))
+}
+
+/// The order of a list of objects, by its name in requests.
+pub(super) fn sort_named(name: Option<&str>) -> Result<Sort, service::Error> {
+    match name {
+        None | Some("recent") => Ok(Sort::Recent),
+        Some("flagged") => Ok(Sort::Flagged),
+        Some("trust") => Ok(Sort::Trust),
+        Some(_) => Err(service::Error::bad_request("sort: it must be recent, flagged or trust")),
+    }
 }
 
 /// Count objects.

@@ -18,7 +18,7 @@ use utoipa::openapi::{
 };
 
 use self::operation_ids::operation_id;
-use super::openapi_document;
+use super::{openapi_document, perspective};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -34,11 +34,13 @@ use super::openapi_document;
         (name = "api keys", description = "Keys that sign requests."),
         (name = "objects", description = "Events about objects, and the answers about them."),
         (name = "signals", description = "The questions that are asked about every object."),
+        (name = "moderation", description = "Scores of single texts, in the shapes of other moderation services."),
         (name = "quality", description = "Labels, how good the answers are by them, and calibrations."),
         (name = "reviews", description = "Objects that people are to look at, in queues."),
         (name = "webhooks", description = "Endpoints, signed deliveries and dead letters."),
         (name = "rules", description = "Actions to take when answers satisfy a condition."),
         (name = "billing", description = "The prepaid balance, its ledger, top-ups by card, and usage."),
+        (name = "exports", description = "Everything of one kind, as a stream of rows."),
         (name = "operator", description = "The health and the accounts of the whole install, for those who operate it."),
         (name = "console", description = "Sign-in and settings of console users."),
         (name = "system", description = "Health, metrics and this document."),
@@ -84,6 +86,21 @@ impl Modify for SecuritySchemes {
             .scheme(HttpAuthScheme::Bearer)
             .description(Some("The deployment's metrics token, if one is configured."))
             .build();
+        let bearer_key = Http::builder()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(
+                "The secret of an API key whose kind is `bearer`, with the scope that the operation needs.",
+            ))
+            .build();
+        let bearer_key_in_query = ApiKeyValue::with_description(
+            "key",
+            "The secret of an API key whose kind is `bearer`, with the scope `moderate`.",
+        );
+        components.add_security_scheme("bearer_key", SecurityScheme::Http(bearer_key));
+        components.add_security_scheme(
+            "bearer_key_in_query",
+            SecurityScheme::ApiKey(ApiKey::Query(bearer_key_in_query)),
+        );
         components.add_security_scheme("metrics_token", SecurityScheme::Http(metrics));
         components.add_security_scheme("signed_request", SecurityScheme::Http(signed));
         components.add_security_scheme("console_token", SecurityScheme::Http(console));
@@ -152,7 +169,9 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         for operation in operations(item) {
             let is_authenticated = operation.security.is_some() || path.starts_with("/v1/");
             if is_authenticated && path != "/metrics" {
-                add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
+                if !path.starts_with(perspective::PREFIX) {
+                    add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
+                }
                 add_error(
                     operation,
                     "403",
@@ -186,9 +205,12 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                 let largest = if path.starts_with("/auth/") { "64 KiB" } else { "4 MiB" };
                 add_error(operation, "413", &format!("The body is larger than {largest}."));
             }
-            if path.starts_with("/v1/") || path.starts_with("/auth/") {
+            if path.starts_with("/v1") || path.starts_with("/auth/") {
                 add_error(operation, "500", "Internal error.");
                 add_error(operation, "503", "The database does not respond.");
+            }
+            if path.starts_with(perspective::PREFIX) {
+                give_errors_of_perspective(operation);
             }
             list_choices(path, operation);
             headers::declare(path, operation);
@@ -261,6 +283,17 @@ fn secure(operation: &mut Operation) {
         let schemes = ["signed_request", "console_token", "legacy_key"];
         operation.security =
             Some(schemes.map(|name| SecurityRequirement::new(name, Vec::<String>::new())).to_vec());
+    }
+}
+
+/// The errors of these routes have another format.
+fn give_errors_of_perspective(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        if status.starts_with(['4', '5']) {
+            let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("CommentError"))).build();
+            response.content = [("application/json".to_owned(), error.into())].into();
+        }
     }
 }
 

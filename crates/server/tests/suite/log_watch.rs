@@ -55,6 +55,11 @@ pub(crate) fn remember_answer(answer: &Value) {
     }
 }
 
+/// The lines of the log with this text in them.
+pub(crate) fn lines_about(text: &str) -> Vec<String> {
+    lines_with([&text.to_owned()], &WATCH.lock().log)
+}
+
 /// Fails if a secret is in the log. With several tests in one process the line may be another test's.
 pub(crate) fn search() {
     let found = WATCH.search();

@@ -97,3 +97,54 @@ fn a_flood_of_large_requests_takes_little_memory() {
     let peak = service.peak_memory();
     assert!(peak < MAX_MEMORY, "{} MiB", peak >> 20);
 }
+
+/// Events that together are several times what an export may take.
+const EXPORTED_REQUESTS: usize = 60;
+/// A page of large events, what the connection buffers, and room for the rest.
+const MAX_MEMORY_OF_EXPORT: usize = 64 << 20;
+
+#[test]
+fn an_export_takes_little_memory_however_slowly_it_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = [
+        ("AUSPEX_ANALYZER", "words"),
+        ("AUSPEX_INGEST_MIB_PER_MINUTE", "0"),
+        ("AUSPEX_DEBOUNCE_MS", "86400000"),
+        ("AUSPEX_DEBOUNCE_MAX_MS", "86400000"),
+    ];
+    let service = Running::start(&directory, &settings);
+    let registered = send(&service.address, REGISTER, None, &account("ann@example.com"));
+    let (_, body) = registered.split_once("\r\n\r\n").unwrap();
+    let token = serde_json::from_str::<Value>(body).unwrap()["token"].as_str().unwrap().to_owned();
+    let event = json!({"type": "message", "content": "x".repeat(30 * 1024)});
+    let events: Vec<&Value> = std::iter::repeat_n(&event, 100).collect();
+    let body = json!({"events": events}).to_string().into_bytes();
+    for number in 0..EXPORTED_REQUESTS {
+        let response =
+            send(&service.address, &format!("/v1/objects/user_{number}/events"), Some(&token), &body);
+        assert!(response.starts_with("HTTP/1.1 202 "), "{response}");
+    }
+    let before = service.peak_memory();
+    let mut stream = TcpStream::connect(&service.address).unwrap();
+    let head = format!(
+        "GET /v1/export?what=events HTTP/1.1\r\nhost: test\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The client takes a little, pauses, and then takes the rest: 180 MiB, of which nothing waits in the service.
+    let mut first = [0; 64 * 1024];
+    stream.read_exact(&mut first).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let paused = service.peak_memory();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    let rows = rest.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{\"object_id\"")).count();
+    assert!(rows >= EXPORTED_REQUESTS * 100 - 3, "{rows} rows");
+    assert!(rest.ends_with(b"0\r\n\r\n"), "the stream ends properly");
+    let (paused, after) = (paused.saturating_sub(before), service.peak_memory().saturating_sub(before));
+    assert!(
+        paused < MAX_MEMORY_OF_EXPORT && after < MAX_MEMORY_OF_EXPORT,
+        "{} and {} MiB",
+        paused >> 20,
+        after >> 20
+    );
+}

@@ -8,12 +8,14 @@ use model::{Distribution, SignalType};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::{Backend, Store};
-use testkit::Stage;
+use testkit::{Stage, TestDatabase};
 
 use crate::app::{App, Reply};
+use crate::process::Running;
 use crate::receiver::Receiver;
-use crate::scripted_analyzer::{get, number, until};
+use crate::scripted_analyzer::{PRICE_MICROS, ScriptedAnalyzer, Turn, get, number, until, with_analyzer};
 use crate::signer::Signer;
+use crate::webhooks::processes::Client;
 
 testkit::on_both!(
     a_trial_shows_on_labelled_objects_which_wording_is_right,
@@ -23,6 +25,7 @@ testkit::on_both!(
     a_trial_changes_nothing_else,
     trials_go_with_their_signal_and_objects,
     what_is_asked_is_checked,
+    a_trial_goes_on_after_its_process_was_killed,
 );
 
 /// Answers by the wording: one that says "exact" is right about every text, any other says 0.6 or the middle.
@@ -294,4 +297,51 @@ async fn what_is_asked_is_checked(stage: &WordedStage) {
     let path = format!("{TRIALS}/{}", trial["id"].as_str().unwrap());
     get(&stage.app, &other, &path).await.refused(404, "not_found");
     other.call(&stage.app, Method::DELETE, &path, &Value::Null).await.refused(404, "not_found");
+}
+
+/// The real binary, killed while the analyzer thinks: what was answered stays, and each object is paid for once.
+async fn a_trial_goes_on_after_its_process_was_killed(database: &TestDatabase) {
+    const ANSWERED: usize = 5;
+    let analyzer = ScriptedAnalyzer::start().await;
+    let (directory, url, at) = (tempfile::tempdir().unwrap(), database.url(), analyzer.url());
+    let settings = [
+        &with_analyzer(&at)[..],
+        &[
+            ("AUSPEX_DATABASE_URL", url),
+            ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        ],
+    ]
+    .concat();
+    let service = Running::start(&directory, &settings);
+    let client = Client::register(&service).await;
+    for number in 0..OBJECTS {
+        let events = json!({"wait": true, "events": [{"type": "message", "content": "Is it still there?"}]});
+        client.post(&service, &format!("/v1/objects/user_{number:02}/events"), &events).await;
+    }
+    (0..ANSWERED).for_each(|_| analyzer.then(Turn::Answer(0.9)));
+    analyzer.always(Turn::Silence);
+    client.post(&service, TRIALS, &json!({"instructions": "exact", "over": "recent"})).await;
+    let trial = async |service: &Running| {
+        let listed: Value = serde_json::from_str(&client.text(service, TRIALS).await).unwrap();
+        listed["trials"][0].clone()
+    };
+    until("some are answered", async || trial(&service).await["completed"] == ANSWERED).await;
+    until("the next is asked about", async || analyzer.count() > OBJECTS + ANSWERED).await;
+    service.signal("-KILL");
+    drop(service);
+    let store = Store::open(url).await.unwrap();
+    crate::books::execute(&store, "UPDATE trials SET lease_until = created_at").await;
+    analyzer.always(Turn::Answer(0.9));
+    let service = Running::start(&directory, &settings);
+    until("the trial is done", async || trial(&service).await["status"] == "done").await;
+    let trial = trial(&service).await;
+    let objects = i64::try_from(OBJECTS).unwrap();
+    assert_eq!(
+        (&trial["completed"], &trial["cost_micros"]),
+        (&json!(OBJECTS), &json!(objects * PRICE_MICROS))
+    );
+    let charges = "SELECT count(*) FROM ledger_entries WHERE batch_id IS NOT NULL";
+    assert_eq!(number(&store, charges).await, objects, "each object is paid for once");
+    assert!(service.stop().0);
+    store.close().await;
 }

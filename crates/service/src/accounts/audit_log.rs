@@ -11,7 +11,6 @@ use uuid::Uuid;
 use crate::runtime::{Error, Result, cursor, internal};
 
 const LISTED: i64 = 50;
-const MAX_LISTED: i64 = 200;
 /// Lines that are checked at a time.
 const STEP: i64 = 1_000;
 
@@ -54,9 +53,7 @@ impl AuditLog {
     /// A page of the log of an account, newest first.
     pub async fn list(&self, tenant: TenantId, query: &AuditQuery) -> Result<AuditLogPage> {
         let limit = query.limit.unwrap_or(LISTED);
-        if !(1..=MAX_LISTED).contains(&limit) {
-            return Err(Error::bad_request(format!("limit: it must be from 1 to {MAX_LISTED}")));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         if let Some(action) = &query.action
             && !AuditAction::ALL.iter().any(|known| known.as_str() == action)
         {
@@ -128,7 +125,8 @@ async fn check_chain(conn: &mut Conn, tenant: TenantId) -> Result<std::result::R
     Ok(Ok(lines))
 }
 
-fn record(line: Line) -> Result<AuditEntry> {
+/// A line of the log as the API shows it.
+pub(crate) fn record(line: Line) -> Result<AuditEntry> {
     let json =
         |text: Option<String>| text.map(|text| serde_json::from_str(&text)).transpose().map_err(internal);
     let action = AuditAction::ALL.into_iter().find(|action| action.as_str() == line.action);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use model::api::{APIKeyStatus, KeyRefusalCause};
 use model::{KeyId, KeyKind, TenantId, Timestamp};
 use store::accounts::closure;
 use store::accounts::keys::{self, Key};
@@ -13,6 +14,7 @@ use store::accounts::users;
 use store::{Conn, Store};
 use tracing::warn;
 
+use crate::accounts::refusals::{Refusals, RefusedFrom, Rejection};
 use crate::accounts::signing::{self, RequestLine, Verifier};
 use crate::accounts::tokens;
 use crate::runtime::{
@@ -42,6 +44,14 @@ pub struct Presented<'a> {
     pub address: IpAddr,
     /// What the client calls itself.
     pub agent: Option<&'a str>,
+    /// The id of the request.
+    pub request_id: Option<&'a str>,
+}
+
+impl Presented<'_> {
+    fn refused_from(&self) -> RefusedFrom<'_> {
+        RefusedFrom { address: self.address, request_id: self.request_id }
+    }
 }
 
 /// Caches credentials for 800 ms.
@@ -56,7 +66,18 @@ struct CredentialCache {
     dummy: Verifier,
 }
 
+/// What a public id names.
+enum Found {
+    /// An active key with a secret.
+    Signing(Arc<SigningKey>),
+    /// A key that cannot sign, or not any more.
+    Other(Box<Key>),
+    /// Nothing.
+    Nothing,
+}
+
 struct SigningKey {
+    key_id: KeyId,
     caller: Caller,
     verifier: Verifier,
     /// When its use was last recorded, in microseconds.
@@ -102,12 +123,19 @@ pub struct Authentication {
     sealer: Sealer,
     /// How long a session counts as proved after it showed a password, a code, a passkey or a provider.
     recent_proof: Duration,
+    refusals: Refusals,
     cache: Arc<CredentialCache>,
 }
 
 impl Authentication {
-    pub(crate) fn new(store: Store, clock: Clock, sealer: Sealer, recent_proof: Duration) -> Self {
-        Self { store, clock, sealer, recent_proof, cache: Arc::new(CredentialCache::new()) }
+    pub(crate) fn new(
+        store: Store,
+        clock: Clock,
+        sealer: Sealer,
+        recent_proof: Duration,
+        refusals: Refusals,
+    ) -> Self {
+        Self { store, clock, sealer, recent_proof, refusals, cache: Arc::new(CredentialCache::new()) }
     }
 
     /// Drops all cached credentials, after one was revoked on this node.
@@ -125,6 +153,27 @@ impl Authentication {
         if self.is_suspended(caller.tenant).await? { Err(Error::suspended()) } else { Ok(caller) }
     }
 
+    /// The caller of a request that goes on for long, as of now. Refused once the credential is revoked or has ended, or the account
+    /// is suspended.
+    pub(crate) async fn renew(&self, caller: Caller) -> Result<Caller> {
+        let renewed = match caller.credential {
+            Credential::Key { key, .. } => {
+                let found =
+                    self.store.read("key", async |conn| keys::find(conn, caller.tenant, key).await).await?;
+                found.filter(|key| key.status == APIKeyStatus::Active).map(|key| caller_of(&key))
+            }
+            Credential::Console { user, session, carrier, .. } => {
+                let found = self.read_session(session.0, self.clock.now()).await?;
+                found.and_then(|found| found.session.role).map(|role| Caller {
+                    tenant: caller.tenant,
+                    credential: Credential::Console { user, session, role, carrier },
+                })
+            }
+        };
+        let renewed = renewed.ok_or_else(Error::unauthorized)?;
+        if self.is_suspended(renewed.tenant).await? { Err(Error::suspended()) } else { Ok(renewed) }
+    }
+
     async fn is_suspended(&self, tenant: TenantId) -> Result<bool> {
         if let Some(known) = self.cache.suspended.get(&tenant) {
             return Ok(*known);
@@ -137,7 +186,7 @@ impl Authentication {
 
     async fn identify(&self, presented: Presented<'_>) -> Result<Caller> {
         if presented.token_in_query {
-            return Err(Error::unauthorized());
+            return self.refuse_token_in_query(presented).await;
         }
         match (presented.bearer, presented.x_api_key, presented.cookie) {
             (Some(bearer), ..)
@@ -146,37 +195,75 @@ impl Authentication {
                 self.authenticate_session(bearer, Carrier::Header, presented).await
             }
             (Some(bearer), ..) if bearer.starts_with(tokens::BEARER_KEY) => {
-                self.authenticate_bearer(bearer).await
+                self.authenticate_bearer(bearer, presented).await
             }
             (Some(bearer), ..) if bearer.matches('.').count() == 2 => {
                 self.authenticate_signed(bearer, presented).await
             }
-            (Some(long_key), ..) | (None, Some(long_key), _) => self.authenticate_legacy(long_key).await,
+            (Some(long_key), ..) | (None, Some(long_key), _) => {
+                self.authenticate_legacy(long_key, presented).await
+            }
             (None, None, Some(token)) if token.starts_with(tokens::CONSOLE_TOKEN) => {
                 self.authenticate_session(token, Carrier::Cookie, presented).await
             }
-            (None, None, _) => Err(Error::unauthorized()),
+            (None, None, _) => Err(Error::refused("there is no credential")),
         }
     }
 
+    /// Refuses a request that named this key, and tells the owners of the account why. Only the log says it too.
+    fn refuse(&self, key: (TenantId, KeyId), rejection: Rejection, presented: Presented<'_>) -> Error {
+        let reason = format!("key {}: {}", key.1, rejection.cause.as_str());
+        self.refusals.note(key, rejection, presented.refused_from());
+        Error::refused(reason)
+    }
+
+    /// Refuses a key that is not active.
+    fn require_active(&self, key: &Key, presented: Presented<'_>) -> Result<()> {
+        let cause = match key.status {
+            APIKeyStatus::Active => return Ok(()),
+            APIKeyStatus::Inactive => KeyRefusalCause::Inactive,
+            APIKeyStatus::Revoked => KeyRefusalCause::Revoked,
+        };
+        Err(self.refuse((key.tenant_id, key.key_id), Rejection::bare(cause), presented))
+    }
+
+    async fn refuse_token_in_query(&self, presented: Presented<'_>) -> Result<Caller> {
+        let signed = presented.bearer.and_then(signing::key_id).flatten();
+        let found = match signed.as_deref().or(presented.api_key) {
+            Some(public_id) => self.read_key(public_id).await?,
+            None => None,
+        };
+        Err(match found {
+            Some(key) => {
+                let rejection = Rejection::bare(KeyRefusalCause::TokenInQuery);
+                self.refuse((key.tenant_id, key.key_id), rejection, presented)
+            }
+            None => Error::refused("a token is in the query"),
+        })
+    }
+
     async fn authenticate_signed(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
-        let kid = signing::key_id(token).ok_or_else(Error::unauthorized)?;
-        let public_id = match (kid.as_deref(), presented.api_key) {
-            (Some(kid), Some(api_key)) if kid != api_key => return Err(Error::unauthorized()),
-            (Some(id), _) | (None, Some(id)) => id,
-            (None, None) => return Err(Error::unauthorized()),
+        let kid = signing::key_id(token).ok_or_else(|| Error::refused("not an HS256 token"))?;
+        let (public_id, is_other_key) = match (kid.as_deref(), presented.api_key) {
+            (Some(kid), Some(api_key)) => (kid, kid != api_key),
+            (Some(id), None) | (None, Some(id)) => (id, false),
+            (None, None) => return Err(Error::refused("the token names no key")),
         };
         let now = self.clock.now();
-        let accepts = |verifier: &Verifier| verifier.accepts(token, presented.request, now);
-        let cached = self.cache.signing.get(public_id);
-        let key = if let Some(key) = cached.filter(|key| accepts(&key.verifier)) {
+        let check = |verifier: &Verifier| verifier.check(token, presented.request, now);
+        let cached = self.cache.signing.get(public_id).filter(|_| !is_other_key);
+        let key = if let Some(key) = cached.filter(|key| check(&key.verifier).is_ok()) {
             key
         } else {
             // Also read again after a bad signature: another node may just have rotated the key, and the timing must
             // not reveal whether the key exists.
             let found = self.read_signing_key(public_id).await?;
-            let accepted = accepts(found.as_ref().map_or(&self.cache.dummy, |key| &key.verifier));
-            found.filter(|_| accepted).ok_or_else(Error::unauthorized)?
+            let verifier = match &found {
+                Found::Signing(key) => &key.verifier,
+                Found::Other(_) | Found::Nothing => &self.cache.dummy,
+            };
+            let checked = check(verifier);
+            self.accept(found, checked, is_other_key, presented)?
         };
         let caller = key.caller;
         if let Credential::Key { key: key_id, .. } = caller.credential
@@ -187,26 +274,57 @@ impl Authentication {
         Ok(caller)
     }
 
-    async fn read_signing_key(&self, public_id: &str) -> Result<Option<Arc<SigningKey>>> {
+    /// The key that a token is checked against, unless it is refused.
+    fn accept(
+        &self,
+        found: Found,
+        checked: std::result::Result<(), Rejection>,
+        is_other_key: bool,
+        presented: Presented<'_>,
+    ) -> Result<Arc<SigningKey>> {
+        let (id, rejection) = match (found, checked) {
+            (Found::Nothing, _) => return Err(Error::refused("there is no such key")),
+            (Found::Signing(key), Ok(())) if !is_other_key => return Ok(key),
+            (Found::Other(key), _) => {
+                self.require_active(&key, presented)?;
+                ((key.tenant_id, key.key_id), Rejection::bare(KeyRefusalCause::NotForSigning))
+            }
+            (Found::Signing(key), checked) => {
+                let mismatch = is_other_key.then(|| Rejection::bare(KeyRefusalCause::KeyMismatch));
+                let Some(rejection) = mismatch.or(checked.err()) else { return Ok(key) };
+                ((key.caller.tenant, key.key_id), rejection)
+            }
+        };
+        Err(self.refuse(id, rejection, presented))
+    }
+
+    /// The key with a public id, whatever its status.
+    async fn read_key(&self, public_id: &str) -> Result<Option<Key>> {
         // PostgreSQL does not accept U+0000 in text, so no key has such an id.
         if public_id.contains('\0') {
             return Ok(None);
         }
+        let read =
+            self.store.read("key_by_public_id", async |conn| keys::by_public_id(conn, public_id).await).await;
+        Ok(read?)
+    }
+
+    async fn read_signing_key(&self, public_id: &str) -> Result<Found> {
         let read = self.cache.signing.start_read();
-        let found = self
-            .store
-            .read("key_by_public_id", async |conn| keys::by_public_id(conn, public_id).await)
-            .await?;
-        let Some(key) = found else { return Ok(None) };
-        let Some(sealed) = &key.secret else { return Ok(None) };
+        let Some(key) = self.read_key(public_id).await? else { return Ok(Found::Nothing) };
+        let sealed = match (&key.secret, key.status) {
+            (Some(sealed), APIKeyStatus::Active) => sealed,
+            _ => return Ok(Found::Other(Box::new(key))),
+        };
         let secret =
             self.sealer.open("api_keys.secret", key.key_id.0, sealed).map_err(crate::runtime::internal)?;
         let value = SigningKey {
+            key_id: key.key_id,
             caller: caller_of(&key),
             verifier: Verifier::new(&secret),
             last_used_at: AtomicI64::new(key.last_used_at.map_or(i64::MIN, Timestamp::micros)),
         };
-        Ok(Some(self.cache.signing.insert(public_id.to_owned(), read, value)))
+        Ok(Found::Signing(self.cache.signing.insert(public_id.to_owned(), read, value)))
     }
 
     async fn authenticate_session(
@@ -216,7 +334,8 @@ impl Authentication {
         presented: Presented<'_>,
     ) -> Result<Caller> {
         let (hash, now) = (tokens::hash(token), self.clock.now());
-        let cached = self.read_session(hash, now).await?.ok_or_else(Error::unauthorized)?;
+        let cached = self.read_session(hash, now).await?;
+        let cached = cached.ok_or_else(|| Error::refused("there is no such session, or it has ended"))?;
         let session = &cached.session;
         let credential = match (session.user_id, session.role, session.key_id) {
             (Some(user), Some(role), _) => {
@@ -226,7 +345,7 @@ impl Authentication {
                 let rights = KeyRights::stored(KeyKind::Signed, session.scopes.as_deref());
                 Credential::Key { key, rights }
             }
-            _ => return Err(Error::unauthorized()),
+            _ => return Err(Error::refused("the session belongs to nobody")),
         };
         if session.user_id.is_some() && is_due_for_touch(&cached.last_seen_at, now) {
             let (address, agent) = (presented.address.to_string(), presented.agent.map(agent_name));
@@ -243,7 +362,7 @@ impl Authentication {
         Ok(Caller { tenant: session.tenant_id, credential })
     }
 
-    async fn authenticate_bearer(&self, token: &str) -> Result<Caller> {
+    async fn authenticate_bearer(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
         let hash = tokens::hash(token);
         let key = if let Some(key) = self.cache.bearers.get(&hash) {
             key
@@ -253,7 +372,8 @@ impl Authentication {
                 .store
                 .read("key_by_bearer_hash", async |conn| keys::by_bearer_hash(conn, &hash).await)
                 .await?;
-            let key = found.ok_or_else(Error::unauthorized)?;
+            let key = found.ok_or_else(|| Error::refused("there is no such bearer key"))?;
+            self.require_active(&key, presented)?;
             let last_used_at = AtomicI64::new(key.last_used_at.map_or(i64::MIN, Timestamp::micros));
             self.cache.bearers.insert(hash, read, BearerKey { caller: caller_of(&key), last_used_at })
         };
@@ -291,7 +411,8 @@ impl Authentication {
     /// Checks the same ahead of the transaction, so that a request that will be refused uses up nothing.
     pub(crate) async fn check_recent_proof(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
         let ((_, session), now) = (caller.session()?, self.clock.now());
-        let session = sessions::find(conn, &session.0, now).await?.ok_or_else(Error::unauthorized)?;
+        let session = sessions::find(conn, &session.0, now).await?;
+        let session = session.ok_or_else(|| Error::refused("the session has ended"))?;
         if now.since(session.proved_at) <= self.recent_proof {
             return Ok(());
         }
@@ -301,20 +422,28 @@ impl Authentication {
         ))
     }
 
-    async fn authenticate_legacy(&self, long_key: &str) -> Result<Caller> {
-        let key = self.legacy_key(long_key).await?;
+    async fn authenticate_legacy(&self, long_key: &str, presented: Presented<'_>) -> Result<Caller> {
+        let key = self.find_legacy_key(long_key).await?;
+        self.require_active(&key, presented)?;
         self.touch(key.tenant_id, key.key_id, key.legacy_used_at, true).await;
         Ok(caller_of(&key))
     }
 
-    /// The active key that a legacy key belongs to. Each use is logged, because legacy keys will be removed.
+    /// The active key that a legacy key belongs to.
     pub(crate) async fn legacy_key(&self, long_key: &str) -> Result<Key> {
+        let key = self.find_legacy_key(long_key).await?;
+        let is_active = key.status == APIKeyStatus::Active;
+        if is_active { Ok(key) } else { Err(Error::refused(format!("key {}: inactive", key.key_id))) }
+    }
+
+    /// The key that a legacy key belongs to, active or not. Each use is logged, because legacy keys will be removed.
+    async fn find_legacy_key(&self, long_key: &str) -> Result<Key> {
         let hash = tokens::hash(long_key);
         let found = self
             .store
             .read("key_by_legacy_hash", async |conn| keys::by_legacy_hash(conn, &hash).await)
             .await?;
-        let key = found.ok_or_else(Error::unauthorized)?;
+        let key = found.ok_or_else(|| Error::refused("no key of any known form"))?;
         warn!(key = key.public_id, tenant = %key.tenant_id, "a legacy key was used: rotate it, legacy keys will be removed");
         Ok(key)
     }

@@ -9,15 +9,12 @@ use store::runtime::nodes;
 use store::{Conn, Store};
 use tracing::info;
 
-use crate::runtime::{Clock, Error, Kind, Result};
+use crate::runtime::{Clock, Error, HEARTBEAT_LIFETIME, Kind, Result};
 
 /// Rows that one transaction deletes: few enough not to delay others.
 const STEP: i64 = 500;
 /// How long requests that got in before a suspension may still write.
 const REQUESTS_IN_FLIGHT: Duration = Duration::from_mins(1);
-/// A node whose heartbeat is younger than this may still be running.
-const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
-
 /// Suspends, resumes and deletes accounts.
 #[derive(Clone)]
 pub struct Closure {

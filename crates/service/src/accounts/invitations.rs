@@ -63,7 +63,7 @@ impl Invitations {
         };
         self.store
             .write("create_invitation", async |conn: &mut Conn| {
-                let tenant = tenants::lock(conn, caller.tenant).await?.ok_or_else(Error::unauthorized)?;
+                let tenant = tenants::lock(conn, caller.tenant).await?.ok_or_else(Error::gone)?;
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let inviter = self.check(conn, caller, &invitation).await?;
                 invitations::put(conn, &invitation, &tokens::hash(&token)).await?;
@@ -99,13 +99,13 @@ impl Invitations {
         }
         let inviter = caller.user()?;
         let inviter = members.into_iter().find(|member| member.user_id == inviter);
-        Ok(inviter.ok_or_else(Error::unauthorized)?.email)
+        Ok(inviter.ok_or_else(Error::gone)?.email)
     }
 
     async fn require_proved_address(&self, caller: Caller) -> Result<()> {
         let (tenant, user) = (caller.tenant, caller.user()?);
         let user = self.store.read("user", async |conn| users::find(conn, tenant, user).await).await?;
-        if user.ok_or_else(Error::unauthorized)?.email_verified_at.is_some() {
+        if user.ok_or_else(Error::gone)?.email_verified_at.is_some() {
             return Ok(());
         }
         Err(Error::new(Kind::Forbidden, "confirm your own email address first, with the link in your mail"))

@@ -96,11 +96,7 @@ impl Members {
 /// The role that the caller has now, which may be another than when the request came in.
 pub(crate) fn role_of(members: &[User], caller: Caller) -> Result<MemberRole> {
     let user = caller.user()?;
-    members
-        .iter()
-        .find(|member| member.user_id == user)
-        .map(|member| member.role)
-        .ok_or_else(Error::unauthorized)
+    members.iter().find(|member| member.user_id == user).map(|member| member.role).ok_or_else(Error::gone)
 }
 
 /// Who manages members of a role: admins all but owners.

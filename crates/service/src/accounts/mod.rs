@@ -17,6 +17,7 @@ mod passwords;
 mod providers;
 mod reauthentication;
 mod recent_proof;
+mod refusals;
 mod sessions;
 mod sign_in;
 mod signing;
@@ -25,6 +26,7 @@ mod tokens;
 mod two_factor;
 mod users;
 
+pub(crate) use self::audit_log::record as audit_record;
 pub use self::audit_log::{AuditLog, AuditQuery, ChainReport};
 pub use self::authentication::{Authentication, Presented};
 pub use self::closure::Closure;
@@ -39,6 +41,7 @@ pub use self::passkeys::Passkeys;
 pub use self::password_reset::PasswordReset;
 pub use self::providers::{GithubOptions, GoogleOptions, OidcOptions, ProvenIdentity, Providers};
 pub use self::recent_proof::RecentProof;
+pub use self::refusals::{Refusals, RefusedFrom};
 pub use self::sessions::Sessions;
 pub use self::sign_in::SignIn;
 pub use self::signing::RequestLine;
@@ -89,6 +92,8 @@ pub struct Accounts {
     pub two_factor: TwoFactor,
     /// API keys.
     pub keys: Keys,
+    /// Requests that were refused, for the owners of their keys.
+    pub refusals: Refusals,
     /// Administration by the operator.
     pub operators: Operators,
     /// Suspension and deletion by the operator.
@@ -157,11 +162,13 @@ impl AccountParts {
 impl Accounts {
     #[expect(clippy::too_many_lines, reason = "names every part of the room once")]
     pub(crate) fn new(parts: AccountParts) -> Result<Self> {
+        let refusals = Refusals::new(parts.store.clone(), parts.clock.clone());
         let authentication = Authentication::new(
             parts.store.clone(),
             parts.clock.clone(),
             parts.sealer.clone(),
             parts.recent_proof,
+            refusals.clone(),
         );
         let (sessions, first_proof, verification) = parts.proofs(&authentication);
         let AccountParts {
@@ -289,6 +296,7 @@ impl Accounts {
                 notifications: notifications.clone(),
             },
             authentication,
+            refusals,
             invitations,
             sessions,
             verification,

@@ -17,7 +17,6 @@ use crate::outbox::Notifications;
 use crate::runtime::{Clock, Error, Kind, Random, Result, audit, cursor};
 
 const LISTED: i64 = 50;
-const MAX_LISTED: i64 = 200;
 
 /// Where a page of accounts ended.
 #[derive(Serialize, Deserialize)]
@@ -59,9 +58,7 @@ impl Operators {
     /// A page of the accounts that are not being deleted, oldest first.
     pub async fn list_tenants(&self, limit: Option<i64>, cursor: Option<&str>) -> Result<OperatorTenantList> {
         let limit = limit.unwrap_or(LISTED);
-        if !(1..=MAX_LISTED).contains(&limit) {
-            return Err(Error::bad_request(format!("limit: it must be from 1 to {MAX_LISTED}")));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         let cursor = cursor.map(|text| cursor::decode(text, |_: &TenantCursor| true)).transpose()?;
         let after = TenantId(cursor.map_or(Uuid::nil(), |cursor| cursor.tenant));
         let rows = self

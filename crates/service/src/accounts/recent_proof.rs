@@ -116,7 +116,7 @@ impl RecentProof {
         if sessions::set_proved(conn, &holder.session.0, self.clock.now()).await? {
             Ok(())
         } else {
-            Err(Error::unauthorized())
+            Err(Error::refused("the session has ended"))
         }
     }
 }

@@ -60,7 +60,7 @@ impl Sessions {
         sessions::insert(conn, &session).await?;
         let network = network(client.address);
         if networks::record(conn, tenant, user, &network, now).await? == Familiarity::New {
-            let user = users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)?;
+            let user = users::find(conn, tenant, user).await?.ok_or_else(Error::gone)?;
             let mail = self.notifications.templates.new_network(&user.email, &address, agent.as_deref(), now);
             self.notifications.mail_user(conn, &user, &mail).await?;
         }

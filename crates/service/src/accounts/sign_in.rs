@@ -97,14 +97,20 @@ impl SignIn {
             self.store.read("user_by_email", async |conn| users::by_email(conn, email_key).await).await?;
         let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
         if !self.passwords.verify(&request.password, hash).await? {
-            return Err(Error::unauthorized());
+            let reason = match (&user, hash) {
+                (None, _) => "no user has this email",
+                (Some(_), None) => "the user has no password",
+                (Some(_), Some(_)) => "the password is wrong",
+            };
+            return Err(Error::refused(reason));
         }
-        let checked = user.ok_or_else(Error::unauthorized)?;
+        let checked = user.ok_or_else(Error::gone)?;
         let used = self.used_passkey(&checked, request).await?;
         // In one transaction: a sign-in that fails does not use up the code.
         self.store
             .write("log_in", async |conn: &mut Conn| {
-                let user = with_same_password(conn, &checked).await?.ok_or_else(Error::unauthorized)?;
+                let user = with_same_password(conn, &checked).await?;
+                let user = user.ok_or_else(|| Error::refused("the password was changed meanwhile"))?;
                 match &used {
                     Some(used) => self.passkeys.record(conn, used).await.map_err(unauthorized)?,
                     None if user.totp_enabled_at.is_some() => {
@@ -126,14 +132,18 @@ impl SignIn {
     async fn check_code(&self, conn: &mut Conn, user: &User, code: Option<&str>) -> Result<()> {
         let message = "an authenticator or recovery code is required, or a passkey";
         let code = code.ok_or_else(|| Error::new(Kind::MfaRequired, message))?;
-        if self.two_factor.take(conn, user, code).await? { Ok(()) } else { Err(Error::unauthorized()) }
+        if self.two_factor.take(conn, user, code).await? {
+            Ok(())
+        } else {
+            Err(Error::refused("the code is wrong"))
+        }
     }
 
     /// Exchanges a legacy key for a short-lived tenant token.
     pub async fn exchange_token(&self, request: &TokenExchangeRequest) -> Result<Token> {
         let key = self.authentication.legacy_key(&request.secret).await?;
         if key.public_id != request.api_key {
-            return Err(Error::unauthorized());
+            return Err(Error::refused("the legacy key belongs to another key id"));
         }
         self.authentication.touch(key.tenant_id, key.key_id, key.legacy_used_at, true).await;
         let token = self.sessions.new_token(tokens::TENANT_TOKEN, TENANT_TOKEN_LIFETIME, TokenType::Tenant);
@@ -159,5 +169,5 @@ impl SignIn {
 
 /// A passkey that is not accepted fails a sign-in like a wrong password.
 fn unauthorized(error: Error) -> Error {
-    if error.kind() == Kind::InvalidPasskey { Error::unauthorized() } else { error }
+    if error.kind() == Kind::InvalidPasskey { Error::refused("the passkey is not accepted") } else { error }
 }

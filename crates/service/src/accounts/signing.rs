@@ -1,8 +1,12 @@
 //! Signed requests: a short-lived HS256 JWT that proves possession of a key's secret, bound to method and path.
 
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use model::Timestamp;
+use model::api::KeyRefusalCause;
 use serde::Deserialize;
+
+use crate::accounts::refusals::Rejection;
 
 /// The maximum lifetime of a token.
 const MAX_LIFETIME_S: f64 = 300.0;
@@ -37,38 +41,74 @@ impl Verifier {
         Self(DecodingKey::from_secret(secret))
     }
 
-    /// Whether the token is signed with the secret, not expired, and bound to this request.
-    pub(crate) fn accepts(&self, token: &str, request: RequestLine<'_>, now: Timestamp) -> bool {
+    /// Refuses a token that is not signed with the secret, is not current, or is bound to another request. What the claims say
+    /// is told only if the signature is right.
+    pub(crate) fn check(
+        &self,
+        token: &str,
+        request: RequestLine<'_>,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
         let mut rules = Validation::new(Algorithm::HS256);
         // Times are checked below, with our own clock and exactly as specified.
         rules.validate_exp = false;
         rules.validate_aud = false;
         rules.required_spec_claims.clear();
-        match jsonwebtoken::decode::<Claims>(token, &self.0, &rules) {
-            Ok(data) => data.claims.is_current(now) && data.claims.is_for(request),
-            Err(_) => false,
-        }
+        let decoded = jsonwebtoken::decode::<Claims>(token, &self.0, &rules);
+        let claims = decoded.map_err(|error| match error.kind() {
+            // The signature is verified before the claims are parsed.
+            ErrorKind::Json(_) => {
+                Rejection::new(KeyRefusalCause::Claims, "iat and exp must be numbers, htm and htu text")
+            }
+            _ => Rejection::bare(KeyRefusalCause::Signature),
+        });
+        let claims = claims?.claims;
+        claims.check_time(now)?;
+        claims.check_binding(request)
     }
 }
 
 impl Claims {
-    fn is_current(&self, now: Timestamp) -> bool {
+    fn check_time(&self, now: Timestamp) -> Result<(), Rejection> {
         #[expect(
             clippy::cast_precision_loss,
             reason = "current timestamps fit a double with sub-microsecond precision"
         )]
         let now = now.micros() as f64 / 1e6;
         let lifetime = self.exp - self.iat;
-        (0.0..=MAX_LIFETIME_S).contains(&lifetime)
-            && self.iat <= now + MAX_SKEW_S
-            && self.exp >= now - MAX_SKEW_S
+        if !(0.0..=MAX_LIFETIME_S).contains(&lifetime) {
+            let detail =
+                format!("exp is {lifetime:.0} s after iat; it must be 0 to {MAX_LIFETIME_S} s after it");
+            return Err(Rejection::new(KeyRefusalCause::Lifetime, detail));
+        }
+        if self.iat > now + MAX_SKEW_S {
+            let ahead = self.iat - now;
+            let detail = format!(
+                "iat is {ahead:.0} s ahead of this service's clock; at most {MAX_SKEW_S} s are allowed"
+            );
+            return Err(Rejection::new(KeyRefusalCause::Clock, detail));
+        }
+        if self.exp < now - MAX_SKEW_S {
+            let (made, ended) = (now - self.iat, now - self.exp);
+            let detail = format!(
+                "by this service's clock the token was made {made:.0} s ago and ended {ended:.0} s ago; at most {MAX_SKEW_S} s are allowed"
+            );
+            return Err(Rejection::new(KeyRefusalCause::Clock, detail));
+        }
+        Ok(())
     }
 
-    fn is_for(&self, request: RequestLine<'_>) -> bool {
-        let method_matches =
-            self.htm.as_ref().is_none_or(|method| method.eq_ignore_ascii_case(request.method));
-        let path_matches = self.htu.as_ref().is_none_or(|claim| path_of(claim) == request.decoded_path);
-        method_matches && path_matches
+    fn check_binding(&self, request: RequestLine<'_>) -> Result<(), Rejection> {
+        if let Some(claim) = self.htm.as_ref().filter(|claim| !claim.eq_ignore_ascii_case(request.method)) {
+            let detail = format!("htm is {claim:?}, and the request was {}", request.method);
+            return Err(Rejection::new(KeyRefusalCause::Method, detail));
+        }
+        if let Some(claim) = self.htu.as_ref().filter(|claim| path_of(claim) != request.decoded_path) {
+            let path = request.decoded_path.unwrap_or("not valid UTF-8");
+            let detail = format!("htu is {claim:?}, and the decoded path of the request was {path:?}");
+            return Err(Rejection::new(KeyRefusalCause::Path, detail));
+        }
+        Ok(())
     }
 }
 
@@ -114,7 +154,39 @@ mod tests {
     fn accepts(claims: &Value, request: (&str, &str)) -> bool {
         let token = sign(&json!({"alg": "HS256", "typ": "JWT", "kid": "ak_1"}), claims, SECRET);
         let request = RequestLine { method: request.0, decoded_path: Some(request.1) };
-        Verifier::new(SECRET).accepts(&token, request, Timestamp::from_seconds(NOW))
+        Verifier::new(SECRET).check(&token, request, Timestamp::from_seconds(NOW)).is_ok()
+    }
+
+    /// Why a token with these claims is refused on `POST /v1/a`.
+    fn refused(claims: &Value) -> (KeyRefusalCause, String) {
+        let token = sign(&json!({"alg": "HS256", "kid": "ak_1"}), claims, SECRET);
+        let request = RequestLine { method: "POST", decoded_path: Some("/v1/a") };
+        let checked = Verifier::new(SECRET).check(&token, request, Timestamp::from_seconds(NOW));
+        let rejection = checked.unwrap_err();
+        (rejection.cause, rejection.detail.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_refusal_says_why() {
+        let (cause, detail) = refused(&json!({"iat": NOW - 300, "exp": NOW - 240}));
+        assert_eq!(cause, KeyRefusalCause::Clock);
+        assert!(detail.contains("made 300 s ago and ended 240 s ago"), "{detail}");
+        let (cause, detail) = refused(&json!({"iat": NOW + 300, "exp": NOW + 360}));
+        assert_eq!(cause, KeyRefusalCause::Clock);
+        assert!(detail.contains("300 s ahead"), "{detail}");
+        let (cause, detail) = refused(&json!({"iat": NOW, "exp": NOW + 3_600}));
+        assert_eq!(cause, KeyRefusalCause::Lifetime);
+        assert!(detail.contains("3600 s after iat"), "{detail}");
+        let (cause, detail) = refused(&json!({"iat": NOW, "exp": NOW + 60, "htm": "GET"}));
+        assert_eq!(cause, KeyRefusalCause::Method);
+        assert_eq!(detail, "htm is \"GET\", and the request was POST");
+        let (cause, detail) =
+            refused(&json!({"iat": NOW, "exp": NOW + 60, "htm": "POST", "htu": "/v1/b\u{0}"}));
+        assert_eq!(cause, KeyRefusalCause::Path);
+        assert_eq!(detail, "htu is \"/v1/b\\0\", and the decoded path of the request was \"/v1/a\"");
+        assert_eq!(refused(&json!({"iat": NOW})).0, KeyRefusalCause::Claims);
+        let long = refused(&json!({"iat": NOW, "exp": NOW + 60, "htu": "/".repeat(10_000)})).1;
+        assert!(long.chars().count() <= 500, "{}", long.len());
     }
 
     fn alive(iat: f64, exp: f64) -> bool {
@@ -181,7 +253,7 @@ mod tests {
         let claims = json!({"iat": NOW, "exp": NOW + 60});
         let request = RequestLine { method: "GET", decoded_path: Some("/") };
         let accepts =
-            |token: &str| Verifier::new(SECRET).accepts(token, request, Timestamp::from_seconds(NOW));
+            |token: &str| Verifier::new(SECRET).check(token, request, Timestamp::from_seconds(NOW)).is_ok();
         let good = sign(&json!({"alg": "HS256"}), &claims, SECRET);
         assert!(accepts(&good));
         assert_eq!(key_id(&good), Some(None));

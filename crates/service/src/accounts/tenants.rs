@@ -166,7 +166,7 @@ impl Tenants {
     /// The settings of a tenant.
     pub async fn settings(&self, tenant: TenantId) -> Result<Settings> {
         let found = self.store.read("settings", async |conn| tenants::find(conn, tenant).await).await?;
-        Ok(settings_of(&found.ok_or_else(Error::unauthorized)?))
+        Ok(settings_of(&found.ok_or_else(Error::gone)?))
     }
 
     /// Changes the settings of a tenant; omitted fields do not change.
@@ -174,7 +174,7 @@ impl Tenants {
         let settings = self
             .store
             .write("update_settings", async |conn: &mut Conn| {
-                let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(Error::unauthorized)?;
+                let mut tenant = tenants::lock(conn, tenant).await?.ok_or_else(Error::gone)?;
                 let before = settings_of(&tenant);
                 apply(update, &mut tenant)?;
                 tenants::set_settings(conn, &tenant).await?;

@@ -20,7 +20,7 @@ impl Users {
     pub async fn me(&self, caller: Caller) -> Result<Me> {
         self.store
             .read("me", async |conn: &mut Conn| {
-                let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(Error::unauthorized)?;
+                let tenant = tenants::find(conn, caller.tenant).await?.ok_or_else(Error::gone)?;
                 let user = match caller.credential {
                     Credential::Console { user, .. } => Some(existing_user(conn, caller.tenant, user).await?),
                     Credential::Key { .. } => None,
@@ -73,7 +73,7 @@ impl Users {
 
 /// The user of a session, or an error if the user has been removed since it was opened.
 pub(crate) async fn existing_user(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<User> {
-    users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)
+    users::find(conn, tenant, user).await?.ok_or_else(Error::gone)
 }
 
 /// Locks and rereads a user whose password was checked before the transaction; none if the password has changed since.

@@ -8,11 +8,10 @@ use uuid::Uuid;
 
 use crate::actions::firings::Firings;
 use crate::runtime::cursor::{self, CursorTime};
-use crate::runtime::{Error, Result, internal};
+use crate::runtime::{Result, internal};
 
 /// The default number of firings in a list.
 const FIRINGS_LISTED: i64 = 50;
-const MAX_FIRINGS_LISTED: i64 = 200;
 
 /// Which firings are listed.
 #[derive(Clone, Debug, Default)]
@@ -40,10 +39,7 @@ impl Firings {
     /// A page of the firings of a tenant, newest first.
     pub async fn list(&self, tenant: TenantId, query: &FiringQuery) -> Result<RuleFiringList> {
         let limit = query.limit.unwrap_or(FIRINGS_LISTED);
-        if !(1..=MAX_FIRINGS_LISTED).contains(&limit) {
-            let message = format!("limit: it must be from 1 to {MAX_FIRINGS_LISTED}");
-            return Err(Error::bad_request(message));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         let is_of_list =
             |cursor: &FiringCursor| cursor.rule_id == query.rule_id && cursor.object_id == query.object_id;
         let cursor = query.cursor.as_deref().map(|text| cursor::decode(text, is_of_list)).transpose()?;

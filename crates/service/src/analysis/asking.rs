@@ -31,6 +31,22 @@ pub(crate) struct AnalyzerResponse {
     pub(crate) traceparent: Option<String>,
 }
 
+impl AnalyzerResponse {
+    /// Calibrates the answers of signals that have a calibration.
+    fn calibrated(self, questions: &QuestionSet) -> Self {
+        Self { answers: questions.calibrated(self.answers), ..self }
+    }
+
+    /// The same response with the usage of another call added, for requests that are charged once for several calls.
+    pub(crate) fn with_usage_of(self, other: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            ..self
+        }
+    }
+}
+
 /// Calls the analyzer, with a concurrency limit for queued jobs that adapts to its load. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Asker {
@@ -82,8 +98,7 @@ impl Asker {
         questions: &QuestionSet,
         caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
-        let response = self.inquire(tenant, state, questions.questions(), caller).await?;
-        Ok(AnalyzerResponse { answers: questions.calibrated(response.answers), ..response })
+        Ok(self.inquire(tenant, state, questions.questions(), caller).await?.calibrated(questions))
     }
 
     /// Asks the only question about an object, and again without each of some parts of its history; see
@@ -98,11 +113,8 @@ impl Asker {
         let questions = input.questions.questions();
         let inquiry = Inquiry { state: &input.state, questions, is_urgent: true, tenant: Some(tenant) };
         let analysis = self.analyzer.analyze_unread(inquiry, parts)?;
-        let calibrate = |response: AnalyzerResponse| AnalyzerResponse {
-            answers: input.questions.calibrated(response.answers),
-            ..response
-        };
-        Some(self.respond(inquiry, analysis, Some(caller)).await.map(calibrate))
+        let response = self.respond(inquiry, analysis, Some(caller)).await;
+        Some(response.map(|response| response.calibrated(&input.questions)))
     }
 
     /// The tokens that answering questions about a text will read: counted where the analyzer can, otherwise by a rule of thumb.
@@ -155,7 +167,7 @@ impl Asker {
         });
         let answers: Vec<Answer> = answers.collect();
         if answers.is_empty() {
-            return Err(Failure::Failed("the analyzer answered none of the questions".into()));
+            return Err(none_answered());
         }
         Ok(AnalyzerResponse {
             answers,
@@ -213,6 +225,10 @@ impl Asker {
         let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         (limit.allowed(now), limit.resume_at(now))
     }
+}
+
+pub(crate) fn none_answered() -> Failure {
+    Failure::Failed("the analyzer answered none of the questions".into())
 }
 
 /// The error for a caller who waits when the analyzer fails.

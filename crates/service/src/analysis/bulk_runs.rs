@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 use uuid::Uuid;
 
+use crate::quality::no_such_signal;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, count_panic};
 
 /// Objects per step of a run: enough that feeding costs little compared to the analyses, few enough that its
@@ -340,10 +341,6 @@ fn estimated_cost(objects: i64, spent_micros: i64, analyses: i64) -> i64 {
     }
     let (total, count) = (i128::from(objects) * i128::from(spent_micros), i128::from(analyses));
     i64::try_from((total + count / 2) / count).unwrap_or(i64::MAX)
-}
-
-pub(crate) fn no_such_signal() -> Error {
-    Error::new(Kind::NotFound, "there is no such signal")
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use store::analysis::{signal_versions, signals};
 use store::quality::calibrations;
 use uuid::Uuid;
 
-use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::signals::{Definition, Signals, Wording};
+use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, audit};
 
 impl Signals {

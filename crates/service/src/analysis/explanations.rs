@@ -13,8 +13,7 @@ use store::analysis::signals::{self, Signal};
 use store::{Conn, Store};
 use tokio::time::{Instant, timeout_at};
 
-use crate::analysis::asking::{AnalyzerResponse, Asker, refusal};
-use crate::analysis::bulk_runs::no_such_signal;
+use crate::analysis::asking::{AnalyzerResponse, Asker, none_answered, refusal};
 use crate::analysis::concluder::Concluder;
 use crate::analysis::history::{AnalysisInput, read_input};
 use crate::analysis::questions::QuestionSet;
@@ -22,6 +21,7 @@ use crate::analysis::verdict::conclude;
 use crate::analysis::verdict_slots::VerdictSlots;
 use crate::billing::{Balances, Prices};
 use crate::objects::reads::no_such_object;
+use crate::quality::no_such_signal;
 use crate::runtime::{Result, Waiting};
 
 /// The maximum number of parts in an explanation.
@@ -144,8 +144,7 @@ impl Explanations {
         let answered: Vec<_> = calls.filter_map(std::future::ready).collect().await;
         let mut without = Vec::with_capacity(answered.len());
         for (part, other) in answered {
-            response.input_tokens = response.input_tokens.saturating_add(other.input_tokens);
-            response.output_tokens = response.output_tokens.saturating_add(other.output_tokens);
+            response = response.with_usage_of(&other);
             without.extend(other.answers.into_iter().next().map(|answer| (part, answer)));
         }
         Ok(Tried { response, without, method: ExplainMethod::LeftOut })
@@ -163,10 +162,6 @@ impl Explanations {
         let state = format!("{}{}", &input.state[..start], input.state[end..].trim_start_matches('\n'));
         self.asker.ask_about(tenant, &state, &input.questions, Some(caller)).await
     }
-}
-
-fn none_answered() -> Failure {
-    Failure::Failed("the analyzer answered none of the questions".into())
 }
 
 /// The parts in the order in which they are tried where not all can be: the newest and the longest in turn.

@@ -9,6 +9,7 @@ pub(crate) mod default_signals;
 mod explanations;
 pub(crate) mod history;
 mod jobs;
+mod moderation;
 mod playground;
 mod questions;
 mod recent_calls;
@@ -24,6 +25,7 @@ mod verdict_slots;
 pub use self::bulk_runs::BulkRuns;
 pub use self::explanations::Explanations;
 pub use self::jobs::Jobs;
+pub use self::moderation::Moderation;
 pub use self::playground::Playground;
 pub use self::signals::Signals;
 pub use self::timeline::{Timeline, TimelineQuery};
@@ -57,4 +59,6 @@ pub struct Analysis {
     pub explanations: Explanations,
     /// Answers about events that are not recorded.
     pub playground: Playground,
+    /// Scores of texts, in the shapes of other moderation services.
+    pub moderation: Moderation,
 }

@@ -9,8 +9,8 @@ use store::Conn;
 use store::accounts::{tenants, users};
 use store::analysis::{signal_versions, signals};
 
-use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::signals::{Definition, Signals, Wording, record};
+use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, audit, internal};
 
 impl Signals {

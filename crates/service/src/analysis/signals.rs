@@ -12,9 +12,10 @@ use store::analysis::{signal_versions, signals};
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::analysis::bulk_runs::{BulkRuns, no_such_signal};
+use crate::analysis::bulk_runs::BulkRuns;
 use crate::analysis::questions::CachedQuestions;
 use crate::objects::ObjectCache;
+use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, audit, internal};
 
 /// The maximum number of signals per tenant: each is asked, and paid for, in every analysis, and all of them must fit one

@@ -25,8 +25,7 @@ use crate::quality::label_page;
 use crate::runtime::cursor::{self, CursorTime};
 use crate::runtime::{Clock, Error, Result};
 
-/// The allowed page sizes, and the usual one.
-const LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+/// The usual page size.
 const USUAL_LIMIT: i64 = 50;
 
 /// Which part of a timeline is read.
@@ -94,9 +93,7 @@ impl Timeline {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
         let kinds = kinds(query.kinds.as_deref())?;
         let limit = query.limit.unwrap_or(USUAL_LIMIT);
-        if !LIMITS.contains(&limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         let is_of_list = |cursor: &TimelineCursor| cursor.object_id == object_id && cursor.kinds == kinds;
         let cursor = query.cursor.as_deref().map(|text| cursor::decode(text, is_of_list)).transpose()?;
         let after = cursor.map(|cursor| cursor.after);

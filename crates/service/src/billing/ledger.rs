@@ -8,10 +8,7 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::billing::ledger_cursor::LedgerCursor;
-use crate::runtime::{Error, Result};
-
-/// The allowed page sizes.
-const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+use crate::runtime::{Error, Result, cursor};
 
 /// A query of the ledger.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +33,7 @@ pub struct Ledger {
 impl Ledger {
     /// A page of the ledger, newest first.
     pub async fn page(&self, tenant: TenantId, query: &LedgerQuery<'_>) -> Result<LedgerPage> {
-        if !PAGE_LIMITS.contains(&query.limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(query.limit, cursor::MAX_PAGE)?;
         // The last page's cursor is empty: a caller that sends it starts over.
         let cursor = query.cursor.filter(|cursor| !cursor.is_empty());
         let before = cursor.map_or(Ok(i64::MAX), |cursor| read_cursor(cursor, query))?;
@@ -100,7 +95,8 @@ async fn grouped_records(
     Ok(records)
 }
 
-fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
+/// An entry as the API shows it, with its number.
+pub(crate) fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
     let decimal =
         |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::runtime::internal);
     let record = LedgerEntry {

@@ -20,6 +20,7 @@ pub use self::stripe::{API_VERSION as STRIPE_API_VERSION, Stripe, StripeOptions}
 pub use self::usage::UsageReports;
 
 pub(crate) use self::balance::BalanceRules;
+pub(crate) use self::ledger::record as ledger_record;
 pub(crate) use self::prices::Prices;
 pub(crate) use self::unpaid::Unpaid;
 

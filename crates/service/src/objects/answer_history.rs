@@ -11,8 +11,6 @@ use uuid::Uuid;
 use crate::objects::reads::no_such_object;
 use crate::runtime::{Error, Result, cursor, internal};
 
-/// The allowed page sizes.
-const LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// Analyses that one page reads at most while it looks for a signal that few of them answer.
 const MAX_SCAN: usize = 1_000;
 
@@ -44,9 +42,7 @@ impl AnswerHistory {
     /// A page of what the analyses of an object said, newest first.
     pub async fn list(&self, tenant: TenantId, object_id: &str, query: &AnswerQuery) -> Result<AnalysisList> {
         event::check_object_id(object_id).map_err(Error::bad_request)?;
-        if !LIMITS.contains(&query.limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(query.limit, cursor::MAX_PAGE)?;
         let is_of_list =
             |cursor: &AnswerCursor| cursor.object_id == object_id && cursor.signal == query.signal;
         let cursor = query.cursor.as_deref().map(|text| cursor::decode(text, is_of_list)).transpose()?;

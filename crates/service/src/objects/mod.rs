@@ -21,6 +21,7 @@ pub use self::ingest::{Ingest, Ingested};
 pub use self::overview::Overviews;
 pub use self::reads::{ObjectQuery, ObjectReads};
 
+pub(crate) use self::answer_history::record as history_record;
 pub(crate) use self::cache::ObjectCache;
 pub(crate) use self::recorder::Recorder;
 

@@ -23,8 +23,6 @@ use crate::runtime::{Error, Kind, Random, Result, audit, internal};
 
 /// The maximum number of events in a list.
 const MAX_LISTED_EVENTS: i64 = 200;
-/// The allowed page sizes.
-const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// Events that one transaction deletes: few enough not to delay others.
 const DELETED_AT_ONCE: i64 = 5_000;
 /// The longest query, in bytes.
@@ -99,9 +97,7 @@ impl ObjectReads {
 
     /// A page of objects.
     pub async fn list(&self, tenant: TenantId, query: &ObjectQuery) -> Result<ObjectList> {
-        if !PAGE_LIMITS.contains(&query.limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(query.limit, cursor::MAX_PAGE)?;
         if query.offset < 0 {
             return Err(Error::bad_request("offset: it must not be negative"));
         }

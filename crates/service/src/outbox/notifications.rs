@@ -191,7 +191,7 @@ impl Notifications {
         }
         self.store
             .write("set_notification_preferences", async |conn: &mut Conn| {
-                users::find(conn, tenant, user).await?.ok_or_else(Error::unauthorized)?;
+                users::find(conn, tenant, user).await?.ok_or_else(Error::gone)?;
                 for (event, wanted) in &update.0 {
                     users::set_optout(conn, tenant, user, event, *wanted).await?;
                 }

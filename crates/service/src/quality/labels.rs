@@ -22,8 +22,6 @@ use crate::runtime::{Caller, Clock, Credential, Error, Kind, Random, Result, cur
 const MAX_LABELS: usize = 1_000;
 /// The longest note, in characters.
 const MAX_NOTE: usize = 2_000;
-/// The allowed page sizes.
-const PAGE_LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
 /// How often a page reads on because labels were left out.
 const MAX_READS: usize = 10;
 /// The page size if none is given.
@@ -186,9 +184,7 @@ impl Labels {
     /// A page of labels, newest first.
     pub async fn list(&self, tenant: TenantId, query: &LabelQuery) -> Result<LabelList> {
         let limit = query.limit.unwrap_or(PAGE);
-        if !PAGE_LIMITS.contains(&limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         let is_of_list = |cursor: &LabelCursor| {
             cursor.signal == query.signal
                 && cursor.object_id == query.object_id
@@ -342,31 +338,9 @@ fn last_of_each(labels: Vec<NewLabel<'_>>) -> Vec<NewLabel<'_>> {
     last.into_values().collect()
 }
 
-/// The JSON of a value that the signal has, or what is wrong with it.
+/// The value of a label about a question, as it is stored.
 pub(crate) fn checked_value(question: &Question, value: &Value) -> std::result::Result<String, String> {
-    let names = || question.candidates.iter().map(|candidate| candidate.name.as_str());
-    let value = match (question.kind, value) {
-        (SignalType::Noul, Value::Bool(is_yes)) => LabelValue::YesNo(*is_yes),
-        (SignalType::Choice, Value::String(option)) if names().any(|name| name == option) => {
-            LabelValue::Choice(option.clone())
-        }
-        (SignalType::Score, Value::Number(level))
-            if level.as_u64().is_some_and(|level| level < question.candidates.len() as u64) =>
-        {
-            LabelValue::Level(level.as_i64().unwrap_or_default())
-        }
-        (SignalType::Noul, _) => {
-            return Err(format!("value: `{}` is a yes/no signal: true or false", question.key));
-        }
-        (SignalType::Choice, _) => {
-            let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
-            return Err(format!("value: `{}` is a choice of {}", question.key, names.join(", ")));
-        }
-        (SignalType::Score, _) => {
-            let last = question.candidates.len() - 1;
-            return Err(format!("value: `{}` is a score: the index of a level, 0 to {last}", question.key));
-        }
-    };
+    let value = LabelValue::about(question, value)?;
     serde_json::to_string(&value).map_err(|error| error.to_string())
 }
 

@@ -11,7 +11,9 @@ pub use self::labels::{LabelQuery, Labels};
 pub use self::reports::{QualityQuery, QualityReports};
 
 pub(crate) use self::computing::Computing;
-pub(crate) use self::labels::{NewLabel, checked_note, checked_value, page as label_page};
+pub(crate) use self::labels::{
+    NewLabel, checked_note, checked_value, no_such_signal, page as label_page, record as label_record,
+};
 
 /// Labels, and what follows from them.
 pub struct Quality {

@@ -140,6 +140,22 @@ impl Caller {
         }
     }
 
+    /// Refuses members, and keys without this scope.
+    pub fn require_key(&self, scope: Scope) -> Result<()> {
+        match self.credential {
+            Credential::Key { rights, .. } => rights.require(scope),
+            Credential::Console { .. } => {
+                let message = format!("this needs a bearer key with the scope {}", scope.as_str());
+                Err(Error::new(Kind::Forbidden, message))
+            }
+        }
+    }
+
+    /// Whether the caller is a key with this scope, for routes where scopes open parts of what they do.
+    pub fn has_scope(&self, scope: Scope) -> bool {
+        matches!(self.credential, Credential::Key { rights, .. } if rights.scopes.has(scope))
+    }
+
     /// Whether the request came with a session in a cookie.
     pub fn has_cookie(&self) -> bool {
         matches!(self.credential, Credential::Console { carrier: Carrier::Cookie, .. })
@@ -158,7 +174,7 @@ impl Caller {
                 sessions::find(conn, &session.0, now).await?.is_some()
             }
         };
-        if is_valid { Ok(()) } else { Err(Error::unauthorized()) }
+        if is_valid { Ok(()) } else { Err(Error::refused("the credential ended while it was used")) }
     }
 
     /// Who is shown as the author of what this caller says: the key or the person, by the name that it has now.
@@ -172,7 +188,7 @@ impl Caller {
                     .await?
                     .map(|found| Author { kind: AuthorKind::User, id: user.0, name: found.email }),
             };
-        author.ok_or_else(Error::unauthorized)
+        author.ok_or_else(Error::gone)
     }
 
     /// Whether this caller is the author of something.

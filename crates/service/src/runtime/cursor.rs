@@ -28,6 +28,17 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &str, is_valid: impl FnOnce(&T) 
     cursor.filter(is_valid).ok_or_else(|| Error::bad_request("cursor: does not belong to this list"))
 }
 
+/// The most rows of a page.
+pub(crate) const MAX_PAGE: i64 = 200;
+
+/// Refuses a page size that is not from 1 to `most`.
+pub(crate) fn check_page_size(limit: i64, most: i64) -> Result<()> {
+    if (1..=most).contains(&limit) {
+        return Ok(());
+    }
+    Err(Error::bad_request(format!("limit: it must be from 1 to {most}")))
+}
+
 /// Cuts a list that was read with one extra row to the page, and returns the last row of the page if there is a next one.
 pub(crate) fn cut<T: Clone>(mut rows: Vec<T>, limit: i64) -> (Vec<T>, Option<T>) {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -38,8 +49,7 @@ pub(crate) fn cut<T: Clone>(mut rows: Vec<T>, limit: i64) -> (Vec<T>, Option<T>)
 }
 
 /// The rows of a list of people: all of an account as a rule.
-const LISTED: i64 = 200;
-const MAX_LISTED: i64 = 200;
+const LISTED: i64 = MAX_PAGE;
 
 /// Which part of a list in the order of making is asked for.
 #[derive(Clone, Debug, Default)]
@@ -62,9 +72,7 @@ impl PageQuery {
     /// The page size, and the time and id after which the page starts.
     pub(crate) fn bounds(&self, list: &str) -> Result<(i64, (Timestamp, Uuid))> {
         let limit = self.limit.unwrap_or(LISTED);
-        if !(1..=MAX_LISTED).contains(&limit) {
-            return Err(Error::bad_request(format!("limit: it must be from 1 to {MAX_LISTED}")));
-        }
+        check_page_size(limit, MAX_PAGE)?;
         let is_of_list = |cursor: &MadeCursor| cursor.list == list;
         let cursor = self.cursor.as_deref().map(|text| decode(text, is_of_list)).transpose()?;
         let start = (Timestamp::from_micros(0), Uuid::nil());

@@ -100,6 +100,16 @@ impl Error {
         Self::new(Kind::Unauthorized, "unauthorized")
     }
 
+    /// The refusal of a credential, with the reason for the log.
+    pub(crate) fn refused(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::unauthorized().because(reason)
+    }
+
+    /// The refusal of a credential whose user or account has gone since it was authenticated.
+    pub(crate) fn gone() -> Self {
+        Self::refused("the user or the account is gone")
+    }
+
     /// The refusal of everybody whose account the operator has suspended.
     pub(crate) fn suspended() -> Self {
         Self::new(Kind::Suspended, "the account is suspended: ask the operator of this service")

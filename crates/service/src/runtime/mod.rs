@@ -30,7 +30,7 @@ pub use self::clock::ClockHands;
 pub use self::cursor::PageQuery;
 pub use self::error::{Error, Kind, Result};
 pub use self::health::{Health, Supervision};
-pub use self::nodes::{Nodes, clock_offset_s, start_clock};
+pub use self::nodes::{HEARTBEAT_LIFETIME, Nodes, clock_offset_s, start_clock};
 pub use self::random::Random;
 pub use self::rate::{Allowance, Decision, RateBudget};
 pub use self::sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};

@@ -17,7 +17,7 @@ use crate::runtime::{Clock, Random, Result};
 /// How often a node renews its heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a heartbeat is valid: a node may miss two before it counts as gone.
-const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
+pub const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 /// How long the row of a node that crashed is kept, so that an operator can still see it.
 const ROW_RETENTION: Duration = Duration::from_hours(1);
 

@@ -11,13 +11,10 @@ use store::upkeep::queues::QueueState;
 use store::{Conn, Store};
 
 use crate::analysis::Asker;
-use crate::runtime::{Clock, Health, Result, clock_offset_s};
+use crate::runtime::{Clock, HEARTBEAT_LIFETIME, Health, Result, clock_offset_s};
 use crate::upkeep::judgement::{self, Waiting};
 use crate::upkeep::queues::{DELIVERIES, NamedQueue, named_queues};
 use crate::upkeep::readiness::Readiness;
-
-/// A node whose heartbeat is older than this has stopped.
-const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 
 /// Finds out how the install is.
 pub struct Checkup {

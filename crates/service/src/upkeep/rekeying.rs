@@ -4,8 +4,6 @@
 //! with an error. After the last step the database's fingerprint is replaced, in one transaction. An interrupted run can be
 //! repeated: secrets that are already sealed with the new key are skipped.
 
-use std::time::Duration;
-
 use model::{TenantId, Timestamp};
 use store::runtime::nodes;
 use store::upkeep::deployment;
@@ -13,7 +11,7 @@ use store::upkeep::rekeying::{self, COLUMNS, Column};
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::runtime::{Random, Result, Sealer};
+use crate::runtime::{HEARTBEAT_LIFETIME, Random, Result, Sealer};
 
 /// The deployment fact with the fingerprint of the database's master key.
 pub const MASTER_KEY_FACT: &str = "master_key";
@@ -21,9 +19,6 @@ pub const MASTER_KEY_FACT: &str = "master_key";
 const NEXT_FACT: &str = "master_key_next";
 /// Secrets per transaction: it takes only milliseconds, so that nothing else waits long.
 const STEP: i64 = 200;
-/// A node whose heartbeat is younger than this may still be running.
-const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
-
 /// Why rekeying failed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]

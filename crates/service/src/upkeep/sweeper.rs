@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use model::api::DeliveryStatus;
 use model::{TenantId, Timestamp};
-use store::accounts::{audit_log, sessions, tenants};
+use store::accounts::{audit_log, key_refusals, sessions, tenants};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, reviews, rules};
 use store::analysis::concluder::{self, LockedObjects};
@@ -47,6 +47,8 @@ const FIRINGS_RETENTION: Duration = Duration::from_hours(90 * 24);
 const UNANSWERED_RETENTION: Duration = Duration::from_hours(30 * 24);
 /// How long the result of a replay is kept.
 const REPLAYS_RETENTION: Duration = Duration::from_hours(7 * 24);
+/// How long a refused request of a key is kept.
+const REFUSALS_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// How long a trial that has ended is kept.
 const TRIALS_RETENTION: Duration = Duration::from_hours(365 * 24);
 /// How long a finished bulk run is kept that nobody can ask for, so that an operator can still see it.
@@ -129,6 +131,7 @@ impl Sweeper {
             self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
             self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
             self.step("audit_log", Some(tenant), self.sweep_audit_log(tenant, now)).await?;
+            self.step("key_refusals", Some(tenant), self.sweep_key_refusals(tenant, now)).await?;
             self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
             self.step("reviews", Some(tenant), self.sweep_reviews(tenant, now)).await?;
             self.step("trials", Some(tenant), self.sweep_trials(tenant, now)).await?;
@@ -265,6 +268,14 @@ impl Sweeper {
         let before = now - DAY * self.audit_days;
         let step = async |conn: &mut Conn| audit_log::sweep(conn, tenant, before, STEP).await;
         while self.store.write("sweep_audit_log", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes old refused requests of keys, of which there are few.
+    async fn sweep_key_refusals(&self, tenant: TenantId, now: Timestamp) -> Result<()> {
+        let before = now - REFUSALS_RETENTION;
+        let sweep = async |conn: &mut Conn| key_refusals::drop_before(conn, tenant, before).await;
+        self.store.write("sweep_key_refusals", sweep).await?;
         Ok(())
     }
 

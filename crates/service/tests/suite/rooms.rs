@@ -5,9 +5,9 @@ use std::path::Path;
 use testkit::ModuleGraph;
 
 /// From the module that may import every other one to the room that may import none.
-const ORDER: [&str; 12] = [
-    "service", "wiring", "options", "upkeep", "accounts", "analysis", "actions", "quality", "objects",
-    "billing", "outbox", "runtime",
+const ORDER: [&str; 13] = [
+    "service", "wiring", "options", "upkeep", "exports", "accounts", "analysis", "actions", "quality",
+    "objects", "billing", "outbox", "runtime",
 ];
 
 #[test]

@@ -104,19 +104,19 @@ pub async fn find(conn: &mut Conn, tenant: TenantId, key: KeyId) -> Result<Optio
     )
 }
 
-/// The active key with this public id.
+/// The key with this public id, whatever its status: a revoked one too.
 pub async fn by_public_id(conn: &mut Conn, public_id: &str) -> Result<Option<Key>> {
-    fetch_optional!(conn, select!("WHERE public_id = $1 AND status = 'active'"), public_id)
+    fetch_optional!(conn, select!("WHERE public_id = $1"), public_id)
 }
 
-/// The active key whose legacy key has this hash.
+/// The key whose legacy key has this hash, active or not.
 pub async fn by_legacy_hash(conn: &mut Conn, hash: &[u8; 32]) -> Result<Option<Key>> {
-    fetch_optional!(conn, select!("WHERE legacy_hash = $1 AND status = 'active'"), hash.as_slice())
+    fetch_optional!(conn, select!("WHERE legacy_hash = $1"), hash.as_slice())
 }
 
-/// The active bearer key with this hash.
+/// The bearer key with this hash, active or not.
 pub async fn by_bearer_hash(conn: &mut Conn, hash: &[u8; 32]) -> Result<Option<Key>> {
-    fetch_optional!(conn, select!("WHERE bearer_hash = $1 AND status = 'active'"), hash.as_slice())
+    fetch_optional!(conn, select!("WHERE bearer_hash = $1"), hash.as_slice())
 }
 
 /// The keys of a tenant that a person made and that are not revoked, oldest first.

@@ -5,6 +5,7 @@ pub mod closure;
 pub mod email_verifications;
 pub mod identities;
 pub mod invitations;
+pub mod key_refusals;
 pub mod keys;
 pub mod networks;
 pub mod passkeys;

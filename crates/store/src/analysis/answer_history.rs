@@ -10,7 +10,7 @@ use model::recorded_answer::first_id;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::{Batch, Conn, Result, Rows, execute, fetch_all, fetch_one};
+use crate::db::{Batch, Conn, Result, Rows, execute, fetch_all, fetch_one, fetch_optional};
 
 /// An analysis to be recorded.
 #[derive(Clone, Debug)]
@@ -75,6 +75,16 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// One analysis of an object.
+pub async fn find(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    analysis: Uuid,
+) -> Result<Option<Analysis>> {
+    fetch_optional!(conn, select!("object_id = $2 AND analysis_id = $3"), tenant, object_id, analysis)
 }
 
 /// Analyses of an object, newest first: all up to `limit`, or those before one of them.

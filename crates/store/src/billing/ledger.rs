@@ -97,6 +97,16 @@ pub async fn entries(conn: &mut Conn, tenant: TenantId, before: i64, limit: i64)
     )
 }
 
+/// Entries after a position, oldest first.
+pub async fn entries_after(
+    conn: &mut Conn,
+    tenant: TenantId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<LedgerEntry>> {
+    fetch_all!(conn, select!("WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"), tenant, after, limit)
+}
+
 /// Entries of one kind before a position, newest first.
 pub async fn entries_of_kind(
     conn: &mut Conn,

@@ -52,6 +52,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     27 "0027_secret_rotation";
     28 "0028_leaving";
     29 "0029_passkeys";
+    30 "0030_key_refusals";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -3,6 +3,7 @@
 pub mod conditions;
 pub mod deletion;
 pub mod event_counters;
+pub mod exports;
 pub mod grams;
 pub(crate) mod idempotency;
 pub mod overview;

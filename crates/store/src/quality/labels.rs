@@ -280,6 +280,27 @@ pub async fn newest(conn: &mut Conn, tenant: TenantId, filter: LabelFilter<'_>) 
     }
 }
 
+/// The labels of a tenant after one and before another, oldest first, also those of questions that are gone and not yet swept.
+pub async fn between(
+    conn: &mut Conn,
+    tenant: TenantId,
+    (after, before): (Uuid, Uuid),
+    limit: i64,
+) -> Result<Vec<Label>> {
+    fetch_all!(
+        conn,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM labels WHERE tenant_id = $1 AND label_id > $2 AND label_id < $3 ORDER BY label_id LIMIT $4"
+        ),
+        tenant,
+        after,
+        before,
+        limit
+    )
+}
+
 /// A label that counts, with the answer that stood when it was given.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct AnsweredLabel {

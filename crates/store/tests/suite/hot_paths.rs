@@ -65,10 +65,11 @@ const IN_ORDER: [(&str, &str); 17] = [
 const ONE_END: [&str; 2] = ["jobs_due", "object_grams_listed"];
 
 /// Paths that sort, and why what they sort is little.
-const SORTING: [(&str, &str); 9] = [
+const SORTING: [(&str, &str); 10] = [
     ("bulk runs", "those that are under way"),
     ("claim deliveries", "the endpoints of one round"),
     ("conclude", "the given rows, before they are locked"),
+    ("export events", "the events of one instant, by object"),
     ("give labels", "the given rows, before they are locked"),
     ("overview", "the types of objects"),
     ("read a long history", "the signals of a tenant"),

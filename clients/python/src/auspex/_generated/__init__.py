@@ -10,6 +10,7 @@ from .api_keys import ApiKeys
 from .async_account import AsyncAccount
 from .async_api_keys import AsyncApiKeys
 from .async_billing import AsyncBilling
+from .async_exports import AsyncExports
 from .async_objects import AsyncObjects
 from .async_quality import AsyncQuality
 from .async_reviews import AsyncReviews
@@ -17,6 +18,7 @@ from .async_rules import AsyncRules
 from .async_signals import AsyncSignals
 from .async_webhooks import AsyncWebhooks
 from .billing import Billing
+from .exports import Exports
 from .objects import Objects
 from .quality import Quality
 from .reviews import Reviews
@@ -35,6 +37,7 @@ class Operations(
     Webhooks,
     Rules,
     Billing,
+    Exports,
 ):
     """Operations that wait for the response."""
 
@@ -49,5 +52,6 @@ class AsyncOperations(
     AsyncWebhooks,
     AsyncRules,
     AsyncBilling,
+    AsyncExports,
 ):
     """Operations that are awaited."""

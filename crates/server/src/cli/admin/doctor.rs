@@ -9,7 +9,7 @@ use std::time::Duration;
 use model::api::HealthState as State;
 use serde::Serialize;
 use service::mail::Transport;
-use service::{Clock, MASTER_KEY_FACT};
+use service::{Clock, HEARTBEAT_LIFETIME, MASTER_KEY_FACT};
 use store::runtime::nodes;
 use store::upkeep::{checkup, deployment};
 use store::{Conn, Store};
@@ -28,8 +28,6 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const MAX_OFFSET: Duration = Duration::from_secs(2);
 /// A difference of clocks that is worth looking at.
 const SUSPICIOUS_OFFSET: Duration = Duration::from_millis(500);
-/// A node whose heartbeat is younger than this is alive.
-const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 
 /// One check.
 #[derive(Debug, Serialize)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::reader::Position;
+use super::lines::Position;
 
 /// A line of the journal.
 #[derive(Serialize, Deserialize)]
@@ -16,6 +16,8 @@ use super::reader::Position;
 enum Line {
     /// The first line: the account of the import.
     Account(Uuid),
+    /// How lines are read, if not as JSON events.
+    With(String),
     /// A request is completed.
     Done(String),
     /// All lines up to here are completed.
@@ -32,7 +34,11 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens the journal and reads the progress of an earlier run.
-    pub(super) fn open(path: &Path, account: Uuid) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(super) fn open(
+        path: &Path,
+        account: Uuid,
+        options: &str,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let name = path.display();
         let unusable = |reason: &str| format!("{name}: {reason}; remove it to import from the beginning");
         let mut file = OpenOptions::new()
@@ -41,6 +47,7 @@ impl Journal {
             .create(true)
             .open(path)
             .map_err(|cause| format!("cannot use {name}: {cause}"))?;
+        let mut begun_with = String::new();
         let (mut owner, mut position, mut done, mut whole) =
             (None, Position::default(), HashSet::new(), true);
         let mut reader = BufReader::new(&file);
@@ -50,6 +57,7 @@ impl Journal {
             whole = text.ends_with('\n');
             match serde_json::from_str(&text) {
                 Ok(Line::Account(id)) => owner = Some(id),
+                Ok(Line::With(options)) => begun_with = options,
                 Ok(Line::Done(key)) => drop(done.insert(key)),
                 Ok(Line::Through(reached)) => {
                     position = reached;
@@ -65,6 +73,9 @@ impl Journal {
             None if position != Position::default() => {
                 return Err(unusable("it does not say whose it is").into());
             }
+            Some(_) if begun_with != options => {
+                return Err(unusable("it was begun with other options").into());
+            }
             _ => {}
         }
         if !whole {
@@ -73,6 +84,9 @@ impl Journal {
         let mut journal = Self { file, position, done };
         if owner.is_none() {
             journal.write(&Line::Account(account))?;
+            if !options.is_empty() {
+                journal.write(&Line::With(options.to_owned()))?;
+            }
         }
         Ok(journal)
     }

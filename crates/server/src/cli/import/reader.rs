@@ -1,45 +1,21 @@
-//! Reads the file as requests: windows of lines, always split at the same lines, each grouped by object.
+//! Reads a file of events as requests: windows of lines, always split at the same lines, each grouped by object.
 
-mod line;
-
-use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use client::api::EventInput;
 use model::event::MAX_EVENTS;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use self::line::{ValidLine, parse};
+use super::columns::EventColumns;
+use super::line::{self, ValidLine};
+use super::lines::{BadLine, Lines, Position, Syntax};
 
 /// The most of the file that is in memory at once.
 const WINDOW_BYTES: usize = 4 * 1024 * 1024;
-/// The longest line; an ingest request may have 4 MiB.
-const LINE_BYTES: usize = 8 * 1024 * 1024;
 /// The largest request, well below the service's limit.
 const PART_BYTES: usize = 3 * 1024 * 1024;
-
-/// A position between two lines of the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
-    /// The number of bytes before it.
-    pub(super) offset: u64,
-    /// The number of lines before it.
-    pub(super) lines: u64,
-    /// The SHA-256 of all bytes before it, in hex; empty at the beginning.
-    hash: String,
-}
-
-/// An invalid line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BadLine {
-    pub(super) line: u64,
-    pub(super) reason: String,
-}
 
 /// The requests of a range of lines.
 pub(super) struct Window {
@@ -70,110 +46,58 @@ pub(super) struct Part {
 
 /// Reads a file from a position on.
 pub(super) struct Reader {
-    file: BufReader<File>,
-    size: u64,
-    position: Position,
-    hasher: Sha256,
-    /// The buffer for the current line.
-    line: Vec<u8>,
+    lines: Lines,
+    /// What the columns of CSV are.
+    columns: Option<EventColumns>,
 }
 
 impl Reader {
     /// Opens a file, and checks that its contents before the position are unchanged.
-    pub(super) fn open(path: &Path, position: &Position) -> Result<Self, Box<dyn std::error::Error>> {
-        let cannot = |cause: std::io::Error| format!("cannot read {}: {cause}", path.display());
-        let file = File::open(path).map_err(cannot)?;
-        let size = file.metadata().map_err(cannot)?.len();
-        let (mut file, mut hasher) = (BufReader::with_capacity(256 * 1024, file), Sha256::new());
-        let mut left = position.offset;
-        while left > 0 {
-            let bytes = file.fill_buf().map_err(cannot)?;
-            let taken = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            if taken == 0 {
-                break;
-            }
-            hasher.update(&bytes[..taken]);
-            file.consume(taken);
-            left -= taken as u64;
-        }
-        if left > 0 || (position.offset > 0 && hash(&hasher) != position.hash) {
-            return Err(format!(
-                "{} is not the file that was imported before: it differs within its first {} lines; remove its journal to \
-                 import it as a new one",
-                path.display(),
-                position.lines
-            )
-            .into());
-        }
-        Ok(Self { file, size, position: position.clone(), hasher, line: Vec::new() })
+    pub(super) fn open(
+        path: &Path,
+        position: &Position,
+        syntax: Syntax,
+        columns: Option<EventColumns>,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        Ok(Self { lines: Lines::open(path, position, syntax)?, columns })
     }
 
     pub(super) fn size(&self) -> u64 {
-        self.size
+        self.lines.size()
     }
 
     /// Reads the next window. It ends early at an invalid line.
     pub(super) fn next_window(&mut self) -> Result<Window, BadLine> {
-        let start = self.position.clone();
+        let start = self.lines.mark().position();
         let (mut parts, mut bytes) = (Parts::new(&start), 0);
         let (mut bad, mut before_bad, mut is_last) = (None, start.clone(), false);
         while bytes < WINDOW_BYTES {
-            let number = self.position.lines + 1;
-            let before = (self.position.clone(), self.hasher.clone());
-            if !self.read_line(number)? {
+            let (number, before) = (self.lines.next_number(), self.lines.mark());
+            let Some(line) = self.lines.next()? else {
                 is_last = true;
                 break;
-            }
-            bytes += self.line.len();
-            let read = if self.line.len() > LINE_BYTES {
-                Err(format!("it is longer than {LINE_BYTES} bytes"))
-            } else {
-                parse(&self.line)
             };
-            let line = std::mem::take(&mut self.line).len();
+            let length = line.as_ref().map_or(0, |line| line.len());
+            bytes += length;
+            let read = line.and_then(|line| match &self.columns {
+                None => line::parse(line),
+                // The header.
+                Some(_) if number == 1 => Ok(None),
+                Some(columns) => columns.parse(line),
+            });
             match read {
-                Ok(Some(read)) => parts.add(number, read, line),
+                Ok(Some(read)) => parts.add(number, read, length),
                 Ok(None) => {}
                 Err(reason) => {
                     bad = Some(BadLine { line: number, reason });
-                    before_bad = before.0.with_hash(&before.1);
+                    before_bad = before.position();
                     break;
                 }
             }
         }
-        self.position = self.position.with_hash(&self.hasher);
-        let end = self.position.clone();
+        let end = self.lines.mark().position();
         Ok(Window { objects: parts.objects, start: start.offset, end, bad, before_bad, is_last })
     }
-
-    /// Reads a line into `self.line`, or only its start if it is too long; false at the end of the file.
-    fn read_line(&mut self, number: u64) -> Result<bool, BadLine> {
-        let failed =
-            |cause: std::io::Error| BadLine { line: number, reason: format!("it cannot be read: {cause}") };
-        self.line.clear();
-        let mut length = 0;
-        loop {
-            let mut piece = Vec::new();
-            let read =
-                (&mut self.file).take(LINE_BYTES as u64).read_until(b'\n', &mut piece).map_err(failed)?;
-            self.hasher.update(&piece);
-            length += read as u64;
-            let ended = read == 0 || piece.ends_with(b"\n");
-            if self.line.len() <= LINE_BYTES {
-                self.line.extend_from_slice(&piece);
-            }
-            if ended {
-                break;
-            }
-        }
-        self.position.offset += length;
-        self.position.lines += u64::from(length > 0);
-        Ok(length > 0)
-    }
-}
-
-fn hash(hasher: &Sha256) -> String {
-    hex::encode(hasher.clone().finalize())
 }
 
 impl Window {
@@ -181,14 +105,6 @@ impl Window {
     pub(super) fn offset_after(&self, done: usize, requests: usize) -> u64 {
         let length = self.end.offset - self.start;
         self.start + length * done as u64 / requests.max(1) as u64
-    }
-}
-
-impl Position {
-    /// This position, with the hash of everything before it.
-    fn with_hash(&self, hasher: &Sha256) -> Self {
-        let hash = if self.offset == 0 { String::new() } else { hash(hasher) };
-        Self { hash, ..*self }
     }
 }
 
@@ -284,12 +200,6 @@ impl Part {
             Self { range: self.range.start..cut, ..self.clone() },
             Self { range: cut..self.range.end, ..self.clone() },
         ))
-    }
-}
-
-impl fmt::Display for BadLine {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "line {}: {}", self.line, self.reason)
     }
 }
 

@@ -24,8 +24,7 @@ use crate::objects::reads::no_such_object;
 use crate::quality::Labels;
 use crate::runtime::{Caller, Clock, Error, Kind, Result, cursor, internal};
 
-/// The allowed page sizes, and the usual one.
-const LIMITS: std::ops::RangeInclusive<i64> = 1..=200;
+/// The usual page size.
 const USUAL_LIMIT: i64 = 50;
 /// What waits longer than this comes before everything else.
 const STARVED: Duration = Duration::from_hours(24);
@@ -73,9 +72,7 @@ impl Reviews {
     /// A page of reviews.
     pub async fn list(&self, tenant: TenantId, query: &ReviewQuery) -> Result<ReviewList> {
         let limit = query.limit.unwrap_or(USUAL_LIMIT);
-        if !LIMITS.contains(&limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(limit, cursor::MAX_PAGE)?;
         let is_of_list = |cursor: &ReviewCursor| {
             (&cursor.queue, cursor.status, cursor.order) == (&query.queue, query.status, query.order)
         };

@@ -59,9 +59,7 @@ pub struct Deliveries {
 impl Deliveries {
     /// A page of the deliveries of a tenant, newest first.
     pub async fn list(&self, tenant: TenantId, query: &DeliveryQuery) -> Result<WebhookDeliveryList> {
-        if !(1..=200).contains(&query.limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 200"));
-        }
+        cursor::check_page_size(query.limit, cursor::MAX_PAGE)?;
         let is_of_list = |cursor: &DeliveryCursor| {
             cursor.status == query.status && cursor.endpoint_id == query.endpoint_id
         };

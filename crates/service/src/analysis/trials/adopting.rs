@@ -6,9 +6,9 @@ use store::accounts::tenants;
 use store::analysis::signals;
 use uuid::Uuid;
 
-use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::signals::{Definition, Signals, Wording, record};
 use crate::analysis::trials::list::find;
+use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, audit};
 
 impl Signals {

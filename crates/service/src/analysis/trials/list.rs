@@ -10,14 +10,14 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::analysis::asking::Asker;
-use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::trials::figures;
 use crate::billing::Prices;
 use crate::quality::Computing;
+use crate::quality::no_such_signal;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, cursor, internal};
 
-/// The allowed page sizes, and the usual one.
-const LIMITS: std::ops::RangeInclusive<i64> = 1..=100;
+/// The most trials of a page, and the usual number.
+const MAX_PAGE: i64 = 100;
 const USUAL_LIMIT: i64 = 20;
 
 /// Where a page ended.
@@ -49,9 +49,7 @@ impl Trials {
         cursor: Option<&str>,
     ) -> Result<TrialList> {
         let limit = limit.unwrap_or(USUAL_LIMIT);
-        if !LIMITS.contains(&limit) {
-            return Err(Error::bad_request("limit: it must be from 1 to 100"));
-        }
+        cursor::check_page_size(limit, MAX_PAGE)?;
         let is_of_list = |cursor: &TrialCursor| cursor.signal == key;
         let before = cursor.map(|text| cursor::decode(text, is_of_list)).transpose()?;
         let before = before.map(|cursor: TrialCursor| cursor.before);

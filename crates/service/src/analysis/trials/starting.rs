@@ -9,10 +9,10 @@ use store::analysis::signals::{self, Signal};
 use store::analysis::trials::{self, TrialObject};
 use store::quality::labels;
 
-use crate::analysis::bulk_runs::no_such_signal;
 use crate::analysis::trials::list::{Trials, summary};
 use crate::analysis::trials::runner;
 use crate::objects::counts::recent_objects;
+use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, internal};
 
 /// The most objects of a trial, and the usual number.

@@ -41,7 +41,7 @@ pub struct Endpoint {
 }
 
 /// How an endpoint's receiver has been doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Circuit {
     /// Failures since the last success.
     pub consecutive_failures: i64,
@@ -264,18 +264,13 @@ pub async fn circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Resul
 
 /// The circuit of an endpoint, without locking it. None if it was deleted.
 pub async fn read_circuit(conn: &mut Conn, tenant: TenantId, endpoint: Uuid) -> Result<Option<Circuit>> {
-    let found: Option<(i64, i64, Option<Timestamp>)> = fetch_optional!(
+    fetch_optional!(
         conn,
         "SELECT consecutive_failures, rests, resting_until FROM webhook_endpoints
          WHERE tenant_id = $1 AND endpoint_id = $2",
         tenant,
         endpoint
-    )?;
-    Ok(found.map(|(consecutive_failures, rests, resting_until)| Circuit {
-        consecutive_failures,
-        rests,
-        resting_until,
-    }))
+    )
 }
 
 /// Stores the circuit of an endpoint.

@@ -9,7 +9,7 @@ use model::condition::EventWindow;
 use model::rule::RuleState;
 use model::{CompactedState, Provider, Timestamp};
 use store::accounts::passkeys::Challenge;
-use store::accounts::{identities, keys, passkeys, sessions, users};
+use store::accounts::{audit_log, identities, keys, passkeys, sessions, users};
 use store::actions::firings::{Firing, FiringFilter, MessageCounts};
 use store::actions::reviews::{self, NewReview, Resolution, ReviewFilter};
 use store::actions::rules::ConditionState;
@@ -29,7 +29,7 @@ use store::objects::reads::{Cursor, Sort};
 use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::IngestKind;
 use store::objects::search::TextSearch;
-use store::objects::{deletion, event_counters, overview, reads, recorder};
+use store::objects::{deletion, event_counters, exports, overview, reads, recorder};
 use store::outbox::messages;
 use store::outbox::messages::{Channel, NewMessage};
 use store::quality::labels::{self, Label, LabelFilter};
@@ -65,6 +65,7 @@ pub(crate) async fn run(capture: &mut Capture) {
     listing_deliveries(capture).await;
     outbox(capture).await;
     reading_objects(capture).await;
+    exporting(capture).await;
     money(capture).await;
     sweeping(capture).await;
 }
@@ -635,6 +636,33 @@ async fn reading_objects(capture: &mut Capture) {
     capture
         .write("delete an object", async |conn: &mut Conn| {
             deletion::delete(conn, TENANT, "object-00002", 0).await
+        })
+        .await;
+}
+
+async fn exporting(capture: &mut Capture) {
+    capture
+        .write("export", async |conn: &mut Conn| {
+            assert_eq!(exports::objects_after(conn, TENANT, "object-00010", 10).await?.len(), 10);
+            let analyses = answer_history::page_between(conn, TENANT, NOW - MINUTE..NOW, None, 10).await?;
+            if let Some(last) = analyses.last() {
+                answer_history::find(conn, TENANT, &last.object_id, last.analysis_id).await?;
+                let after = Some((last.analysis_id, last.object_id.as_str()));
+                answer_history::page_between(conn, TENANT, NOW - MINUTE..NOW, after, 10).await?;
+            }
+            labels::between(conn, TENANT, (Uuid::nil(), Uuid::max()), 10).await?;
+            audit_log::after(conn, TENANT, 0, 10).await?;
+            ledger::entries_after(conn, TENANT, 0, 10).await
+        })
+        .await;
+    capture
+        .write("export events", async |conn: &mut Conn| {
+            let start = (Timestamp::from_seconds(0), "", 0);
+            let events = exports::events_after(conn, TENANT, start, Timestamp::MAX, 10).await?;
+            assert_eq!(events.len(), 10);
+            let last = &events[9];
+            let after = (last.received_at, last.object_id.as_str(), last.seq);
+            exports::events_after(conn, TENANT, after, Timestamp::MAX, 10).await
         })
         .await;
 }

@@ -8,9 +8,13 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
+fn open(path: &Path, position: &Position) -> Result<Reader, Box<dyn std::error::Error>> {
+    Reader::open(path, position, Syntax::Ndjson, None)
+}
+
 fn read(text: &str) -> Window {
     let file = file(text);
-    Reader::open(file.path(), &Position::default()).unwrap().next_window().unwrap()
+    open(file.path(), &Position::default()).unwrap().next_window().unwrap()
 }
 
 /// The object, first line, last line and number of events of each part.
@@ -60,11 +64,11 @@ fn windows_are_bounded_and_their_ends_resume() {
     let line =
         format!("{{\"object_id\":\"a\",\"type\":\"message\",\"content\":\"{}\"}}\n", "x".repeat(30_000));
     let file = file(&line.repeat(600));
-    let mut reader = Reader::open(file.path(), &Position::default()).unwrap();
+    let mut reader = open(file.path(), &Position::default()).unwrap();
     let first = reader.next_window().unwrap();
     assert!(!first.is_last && first.end.lines < 600);
     let second = reader.next_window().unwrap();
-    let resumed = Reader::open(file.path(), &first.end).unwrap().next_window().unwrap();
+    let resumed = open(file.path(), &first.end).unwrap().next_window().unwrap();
     assert_eq!(shape(&resumed), shape(&second));
     let keys = |window: &Window| -> Vec<String> { window.objects.iter().flatten().map(Part::key).collect() };
     assert_eq!(keys(&resumed), keys(&second), "the same requests have the same keys");
@@ -76,10 +80,10 @@ fn a_changed_file_is_refused() {
     let first = "{\"object_id\":\"a\",\"type\":\"event\"}\n";
     let end = read(first).end;
     let longer = file(&format!("{first}{first}"));
-    let mut reader = Reader::open(longer.path(), &end).unwrap();
+    let mut reader = open(longer.path(), &end).unwrap();
     assert_eq!(shape(&reader.next_window().unwrap()), [("a".to_owned(), 2, 2, 1)], "a file may grow");
     for other in ["", "{\"object_id\":\"b\",\"type\":\"event\"}\n"] {
-        assert!(Reader::open(file(other).path(), &end).is_err(), "{other:?}");
+        assert!(open(file(other).path(), &end).is_err(), "{other:?}");
     }
 }
 
@@ -99,7 +103,7 @@ fn a_window_ends_at_an_invalid_line() {
         (&long, "name"),
     ] {
         let file = file(&format!("{good}\n{bad}\n{good}\n"));
-        let mut reader = Reader::open(file.path(), &Position::default()).unwrap();
+        let mut reader = open(file.path(), &Position::default()).unwrap();
         let window = reader.next_window().unwrap();
         let bad = window.bad.unwrap();
         assert_eq!(bad.line, 2);

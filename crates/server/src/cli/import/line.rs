@@ -10,23 +10,23 @@ use crate::parse_errors;
 
 /// A line of the file, in either form.
 #[derive(Deserialize)]
-struct Line {
-    object_id: String,
-    object_type: Option<String>,
-    events: Option<Vec<EventInput>>,
+pub(crate) struct EventFields {
+    pub(crate) object_id: String,
+    pub(crate) object_type: Option<String>,
+    pub(crate) events: Option<Vec<EventInput>>,
     #[serde(rename = "type")]
-    kind: Option<EventType>,
-    name: Option<String>,
-    content: Option<String>,
-    metadata: Option<Box<RawValue>>,
-    occurred_at: Option<Timestamp>,
+    pub(crate) kind: Option<EventType>,
+    pub(crate) name: Option<String>,
+    pub(crate) content: Option<String>,
+    pub(crate) metadata: Option<Box<RawValue>>,
+    pub(crate) occurred_at: Option<Timestamp>,
 }
 
 /// A validated line.
-pub(super) struct ValidLine {
-    pub(super) object_id: String,
-    pub(super) object_type: Option<String>,
-    pub(super) events: Vec<EventInput>,
+pub(crate) struct ValidLine {
+    pub(crate) object_id: String,
+    pub(crate) object_type: Option<String>,
+    pub(crate) events: Vec<EventInput>,
 }
 
 /// Parses and validates a line; `None` if it is blank.
@@ -38,13 +38,18 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<ValidLine>, String> {
     if !text.starts_with('{') {
         return Err("it must be a JSON object".to_owned());
     }
-    let line: Line = serde_json::from_str(text).map_err(|reason| {
+    let line: EventFields = serde_json::from_str(text).map_err(|reason| {
         if reason.is_data() {
-            parse_errors::explain::<Line>(text.as_bytes())
+            parse_errors::explain::<EventFields>(text.as_bytes())
         } else {
             format!("it is not JSON: see column {}", reason.column())
         }
     })?;
+    validated(line).map(Some)
+}
+
+/// Validates a line that was read.
+pub(crate) fn validated(line: EventFields) -> Result<ValidLine, String> {
     check_object_id(&line.object_id)?;
     line.object_type.as_deref().map_or(Ok(()), check_object_type)?;
     let events = match (line.events, line.kind) {
@@ -61,5 +66,5 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<ValidLine>, String> {
     };
     // The same validation as in the service, so that the line number is known.
     check_events(events.clone(), usize::MAX, Timestamp::from_seconds(0))?;
-    Ok(Some(ValidLine { object_id: line.object_id, object_type: line.object_type, events }))
+    Ok(ValidLine { object_id: line.object_id, object_type: line.object_type, events })
 }

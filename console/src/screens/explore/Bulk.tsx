@@ -1,0 +1,140 @@
+// What can be done to many objects at once: label them, open a review of each, or take them along as a file. How many it is about
+// stands first.
+import { useState } from "react";
+
+import { api, take, type Schemas } from "../../api/client";
+import { sentenceOf } from "../../api/error";
+import { queries, useMay } from "../../api/session";
+import { Button } from "../../parts/Button";
+import { Dialog } from "../../parts/Dialog";
+import { SelectField, TextField } from "../../parts/Field";
+import { Form } from "../../parts/Form";
+import { LabelButtons, labelText, type LabelValue } from "../../parts/Label";
+import { toast } from "../../parts/Toast";
+import { count, plural } from "../../parts/Values";
+import { csvOf, download } from "./csv";
+import styles from "./Explore.module.css";
+import { readMatches, type Sort } from "./objects";
+
+type Signal = Schemas["Signal"];
+
+/** As many as one request can label. */
+const MOST_SELECTED = 1000;
+const MOST_EXPORTED = 10_000;
+const AT_ONCE = 4;
+
+interface Props {
+  q: string;
+  sort: Sort;
+  signals: readonly Signal[];
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
+}
+
+export function Bulk({ q, sort, signals, selected, onSelect }: Props) {
+  const may = useMay();
+  const [open, setOpen] = useState<"label" | "review">();
+  const [working, setWorking] = useState<{ what: "select" | "export"; read: number }>();
+  const during = async (what: "select" | "export", work: (onProgress: (read: number) => void) => Promise<void>) => {
+    setWorking({ what, read: 0 });
+    await work((read) => setWorking({ what, read })).catch((error: unknown) => toast(sentenceOf(error), { tone: "bad" }));
+    setWorking(undefined);
+  };
+  const selectAll = () => during("select", async (onProgress) => onSelect(new Set((await readMatches(q, sort, MOST_SELECTED, onProgress)).map((row) => row.object_id))));
+  const exportAll = () =>
+    during("export", async (onProgress) => {
+      const rows = await readMatches(q, sort, MOST_EXPORTED, onProgress);
+      download("objects.csv", csvOf(rows, signals.map(({ key }) => key)));
+      toast(rows.length === MOST_EXPORTED ? `The first ${count(rows.length)} objects are in the file.` : `${plural(rows.length, "object")} ${rows.length === 1 ? "is" : "are"} in the file.`);
+    });
+  const canSelect = may("labels.write") || may("reviews.write");
+  const close = () => setOpen(undefined);
+  return (
+    <div className={styles.bulk}>
+      {canSelect && (
+        <span role="status" className={styles.selected}>
+          {selected.size === 0 ? "None selected" : `${count(selected.size)} selected`}
+        </span>
+      )}
+      {canSelect && selected.size > 0 && (
+        <>
+          {may("labels.write") && <Button onPress={() => setOpen("label")}>Label…</Button>}
+          {may("reviews.write") && <Button onPress={() => setOpen("review")}>Open reviews…</Button>}
+          <Button kind="quiet" onPress={() => onSelect(new Set())}>
+            Select none
+          </Button>
+        </>
+      )}
+      {canSelect && (
+        <Button kind="quiet" isPending={working?.what === "select"} onPress={() => void selectAll()}>
+          {`Select all that match (at most ${count(MOST_SELECTED)})`}
+        </Button>
+      )}
+      <Button kind="quiet" isPending={working?.what === "export"} onPress={() => void exportAll()}>
+        {working?.what === "export" ? `Exporting: ${count(working.read)}` : "Export as CSV"}
+      </Button>
+      <LabelMany isOpen={open === "label"} onClose={close} signals={signals} ids={[...selected]} onDone={() => onSelect(new Set())} />
+      <ReviewMany isOpen={open === "review"} onClose={close} ids={[...selected]} onDone={() => onSelect(new Set())} />
+    </div>
+  );
+}
+
+interface Many {
+  isOpen: boolean;
+  onClose: () => void;
+  ids: string[];
+  onDone: () => void;
+}
+
+function LabelMany({ isOpen, onClose, signals, ids, onDone }: Many & { signals: readonly Signal[] }) {
+  const [key, setKey] = useState<string>();
+  const [value, setValue] = useState<LabelValue>();
+  const signal = signals.find((candidate) => candidate.key === key) ?? signals.find(({ type }) => type === "noul") ?? signals[0];
+  const choose = (next: string) => {
+    setKey(next);
+    setValue(undefined);
+  };
+  const send = async () => {
+    if (!signal || value === undefined) throw new Error("choose what is true first");
+    const labels = ids.map((object_id) => ({ object_id, signal: signal.key, value })) as Schemas["LabelCreate"][];
+    const { accepted, refused } = await take(api.POST("/v1/labels", { body: { labels } }));
+    if (refused.length > 0) throw new Error(`${plural(accepted, "object")} labelled, ${count(refused.length)} not: ${refused[0]?.message}`);
+    toast(`${plural(accepted, "object")} labelled: ${signal.key} is ${labelText(value, signal)}.`);
+    await queries.invalidateQueries({ queryKey: ["object"] });
+    onDone();
+    onClose();
+  };
+  return (
+    <Dialog title={`Label ${plural(ids.length, "object")}`} isOpen={isOpen} onClose={onClose}>
+      <Form submit={`Label ${plural(ids.length, "object")}`} isDisabled={value === undefined} beside={<Button onPress={onClose}>Cancel</Button>} onSubmit={send}>
+        <p>The same is said of every one of them. A label that you gave before is replaced.</p>
+        <SelectField name="signal" label="Signal" options={signals.map((each) => ({ id: each.key, label: each.key }))} value={signal?.key} onChange={choose} />
+        {signal && <LabelButtons signal={signal} value={value} onChoose={setValue} />}
+      </Form>
+    </Dialog>
+  );
+}
+
+function ReviewMany({ isOpen, onClose, ids, onDone }: Many) {
+  const [done, setDone] = useState(0);
+  const open = async ({ queue = "" }: Record<string, string>) => {
+    setDone(0);
+    for (let start = 0; start < ids.length; start += AT_ONCE) {
+      await Promise.all(ids.slice(start, start + AT_ONCE).map((object_id) => take(api.POST("/v1/reviews", { body: { object_id, queue } }))));
+      setDone(Math.min(ids.length, start + AT_ONCE));
+    }
+    toast(`${plural(ids.length, "object")} ${ids.length === 1 ? "waits" : "wait"} in the queue ${queue}.`);
+    await queries.invalidateQueries({ queryKey: ["reviews"] });
+    onDone();
+    onClose();
+  };
+  return (
+    <Dialog title={`Open ${plural(ids.length, "review")}`} isOpen={isOpen} onClose={onClose}>
+      <Form submit={`Open ${plural(ids.length, "review")}`} fields={["queue"]} beside={<Button onPress={onClose}>Cancel</Button>} onSubmit={open}>
+        <p>Objects that wait in the queue already stay as they are.</p>
+        <TextField name="queue" label="Queue" defaultValue="manual" maxLength={64} isRequired autoFocus />
+        {done > 0 && <p role="status">{`${count(done)} of ${count(ids.length)} opened`}</p>}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,43 @@
+// Saved views: a condition and a sort under a name. They are kept in this browser, for one member of one account.
+import type { Me } from "../../api/session";
+import type { Sort } from "./objects";
+
+export interface View {
+  name: string;
+  q: string;
+  sort: Sort;
+}
+
+const MOST = 50;
+const keyOf = (me: Me): string => `auspex-views ${me.tenant_id} ${me.user_id}`;
+
+const isView = (value: unknown): value is View => {
+  const view = value as Partial<View> | null;
+  return typeof view === "object" && view !== null && [view.name, view.q, view.sort].every((field) => typeof field === "string");
+};
+
+export function viewsOf(me: Me): View[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(keyOf(me)) ?? "[]");
+    return Array.isArray(stored) ? stored.filter(isView) : [];
+  } catch {
+    // Storage may be forbidden, or hold what somebody else wrote.
+    return [];
+  }
+}
+
+/** Stores the views and returns them. One with the same name is replaced. */
+export function saveView(me: Me, view: View): View[] {
+  return store(me, [...viewsOf(me).filter(({ name }) => name !== view.name), view].slice(-MOST));
+}
+
+export const removeView = (me: Me, name: string): View[] => store(
+  me,
+  viewsOf(me).filter((view) => view.name !== name),
+);
+
+function store(me: Me, views: View[]): View[] {
+  const sorted = views.toSorted((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
+  localStorage.setItem(keyOf(me), JSON.stringify(sorted));
+  return sorted;
+}
