@@ -166,7 +166,8 @@ pub(crate) async fn seed(
     now: Timestamp,
 ) -> Result<TenantId, Box<dyn Error>> {
     let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
-    let store = service.store();
+    // A batch takes longer than a request may.
+    let store = &service.store().for_maintenance();
     let signals =
         store.read("signals", async |conn| store::analysis::signals::of_tenant(conn, tenant).await).await?;
     let id =

@@ -79,10 +79,17 @@ function Actor({ actor }: { actor: AuditEntry["actor"] }) {
   return actor.id ? <Link to="/console/audit-log" search={{ actor: actor.id }}>{name}</Link> : name;
 }
 
+/** What a person knows the target by: its name as the record has it, else its id. */
+function targetText({ target, before, after }: AuditEntry): string {
+  const record = after ?? before ?? {};
+  const name = [record.name, record.email, record.key, record.url].find((value) => typeof value === "string" && value !== "");
+  return `${target.kind.replaceAll("_", " ")} ${(name as string | undefined) ?? target.id}`;
+}
+
 const COLUMNS: ColumnOf<AuditEntry>[] = [
   { id: "action", name: "Action", cell: (row) => <code>{row.action}</code> },
-  { id: "target", name: "What", long: true, cell: (row) => row.target && <ForeignInline text={`${row.target.kind} ${row.target.id}`} length={80} /> },
-  { id: "actor", name: "Who", long: true, cell: (row) => <Actor actor={row.actor} /> },
+  { id: "target", name: "What", long: true, cell: (row) => row.target && <ForeignInline text={targetText(row)} length={80} /> },
+  { id: "actor", name: "Who", long: true, optional: true, cell: (row) => <Actor actor={row.actor} /> },
   { id: "address", name: "Address", optional: true, cell: (row) => row.address },
   { id: "at", name: "When", cell: (row) => <Time at={row.at} /> },
 ];

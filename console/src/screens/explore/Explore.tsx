@@ -2,7 +2,7 @@
 // and the sort are in the address, so that a view can be sent to somebody.
 import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useState } from "react";
+import { memo, useEffect, useMemo, useState } from "react";
 
 import type { Schemas } from "../../api/client";
 import { signalsQuery } from "../../api/queries";
@@ -69,7 +69,8 @@ function keysOf(signals: readonly Schemas["Signal"][]): string[] {
   return [...enabled.filter((signal) => signal.type === "noul"), ...enabled.filter((signal) => signal.type !== "noul")].map((signal) => signal.key);
 }
 
-function Objects({ q, sort, signals }: { q: string; sort: Sort; signals: readonly Schemas["Signal"][] }) {
+/** Not drawn again while somebody types: only what is asked for counts. */
+const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: Sort; signals: readonly Schemas["Signal"][] }) {
   const navigate = useNavigate();
   const may = useMay();
   const pages = useInfiniteQuery(objectsQuery(q, sort));
@@ -115,7 +116,7 @@ function Objects({ q, sort, signals }: { q: string; sort: Sort; signals: readonl
       {rows.length > 0 && <LoadMore shown={`${plural(rows.length, "object")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={more} />}
     </Section>
   );
-}
+});
 
 function columnsOf(keys: string[]): ColumnOf<Summary>[] {
   const shown = keys.slice(0, 5);
@@ -124,7 +125,7 @@ function columnsOf(keys: string[]): ColumnOf<Summary>[] {
     { id: "type", name: "Type", optional: true, cell: (row) => row.object_type },
     ...shown.map((key, index): ColumnOf<Summary> => ({ id: `signal ${key}`, name: key, optional: index > 0, width: "1.5fr", cell: (row) => <AnswerTo objectKey={key} row={row} /> })),
     { id: "events", name: "Events", numeric: true, optional: true, cell: (row) => count(row.event_count) },
-    { id: "seen", name: "Last seen", cell: (row) => <Time at={row.last_seen} /> },
+    { id: "seen", name: "Last seen", optional: true, cell: (row) => <Time at={row.last_seen} /> },
   ];
 }
 

@@ -13,7 +13,8 @@ function commandLine({ url, key, secret }: Access): string {
 export AUSPEX_KEY=${key}
 export AUSPEX_SECRET=${secret}
 
-auspex events send seller_7 --object-type user --message '${MESSAGE}'
+auspex events send seller_7 --object-type user \\
+  --message '${MESSAGE}'
 auspex objects get seller_7 --wait
 auspex api GET '/v1/objects?limit=5'
 `;
