@@ -306,7 +306,10 @@ async fn a_trial_goes_on_after_its_process_was_killed(database: &TestDatabase) {
     let (directory, url, at) = (tempfile::tempdir().unwrap(), database.url(), analyzer.url());
     let settings = [
         &with_analyzer(&at)[..],
-        &[("AUSPEX_DATABASE_URL", url), ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")],
+        &[
+            ("AUSPEX_DATABASE_URL", url),
+            ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        ],
     ]
     .concat();
     let service = Running::start(&directory, &settings);
@@ -333,7 +336,10 @@ async fn a_trial_goes_on_after_its_process_was_killed(database: &TestDatabase) {
     until("the trial is done", async || trial(&service).await["status"] == "done").await;
     let trial = trial(&service).await;
     let objects = i64::try_from(OBJECTS).unwrap();
-    assert_eq!((&trial["completed"], &trial["cost_micros"]), (&json!(OBJECTS), &json!(objects * PRICE_MICROS)));
+    assert_eq!(
+        (&trial["completed"], &trial["cost_micros"]),
+        (&json!(OBJECTS), &json!(objects * PRICE_MICROS))
+    );
     let charges = "SELECT count(*) FROM ledger_entries WHERE batch_id IS NOT NULL";
     assert_eq!(number(&store, charges).await, objects, "each object is paid for once");
     assert!(service.stop().0);
