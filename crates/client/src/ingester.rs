@@ -357,12 +357,10 @@ impl Shared {
         let (mut waiting, mut failed) = (vec![batch], Vec::new());
         while let Some(batch) = waiting.pop() {
             let Err(error) = self.send_until(&batch, give_up_at).await else { continue };
-            if matches!(error.status(), Some(400 | 413)) {
+            if batch.events.len() > 1 && matches!(error.status(), Some(400 | 413)) {
                 // One event is invalid, and must not take the others with it.
-                match batch.halves() {
-                    Ok((first, second)) => waiting.extend([second, first]),
-                    Err(single) => failed.push(failure(single, error)),
-                }
+                let (first, second) = batch.halves();
+                waiting.extend([second, first]);
             } else {
                 failed.push(failure(batch, error));
             }

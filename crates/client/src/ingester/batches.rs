@@ -33,14 +33,11 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// The batch in two, each with a key of its own; none if it has a single event.
-    pub(super) fn halves(mut self) -> Result<(Self, Self), Self> {
-        if self.events.len() < 2 {
-            return Err(self);
-        }
+    /// The batch in two, each with a key of its own.
+    pub(super) fn halves(mut self) -> (Self, Self) {
         let second = self.events.split_off(self.events.len() / 2);
         let second = Self { events: second, key: new_key(), ..self.clone() };
-        Ok((Self { key: new_key(), ..self }, second))
+        (Self { key: new_key(), ..self }, second)
     }
 }
 
@@ -186,12 +183,11 @@ impl Batches {
     /// have waited long enough, then those that are in a hurry.
     pub(super) fn take(&mut self, now: Instant, hurry: Hurry) -> Option<Batch> {
         let full = self.full.iter().position(|batch| !self.sending.contains_key(&batch.object_id));
-        let batch = match full {
-            Some(at) => self.full.remove(at)?,
-            None => {
-                let number = self.choose_open(now, hurry)?;
-                self.close(number)?
-            }
+        let batch = if let Some(at) = full {
+            self.full.remove(at)?
+        } else {
+            let number = self.choose_open(now, hurry)?;
+            self.close(number)?
         };
         let weight = Weight { number: batch.number, events: batch.events.len(), bytes: batch.bytes };
         self.sending.insert(batch.object_id.clone(), weight);
@@ -318,9 +314,8 @@ mod tests {
             add(&mut batches, "a", None, name, 10);
         }
         let whole = batches.take(Instant::now(), Hurry::None).unwrap();
-        let (first, second) = whole.clone().halves().unwrap();
+        let (first, second) = whole.clone().halves();
         assert_eq!((names(&first), names(&second)), (vec!["1"], vec!["2", "3"]));
         assert!(first.key != second.key && first.key != whole.key);
-        assert!(first.halves().is_err());
     }
 }

@@ -42,7 +42,7 @@ impl Broken {
     }
 
     fn client(&self) -> Client {
-        let builder = Client::builder(&self.base).key("ak_1", "sk_1").max_retries(2);
+        let builder = Client::builder(&self.base).key("ak_1", "sk_1").max_retries(3);
         builder.backoff(Duration::from_millis(1)).build().unwrap()
     }
 }

@@ -16,96 +16,29 @@ use crate::runtime::{Result, internal};
 /// What a formula begins with; the wide forms are taken for the narrow ones.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
+/// The columns of each kind, without the cursor.
+const OBJECTS: &str =
+    "object_id,object_type,display_name,event_count,first_seen,last_seen,last_analyzed_at,analysis,pending";
+const ANSWERS: &str =
+    "object_id,at,signal,version,type,noul,score,choice,probabilities,confidence,raw,model,source,read_seq";
+const LABELS: &str =
+    "id,object_id,signal,version,value,note,source,by_kind,by_id,by_name,audit,answer,created_at";
+const EVENTS: &str = "object_id,object_type,seq,type,name,content,metadata,occurred_at,received_at";
+const LEDGER: &str = "id,created_at,reason,delta_micros,balance_after_micros,delta_cents,balance_after_cents,model,object_id,cost_usd,cost_margin,input_tokens,output_tokens,batch_id,payment_ref,note";
+const AUDIT: &str =
+    "id,at,actor_kind,actor_id,actor_name,action,target_kind,target_id,address,request_id,before,after";
+
 /// The header line of an export.
 pub(super) fn header(what: ExportKind) -> Vec<u8> {
-    let names: &[&str] = match what {
-        ExportKind::Objects => &[
-            "object_id",
-            "object_type",
-            "display_name",
-            "event_count",
-            "first_seen",
-            "last_seen",
-            "last_analyzed_at",
-            "analysis",
-            "pending",
-        ],
-        ExportKind::Answers => &[
-            "object_id",
-            "at",
-            "signal",
-            "version",
-            "type",
-            "noul",
-            "score",
-            "choice",
-            "probabilities",
-            "confidence",
-            "raw",
-            "model",
-            "source",
-            "read_seq",
-        ],
-        ExportKind::Labels => &[
-            "id",
-            "object_id",
-            "signal",
-            "version",
-            "value",
-            "note",
-            "source",
-            "by_kind",
-            "by_id",
-            "by_name",
-            "audit",
-            "answer",
-            "created_at",
-        ],
-        ExportKind::Events => &[
-            "object_id",
-            "object_type",
-            "seq",
-            "type",
-            "name",
-            "content",
-            "metadata",
-            "occurred_at",
-            "received_at",
-        ],
-        ExportKind::Ledger => &[
-            "id",
-            "created_at",
-            "reason",
-            "delta_micros",
-            "balance_after_micros",
-            "delta_cents",
-            "balance_after_cents",
-            "model",
-            "object_id",
-            "cost_usd",
-            "cost_margin",
-            "input_tokens",
-            "output_tokens",
-            "batch_id",
-            "payment_ref",
-            "note",
-        ],
-        ExportKind::Audit => &[
-            "id",
-            "at",
-            "actor_kind",
-            "actor_id",
-            "actor_name",
-            "action",
-            "target_kind",
-            "target_id",
-            "address",
-            "request_id",
-            "before",
-            "after",
-        ],
+    let columns = match what {
+        ExportKind::Objects => OBJECTS,
+        ExportKind::Answers => ANSWERS,
+        ExportKind::Labels => LABELS,
+        ExportKind::Events => EVENTS,
+        ExportKind::Ledger => LEDGER,
+        ExportKind::Audit => AUDIT,
     };
-    format!("{},cursor\r\n", names.join(",")).into_bytes()
+    format!("{columns},cursor\r\n").into_bytes()
 }
 
 /// Appends a row.
