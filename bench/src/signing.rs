@@ -61,6 +61,7 @@ async fn authenticate(service: &Service, token: &str) -> Result<(), service::Err
         address: Ipv4Addr::LOCALHOST.into(),
         agent: None,
         cookie: None,
+        request_id: None,
     };
     service.accounts.authentication.authenticate(presented).await.map(drop)
 }

@@ -87,7 +87,7 @@ async fn filled(stage: &Scripted) -> (String, Signer) {
     let token = stage.register("ann@example.com").await;
     let key = stage.api_key(&token).await;
     for (object, probability) in [("user_1", 0.75), ("user_2", 0.25), ("user_1", 0.5), ("user/3", 0.875)] {
-        stage.advance(Duration::from_secs(60));
+        stage.advance(Duration::from_mins(1));
         answer(stage, &key, &object.replace('/', "%2F"), probability).await;
     }
     let metadata = json!({"name": "Kim", "price": 1.50, "tags": ["a", "b"]});

@@ -312,9 +312,8 @@ impl Authentication {
     async fn read_signing_key(&self, public_id: &str) -> Result<Found> {
         let read = self.cache.signing.start_read();
         let Some(key) = self.read_key(public_id).await? else { return Ok(Found::Nothing) };
-        let sealed = match (&key.secret, key.status) {
-            (Some(sealed), APIKeyStatus::Active) => sealed,
-            _ => return Ok(Found::Other(Box::new(key))),
+        let (Some(sealed), APIKeyStatus::Active) = (&key.secret, key.status) else {
+            return Ok(Found::Other(Box::new(key)));
         };
         let secret =
             self.sealer.open("api_keys.secret", key.key_id.0, sealed).map_err(crate::runtime::internal)?;
