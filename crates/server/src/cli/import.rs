@@ -80,6 +80,9 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// The separator and the header line of a CSV file.
+type Header = (u8, Vec<u8>);
+
 impl Arguments {
     fn syntax(&self) -> Syntax {
         let is_csv = match self.format.as_deref() {
@@ -98,7 +101,7 @@ impl Arguments {
     }
 
     /// The separator and the header of a CSV file, which is needed also where an import goes on later in the file.
-    fn header(&self) -> Result<Option<(u8, Vec<u8>)>, Box<dyn std::error::Error>> {
+    fn header(&self) -> Result<Option<Header>, Box<dyn std::error::Error>> {
         let Syntax::Csv(delimiter) = self.syntax() else {
             if self.map.is_empty() && self.set.is_empty() {
                 return Ok(None);
@@ -185,7 +188,7 @@ async fn import_events(
     arguments: &Arguments,
     client: Client,
     journal: Journal,
-    header: Option<(u8, Vec<u8>)>,
+    header: Option<Header>,
 ) -> Result<Ended, Box<dyn std::error::Error>> {
     let columns =
         header.map(|(delimiter, header)| EventColumns::new(&header, delimiter, &arguments.mapping()));
@@ -216,7 +219,7 @@ async fn import_labels(
     arguments: &Arguments,
     client: Client,
     journal: Journal,
-    header: Option<(u8, Vec<u8>)>,
+    header: Option<Header>,
 ) -> Result<Ended, Box<dyn std::error::Error>> {
     let columns = match header {
         Some((delimiter, header)) => {

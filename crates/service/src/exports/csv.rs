@@ -92,13 +92,11 @@ impl Line<'_> {
     }
 
     fn json_if(&mut self, record: Option<&impl Serialize>) -> Result<()> {
-        match record {
-            Some(record) => self.json(record),
-            None => {
-                self.cell("");
-                Ok(())
-            }
-        }
+        let Some(record) = record else {
+            self.cell("");
+            return Ok(());
+        };
+        self.json(record)
     }
 
     /// Semicolons and tabs are separators to some readers.

@@ -64,8 +64,8 @@ impl Columns {
         let is_field = |field: &str| {
             known.contains(&field) || (known.contains(&"metadata") && field.starts_with(METADATA))
         };
-        let named = mapping.columns.iter().chain(&mapping.values);
-        if let Some((field, _)) = named.map(|pair| (&pair.0, ())).find(|(field, ())| !is_field(field)) {
+        let mut named = mapping.columns.iter().chain(&mapping.values);
+        if let Some((field, _)) = named.find(|(field, _)| !is_field(field)) {
             return Err(format!("there is no field {field:?}; there are: {}", known.join(", ")));
         }
         let column = |name: &str| {

@@ -8,12 +8,11 @@ pub(crate) fn cells(line: &[u8], delimiter: u8) -> Result<Vec<String>, String> {
     let delimiter = char::from(delimiter);
     let (mut cells, mut rest) = (Vec::new(), text);
     loop {
-        let (cell, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_cell(quoted)?,
-            None => {
-                let end = rest.find(delimiter).unwrap_or(rest.len());
-                (rest[..end].to_owned(), &rest[end..])
-            }
+        let (cell, after) = if let Some(quoted) = rest.strip_prefix('"') {
+            quoted_cell(quoted)?
+        } else {
+            let end = rest.find(delimiter).unwrap_or(rest.len());
+            (rest[..end].to_owned(), &rest[end..])
         };
         cells.push(cell);
         if after.is_empty() {

@@ -154,7 +154,7 @@ impl Lines {
             self.hasher.update(&piece);
             length += read as u64;
             if self.syntax != Syntax::Ndjson {
-                *is_open ^= piece.iter().filter(|byte| **byte == b'"').count() % 2 == 1;
+                *is_open = piece.iter().fold(*is_open, |is_open, byte| is_open ^ (*byte == b'"'));
             }
             if self.line.len() <= LINE_BYTES {
                 self.line.extend_from_slice(&piece);
