@@ -1,7 +1,6 @@
 // The table of every list: sortable, by keyboard (arrows between cells, Enter opens a row), and virtual once it is long.
 import { useMemo, useState, useSyncExternalStore, type ReactNode, type UIEvent } from "react";
 import { Checkbox as AriaCheckbox } from "react-aria-components/Checkbox";
-import { Collection } from "react-aria-components/Collection";
 import { TableLayout, Virtualizer } from "react-aria-components/Virtualizer";
 import { Cell, Column, Row, Table as AriaTable, TableBody, TableHeader, type SortDescriptor } from "react-aria-components/Table";
 
@@ -76,6 +75,20 @@ export function Table<T extends object>({ label, columns: all, rows, keyOf, onOp
 
   if (rows.length === 0 && empty) return <>{empty}</>;
   const virtual = rows.length >= VIRTUAL_FROM;
+  const rowOf = (row: T) => (
+    <Row key={keyOf(row)} id={keyOf(row)} className={styles.row} data-opens={onOpen ? "" : undefined}>
+      {onSelect && (
+        <Cell className={`${styles.cell} ${styles.box}`}>
+          <SelectionBox />
+        </Cell>
+      )}
+      {columns.map((column) => (
+        <Cell key={column.id} className={cellClass(column)}>
+          {column.cell(row)}
+        </Cell>
+      ))}
+    </Row>
+  );
   const table = (
     <AriaTable
       aria-label={label}
@@ -94,32 +107,25 @@ export function Table<T extends object>({ label, columns: all, rows, keyOf, onOp
             <SelectionBox />
           </Column>
         )}
-        <Collection items={columns}>
-          {(column) => (
-            <Column id={column.id} isRowHeader={column === columns[0]} allowsSorting={column.sort !== undefined} width={virtual ? column.width : undefined} className={cellClass(column)}>
-              {({ sortDirection }) => (
-                <span className={styles.head}>
-                  {column.name}
-                  {sortDirection && <Icon name={sortDirection === "ascending" ? "up" : "down"} size={12} />}
-                </span>
-              )}
-            </Column>
-          )}
-        </Collection>
-      </TableHeader>
-      {/* By items: a row that was there before is not made again when more rows come. */}
-      <TableBody items={sorted} dependencies={[columns]}>
-        {(row) => (
-          <Row id={keyOf(row)} columns={columns} dependencies={[columns]} className={styles.row} data-opens={onOpen ? "" : undefined}>
-            {onSelect && (
-              <Cell className={`${styles.cell} ${styles.box}`}>
-                <SelectionBox />
-              </Cell>
+        {columns.map((column, index) => (
+          <Column key={column.id} id={column.id} isRowHeader={index === 0} allowsSorting={column.sort !== undefined} width={virtual ? column.width : undefined} className={cellClass(column)}>
+            {({ sortDirection }) => (
+              <span className={styles.head}>
+                {column.name}
+                {sortDirection && <Icon name={sortDirection === "ascending" ? "up" : "down"} size={12} />}
+              </span>
             )}
-            <Collection items={columns}>{(column) => <Cell className={cellClass(column)}>{column.cell(row)}</Cell>}</Collection>
-          </Row>
-        )}
-      </TableBody>
+          </Column>
+        ))}
+      </TableHeader>
+      {/* A long table is made by items: a row that was there before is not made again when more rows come. */}
+      {virtual ? (
+        <TableBody items={sorted} dependencies={[columns]}>
+          {rowOf}
+        </TableBody>
+      ) : (
+        <TableBody>{sorted.map(rowOf)}</TableBody>
+      )}
     </AriaTable>
   );
   const nearEnd = (event: UIEvent) => {
