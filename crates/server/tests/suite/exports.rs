@@ -294,7 +294,7 @@ async fn a_range_is_exported_by_dates_and_by_times(stage: &Scripted) {
             .iter()
             .filter_map(|row| Some(row["object_id"].as_str()?.trim_start_matches("of_day_").to_owned()))
             .collect();
-        ids.into_iter().collect::<Vec<_>>().join("")
+        ids.into_iter().collect::<String>()
     };
     for kind in ["objects", "answers", "labels", "events", "ledger"] {
         for (range, days) in [
@@ -363,7 +363,7 @@ async fn an_export_has_nothing_of_another_account(stage: &Scripted) {
         match kind {
             "ledger" => assert!(of_ben.len() <= 1, "a credit at most: {of_ben:?}"),
             "audit" => {
-                assert!(of_ben.iter().all(|line| line["actor"]["name"] == "ben@example.com"), "{of_ben:?}")
+                assert!(of_ben.iter().all(|line| line["actor"]["name"] == "ben@example.com"), "{of_ben:?}");
             }
             _ => assert!(of_ben.is_empty(), "{kind}: {of_ben:?}"),
         }

@@ -131,7 +131,7 @@ fn an_export_takes_little_memory_however_slowly_it_is_read() {
     );
     stream.write_all(head.as_bytes()).unwrap();
     // The client takes a little, pauses, and then takes the rest: 180 MiB, of which nothing waits in the service.
-    let mut first = [0; 64 * 1024];
+    let mut first = vec![0; 64 * 1024];
     stream.read_exact(&mut first).unwrap();
     std::thread::sleep(Duration::from_secs(1));
     let paused = service.peak_memory();

@@ -288,8 +288,8 @@ async fn a_wrong_authenticator_gets_nowhere(stage: &AtDomain) {
     copy.user_handle.clone_from(&phone.user_handle);
     use_passkey(app, &copy).await.refused(400, "invalid_passkey");
     let changes: [fn(&mut Authenticator); 6] = [
-        |one| one.origin = "https://auspex.example.com.evil.example".to_owned(),
-        |one| one.domain = "evil.example".to_owned(),
+        |one| "https://auspex.example.com.evil.example".clone_into(&mut one.origin),
+        |one| "evil.example".clone_into(&mut one.domain),
         |one| one.flags = authenticator_flags::PRESENT,
         |one| one.flags = authenticator_flags::VERIFIED,
         |one| one.user_handle = Some("AAAA".to_owned()),

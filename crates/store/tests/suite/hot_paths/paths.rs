@@ -85,8 +85,9 @@ async fn authentication(capture: &mut Capture) {
             let challenge = Challenge { user_id: None, user_handle: None, state: "{}".to_owned() };
             passkeys::insert_challenge(conn, &[4; 32], &challenge, NOW + MINUTE).await?;
             assert!(passkeys::take_challenge(conn, &[4; 32], NOW).await?.is_some());
-            let passkey = passkeys::by_credential(conn, "credential").await?;
-            assert!(passkeys::set_used(conn, &passkey.expect("it was added"), "{}", NOW).await?);
+            let found = passkeys::by_credential(conn, "credential").await?;
+            let Some(passkey) = found else { panic!("it was added") };
+            assert!(passkeys::set_used(conn, &passkey, "{}", NOW).await?);
             assert_eq!(passkeys::of_user(conn, TENANT, USER).await?.len(), 1);
             Ok(())
         })
