@@ -1,1 +1,0 @@
-import{On as e,Rn as t}from"./Notice-Deo06RZr.js";function n(n,r){return e(n,t,r)}export{n as t};
