@@ -12,6 +12,8 @@ use crate::{Client, Credential, Error, Inner};
 /// Longer than a verdict may take by default, which is 30 seconds.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a body may stand still: a connection that was dropped in silence is noticed by nothing else.
+const READ_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Builds a [`Client`].
 ///
@@ -107,6 +109,7 @@ impl ClientBuilder {
         let http = http
             .timeout(self.timeout)
             .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT.max(self.timeout))
             // A token is valid for one path of one service, and must not be sent anywhere else.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("auspex-client/", env!("CARGO_PKG_VERSION")))

@@ -68,8 +68,12 @@ impl Export {
         loop {
             match self.read().await {
                 Ok(Some(bytes)) => {
-                    self.attempts = 0;
+                    let before = self.rows.count();
                     let rows = self.rows.push(&bytes)?;
+                    // A header or a part of a row is no progress: the next attempt would begin there again.
+                    if self.rows.count() > before {
+                        self.attempts = 0;
+                    }
                     if !rows.is_empty() {
                         return Ok(Some(rows));
                     }

@@ -383,7 +383,7 @@ impl Shared {
             }
             let is_temporary = match &error {
                 Error::Transport(_) => true,
-                Error::Refused(refusal) => matches!(refusal.status, 429 | 500 | 502 | 503 | 504),
+                Error::Refused(refusal) => matches!(refusal.status, 408 | 429 | 500 | 502 | 503 | 504),
                 Error::Unreadable { .. } | Error::Setup(_) => false,
             };
             attempts += 1;

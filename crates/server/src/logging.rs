@@ -7,8 +7,9 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::config::{Config, LogFormat};
 
-/// The library that verifies passkeys logs as errors what clients send wrong. A setting for the same target counts instead.
-const DEFAULTS: &str = "webauthn_rs_core=off";
+/// The library that verifies passkeys logs as errors what clients send wrong, and the one for the Model Context Protocol logs every
+/// request. A setting for the same target counts instead.
+const DEFAULTS: &str = "webauthn_rs_core=off,rmcp=warn";
 
 /// Sets up logging for the whole process, as configured.
 pub(crate) fn start(config: &Config) -> Result<(), TryInitError> {

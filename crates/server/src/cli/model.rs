@@ -61,6 +61,8 @@ struct Line {
 
 /// A line that can be asked about.
 struct Case {
+    /// Its number in the file.
+    line: usize,
     state: String,
     question: Arc<Question>,
     value: LabelValue,
@@ -88,7 +90,7 @@ fn read(arguments: &EvalArguments, now: Timestamp) -> Result<Vec<Case>, Box<dyn 
     let mut questions: IndexMap<String, Arc<Question>> = IndexMap::new();
     let mut cases = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        let case = parse(line, for_all.as_deref(), &mut questions, now);
+        let case = parse((number, line), for_all.as_deref(), &mut questions, now);
         cases.push(case.map_err(|reason| format!("{}, line {number}: {reason}", arguments.file.display()))?);
     }
     if cases.is_empty() {
@@ -102,7 +104,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 }
 
 fn parse(
-    line: &str,
+    (number, line): (usize, &str),
     for_all: Option<&str>,
     questions: &mut IndexMap<String, Arc<Question>>,
     now: Timestamp,
@@ -131,7 +133,7 @@ fn parse(
         recent: events.iter().zip(1..).map(|(event, seq)| HistoryEvent::of(event, seq, now)).collect(),
     };
     let value = LabelValue::about(&question, &line.value)?;
-    Ok(Case { state: history.render(), question, value })
+    Ok(Case { line: number, state: history.render(), question, value })
 }
 
 fn question(signal: &str, number: usize) -> Result<Question, String> {
@@ -148,15 +150,15 @@ async fn ask(analyzer: &dyn Analyzer, cases: &[Case]) -> Result<Vec<Judgement>, 
     let template = "{bar:30.cyan} {pos} of {len}  {eta} left";
     progress
         .set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let asked = futures_util::stream::iter(cases.iter().enumerate()).map(async |(index, case)| {
+    let asked = futures_util::stream::iter(cases).map(async |case| {
         let questions = std::slice::from_ref(case.question.as_ref());
         let inquiry = Inquiry { state: &case.state, questions, is_urgent: false, tenant: None };
         let findings =
-            analyzer.analyze(inquiry).await.map_err(|error| format!("line {}: {error}", index + 1))?;
+            analyzer.analyze(inquiry).await.map_err(|error| format!("line {}: {error}", case.line))?;
         progress.inc(1);
         let distribution = findings.answers.into_iter().next().and_then(Result::ok);
         let answer = distribution.and_then(|distribution| Answer::new(&case.question, &distribution).ok());
-        answer.map(|answer| answer.judgement).ok_or_else(|| format!("line {}: no answer", index + 1))
+        answer.map(|answer| answer.judgement).ok_or_else(|| format!("line {}: no answer", case.line))
     });
     let answers = asked.buffered(CONCURRENT).try_collect().await?;
     progress.finish_and_clear();

@@ -8,7 +8,7 @@ use futures_util::stream;
 use model::api::{Error, ExportFormat, ExportKind};
 use serde::Deserialize;
 use service::{Export, ExportQuery, Kind};
-use tracing::warn;
+use tracing::{info, warn};
 use utoipa::IntoParams;
 
 use super::App;
@@ -95,7 +95,12 @@ fn rows(export: Export, stopping: Stopping) -> impl stream::Stream<Item = Result
         match next {
             Ok(chunk) => Ok(chunk.map(|chunk| (chunk, (export, stopping)))),
             Err(error) => {
-                warn!(what = export.what().as_str(), reason = error.message(), "an export was broken off");
+                let (what, cause) = (export.what().as_str(), error.cause());
+                if matches!(error.kind(), Kind::NotReady | Kind::Unauthorized | Kind::Forbidden) {
+                    info!(what, cause, "an export was broken off: {error}");
+                } else {
+                    warn!(what, cause, "an export was broken off: {error}");
+                }
                 Err(error)
             }
         }

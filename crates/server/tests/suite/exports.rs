@@ -20,6 +20,7 @@ testkit::on_both!(
     csv_says_the_same_as_json,
     an_export_goes_on_after_any_of_its_rows,
     events_that_come_in_meanwhile_disturb_nothing,
+    an_object_that_is_seen_meanwhile_is_not_left_out,
     a_range_is_exported_by_dates_and_by_times,
     roles_and_scopes_decide_what_is_exported,
     an_export_has_nothing_of_another_account,
@@ -275,6 +276,17 @@ async fn events_that_come_in_meanwhile_disturb_nothing(stage: &App) {
     let all = export(stage, &token, "what=events").await;
     assert_eq!(all.len(), 2_000);
     stage.advance(Duration::from_mins(1));
+}
+
+/// As if its event had come long after the export was started, and before its page is read.
+async fn an_object_that_is_seen_meanwhile_is_not_left_out(stage: &Scripted) {
+    let token = stage.register("ann@example.com").await;
+    let key = stage.api_key(&token).await;
+    answer(stage, &key, "user_1", 0.5).await;
+    stage.execute("UPDATE objects SET last_seen = (SELECT max(expires_at) FROM sessions)").await;
+    assert_eq!(export(stage, &token, "what=objects").await.len(), 1);
+    let until_now = format!("what=objects&to={}", stage.now());
+    assert_eq!(export(stage, &token, &until_now).await.len(), 0, "a range goes by when it was last seen");
 }
 
 async fn a_range_is_exported_by_dates_and_by_times(stage: &Scripted) {

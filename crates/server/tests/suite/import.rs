@@ -249,7 +249,7 @@ async fn columns_of_csv_become_events(target: &Target) {
     let signer = key(app).await;
     let file = app.data_directory().join("orders.csv");
     let text = "\u{feff}Customer;Ordered;Remark;Total\r\nc1;2026-01-31 12:00;\"Leave it;\nplease\";12,50\r\n\
-                \r\nc2;2026-02-01;;7\r\nc2;someday;;8\r\nc3;;short\r\nc4;;;9\r\n";
+                \r\nc2;2026-02-01;;7\r\nc2;someday;;8\r\nc3;;short\r\nc4;;a 5\" pipe;9\r\nc5;;;10\r\n";
     std::fs::write(&file, text).unwrap();
     let options = [
         "--delimiter",
@@ -277,7 +277,7 @@ async fn columns_of_csv_become_events(target: &Target) {
     assert!(!output.status.success() && told.contains("begun with other options"), "{told}");
     let (output, told) =
         finish(app, import(app, &signer, &file, &[&options[..], &["--skip-bad"]].concat())).await;
-    assert!(output.status.success() && told.contains("1 events recorded, 2 bad lines skipped."), "{told}");
+    assert!(output.status.success() && told.contains("2 events recorded, 2 bad lines skipped."), "{told}");
     assert!(told.contains("skipped line 7: it has 3 cells, and the header has 4"), "{told}");
     let exported = export(app, &signer, "what=events", "orders.ndjson").await;
     let rows = contents(&exported, &["cursor", "received_at", "seq"]);
@@ -290,7 +290,8 @@ async fn columns_of_csv_become_events(target: &Target) {
         (&rows[1]["type"], &rows[1]["occurred_at"]),
         (&json!("event"), &json!("2026-02-01T00:00:00.000000Z"))
     );
-    assert_eq!(rows.len(), 3);
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[2]["content"], "a 5\" pipe", "a quote inside a text is one");
     for (options, reason) in [
         (&[][..], "line 1: there is no column \"object_id\": name one with --map object_id=COLUMN"),
         (&["--delimiter", ";", "--map", "object_id=Nobody"], "line 1: there is no column \"Nobody\""),

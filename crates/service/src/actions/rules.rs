@@ -114,6 +114,21 @@ impl Rules {
 
     /// Changes a rule. The whole result is checked, including fields that were not changed.
     pub async fn update(&self, caller: Caller, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
+        self.change(caller, rule, update, false).await
+    }
+
+    /// Changes a rule that is in shadow mode; a live one is refused.
+    pub async fn update_in_shadow(&self, caller: Caller, rule: Uuid, update: &RuleUpdate) -> Result<Rule> {
+        self.change(caller, rule, update, true).await
+    }
+
+    async fn change(
+        &self,
+        caller: Caller,
+        rule: Uuid,
+        update: &RuleUpdate,
+        only_in_shadow: bool,
+    ) -> Result<Rule> {
         let tenant = caller.tenant;
         let existing = self.store.read("rule", async |conn| rules::find(conn, tenant, rule).await).await?;
         let draft = self.edited(&existing.ok_or_else(no_such_rule)?, update)?;
@@ -125,6 +140,10 @@ impl Rules {
                 tenants::lock(conn, tenant).await?;
                 caller.require_valid(conn, self.clock.now()).await?;
                 let existing = rules::find(conn, tenant, rule).await?.ok_or_else(no_such_rule)?;
+                if only_in_shadow && existing.mode != RuleMode::Shadow {
+                    let message = "the rule is live: only a person may change it";
+                    return Err(Error::new(Kind::Conflict, message));
+                }
                 // Once more: a concurrent edit may have changed the rule.
                 let draft = self.edited(&existing, update)?;
                 let condition = check_condition(conn, tenant, &draft.when).await?;

@@ -72,7 +72,14 @@ impl VerdictSlots {
 
     /// Takes a slot for an analysis that records nothing.
     pub(crate) async fn take(&self, tenant: TenantId) -> Result<Slot> {
+        self.take_for(tenant, 1).await
+    }
+
+    /// Takes a slot for so many calls of the analyzer, one after the other.
+    pub(crate) async fn take_for(&self, tenant: TenantId, calls: u32) -> Result<Slot> {
         let request = self.request(tenant);
+        let more = self.analyzer_timeout * calls.saturating_sub(1);
+        let request = VerdictSlot { until: request.until + more, ..request };
         let granted = self
             .store
             .write("take_slot", async |conn: &mut Conn| verdict_slots::take_one(conn, &request).await)

@@ -181,7 +181,12 @@ impl Export {
         let caller = self.authentication.renew(self.caller).await?;
         authorize(&caller, self.what)?;
         let (tenant, what, after) = (caller.tenant, self.what, self.after.as_ref());
-        let bounds = self.range.start()..self.end;
+        let end = match (what, self.range.to) {
+            // When an object was last seen moves: one that gets an event meanwhile must not be left out for it.
+            (ExportKind::Objects, None) => model::Timestamp::from_micros(i64::MAX),
+            _ => self.end,
+        };
+        let bounds = self.range.start()..end;
         let page = self
             .store
             .read("export", async |conn: &mut Conn| {

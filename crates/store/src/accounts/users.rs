@@ -132,6 +132,8 @@ pub async fn set_role(conn: &mut Conn, tenant: TenantId, user: UserId, role: Mem
 
 /// Removes a person with everything that only they have: sessions, links, identities, passkeys, codes and settings. What they made stays.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<()> {
+    // A sign-in that is under way comes before this or finds nobody.
+    lock(conn, tenant, user).await?;
     execute!(conn, "DELETE FROM sessions WHERE user_id = $1", user)?;
     execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)?;
     execute!(conn, "DELETE FROM email_verifications WHERE user_id = $1", user)?;

@@ -14,6 +14,8 @@ use crate::parse_errors;
 
 /// The most labels in a request.
 const MAX_LABELS: usize = 1_000;
+/// The most bytes of lines in a request: below the largest body, also where escapes make it longer than the lines.
+const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 /// An import of labels in progress.
 pub(super) struct LabelImport {
@@ -54,13 +56,14 @@ impl LabelImport {
     }
 
     fn next_batch(&self, lines: &mut Lines) -> Result<Batch, BadLine> {
-        let mut batch = Batch::default();
-        while batch.labels.len() < MAX_LABELS {
+        let (mut batch, mut bytes) = (Batch::default(), 0);
+        while batch.labels.len() < MAX_LABELS && bytes < MAX_BYTES {
             let (number, mark) = (lines.next_number(), lines.mark());
             let Some(line) = lines.next()? else {
                 batch.is_last = true;
                 break;
             };
+            bytes += line.as_ref().map_or(0, |line| line.len());
             let read = line.and_then(|line| match &self.columns {
                 None => parse(line),
                 // The header.

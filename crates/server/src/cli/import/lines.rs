@@ -122,13 +122,13 @@ impl Lines {
     pub(super) fn next(&mut self) -> Result<Option<Result<&[u8], String>>, BadLine> {
         let number = self.next_number();
         self.line.clear();
-        let (mut is_open, mut is_at_end) = (false, true);
+        let (mut cell, mut is_at_end) = (Cell::Start, true);
         loop {
-            let read = self.read_piece(&mut is_open);
+            let read = self.read_piece(&mut cell);
             let read = read
                 .map_err(|cause| BadLine { line: number, reason: format!("it cannot be read: {cause}") })?;
             is_at_end &= !read;
-            if !read || !is_open {
+            if !read || cell != Cell::Quoted {
                 break;
             }
         }
@@ -139,22 +139,22 @@ impl Lines {
             let hint = if self.syntax == Syntax::Ndjson { "" } else { "; is a quote missing?" };
             return Ok(Some(Err(format!("it is longer than {LINE_BYTES} bytes{hint}"))));
         }
-        if is_open {
+        if cell == Cell::Quoted {
             return Ok(Some(Err("a quote is not closed".to_owned())));
         }
         Ok(Some(Ok(&self.line)))
     }
 
     /// Reads up to the next line break; false at the end of the file. Keeps only the start of what is too long.
-    fn read_piece(&mut self, is_open: &mut bool) -> std::io::Result<bool> {
+    fn read_piece(&mut self, cell: &mut Cell) -> std::io::Result<bool> {
         let mut length = 0;
         loop {
             let mut piece = Vec::new();
             let read = (&mut self.file).take(LINE_BYTES as u64).read_until(b'\n', &mut piece)?;
             self.hasher.update(&piece);
             length += read as u64;
-            if self.syntax != Syntax::Ndjson {
-                *is_open = piece.iter().fold(*is_open, |is_open, byte| is_open ^ (*byte == b'"'));
+            if let Syntax::Csv(delimiter) = self.syntax {
+                *cell = piece.iter().fold(*cell, |cell, byte| cell.after(*byte, delimiter));
             }
             if self.line.len() <= LINE_BYTES {
                 self.line.extend_from_slice(&piece);
@@ -166,6 +166,29 @@ impl Lines {
         self.position.offset += length;
         self.position.lines += u64::from(length > 0);
         Ok(length > 0)
+    }
+}
+
+/// Where in a cell of CSV a byte stands. Only a quote that opens a cell, and not one inside its text, takes line breaks in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    Start,
+    Plain,
+    Quoted,
+    /// After a quote that closes a cell, or is the first of two.
+    Closed,
+}
+
+impl Cell {
+    fn after(self, byte: u8, delimiter: u8) -> Self {
+        match (self, byte) {
+            (Self::Start | Self::Closed, b'"') => Self::Quoted,
+            (Self::Quoted, b'"') => Self::Closed,
+            (Self::Quoted, _) => Self::Quoted,
+            (_, b'\n') => Self::Start,
+            (_, byte) if byte == delimiter => Self::Start,
+            _ => Self::Plain,
+        }
     }
 }
 

@@ -225,20 +225,15 @@ async fn put_rule(service: &Service, caller: Caller, arguments: PutRule) -> Resu
             RuleCreate { name, when, action_type, action_config, enabled: None, mode, cooldown_seconds };
         return result(&rules.create(caller, &rule).await?);
     };
-    if rules.get(caller.tenant, rule_id).await?.mode != RuleMode::Shadow {
-        return Err(Error::new(Kind::Conflict, "the rule is live: only a person may change it"));
-    }
     let update = RuleUpdate {
         name,
         when: Some(when),
         action_type: Some(action_type),
         action_config: Some(action_config),
-        // Said again, in case a person has made it live meanwhile.
-        mode: Some(RuleMode::Shadow),
         cooldown_seconds,
         ..RuleUpdate::default()
     };
-    result(&rules.update(caller, rule_id, &update).await?)
+    result(&rules.update_in_shadow(caller, rule_id, &update).await?)
 }
 
 #[cfg(test)]

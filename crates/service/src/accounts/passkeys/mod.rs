@@ -12,6 +12,7 @@ use model::api::{
 use model::{AuditAction, TenantId, UserId, single_line};
 use store::accounts::identities;
 use store::accounts::passkeys::{self, Challenge, Passkey as StoredPasskey};
+use store::accounts::users;
 use store::{Conn, Store};
 use tracing::error;
 use uuid::Uuid;
@@ -227,6 +228,8 @@ impl Passkeys {
             let (tenant, user) = used.owner();
             self.store
                 .write("sign_in_with_passkey", async |conn: &mut Conn| {
+                    // Whoever ends this member's sessions and passkeys meanwhile comes before or after this sign-in.
+                    users::lock(conn, tenant, user).await?;
                     self.checks.record(conn, &used).await?;
                     self.sessions.open(conn, tenant, user, client).await
                 })

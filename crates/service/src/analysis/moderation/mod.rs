@@ -69,7 +69,8 @@ impl Moderation {
         questions: &[&BuiltInQuestion],
         caller: &Waiting,
     ) -> Result<Scored> {
-        let slot = self.slots.take(tenant).await?;
+        let rounds = u32::try_from(texts.len().div_ceil(CONCURRENT_CALLS)).unwrap_or(u32::MAX);
+        let slot = self.slots.take_for(tenant, rounds).await?;
         self.slots
             .run(slot, async |slot| {
                 self.store

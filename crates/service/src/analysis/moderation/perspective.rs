@@ -68,14 +68,18 @@ impl Moderation {
                 "attributeScores: there must be at most {MAX_ATTRIBUTES}"
             )));
         }
-        for (name, suggested) in &request.attribute_scores {
-            let built_in =
-                BuiltIn::get()?.attribute(name).ok_or_else(|| Error::bad_request(unknown(name)))?;
+        let built_in = BuiltIn::get()?;
+        let known = |name: &String| {
+            let unknown = || Error::bad_request(unknown("attributeScores", name));
+            built_in.attribute(name).ok_or_else(unknown)
+        };
+        let attributes = request.attribute_scores.keys().map(known).collect::<Result<Vec<_>>>()?;
+        for (attribute, suggested) in attributes.into_iter().zip(request.attribute_scores.values()) {
             let (Some(object_id), Some(score)) = (&request.session_id, &suggested.summary_score) else {
                 continue;
             };
             let label = LabelInput { value: json!(score.value >= YES), note: None };
-            match self.labels.put(caller, object_id, &built_in.question.key, &label).await {
+            match self.labels.put(caller, object_id, &attribute.question.key, &label).await {
                 Err(error) if !matches!(error.kind(), Kind::NotFound | Kind::BadRequest) => {
                     return Err(error);
                 }
@@ -119,7 +123,10 @@ fn attributes(request: &AnalyzeComment) -> std::result::Result<Vec<&'static Buil
         }
     }
     let built_in = BuiltIn::get().map_err(|error| error.to_string())?;
-    requested.keys().map(|name| built_in.attribute(name).ok_or_else(|| unknown(name))).collect()
+    requested
+        .keys()
+        .map(|name| built_in.attribute(name).ok_or_else(|| unknown("requestedAttributes", name)))
+        .collect()
 }
 
 fn check_comment(text: &str) -> std::result::Result<(), String> {
@@ -132,8 +139,8 @@ fn check_comment(text: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(field: &str, name: &str) -> String {
     let shown: String = name.chars().take(64).collect();
     let known: Vec<&str> = BuiltIn::get().map(|all| all.attribute_names().collect()).unwrap_or_default();
-    format!("requestedAttributes: there is no attribute {shown}; there are {}", known.join(", "))
+    format!("{field}: there is no attribute {shown}; there are {}", known.join(", "))
 }
