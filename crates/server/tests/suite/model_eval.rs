@@ -76,7 +76,7 @@ async fn a_wrong_line_is_named_before_anything_is_asked() {
         (json!({"value": true}), "text: give text or events"),
         (json!({"text": "a", "value": true, "extra": 1}), "extra"),
         (json!({"text": "a", "value": true, "signal": {"type": "noul"}}), "signal.instructions"),
-        (json!({"events": [{"type": "event"}], "value": true}), "events[0]"),
+        (json!({"events": [], "value": true}), "events: there must be 1 to"),
     ] {
         written(&directory, "lines.ndjson", &[good.clone(), line]);
         let ran = eval(&directory, &analyzer, &["lines.ndjson", "--signal", "signal.json"]).await;

@@ -66,7 +66,7 @@ async fn a_mail_can_be_turned_off_and_on_again(app: &App) {
         let reply = put(app, &token, &json!({event: false})).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         assert_eq!(off(&reply), [event]);
-        assert_eq!(preferences(&reply).len(), 15);
+        assert_eq!(preferences(&reply).len(), 17);
         assert_eq!(off(&get(app, &token).await), [event], "and it is kept");
         assert_eq!(off(&put(app, &token, &json!({})).await), [event], "what is left out stays");
         assert!(off(&put(app, &token, &json!({event: true})).await).is_empty());
