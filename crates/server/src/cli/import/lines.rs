@@ -182,9 +182,8 @@ enum Cell {
 impl Cell {
     fn after(self, byte: u8, delimiter: u8) -> Self {
         match (self, byte) {
-            (Self::Start | Self::Closed, b'"') => Self::Quoted,
             (Self::Quoted, b'"') => Self::Closed,
-            (Self::Quoted, _) => Self::Quoted,
+            (Self::Quoted, _) | (Self::Start | Self::Closed, b'"') => Self::Quoted,
             (_, b'\n') => Self::Start,
             (_, byte) if byte == delimiter => Self::Start,
             _ => Self::Plain,
