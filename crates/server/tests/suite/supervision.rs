@@ -16,7 +16,7 @@ testkit::on_both!(
     a_loop_that_keeps_failing_makes_the_process_not_ready,
 );
 
-const LOOPS: [&str; 13] = [
+const LOOPS: [&str; 14] = [
     "chat",
     "concluder",
     "courier",
@@ -26,6 +26,7 @@ const LOOPS: [&str; 13] = [
     "mailer",
     "meters",
     "recorder",
+    "refusals",
     "scheduler",
     "sweeper",
     "trials",

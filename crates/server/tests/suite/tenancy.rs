@@ -48,6 +48,8 @@ impl Owned {
             "replay_id" => Uuid::from_u128(8).to_string(),
             // Of members and invitations `members.rs` tells.
             "user_id" | "invitation_id" => Uuid::from_u128(9).to_string(),
+            // Of passkeys `passkeys.rs` tells.
+            "passkey_id" => Uuid::from_u128(10).to_string(),
             "provider" => "google".to_owned(),
             other => panic!("{template}: say what {{{other}}} is, and whose"),
         };
