@@ -26,7 +26,9 @@ class Teller:
 
     def ask(self, status, method, template, body=None, **parts):
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"}
+        if "?key=" not in template:
+            headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url + template.format(**parts), data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
@@ -59,9 +61,22 @@ def tell(url, token):
     tell_of_trials(ask)
     tell_of_reviews(ask)
     tell_of_endpoints(ask)
+    tell_of_keys(ask)
     tell_of_passkeys(ask, url)
     invited = ask(201, "POST", "/v1/invitations", {"email": "story@example.com", "role": "viewer"})
     ask(204, "DELETE", "/v1/invitations/{invitation_id}", invitation_id=invited["id"])
+
+
+def tell_of_keys(ask):
+    key = ask(201, "POST", "/v1/api_keys", {"name": "story"})["api_key"]["id"]
+    ask(200, "POST", "/v1/api_keys/{key_id}/rotate", key_id=key)
+    ask(204, "DELETE", "/v1/api_keys/{key_id}", key_id=key)
+    secret = ask(201, "POST", "/v1/api_keys", {"kind": "bearer", "scopes": ["moderate"]})["secret"]
+    comment = {"comment": {"text": "You are a fool. Go away."}}
+    scored = comment | {"requestedAttributes": {"TOXICITY": {}}, "spanAnnotations": True}
+    ask(200, "POST", f"/v1alpha1/comments:analyze?key={secret}", scored)
+    suggested = comment | {"attributeScores": {"TOXICITY": {"summaryScore": {"value": 1.0}}}}
+    ask(200, "POST", f"/v1alpha1/comments:suggestscore?key={secret}", suggested)
 
 
 def tell_of_labels(ask):
