@@ -446,7 +446,8 @@ def identifier(name: str) -> str:
 def imports_used(written: str) -> str:
     """Drops imported names of the standard library that are not used, and adds the maker of keys where it is."""
     lines = []
-    body = re.sub(r"^from .*$", "", written, flags=re.MULTILINE)
+    without_prose = re.sub(r'""".*?"""', "", written, flags=re.DOTALL)
+    body = re.sub(r"^from .*$", "", without_prose, flags=re.MULTILINE)
     for line in written.split("\n"):
         found = re.fullmatch(r"from (collections\.abc|dataclasses|datetime|typing) import (.*)", line)
         if found:

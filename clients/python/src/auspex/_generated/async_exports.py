@@ -5,7 +5,6 @@ Generated from docs/openapi.json by `make clients`. Do not edit.
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Literal
 
 from .._call import Call
