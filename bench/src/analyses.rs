@@ -131,7 +131,8 @@ async fn until(store: &Store, tenant: TenantId, target_count: f64) -> Result<f64
     }
 }
 
-async fn analyzed(store: &Store, tenant: TenantId) -> Result<f64, Box<dyn Error>> {
+/// How many analyses a tenant has been charged for.
+pub(crate) async fn analyzed(store: &Store, tenant: TenantId) -> Result<f64, Box<dyn Error>> {
     let (_, analyses) =
         store.read("bench", async |conn: &mut Conn| balance::spent(conn, tenant).await).await?;
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]

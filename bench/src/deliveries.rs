@@ -1,6 +1,7 @@
 //! Webhook deliveries from a backlog, compared with a bare loop with the same client and receiver; and how much a receiver
 //! that never responds delays deliveries to a healthy one.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -80,7 +81,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
 }
 
 /// Requests per second of a loop that only posts, with a client like the service's.
-async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
+pub(crate) async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>> {
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let end = Instant::now() + BARE_WARM_UP + BARE_DURATION;
     let mut tasks = JoinSet::new();
@@ -119,7 +120,7 @@ impl Backlog<'_> {
     /// Deliveries per second from a short backlog.
     async fn short(&self) -> Result<f64, Box<dyn Error>> {
         let endpoint = register(self.service, self.caller, &self.receiver.url, false).await?;
-        self.queue(endpoint, SHORT).await?;
+        queue(self.service, self.tenant, endpoint, SHORT).await?;
         let rate = self.round(endpoint).await?;
         self.remove(endpoint).await?;
         Ok(rate)
@@ -129,7 +130,7 @@ impl Backlog<'_> {
     /// within seconds.
     async fn long(&self) -> Result<Vec<Round>, Box<dyn Error>> {
         let endpoint = register(self.service, self.caller, &self.receiver.url, false).await?;
-        self.queue(endpoint, LONG).await?;
+        queue(self.service, self.tenant, endpoint, LONG).await?;
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
             let bare = bare_loop(self.receiver).await?;
@@ -183,35 +184,42 @@ impl Backlog<'_> {
         }
         Ok(())
     }
-
-    async fn queue(&self, endpoint_id: Uuid, count: usize) -> Result<(), Box<dyn Error>> {
-        const AT_ONCE: usize = 1_000;
-        let (clock, random) = (self.service.clock(), self.service.random());
-        for from in (0..count).step_by(AT_ONCE) {
-            let now = clock.now();
-            let rows: Vec<NewDelivery> = (from..count.min(from + AT_ONCE))
-                .map(|number| NewDelivery {
-                    tenant: self.tenant,
-                    delivery_id: random.id(now),
-                    endpoint_id,
-                    event_type: "analysis.completed",
-                    object_id: Some(format!("user_{number}")),
-                    payload: PAYLOAD.to_owned(),
-                    max_attempts: 6,
-                    run_after: now,
-                    created_at: now,
-                    active_since: now,
-                    traceparent: None,
-                })
-                .collect();
-            let store = self.service.store();
-            store.write("bench", async |conn: &mut Conn| deliveries::queue(conn, &rows).await).await?;
-        }
-        Ok(())
-    }
 }
 
-async fn register(
+/// Queues deliveries of one payload for an endpoint.
+pub(crate) async fn queue(
+    service: &Service,
+    tenant: TenantId,
+    endpoint_id: Uuid,
+    count: usize,
+) -> Result<(), Box<dyn Error>> {
+    const AT_ONCE: usize = 1_000;
+    let (clock, random) = (service.clock(), service.random());
+    for from in (0..count).step_by(AT_ONCE) {
+        let now = clock.now();
+        let rows: Vec<NewDelivery> = (from..count.min(from + AT_ONCE))
+            .map(|number| NewDelivery {
+                tenant,
+                delivery_id: random.id(now),
+                endpoint_id,
+                event_type: "analysis.completed",
+                object_id: Some(format!("user_{number}")),
+                payload: PAYLOAD.to_owned(),
+                max_attempts: 6,
+                run_after: now,
+                created_at: now,
+                active_since: now,
+                traceparent: None,
+                lease: None,
+            })
+            .collect();
+        let store = service.store();
+        store.write("bench", async |conn: &mut Conn| deliveries::queue(conn, &rows).await).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn register(
     service: &Service,
     caller: Caller,
     url: &str,
@@ -267,8 +275,8 @@ async fn delay_beside_silent_receiver(
 }
 
 /// A receiver that responds as soon as it can and records when.
-struct Receiver {
-    url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     log: Arc<ReceiverLog>,
 }
 
@@ -277,10 +285,12 @@ struct ReceiverLog {
     arrivals: Mutex<Vec<Instant>>,
     /// From the time in the payload to the arrival.
     delays: Mutex<Vec<Duration>>,
+    /// When the first delivery about an object with this number arrived.
+    numbers: Mutex<HashMap<u64, Instant>>,
 }
 
 impl Receiver {
-    async fn start() -> Result<Self, Box<dyn Error>> {
+    pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
         let log = Arc::new(ReceiverLog::default());
@@ -295,7 +305,19 @@ impl Receiver {
         Ok(Self { url, log })
     }
 
-    fn count(&self) -> usize {
+    /// When the first delivery about each numbered object arrived.
+    pub(crate) fn first_arrivals(&self) -> HashMap<u64, Instant> {
+        self.log.numbers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets what has arrived.
+    pub(crate) fn forget(&self) {
+        self.arrivals().clear();
+        self.delays().clear();
+        self.log.numbers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub(crate) fn count(&self) -> usize {
         self.arrivals().len()
     }
 
@@ -333,6 +355,10 @@ async fn serve(stream: TcpStream, log: Arc<ReceiverLog>) -> std::io::Result<()> 
         if let Some(finished_at) = occurred_at(&body) {
             log.delays.lock().unwrap_or_else(PoisonError::into_inner).push(now.since(finished_at));
         }
+        if let Some(number) = object_number(&body) {
+            let mut numbers = log.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+            numbers.entry(number).or_insert_with(Instant::now);
+        }
         log.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
     }
@@ -342,4 +368,11 @@ async fn serve(stream: TcpStream, log: Arc<ReceiverLog>) -> std::io::Result<()> 
 fn occurred_at(body: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(body).ok()?;
     text.split_once(r#""occurred_at":""#)?.1.get(..27)?.parse().ok()
+}
+
+/// The number in the id of a payload's object.
+fn object_number(body: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(body).ok()?;
+    let id = text.split_once(r#""object_id":"user_"#)?.1;
+    id.split_once('"')?.0.parse().ok()
 }

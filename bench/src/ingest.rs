@@ -39,6 +39,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
         token: token.clone(),
         body: body(events, object_type),
         expected,
+        sent: None,
     };
     // An empty type is refused after authentication and parsing, and before anything is recorded.
     let refused = load::run(&load(1, "", 400), CONNECTIONS, DURATION).await?;
@@ -64,6 +65,8 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     ])
 }
 
+pub(crate) const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
 /// The settings of a service on a database of the benchmark, on a port of its own.
 pub(crate) fn config(
     url: &str,
@@ -74,7 +77,7 @@ pub(crate) fn config(
         ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_DATA_DIR", &directory.display().to_string()),
         ("AUSPEX_DATABASE_URL", url),
-        ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        ("AUSPEX_MASTER_KEY", MASTER_KEY),
         ("AUSPEX_RATE_LIMIT_PER_MINUTE", "4000000000"),
         ("AUSPEX_INGEST_MIB_PER_MINUTE", "0"),
         // Measures the service, not a model.

@@ -1,8 +1,9 @@
 //! Generates HTTP load over many connections, as cheaply as possible, because it shares the machine with the service.
 
+use std::collections::HashMap;
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,6 +24,33 @@ pub(crate) struct Load {
     pub(crate) token: String,
     pub(crate) body: String,
     pub(crate) expected: u16,
+    /// When each number was sent, if that is of interest.
+    pub(crate) sent: Option<Arc<Mutex<HashMap<u64, Instant>>>>,
+}
+
+impl Load {
+    /// How many requests were sent.
+    pub(crate) fn sent_count(&self) -> usize {
+        self.sent.as_ref().map_or(0, |sent| lock(sent).len())
+    }
+
+    /// From sending each request until something about its number arrived.
+    pub(crate) fn took_until(&self, arrivals: &HashMap<u64, Instant>) -> Vec<Duration> {
+        let Some(sent) = &self.sent else { return Vec::new() };
+        let sent = lock(sent);
+        sent.iter().filter_map(|(number, sent)| Some(arrivals.get(number)?.duration_since(*sent))).collect()
+    }
+}
+
+fn lock(sent: &Mutex<HashMap<u64, Instant>>) -> MutexGuard<'_, HashMap<u64, Instant>> {
+    sent.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends one request on a connection of its own.
+pub(crate) async fn once(load: &Load) -> Result<(), Box<dyn Error>> {
+    let mut stream = open(load).await?;
+    send(load, &mut stream).await?;
+    Ok(())
 }
 
 /// Sends as fast as possible over this many connections, and returns responses per second.
@@ -115,6 +143,9 @@ async fn send(load: &Load, stream: &mut TcpStream) -> Result<String, Box<dyn Err
         load.body.len(),
         load.body
     );
+    if let Some(sent) = &load.sent {
+        lock(sent).insert(number, Instant::now());
+    }
     stream.write_all(request.as_bytes()).await?;
     let response = read_response(stream, &mut vec![0; 4 * 1024]).await?;
     if response.starts_with(&format!("HTTP/1.1 {}", load.expected)) {

@@ -2,20 +2,25 @@
 //!
 //! `make bench` builds the release binary and runs this with its path. `make bench-reads` runs `auspex-bench reads 1000000`, and
 //! `make bench-replay` runs `auspex-bench replay 1000000`, `make bench-exports` runs `auspex-bench exports 1000000`.
-//! `auspex-bench seed URL OBJECTS` fills a database and keeps it.
+//! `auspex-bench seed URL OBJECTS` fills a database and keeps it. `make simulate` runs `auspex-bench simulate`, and `make costs`
+//! runs `auspex-bench costs`.
 
 #![expect(clippy::print_stdout, reason = "it prints its results")]
 
 mod analyses;
+mod costs;
 mod deliveries;
 mod exports;
 mod ingest;
 mod load;
+mod messages;
 mod process;
 mod reads;
 mod replay;
 mod seed;
 mod signing;
+mod simulation;
+mod statistics;
 mod verdicts;
 
 use std::error::Error;
@@ -63,7 +68,21 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The parts that are measured by default, by their names on the command line.
-const PARTS: [&str; 7] = ["process", "signing", "ingest", "analyses", "history", "verdicts", "deliveries"];
+const PARTS: [&str; 10] = [
+    "process",
+    "signing",
+    "ingest",
+    "analyses",
+    "history",
+    "verdicts",
+    "deliveries",
+    "messages",
+    "idle",
+    "statistics",
+];
+
+/// The seed of a simulation that is given none.
+const SEED: u64 = 1;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -74,13 +93,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["replay", rows] => judge(&runtime.block_on(measure_replays(rows.parse()?))?),
         ["exports", rows] => judge(&runtime.block_on(measure_exports(rows.parse()?))?),
         ["reads", objects] => judge(&runtime.block_on(measure_reads(objects.parse()?))?),
+        ["costs"] => runtime.block_on(measure_costs()),
+        ["simulate"] => judge(&simulation::run(SEED)?),
+        ["simulate", seed] => judge(&simulation::run(seed.parse()?)?),
         [binary, ref parts @ ..] if parts.iter().all(|part| PARTS.contains(part)) => {
             let parts = if parts.is_empty() { &PARTS } else { parts };
-            judge(&measure(&PathBuf::from(binary).canonicalize()?, parts, &runtime)?)
+            let (figures, failures) = measure(&PathBuf::from(binary).canonicalize()?, parts, &runtime)?;
+            let judged = judge(&figures);
+            if failures.is_empty() { judged } else { Err(failures.join("\n").into()) }
         }
         _ => {
             let parts = PARTS.join("|");
-            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | exports EVENTS | reads OBJECTS | replay ANALYSES | seed URL OBJECTS")
+            Err(format!("usage: auspex-bench PATH-OF-AUSPEX [{parts}]… | costs | exports EVENTS | reads OBJECTS | replay ANALYSES | seed URL OBJECTS | simulate [SEED]")
                 .into())
         }
     }
@@ -113,29 +137,61 @@ async fn measure_exports(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     Ok(figures)
 }
 
-/// Measures everything else.
-fn measure(binary: &Path, parts: &[&str], runtime: &Runtime) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let mut figures = Vec::new();
+/// Measures what an event, an analysis and a delivery write and keep.
+async fn measure_costs() -> Result<(), Box<dyn Error>> {
+    costs::measure(None).await?;
+    if let Some(cluster) = cluster() {
+        costs::measure(Some(&cluster)).await?;
+    }
+    Ok(())
+}
+
+/// Measures everything else. A part that fails does not take the figures of others with it: returns the figures, and what failed.
+fn measure(
+    binary: &Path,
+    parts: &[&str],
+    runtime: &Runtime,
+) -> Result<(Vec<Figure>, Vec<String>), Box<dyn Error>> {
+    let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let directory = tempfile::tempdir()?;
     for part in parts {
-        match *part {
-            "process" => figures.extend(process::measure(binary)?),
-            "signing" => figures.push(signing::measure()?),
-            part => {
-                for target in runtime.block_on(targets(directory.path(), part))? {
-                    let measured = match part {
-                        "ingest" => runtime.block_on(ingest::measure(&target)),
-                        "analyses" => runtime.block_on(analyses::measure(&target)),
-                        "history" => runtime.block_on(analyses::measure_history(&target)),
-                        "verdicts" => runtime.block_on(verdicts::measure(&target)),
-                        _ => runtime.block_on(deliveries::measure(&target)),
-                    };
-                    figures.extend(measured?);
-                }
+        let targets = match *part {
+            "process" | "signing" | "statistics" => vec![None],
+            part => runtime.block_on(targets(directory.path(), part))?.into_iter().map(Some).collect(),
+        };
+        for target in targets {
+            if let Err(error) = measure_part(binary, part, target.as_ref(), runtime, &mut figures) {
+                let target = target.map_or("", |target| target.name);
+                failures.push(format!("{part} {target}: {error}"));
             }
         }
     }
-    Ok(figures)
+    Ok((figures, failures))
+}
+
+/// Adds the figures of one part, on one database where it needs one. Those that it has measured before it fails count too.
+fn measure_part(
+    binary: &Path,
+    part: &str,
+    target: Option<&Target>,
+    runtime: &Runtime,
+    figures: &mut Vec<Figure>,
+) -> Result<(), Box<dyn Error>> {
+    let measured = match (part, target) {
+        ("messages", Some(target)) => return runtime.block_on(messages::measure(binary, target, figures)),
+        ("process", _) => process::measure(binary),
+        ("signing", _) => signing::measure().map(|figure| vec![figure]),
+        ("statistics", _) => runtime.block_on(statistics::measure(binary)),
+        ("ingest", Some(target)) => runtime.block_on(ingest::measure(target)),
+        ("analyses", Some(target)) => runtime.block_on(analyses::measure(target)),
+        ("history", Some(target)) => runtime.block_on(analyses::measure_history(target)),
+        ("verdicts", Some(target)) => runtime.block_on(verdicts::measure(target)),
+        ("deliveries", Some(target)) => runtime.block_on(deliveries::measure(target)),
+        ("idle", Some(target)) => runtime.block_on(messages::measure_idle(binary, target)),
+        _ => Err(format!("{part} is no part").into()),
+    };
+    figures.extend(measured?);
+    Ok(())
 }
 
 /// Prints the figures, and fails if one is beyond its limit.

@@ -44,6 +44,7 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
             r#"{"wait":true,"events":[{"type":"message","content":"Is the blue bicycle still for sale?"}]}"#
                 .to_owned(),
         expected: 200,
+        sent: None,
     };
     let new = load::steady(&load("/v1/objects/seller_{n}/events"), CONNECTIONS, PER_SECOND, DURATION).await?;
     // All but the first 500 are about objects that already have a history.

@@ -1,0 +1,344 @@
+//! Simulates the design with up to 1,000 nodes and 1,000,000 tenants: its constants and its own rules for turns and budgets,
+//! an ideal database, and no network. It shows what many nodes ask of one database, and who waits how long.
+//!
+//! `make simulate`, or `auspex-bench simulate [SEED]`. docs/scale.md has the table and what follows from it.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "counts and microseconds far below 2^52"
+)]
+
+mod analyses;
+mod budgets;
+mod present;
+mod random;
+mod traffic;
+
+use std::error::Error;
+use std::time::Duration;
+
+use server::config::Config;
+use service::analysis::{LEASE_MARGIN, SCHEDULER_SOON};
+use service::upkeep::BACKSTOP_INTERVAL;
+
+use self::analyses::{Case, Outcome, percentile};
+use self::random::{Random, Tenants};
+use crate::Figure;
+
+const SIZES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1_000];
+/// How many nodes over one PostgreSQL must keep to the limit of waits; the table shows what happens beyond.
+const MEANT_FOR: usize = 30;
+const TENANTS: usize = 1_000_000;
+/// The share of all load of the largest tenant.
+const LARGEST: f64 = 0.5;
+/// The load of the queue in shares of what it can do, with room to spare.
+const CALM: f64 = 0.8;
+/// The same with half as much again as it can do.
+const BEYOND: f64 = 1.5;
+
+/// The design as the code and the default settings have it, and what the simulation assumes of the rest.
+struct Design {
+    workers: usize,
+    debounce_us: u64,
+    lease_us: u64,
+    poll_us: u64,
+    soon_us: u64,
+    requests_per_minute: i64,
+    bytes_per_minute: i64,
+    /// Assumed: how long an analysis takes.
+    analysis_us: u64,
+    /// Assumed: a round trip to the database.
+    round_trip_us: u64,
+    /// Assumed: a commit of the recorder, all its statements included.
+    commit_us: u64,
+    /// Assumed: an event of 70 characters and its metadata.
+    bytes_per_request: i64,
+}
+
+impl Design {
+    fn of_settings() -> Result<Self, Box<dyn Error>> {
+        let settings = Config::from_environment(std::iter::empty())?;
+        let micros = |duration: Duration| duration.as_micros() as u64;
+        Ok(Self {
+            workers: usize::from(settings.workers),
+            debounce_us: micros(settings.debounce),
+            lease_us: micros(settings.analyzer.timeout + LEASE_MARGIN),
+            poll_us: micros(BACKSTOP_INTERVAL),
+            soon_us: micros(SCHEDULER_SOON),
+            requests_per_minute: i64::from(settings.rate_limit_per_minute),
+            bytes_per_minute: i64::from(settings.ingest_mib_per_minute.0) * 1_024 * 1_024,
+            analysis_us: 500_000,
+            round_trip_us: 300,
+            commit_us: 2_000,
+            bytes_per_request: 300,
+        })
+    }
+
+    /// What the analyzer slots of so many nodes can do.
+    fn analyses_per_second(&self, nodes: usize) -> f64 {
+        (nodes * self.workers) as f64 * 1e6 / self.analysis_us as f64
+    }
+
+    /// The requests that keep so many nodes busy, one for each analysis.
+    fn requests_per_second(&self, nodes: usize) -> f64 {
+        CALM * self.analyses_per_second(nodes)
+    }
+}
+
+/// What was found for one number of nodes.
+struct Simulated {
+    nodes: usize,
+    calm: Outcome,
+    /// With more load than the slots can do, half of it of one tenant.
+    beyond: Outcome,
+    /// The calm load, if a scheduler went on at any tenant after a claim in vain.
+    jumping: Outcome,
+    budgets: budgets::Minute,
+    exhausted: budgets::Minute,
+    traffic: traffic::Traffic,
+    /// Seconds that the queue was watched for after its warm-up.
+    watched_s: f64,
+}
+
+/// Simulates all sizes from a seed, prints what was found, and returns what must hold at every size.
+pub(crate) fn run(seed: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let design = Design::of_settings()?;
+    let even = Tenants::new(TENANTS, 0.0);
+    let skewed = Tenants::new(TENANTS, LARGEST);
+    let simulated: Vec<Simulated> =
+        SIZES.iter().map(|nodes| simulate(&design, *nodes, [&even, &skewed], seed)).collect();
+    println!(
+        "{TENANTS} tenants by Zipf's law, seed {seed}; for each node {:.0} requests and analyses a second",
+        design.requests_per_second(1)
+    );
+    print_table(&design, &simulated);
+    print_findings(&design, &simulated);
+    Ok(figures(&design, &simulated))
+}
+
+fn simulate(design: &Design, nodes: usize, [even, skewed]: [&Tenants; 2], seed: u64) -> Simulated {
+    let mut random = Random::new(seed ^ nodes as u64);
+    // Long enough for the leases of killed processes to expire, except where that would take minutes to simulate.
+    let (seconds, killed) = if nodes <= 100 { (60, nodes.div_ceil(100)) } else { (10, 0) };
+    let calm = Case { nodes, load: CALM, seconds, killed, jumps: false };
+    let beyond = Case { load: BEYOND, seconds: seconds.min(20), killed: 0, ..calm };
+    let jumping = Case { seconds: seconds.min(20), killed: 0, jumps: true, ..calm };
+    Simulated {
+        nodes,
+        calm: analyses::run(design, calm, even, &mut random),
+        beyond: analyses::run(design, beyond, skewed, &mut random),
+        jumping: analyses::run(design, jumping, even, &mut random),
+        budgets: budgets::minute_of_all(design, nodes, even, &mut random),
+        exhausted: budgets::minute_beyond_the_limit(design.requests_per_minute, nodes, &mut random),
+        traffic: traffic::of(design, nodes, &mut random),
+        watched_s: (seconds - 5) as f64,
+    }
+}
+
+/// A measure: what it is called, its value at a size, and what one PostgreSQL is assumed to bear of it.
+struct Measure {
+    name: &'static str,
+    of: fn(&Design, &Simulated) -> f64,
+    bearable: Option<f64>,
+    /// What must change beyond that.
+    change: &'static str,
+}
+
+const fn measure(name: &'static str, of: fn(&Design, &Simulated) -> f64) -> Measure {
+    Measure { name, of, bearable: None, change: "" }
+}
+
+const fn bounded(
+    name: &'static str,
+    bearable: f64,
+    change: &'static str,
+    of: fn(&Design, &Simulated) -> f64,
+) -> Measure {
+    Measure { name, of, bearable: Some(bearable), change }
+}
+
+/// What is measured, and the size beyond which something of the design must change.
+const MEASURES: [Measure; 22] = [
+    measure("analyses a second", |design, size| design.requests_per_second(size.nodes)),
+    measure("wait of an analysis, p50, ms", |_, size| percentile(&size.calm.other_waits, 50) as f64 / 1e3),
+    bounded(
+        "wait of an analysis, p99, ms",
+        5_000.0,
+        "the cursor and SOON after a claim in vain: schedulers follow each other",
+        |_, size| percentile(&size.calm.other_waits, 99) as f64 / 1e3,
+    ),
+    measure("the same with a jump after a claim in vain, p99", |_, size| {
+        percentile(&size.jumping.other_waits, 99) as f64 / 1e3
+    }),
+    measure("overloaded: others' wait, p99, ms", |_, size| {
+        percentile(&size.beyond.other_waits, 99) as f64 / 1e3
+    }),
+    measure("overloaded: others' longest wait, ms", |_, size| {
+        percentile(&size.beyond.other_waits, 100) as f64 / 1e3
+    }),
+    measure("overloaded: largest's wait, p50, ms", |_, size| {
+        percentile(&size.beyond.largest_waits, 50) as f64 / 1e3
+    }),
+    measure("polls of the queue a second", |_, size| size.calm.polls as f64 / size.watched_s),
+    measure("claims a second", |_, size| size.calm.claims as f64 / size.watched_s),
+    measure("claims in vain, %", |_, size| 100.0 * size.calm.empty_claims as f64 / size.calm.claims as f64),
+    bounded(
+        "round trips of polls and claims a second",
+        50_000.0,
+        "SOON and the claim of one tenant after the other",
+        |_, size| size.calm.round_trips as f64 / size.watched_s,
+    ),
+    bounded(
+        "tenants passed by claims a second",
+        2_000_000.0,
+        "next_tenant, which passes every tenant with a job that is not due",
+        |_, size| size.calm.passed as f64 / size.watched_s,
+    ),
+    measure("leases that expired after a kill", |_, size| size.calm.expired as f64),
+    bounded(
+        "leases of budgets a second",
+        5_000.0,
+        "BLOCKS, and a lease for a tenant's first request on each node",
+        |_, size| size.budgets.leases as f64 / 60.0,
+    ),
+    measure("leases for each request", |_, size| size.budgets.leases as f64 / size.budgets.requests as f64),
+    measure("budget granted of the limit, %", |design, size| {
+        100.0 * size.exhausted.allowed as f64 / design.requests_per_minute as f64
+    }),
+    bounded(
+        "heartbeats: rows read a second",
+        1_000_000.0,
+        "counting all rows of nodes at each heartbeat",
+        |_, size| size.traffic.heartbeat_rows,
+    ),
+    measure("heartbeats and idle polls: round trips a second", |_, size| {
+        size.traffic.heartbeats + size.traffic.idle
+    }),
+    bounded(
+        "commits that notify a second",
+        1_000.0,
+        "NOTIFY in each commit of the recorder: such commits take turns",
+        |_, size| size.traffic.notifying,
+    ),
+    bounded("notifications received a second", 100_000.0, "NOTIFY to every listener", |_, size| {
+        size.traffic.notified
+    }),
+    bounded(
+        "round trips a second to sweep in time",
+        5_000.0,
+        "a sweep of all accounts by every node",
+        |_, size| traffic::of_sweeps(size.nodes, TENANTS),
+    ),
+    bounded(
+        "connections",
+        500.0,
+        "20 connections of a process (or a pooler in transaction mode)",
+        |_, size| size.traffic.connections as f64,
+    ),
+];
+
+fn print_table(design: &Design, simulated: &[Simulated]) {
+    print!("{:<48}", "nodes");
+    for size in simulated {
+        print!(" {:>10}", size.nodes);
+    }
+    println!();
+    for measure in &MEASURES {
+        print!("{:<48}", measure.name);
+        for size in simulated {
+            print!(" {:>10}", shown((measure.of)(design, size)));
+        }
+        println!();
+    }
+}
+
+/// A number with three digits at least.
+fn shown(value: f64) -> String {
+    match value {
+        ..10.0 => format!("{value:.2}"),
+        ..100.0 => format!("{value:.1}"),
+        ..1e6 => format!("{value:.0}"),
+        ..1e9 => format!("{:.1} M", value / 1e6),
+        _ => format!("{:.1} G", value / 1e9),
+    }
+}
+
+/// Prints the size from which on each measure is more than one PostgreSQL is assumed to bear.
+fn print_findings(design: &Design, simulated: &[Simulated]) {
+    println!("\nWhat must change, and from how many nodes on:");
+    for measure in &MEASURES {
+        let Some(bearable) = measure.bearable else { continue };
+        let first = simulated.iter().find(|size| (measure.of)(design, size) > bearable);
+        let from = first.map_or_else(|| "never".to_owned(), |size| size.nodes.to_string());
+        println!("{from:>6}  {} (more than {} {})", measure.change, shown(bearable), measure.name);
+    }
+    let accounts = traffic::accounts_swept_in_time(Duration::from_micros(design.round_trip_us));
+    println!("A node sweeps {} accounts before the next sweep is due.", shown(accounts));
+    if let Some(size) = simulated.iter().find(|size| size.traffic.to_one_receiver[0] > 100) {
+        let [healthy, fast, failing] = size.traffic.to_one_receiver;
+        println!(
+            "From {} nodes on, a healthy receiver gets up to {healthy} requests at a time, a fast one {fast}, one that has begun to fail {failing}.",
+            size.nodes
+        );
+    }
+    let waking: f64 = simulated.iter().map(|size| size.traffic.waking).sum();
+    println!("Notifications that wake a scheduler, with the default debounce: {}.\n", shown(waking));
+}
+
+/// What must hold: at every size, and for waits at those that one PostgreSQL is meant for.
+fn figures(design: &Design, simulated: &[Simulated]) -> Vec<Figure> {
+    let of = |value: &dyn Fn(&Simulated) -> f64, nodes: usize| -> Vec<f64> {
+        simulated.iter().filter(|size| size.nodes <= nodes).map(value).collect()
+    };
+    let most = |values: Vec<f64>| values.into_iter().fold(f64::MIN, f64::max);
+    let granted =
+        |size: &Simulated| 100.0 * size.exhausted.allowed as f64 / design.requests_per_minute as f64;
+    let unaccounted = |size: &Simulated| {
+        let outcomes = [&size.calm, &size.beyond, &size.jumping];
+        outcomes.iter().filter(|outcome| !outcome.is_conserved()).count() as f64
+    };
+    let longest = |size: &Simulated| percentile(&size.beyond.other_waits, 100) as f64 / 1e6;
+    let all = usize::MAX;
+    vec![
+        Figure::at_most("cases with an analysis lost or done twice", most(of(&unaccounted, all)), "", 0.0),
+        Figure::at_most(
+            "longest wait beside half of all load, to 30 nodes",
+            most(of(&longest, MEANT_FOR)),
+            "s",
+            2.0,
+        ),
+        Figure::at_most("most of a budget granted", most(of(&granted, all)), "%", 100.0),
+        Figure::at_least("least of a budget granted", -most(of(&|size| -granted(size), all)), "%", 90.0),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_keeps_to_its_limits_and_the_same_seed_finds_the_same() {
+        let design = Design::of_settings().unwrap();
+        let tenants = [Tenants::new(3_000, 0.0), Tenants::new(3_000, LARGEST)];
+        let found = |seed| {
+            let sizes = [1, 3].map(|nodes| simulate(&design, nodes, [&tenants[0], &tenants[1]], seed));
+            let values = sizes.iter().flat_map(|size| MEASURES.map(|measure| (measure.of)(&design, size)));
+            let values: Vec<String> = values.map(shown).collect();
+            assert!(figures(&design, &sizes).iter().all(Figure::is_within_limit), "{values:?}");
+            values
+        };
+        assert_eq!(found(7), found(7));
+        assert_ne!(found(7), found(8));
+    }
+
+    #[test]
+    fn numbers_are_shown_in_few_digits() {
+        assert_eq!(
+            [0.5, 12.34, 123.4, 1_234_567.0, 5e9].map(shown),
+            ["0.50", "12.3", "123", "1.2 M", "5.0 G"]
+        );
+    }
+}
