@@ -27,6 +27,7 @@ mod retry_after;
 pub mod review;
 pub mod rule;
 mod single_line;
+pub mod spreadsheet;
 #[cfg(feature = "sqlx")]
 mod sql;
 mod text_values;

@@ -75,6 +75,11 @@ impl ReplayedObject {
         fired
     }
 
+    /// Whether the condition of a rule was true after the last analysis.
+    pub fn is_true(&self, rule: usize) -> bool {
+        self.states[rule].matched
+    }
+
     /// The current values that a condition is about: numbers, names of options, and facts.
     pub fn values(&self, condition: &BoundCondition, facts: Option<&Facts>) -> Map<String, Value> {
         let answers = condition.keys().into_iter().filter_map(|key| {

@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::{Author, UnknownName};
+use crate::quality::{ClassAnswer, Classes, YesNoAnswer};
 use crate::record::object_only;
-use crate::{Answer, Question, SignalType, Timestamp};
+use crate::{Answer, Judgement, Question, SignalType, Timestamp};
 
 /// How a label was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -46,6 +47,21 @@ pub enum LabelValue {
 }
 
 impl LabelValue {
+    /// The yes/no answer that this label is compared with; none of another type.
+    pub fn compare_yes_no(&self, answer: &Judgement) -> Option<YesNoAnswer> {
+        let Self::YesNo(is_yes) = self else { return None };
+        Some(YesNoAnswer { answer: answer.noul?, is_yes: *is_yes })
+    }
+
+    /// The choice or score that this label is compared with; none of another type.
+    pub fn compare_class(&self, classes: &mut Classes, answer: &Judgement) -> Option<ClassAnswer> {
+        match self {
+            Self::Choice(option) => classes.compare(option, answer),
+            Self::Level(level) => classes.compare(&level.to_string(), answer),
+            Self::YesNo(_) => None,
+        }
+    }
+
     /// The value of a label about a question; an error says what it must be.
     pub fn about(question: &Question, value: &Value) -> Result<Self, String> {
         let names = || question.candidates.iter().map(|candidate| candidate.name.as_str());

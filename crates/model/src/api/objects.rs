@@ -296,6 +296,7 @@ pub struct ObjectList {
     pub next_cursor: Option<String>,
     /// Each comparison of `q` that was skipped, and why.
     #[serde(default)]
+    #[schema(required = true)]
     pub warnings: Vec<String>,
 }
 
@@ -315,6 +316,10 @@ pub struct ObjectState {
     /// When it was last analyzed, or null.
     #[schema(required = true)]
     pub last_analyzed_at: Option<Timestamp>,
+    /// Whether an analysis of it waits or runs. Once this is false, the answers to all events before are there.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub analysis_scheduled: bool,
 }
 
 /// The account at a glance.
@@ -386,4 +391,37 @@ pub struct RiskyObject {
     pub display_name: Option<String>,
     /// Its highest yes/no probability.
     pub risk: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::{Rule, RuleMode};
+
+    /// Reads a record of a service that did not send a field yet.
+    fn without<R: DeserializeOwned>(field: &str, mut record: Value) -> R {
+        record.as_object_mut().unwrap().remove(field).unwrap();
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn answers_of_earlier_versions_are_read() {
+        let at = "2026-01-01T00:00:00Z";
+        let list = json!({"objects": [], "limit": 100, "offset": 0, "warnings": ["so"]});
+        assert!(without::<ObjectList>("warnings", list).warnings.is_empty());
+        let state = json!({
+            "object_id": "user_1", "compacted_events": 0, "compacted_through": null, "compacted_state": null,
+            "last_analyzed_at": null, "analysis_scheduled": true,
+        });
+        assert!(!without::<ObjectState>("analysis_scheduled", state).analysis_scheduled);
+        let rule = json!({
+            "id": "01a1e41b-843b-7bb9-ab02-864f5f0f6b38", "name": "Scammers", "when": "is_scammer > 0.9", "enabled": true,
+            "action_type": "review", "action_config": {"queue": "q"}, "mode": "shadow", "cooldown_seconds": 0,
+            "created_at": at, "updated_at": at,
+        });
+        assert_eq!(without::<Rule>("mode", rule).mode, RuleMode::Live);
+    }
 }

@@ -113,6 +113,7 @@ pub struct Rule {
     pub enabled: bool,
     /// Whether its action is carried out; `live` in answers of earlier versions, which do not say it.
     #[serde(default)]
+    #[schema(required = true)]
     pub mode: RuleMode,
     /// Why the service disabled it: `address proved` if somebody proved the maker's email address first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,10 @@
 //! Invitations to become a member of an account. Only hashes of their tokens are stored.
 
-use model::{MemberRole, TenantId, Timestamp};
+use model::{MemberRole, TenantId, Timestamp, UserId};
 use uuid::Uuid;
 
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::runtime::created_by::MadeBy;
 
 /// An invitation.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -33,8 +34,13 @@ macro_rules! select {
     };
 }
 
-/// Stores an invitation; an earlier one to the same address ends.
-pub async fn put(conn: &mut Conn, invitation: &Invitation, token_hash: &[u8; 32]) -> Result<()> {
+/// Stores an invitation by a member; an earlier one to the same address ends.
+pub async fn put(
+    conn: &mut Conn,
+    invitation: &Invitation,
+    maker: UserId,
+    token_hash: &[u8; 32],
+) -> Result<()> {
     execute!(
         conn,
         "DELETE FROM invitations WHERE tenant_id = $1 AND email_key = $2",
@@ -43,8 +49,9 @@ pub async fn put(conn: &mut Conn, invitation: &Invitation, token_hash: &[u8; 32]
     )?;
     expect_one(execute!(
         conn,
-        "INSERT INTO invitations (token_hash, invitation_id, tenant_id, email, email_key, role, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO invitations (token_hash, invitation_id, tenant_id, email, email_key, role, created_at, expires_at,
+             created_by_user)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         token_hash.as_slice(),
         invitation.invitation_id,
         invitation.tenant_id,
@@ -52,7 +59,8 @@ pub async fn put(conn: &mut Conn, invitation: &Invitation, token_hash: &[u8; 32]
         &invitation.email_key,
         invitation.role,
         invitation.created_at,
-        invitation.expires_at
+        invitation.expires_at,
+        maker
     )?)
 }
 
@@ -118,6 +126,19 @@ pub async fn delete(
          RETURNING invitation_id, tenant_id, email, email_key, role, created_at, expires_at",
         tenant,
         invitation,
+        now
+    )
+}
+
+/// Ends the open invitations that a member sent; returns how many.
+pub async fn delete_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy, now: Timestamp) -> Result<u64> {
+    execute!(
+        conn,
+        "DELETE FROM invitations
+         WHERE tenant_id = $1 AND (created_by_user = $2 OR ($3 AND created_by_user IS NULL)) AND expires_at > $4",
+        tenant,
+        by.user,
+        by.is_first,
         now
     )
 }

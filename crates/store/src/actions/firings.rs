@@ -2,9 +2,10 @@
 
 use model::api::{ActionType, FiringStatus};
 use model::{Date, TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, Rows, execute, fetch_all, fetch_one};
+use crate::db::{Chosen, Conn, Result, Rows, execute, fetch_all, fetch_one};
 
 /// A rule that fired for an object.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -81,16 +82,26 @@ pub async fn newest(
 ) -> Result<Vec<Firing>> {
     let (at, id) = filter.before.unwrap_or((Timestamp::MAX, Uuid::max()));
     match (filter.rule, filter.object_id) {
-        (None, None) => fetch_all!(conn, select!("WHERE tenant_id = $1"), tenant, at, id, limit),
+        (None, None) => fetch_all!(
+            conn,
+            select!("WHERE tenant_id = $1 AND action_type <> 'newest'"),
+            tenant,
+            at,
+            id,
+            limit
+        ),
         (Some(rule), None) => {
-            fetch_all!(conn, select!("WHERE tenant_id = $1 AND rule_id = $5"), tenant, at, id, limit, rule)
+            let text = select!("WHERE tenant_id = $1 AND rule_id = $5 AND action_type <> 'of a rule'");
+            fetch_all!(conn, text, tenant, at, id, limit, rule)
         }
         (None, Some(object_id)) => {
-            let text = select!("WHERE tenant_id = $1 AND object_id = $5");
+            let text = select!("WHERE tenant_id = $1 AND object_id = $5 AND action_type <> 'of an object'");
             fetch_all!(conn, text, tenant, at, id, limit, object_id)
         }
         (Some(rule), Some(object_id)) => {
-            let text = select!("WHERE tenant_id = $1 AND object_id = $5 AND rule_id = $6");
+            let text = select!(
+                "WHERE tenant_id = $1 AND object_id = $5 AND rule_id = $6 AND action_type <> 'of an object'"
+            );
             fetch_all!(conn, text, tenant, at, id, limit, object_id, rule)
         }
     }
@@ -147,15 +158,13 @@ pub async fn count_messages(
 
 /// Removes up to `limit` firings of a tenant from before an instant.
 pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, limit: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM rule_firings WHERE (tenant_id, firing_id) IN (
-             SELECT tenant_id, firing_id FROM rule_firings WHERE tenant_id = $1 AND fired_at < $2
-             ORDER BY fired_at LIMIT $3)",
-        tenant,
-        before,
-        limit
-    )
+    let firings = Chosen {
+        table: "rule_firings",
+        key: &["tenant_id", "firing_id"],
+        rows: "WHERE tenant_id = $1 AND fired_at < $2 AND action_type <> 'newest' ORDER BY fired_at LIMIT $3",
+    };
+    let statement = firings.delete(conn.backend());
+    execute!(conn, AssertSqlSafe(statement), tenant, before, limit)
 }
 
 /// Removes a tenant's message counts from before a day.

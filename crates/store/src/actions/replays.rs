@@ -110,7 +110,7 @@ pub async fn finish(
         .with_given(
             "INSERT INTO rule_replay_examples (tenant_id, replay_id, ordinal, object_id, at, signal_values)
              SELECT tenant, replay, number, object, fired_at, seen_values FROM given
-             WHERE EXISTS (SELECT 1 FROM objects WHERE objects.tenant_id = tenant AND objects.object_id = object)",
+             WHERE EXISTS (SELECT 1 FROM objects WHERE objects.tenant_id = given.tenant AND objects.object_id = object)",
         )
         .execute(conn)
         .await?;

@@ -124,7 +124,7 @@ pub async fn open_of(conn: &mut Conn, tenant: TenantId, wanted: &[(&str, &str)])
             "SELECT ",
             columns!(),
             " FROM given CROSS JOIN reviews
-             WHERE tenant_id = tenant AND object_id = object AND queue = name AND status = 'open'"
+             WHERE tenant_id = given.tenant AND object_id = object AND queue = name AND status = 'open'"
         ))
         .fetch(conn)
         .await
@@ -414,7 +414,7 @@ pub async fn audited_since(
         .column("since", |_| since)
         .with_given(
             "SELECT object_id FROM given CROSS JOIN reviews
-             WHERE tenant_id = tenant AND object_id = object AND created_at >= since AND reason = 'audit'",
+             WHERE tenant_id = given.tenant AND object_id = object AND created_at >= since AND reason = 'audit'",
         )
         .fetch::<(String,)>(conn)
         .await?;

@@ -3,9 +3,10 @@
 use model::api::{ActionType, RuleMode};
 use model::rule::RuleState;
 use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::db::{Chosen, Conn, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional};
 use crate::runtime::created_by::{CreatedBy, MadeBy};
 
 /// A rule, with the settings of its action still sealed.
@@ -99,7 +100,7 @@ pub async fn enabled_of(conn: &mut Conn, tenants: &[TenantId]) -> Result<Vec<Rul
         .with_given(
             "SELECT tenant_id, rule_id, condition_id, name, condition, action_type, action_config, enabled,
                     disabled_reason, mode, cooldown_seconds, created_at, updated_at
-             FROM given CROSS JOIN rules WHERE tenant_id = tenant AND enabled",
+             FROM given CROSS JOIN rules WHERE tenant_id = given.tenant AND enabled",
         )
         .fetch::<Rule>(conn)
         .await?;
@@ -190,15 +191,13 @@ pub async fn retired(conn: &mut Conn, before: Timestamp) -> Result<Vec<(TenantId
 /// Removes up to `limit` states of a retired condition, and once there are none the condition itself; returns whether it is
 /// gone.
 pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, limit: i64) -> Result<bool> {
-    let removed = execute!(
-        conn,
-        "DELETE FROM rule_states WHERE (tenant_id, object_id, condition_id) IN (
-             SELECT tenant_id, object_id, condition_id FROM rule_states
-             WHERE tenant_id = $1 AND condition_id = $2 LIMIT $3)",
-        tenant,
-        condition,
-        limit
-    )?;
+    let states = Chosen {
+        table: "rule_states",
+        key: &["tenant_id", "object_id", "condition_id"],
+        rows: "WHERE tenant_id = $1 AND condition_id = $2 AND matched IN (TRUE, FALSE) LIMIT $3",
+    };
+    let statement = states.delete(conn.backend());
+    let removed = execute!(conn, AssertSqlSafe(statement), tenant, condition, limit)?;
     let is_gone = i64::try_from(removed).is_ok_and(|removed| removed < limit);
     if is_gone {
         execute!(
@@ -222,7 +221,7 @@ pub async fn states_of(
         .column("id", |id| *id)
         .with_given(
             "SELECT object_id, condition_id, matched, fired_at
-             FROM given CROSS JOIN rule_states WHERE tenant_id = tenant AND object_id = id",
+             FROM given CROSS JOIN rule_states WHERE tenant_id = given.tenant AND object_id = id",
         )
         .fetch::<(String, Uuid, bool, Option<Timestamp>)>(conn)
         .await?;

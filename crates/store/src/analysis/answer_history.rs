@@ -8,9 +8,10 @@ use std::ops::Range;
 use model::api::AnalysisSource;
 use model::recorded_answer::first_id;
 use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::{Batch, Conn, Result, Rows, execute, fetch_all, fetch_one, fetch_optional};
+use crate::db::{Batch, Chosen, Conn, Result, Rows, execute, fetch_all, fetch_one, fetch_optional};
 
 /// An analysis to be recorded.
 #[derive(Clone, Debug)]
@@ -137,7 +138,8 @@ pub async fn page_between(
     fetch_all!(
         conn,
         select!(
-            "(analysis_id, object_id) > ($2, $3) AND analysis_id < $4 ORDER BY analysis_id, object_id LIMIT $5"
+            "(analysis_id, object_id) > ($2, $3) AND analysis_id < $4 AND read_seq <> -1
+             ORDER BY analysis_id, object_id LIMIT $5"
         ),
         tenant,
         analysis_id,
@@ -152,7 +154,8 @@ pub async fn count_up_to(conn: &mut Conn, tenant: TenantId, most: i64) -> Result
     let (count,): (i64,) = fetch_one!(
         conn,
         "SELECT count(*) FROM (
-             SELECT 1 AS one FROM answer_history WHERE tenant_id = $1 AND analysis_id > $2 ORDER BY analysis_id LIMIT $3
+             SELECT 1 AS one FROM answer_history WHERE tenant_id = $1 AND analysis_id > $2 AND read_seq <> -1
+             ORDER BY analysis_id LIMIT $3
          ) AS counted",
         tenant,
         Uuid::nil(),
@@ -163,20 +166,19 @@ pub async fn count_up_to(conn: &mut Conn, tenant: TenantId, most: i64) -> Result
 
 /// When the oldest analysis that is kept of a tenant was concluded.
 pub async fn oldest(conn: &mut Conn, tenant: TenantId) -> Result<Option<Timestamp>> {
-    let found: Vec<Analysis> =
-        fetch_all!(conn, select!("analysis_id > $2 ORDER BY analysis_id LIMIT 1"), tenant, Uuid::nil())?;
+    let text = select!("analysis_id > $2 AND read_seq <> -1 ORDER BY analysis_id LIMIT 1");
+    let found: Vec<Analysis> = fetch_all!(conn, text, tenant, Uuid::nil())?;
     Ok(found.first().map(|analysis| analysis.at))
 }
 
 /// Removes up to `limit` analyses of a tenant from before an instant, oldest first.
 pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, limit: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM answer_history WHERE (tenant_id, object_id, analysis_id) IN (
-             SELECT tenant_id, object_id, analysis_id FROM answer_history
-             WHERE tenant_id = $1 AND analysis_id < $2 ORDER BY analysis_id LIMIT $3)",
-        tenant,
-        first_id(before),
-        limit
-    )
+    let range = conn.backend().range(&[("tenant_id", "$1")], "analysis_id", "< $2");
+    let analyses = Chosen {
+        table: "answer_history",
+        key: &["tenant_id", "object_id", "analysis_id"],
+        rows: &format!("WHERE {range} AND read_seq <> -1 ORDER BY tenant_id, analysis_id LIMIT $3"),
+    };
+    let statement = analyses.delete(conn.backend());
+    execute!(conn, AssertSqlSafe(statement), tenant, first_id(before), limit)
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::analysis::history::{ObjectKey, Summary};
 use crate::analysis::tallies::{CountedAnswer, HIGH, ObjectCounts, ObjectTallies, SignalTallies};
-use crate::db::{Backend, Batch, Conn, Result, Rows, bigint, execute, fetch_all};
+use crate::db::{Backend, Batch, Conn, Result, Rows, Sql, bigint, execute, fetch_all};
 
 /// Writes the summary, unless a newer one is there.
 pub async fn put_summary(
@@ -188,13 +188,44 @@ async fn lock(conn: &mut Conn, objects: &[(TenantId, &str)]) -> Result<()> {
             .with_given(
                 "SELECT 1 FROM given CROSS JOIN objects
                  WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
-                 ORDER BY objects.tenant_id, objects.object_id FOR UPDATE OF objects",
+                 ORDER BY given.tenant_id, given.object_id FOR UPDATE OF objects",
             )
             .execute(conn)
             .await?;
     }
     Ok(())
 }
+
+/// Reads objects with the signals of their tenants and the answers to them.
+macro_rules! read_locked {
+    ($answers:literal) => {
+        concat!(
+            "SELECT objects.tenant_id, objects.object_id, counted_type, risk, first_seen, last_analyzed_at, event_count,
+                    coalesce((SELECT TRUE FROM rules
+                              WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1), FALSE) AS has_rules,
+                    coalesce((SELECT audit_rate_pct FROM tenants WHERE tenants.tenant_id = given.tenant_id),
+                             0.0) AS audit_rate_pct,
+                    signals.signal_id, type, enabled, value, choice, answers.version, read_seq
+             FROM given CROSS JOIN objects
+             LEFT JOIN signals ON signals.tenant_id = given.tenant_id ",
+            $answers,
+            " WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id"
+        )
+    };
+}
+/// On PostgreSQL the offset is a fence: the answer to each signal is looked up by its whole key, instead of all answers of the
+/// object being compared with each signal.
+const READ_LOCKED: Sql<'static> = Sql {
+    sqlite: read_locked!(
+        "LEFT JOIN answers ON answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
+                          AND answers.signal_id = signals.signal_id"
+    ),
+    postgres: read_locked!(
+        "LEFT JOIN LATERAL (SELECT value, choice, version, read_seq FROM answers
+                            WHERE answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
+                              AND answers.signal_id = signals.signal_id OFFSET 0) AS answers ON TRUE"
+    ),
+};
 
 /// Objects whose rows are locked, with the signals of their tenants and their current answers. A change of signals that
 /// commits later ranks the objects again.
@@ -208,22 +239,7 @@ impl LockedObjects {
         let rows = Rows::of(objects)
             .column("tenant_id", |object| object.0)
             .column("object_id", |object| object.1)
-            .with_given(
-                "SELECT objects.tenant_id, objects.object_id, counted_type, risk, first_seen, last_analyzed_at,
-                        event_count,
-                        coalesce((SELECT TRUE FROM rules
-                                  WHERE rules.tenant_id = given.tenant_id AND rules.enabled LIMIT 1),
-                                 FALSE) AS has_rules,
-                        coalesce((SELECT audit_rate_pct FROM tenants WHERE tenants.tenant_id = given.tenant_id),
-                                 0.0) AS audit_rate_pct,
-                        signals.signal_id, type, enabled, value, choice, answers.version, read_seq
-                 FROM given CROSS JOIN objects
-                 LEFT JOIN signals ON signals.tenant_id = given.tenant_id
-                 LEFT JOIN answers ON answers.tenant_id = given.tenant_id
-                                  AND answers.object_id = given.object_id
-                                  AND answers.signal_id = signals.signal_id
-                 WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id",
-            )
+            .with_given(READ_LOCKED)
             .fetch::<LockedRow>(conn)
             .await?;
         let mut locked: HashMap<ObjectKey, (LockedObject, HashMap<Uuid, SignalAnswer>)> = HashMap::new();

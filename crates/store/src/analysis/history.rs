@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use model::api::{EventRetention, EventType};
 use model::{CompactedState, HistoryEvent, TenantId, Timestamp};
 use sqlx::types::Json;
+use uuid::Uuid;
 
-use crate::db::{Conn, Result, Rows, fetch_all, fetch_optional};
+use crate::db::{Conn, Result, Rows, Sql, fetch_all, fetch_optional};
 
 /// A tenant's object.
 pub type ObjectKey = (TenantId, String);
@@ -35,6 +36,8 @@ pub struct ObjectHistory {
     pub retention: EventRetention,
     /// The version of the job that is queued for it.
     pub queued_version: Option<i64>,
+    /// The token of that job's lease.
+    pub queued_lease: Option<Uuid>,
     /// The rolling summary, once it has one.
     pub summary: Option<Summary>,
     /// The newest event that was to be read.
@@ -86,10 +89,58 @@ struct HistoryRow {
     last_seq: Option<i64>,
     retention: Option<EventRetention>,
     queued_version: Option<i64>,
+    queued_lease: Option<Uuid>,
     through_seq: Option<i64>,
     through_time: Option<Timestamp>,
     state: Option<Json<CompactedState>>,
 }
+
+/// Reads objects, their summaries and queued jobs, and the events that are not in the summaries.
+macro_rules! read {
+    ($events:literal, $of_object:literal) => {
+        concat!(
+            "SELECT objects.tenant_id, objects.object_id, 0 AS seq, object_type, NULL AS event_type,
+                    display_name AS name, NULL AS content, NULL AS metadata, first_seen AS occurred_at,
+                    last_seen AS received_at,
+                    CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END AS last_seq,
+                    event_retention AS retention, version AS queued_version, lease_token AS queued_lease, through_seq,
+                    through_time, state
+             FROM given CROSS JOIN objects CROSS JOIN tenants
+             LEFT JOIN summaries
+               ON summaries.tenant_id = given.tenant_id AND summaries.object_id = given.object_id
+             LEFT JOIN jobs ON jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id
+             WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
+               AND tenants.tenant_id = given.tenant_id
+             UNION ALL
+             SELECT events.tenant_id, events.object_id, seq, NULL, events.type, events.name, content, metadata,
+                    occurred_at, received_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+             FROM given CROSS JOIN objects
+             LEFT JOIN summaries
+               ON summaries.tenant_id = given.tenant_id AND summaries.object_id = given.object_id
+             CROSS JOIN ",
+            $events,
+            " WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
+               AND CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END - coalesce(through_seq, 0)
+                   <= most",
+            $of_object,
+            " ORDER BY 1, 2, 3"
+        )
+    };
+}
+/// On PostgreSQL the offset is a fence: the events are found by the object and their numbers, never by their numbers alone.
+const READ: Sql<'static> = Sql {
+    sqlite: read!(
+        "events",
+        " AND events.tenant_id = given.tenant_id AND events.object_id = given.object_id
+          AND seq > coalesce(through_seq, 0) AND seq <= wanted_seq"
+    ),
+    postgres: read!(
+        "LATERAL (SELECT * FROM events
+                  WHERE events.tenant_id = given.tenant_id AND events.object_id = given.object_id
+                    AND seq > coalesce(through_seq, 0) AND seq <= wanted_seq OFFSET 0) AS events",
+        ""
+    ),
+};
 
 /// Reads those of the objects that exist, with the events that are not in their summaries: of each object at most `limit`.
 /// It is one statement, so all of it is of one moment.
@@ -103,32 +154,7 @@ pub async fn read(
         .column("object_id", |request| request.object_id)
         .column("wanted_seq", |request| request.through.unwrap_or(i64::MAX))
         .column("most", |_| limit)
-        .with_given(
-            "SELECT objects.tenant_id, objects.object_id, 0 AS seq, object_type, NULL AS event_type,
-                    display_name AS name, NULL AS content, NULL AS metadata, first_seen AS occurred_at,
-                    last_seen AS received_at,
-                    CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END AS last_seq,
-                    event_retention AS retention, version AS queued_version, through_seq, through_time, state
-             FROM given CROSS JOIN objects CROSS JOIN tenants
-             LEFT JOIN summaries
-               ON summaries.tenant_id = given.tenant_id AND summaries.object_id = given.object_id
-             LEFT JOIN jobs ON jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id
-             WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
-               AND tenants.tenant_id = given.tenant_id
-             UNION ALL
-             SELECT events.tenant_id, events.object_id, seq, NULL, events.type, events.name, content, metadata,
-                    occurred_at, received_at, NULL, NULL, NULL, NULL, NULL, NULL
-             FROM given CROSS JOIN objects
-             LEFT JOIN summaries
-               ON summaries.tenant_id = given.tenant_id AND summaries.object_id = given.object_id
-             CROSS JOIN events
-             WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
-               AND events.tenant_id = given.tenant_id AND events.object_id = given.object_id
-               AND seq > coalesce(through_seq, 0) AND seq <= wanted_seq
-               AND CASE WHEN wanted_seq < event_count THEN wanted_seq ELSE event_count END - coalesce(through_seq, 0)
-                   <= most
-             ORDER BY 1, 2, 3",
-        )
+        .with_given(READ)
         .fetch::<HistoryRow>(conn)
         .await?;
     let mut histories: HashMap<ObjectKey, ObjectHistory> = HashMap::with_capacity(requests.len());
@@ -161,6 +187,7 @@ impl HistoryRow {
             first_seen: self.occurred_at,
             retention: self.retention.unwrap_or(EventRetention::Forever),
             queued_version: self.queued_version,
+            queued_lease: self.queued_lease,
             summary,
             through,
             events: (unread <= limit).then(Vec::new),

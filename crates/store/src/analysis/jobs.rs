@@ -63,9 +63,44 @@ pub(crate) struct NewLiveJob<'a> {
     pub(crate) object_id: &'a str,
     pub(crate) schedule: Schedule,
     pub(crate) traceparents: Option<String>,
+    /// The lease that it is born with, unless the object has a job already.
+    pub(crate) lease: Option<Lease>,
+}
+
+/// Which new jobs are born leased: a worker of this process runs them without claiming them.
+#[derive(Clone, Copy, Debug)]
+pub struct Leasing {
+    /// The lease of all of them.
+    pub lease: Lease,
+    /// Only those that are due by then: others may still be moved by later events.
+    pub due_by: Timestamp,
+    /// The maximum number.
+    pub most: usize,
 }
 
 impl NewLiveJob<'_> {
+    /// The version that it begins with.
+    fn version(&self) -> i64 {
+        self.schedule.run_at.micros()
+    }
+
+    /// The job as the worker that it is born leased to gets it.
+    pub(crate) fn born_leased(&self) -> BornLeased {
+        BornLeased {
+            run_at: self.schedule.run_at,
+            job: LeasedJob {
+                tenant_id: self.tenant,
+                object_id: self.object_id.to_owned(),
+                signals: None,
+                bulk_run_id: None,
+                version: self.version(),
+                attempts: 1,
+                unfinished_claims: 0,
+                traceparents: self.traceparents.clone(),
+            },
+        }
+    }
+
     /// Adds the trace of a newer request.
     pub(crate) fn add_trace(&mut self, newer: Option<&str>) {
         let Some(newer) = newer else { return };
@@ -76,8 +111,18 @@ impl NewLiveJob<'_> {
     }
 }
 
+/// A job that was written with its lease. If its object had a job already, it was merged into that one, and nobody has this
+/// lease.
+#[derive(Clone, Debug)]
+pub struct BornLeased {
+    /// The job.
+    pub job: LeasedJob,
+    /// When it is due.
+    pub run_at: Timestamp,
+}
+
 /// Schedules analyses for objects that had events: debounced, for all signals, at live priority. Other processes are
-/// notified once the transaction is committed.
+/// notified of those that are to be claimed, once the transaction is committed.
 pub(crate) fn schedule_live(batch: &mut Batch, jobs: &[NewLiveJob<'_>]) {
     batch.add(
         Rows::of(jobs)
@@ -86,11 +131,16 @@ pub(crate) fn schedule_live(batch: &mut Batch, jobs: &[NewLiveJob<'_>]) {
             .column("priority", |_| Priority::Live as i64)
             .column("run_at", |job| job.schedule.run_at)
             .column("deadline_at", |job| job.schedule.deadline_at)
-            .column("version", |job| job.schedule.run_at.micros())
+            .column("version", NewLiveJob::version)
             .column("traceparents", |job| job.traceparents.as_deref())
+            .column("claimed_version", |job| job.lease.map_or(0, |_| job.version()))
+            .column("lease_token", |job| job.lease.map(|lease| lease.token))
+            .column("lease_until", |job| job.lease.map(|lease| lease.until))
+            .column("begun", |job| i64::from(job.lease.is_some()))
             .insert("jobs", MERGE_LIVE),
     );
-    if let Some(soonest) = jobs.iter().map(|job| job.schedule.run_at.micros()).min() {
+    let to_be_claimed = jobs.iter().filter(|job| job.lease.is_none());
+    if let Some(soonest) = to_be_claimed.map(|job| job.schedule.run_at.micros()).min() {
         batch.notify(notify::JOBS, soonest.to_string());
     }
 }
@@ -190,7 +240,7 @@ pub async fn schedule_bulk(
 pub async fn count_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<i64> {
     let (queued,): (i64,) = fetch_one!(
         conn,
-        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE priority = 1 AND tenant_id = $1 LIMIT $2) AS queued",
+        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE priority = 1 AND tenant_id = $1 AND attempts <> -1 LIMIT $2) AS queued",
         tenant,
         limit
     )?;
@@ -201,6 +251,9 @@ const QUEUE: LeasedQueue = LeasedQueue {
     table: "jobs",
     queue_column: "priority",
     row_column: "object_id",
+    has_lanes: false,
+    indexed: " AND attempts <> -1",
+    claimed_by: " AND attempts <> -1",
     waits_while_suspended: true,
 };
 
@@ -228,7 +281,6 @@ pub async fn claim(
 ) -> Result<Vec<LeasedJob>> {
     let statement = QUEUE.claim(
         conn.backend(),
-        "",
         ", claimed_version = version",
         "tenant_id, object_id, signals, bulk_run_id, version, attempts + 1 AS attempts, begun - 1 AS unfinished_claims,
          traceparents",
@@ -238,8 +290,19 @@ pub async fn claim(
 
 /// When the next job is due, or the next lease expires.
 pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    let (due,): (Option<Timestamp>,) = fetch_one!(conn, "SELECT min(due_at) FROM jobs")?;
+    let (due,): (Option<Timestamp>,) = fetch_one!(conn, "SELECT min(due_at) FROM jobs WHERE attempts <> -2")?;
     Ok(due)
+}
+
+/// Whether an analysis of an object waits or runs.
+pub async fn is_scheduled(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<bool> {
+    let (jobs,): (i64,) = fetch_one!(
+        conn,
+        "SELECT count(*) FROM jobs WHERE tenant_id = $1 AND object_id = $2",
+        tenant,
+        object_id
+    )?;
+    Ok(jobs > 0)
 }
 
 /// The lease of a job, as far as ending the job needs it.
@@ -271,7 +334,7 @@ pub async fn lock_leased(conn: &mut Conn, jobs: &[JobLease<'_>]) -> Result<Vec<O
             postgres: "SELECT jobs.tenant_id, jobs.object_id, lease_token, version FROM given CROSS JOIN jobs
                        WHERE jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id
                          AND lease_token = token
-                       ORDER BY jobs.tenant_id, jobs.object_id FOR UPDATE OF jobs",
+                       ORDER BY given.tenant_id, given.object_id FOR UPDATE OF jobs",
         })
         .fetch::<(TenantId, String, Uuid, i64)>(conn)
         .await?;
@@ -293,9 +356,7 @@ pub fn finish(batch: &mut Batch, jobs: &[(JobLease<'_>, i64)]) {
         Rows::of(&done)
             .column("tenant_id", |row| row.0.tenant)
             .column("object_id", |row| row.0.object_id)
-            .with_given(
-                "DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
-            ),
+            .delete("jobs", ""),
     );
     batch.add(
         Rows::of(&changed)
@@ -303,7 +364,7 @@ pub fn finish(batch: &mut Batch, jobs: &[(JobLease<'_>, i64)]) {
             .column("object_id", |row| row.0.object_id)
             .with_given(
                 "UPDATE jobs SET lease_token = NULL, lease_until = NULL, attempts = 0, begun = 0
-                 WHERE (tenant_id, object_id) IN (SELECT tenant_id, object_id FROM given)",
+                 FROM given WHERE jobs.tenant_id = given.tenant_id AND jobs.object_id = given.object_id",
             ),
     );
 }
@@ -391,9 +452,6 @@ pub fn remove_covered(batch: &mut Batch, jobs: &[CoveredJob<'_>]) {
             .column("tenant_id", |job| job.tenant)
             .column("object_id", |job| job.object_id)
             .column("version", |job| job.version)
-            .with_given(
-                "DELETE FROM jobs WHERE lease_token IS NULL
-                   AND (tenant_id, object_id, version) IN (SELECT tenant_id, object_id, version FROM given)",
-            ),
+            .delete("jobs", "AND lease_token IS NULL"),
     );
 }

@@ -66,7 +66,7 @@ pub async fn of_tenants(
             "SELECT signals.tenant_id, key, signal_id, type, instructions, criteria, version, calibration_id, enabled,
                     created_at, updated_at
              FROM given CROSS JOIN signals WHERE signals.tenant_id = given.tenant_id
-             ORDER BY signals.tenant_id, key",
+             ORDER BY given.tenant_id, key",
         )
         .fetch::<Owned>(conn)
         .await?;

@@ -52,7 +52,7 @@ pub struct TrialObject {
     pub present: Option<String>,
     /// JSON: the answer to the proposed wording.
     pub proposed: Option<String>,
-    /// How often it was asked in vain.
+    /// Failed attempts, and those that ended with their process or are in flight: each is counted when it is claimed.
     pub attempts: i64,
 }
 
@@ -176,9 +176,35 @@ pub async fn claim(conn: &mut Conn, trial: &Trial, lease: Lease, now: Timestamp)
     Ok(claimed == 1)
 }
 
-/// Ends a lease, so that any process goes on with the trial.
-pub async fn release(conn: &mut Conn, trial: &Trial, token: Uuid) -> Result<()> {
+/// Leaves a running trial that no process runs alone for a while: no token, but an end.
+pub async fn put_off(conn: &mut Conn, trial: &Trial, until: Timestamp, now: Timestamp) -> Result<()> {
     execute!(
+        conn,
+        "UPDATE trials SET lease_token = NULL, lease_until = $3
+         WHERE tenant_id = $1 AND trial_id = $2 AND status = 'running' AND (lease_until IS NULL OR lease_until <= $4)",
+        trial.tenant_id,
+        trial.trial_id,
+        until,
+        now
+    )?;
+    Ok(())
+}
+
+/// Lets the trials of a tenant that were put off go on.
+pub async fn resume(conn: &mut Conn, tenant: TenantId) -> Result<()> {
+    execute!(
+        conn,
+        "UPDATE trials SET lease_until = NULL
+         WHERE tenant_id = $1 AND status = 'running' AND lease_token IS NULL AND lease_until IS NOT NULL",
+        tenant
+    )?;
+    Ok(())
+}
+
+/// Ends a lease, so that any process goes on with the trial. The claims of these objects count no longer: nothing has become
+/// of them.
+pub async fn release(conn: &mut Conn, trial: &Trial, token: Uuid, unasked: &[TrialObject]) -> Result<()> {
+    let released = execute!(
         conn,
         "UPDATE trials SET lease_token = NULL, lease_until = NULL
          WHERE tenant_id = $1 AND trial_id = $2 AND lease_token = $3",
@@ -186,6 +212,9 @@ pub async fn release(conn: &mut Conn, trial: &Trial, token: Uuid) -> Result<()> 
         trial.trial_id,
         token
     )?;
+    if released == 1 {
+        count(conn, trial, unasked, -1).await?;
+    }
     Ok(())
 }
 
@@ -207,6 +236,38 @@ pub async fn open_objects(
     limit: i64,
 ) -> Result<Vec<TrialObject>> {
     fetch_all!(conn, select_objects!("AND NOT has_ended ORDER BY object_id LIMIT $3"), tenant, trial, limit)
+}
+
+/// Counts a claim of objects that are not done, before anything can happen to the process.
+pub async fn begin(conn: &mut Conn, trial: &Trial, objects: &[TrialObject]) -> Result<()> {
+    count(conn, trial, objects, 1).await
+}
+
+async fn count(conn: &mut Conn, trial: &Trial, objects: &[TrialObject], claims: i64) -> Result<()> {
+    for object in objects {
+        execute!(
+            conn,
+            "UPDATE trial_objects SET attempts = attempts + $4
+             WHERE tenant_id = $1 AND trial_id = $2 AND object_id = $3 AND NOT has_ended",
+            trial.tenant_id,
+            trial.trial_id,
+            &object.object_id,
+            claims
+        )?;
+    }
+    Ok(())
+}
+
+/// Leaves the objects without an answer that were claimed this often; returns how many.
+pub async fn give_up(conn: &mut Conn, trial: &Trial, max_claims: i64) -> Result<u64> {
+    execute!(
+        conn,
+        "UPDATE trial_objects SET has_ended = TRUE
+         WHERE tenant_id = $1 AND trial_id = $2 AND attempts >= $3 AND NOT has_ended",
+        trial.tenant_id,
+        trial.trial_id,
+        max_claims
+    )
 }
 
 /// The objects of a trial that have both answers.
@@ -249,11 +310,11 @@ pub async fn record(
     Ok(recorded == 1)
 }
 
-/// Counts an attempt in vain; after `max_attempts` the object has no answer.
+/// Ends a failed attempt, which its claim has counted; after `max_attempts` the object has no answer.
 pub async fn fail(conn: &mut Conn, trial: &Trial, object_id: &str, max_attempts: i64) -> Result<()> {
     execute!(
         conn,
-        "UPDATE trial_objects SET attempts = attempts + 1, has_ended = (attempts + 1 >= $4)
+        "UPDATE trial_objects SET has_ended = (attempts >= $4)
          WHERE tenant_id = $1 AND trial_id = $2 AND object_id = $3 AND NOT has_ended",
         trial.tenant_id,
         trial.trial_id,

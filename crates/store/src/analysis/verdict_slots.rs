@@ -83,10 +83,10 @@ pub async fn take_one(conn: &mut Conn, slot: &VerdictSlot) -> Result<bool> {
 /// Releases slots, each by its tenant and id.
 pub fn release_all(batch: &mut Batch, slots: &[(TenantId, Uuid)]) {
     batch.add(
-        Rows::of(slots).column("tenant_id", |slot| slot.0).column("lease_id", |slot| slot.1).with_given(
-            "DELETE FROM sync_leases
-                 WHERE (tenant_id, lease_id) IN (SELECT tenant_id, lease_id FROM given)",
-        ),
+        Rows::of(slots)
+            .column("tenant_id", |slot| slot.0)
+            .column("lease_id", |slot| slot.1)
+            .delete("sync_leases", ""),
     );
 }
 

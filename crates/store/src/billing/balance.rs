@@ -222,7 +222,7 @@ async fn lock_balances(conn: &mut Conn, sums: &[(TenantId, ChargeSum)]) -> Resul
             .column("tenant_id", |sum| sum.0)
             .with_given(
                 "SELECT 1 FROM given CROSS JOIN balances WHERE balances.tenant_id = given.tenant_id
-                 ORDER BY balances.tenant_id FOR UPDATE OF balances",
+                 ORDER BY given.tenant_id FOR UPDATE OF balances",
             )
             .execute(conn)
             .await?;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::analysis::jobs::LeasedJob;
 use crate::db::notify;
-use crate::db::{Conn, Result, execute, fetch_all};
+use crate::db::{Conn, Result, execute, fetch_all, fetch_optional};
 
 /// Sets a leased job aside; false when the lease was lost.
 pub async fn park(conn: &mut Conn, job: &LeasedJob, token: Uuid) -> Result<bool> {
@@ -30,13 +30,26 @@ pub async fn park_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: 
     let statement = format!(
         "WITH due AS MATERIALIZED (
              SELECT tenant_id AS due_tenant, object_id AS due_object FROM jobs
-             WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 LIMIT $3 {}
+             WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 AND attempts <> -1 LIMIT $3 {}
          )
          UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL
-         FROM due WHERE tenant_id = due_tenant AND object_id = due_object",
-        conn.backend().skip_locked()
+         FROM due WHERE tenant_id {} AND object_id = due_object",
+        conn.backend().skip_locked(),
+        conn.backend().looked_up_by("due_tenant")
     );
     execute!(conn, AssertSqlSafe(statement), tenant, now, limit)
+}
+
+/// Whether a tenant has due jobs, which [`park_due`] would set aside.
+pub async fn has_due(conn: &mut Conn, tenant: TenantId, now: Timestamp) -> Result<bool> {
+    let found: Option<(i64,)> = fetch_optional!(
+        conn,
+        "SELECT CAST(1 AS bigint) FROM jobs
+         WHERE priority IN (0, 1) AND tenant_id = $1 AND due_at <= $2 AND attempts <> -1 LIMIT 1",
+        tenant,
+        now
+    )?;
+    Ok(found.is_some())
 }
 
 /// Makes up to `limit` unpaid jobs of a tenant due again; returns how many.
@@ -47,10 +60,11 @@ pub async fn resume(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64
              WHERE tenant_id = $1 AND unpaid ORDER BY object_id LIMIT $2 {}
          )
          UPDATE jobs SET unpaid = FALSE FROM waiting
-         WHERE tenant_id = waiting_tenant AND object_id = waiting_object",
+         WHERE tenant_id {} AND object_id = waiting_object",
         // The caller has locked the balance, and a transaction that has locked a job may wait for that lock. The caller
         // comes back for the jobs that are skipped.
-        conn.backend().skip_locked()
+        conn.backend().skip_locked(),
+        conn.backend().looked_up_by("waiting_tenant")
     );
     let woken = execute!(conn, AssertSqlSafe(statement), tenant, limit)?;
     if woken > 0 {

@@ -5,18 +5,19 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, Executor as _, PgConnection, PgPool, SqlitePool};
-use tokio::time::timeout;
+use sqlx::{Executor as _, PgPool, SqlitePool};
 use tracing::{debug, warn};
 
 use crate::db::dialect::Backend;
 use crate::db::error::{Error, Result};
-use crate::db::limits::{PING_LIMIT, POSTGRES_CLIENT_CHECK, POSTGRES_SESSION};
+use crate::db::limits::{POSTGRES_CLIENT_CHECK, POSTGRES_SESSION};
+use crate::db::sessions::{Sessions, require_own_sessions};
+use crate::db::writability::Writability;
 
 /// An open database.
 #[derive(Clone)]
@@ -52,23 +53,27 @@ const POSTGRES_CONNECTIONS: u32 = 19;
 /// Statements that stay prepared on a connection to PostgreSQL: a batch has a text for each combination of statements over
 /// one row and over several.
 const POSTGRES_STATEMENTS: usize = 256;
-/// How PostgreSQL plans: by the indexes that every statement was written for. What it knows of a table's size is old after a
-/// bulk load, and a plan that was made while a table was empty is kept: it would read whole tables for a row
+/// How PostgreSQL plans. Every statement is written for an index, but a table that was analyzed without a page has a sequential
+/// scan for nothing, and a plan that was made then is kept: it would read the whole table for a row, however much it has grown
 /// (`docs/adr/0010-plans-by-index.md`). Compiling plans takes longer than running any of ours.
-const POSTGRES_PLANS: &str =
-    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
-/// How long after its last use a connection to PostgreSQL is used again without a ping, which costs as much as a statement.
-const POSTGRES_PING_AFTER: Duration = Duration::from_secs(1);
+const POSTGRES_PLANS: &str = "SET enable_seqscan = off; SET jit = off";
+/// What a process calls itself in `pg_stat_activity`, unless its URL has another `application_name`.
+const POSTGRES_NAME: &str = "auspex";
 /// How long a caller waits for a connection to PostgreSQL before the database counts as unreachable.
 const POSTGRES_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Database {
     /// Connects to the database at `url`; a SQLite file that does not exist is created.
     pub async fn connect(url: &str) -> Result<Self> {
+        Self::connect_with(url, Arc::default()).await
+    }
+
+    /// Connects to a database whose writes are recorded in `writability`.
+    pub(crate) async fn connect_with(url: &str, writability: Arc<Writability>) -> Result<Self> {
         if let Some(path) = sqlite_path(url) {
             Self::connect_sqlite(path).await
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            Self::connect_postgres(url).await
+            Self::connect_postgres(url, writability).await
         } else {
             Err(Error::Address("a database URL starts with sqlite: or postgres://".to_owned()))
         }
@@ -103,19 +108,25 @@ impl Database {
         Ok(Self::Sqlite { writer, readers })
     }
 
-    async fn connect_postgres(url: &str) -> Result<Self> {
+    async fn connect_postgres(url: &str, writability: Arc<Writability>) -> Result<Self> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|error| Error::Address(format!("not a PostgreSQL URL: {error}")))?
-            .application_name("auspex")
+            // Numbers travel in binary, and poolers refuse to begin a session with settings that they do not know.
+            .extra_float_digits(None)
             .statement_cache_capacity(POSTGRES_STATEMENTS);
-        let losses = Arc::new(Losses::default());
+        let options = match options.get_application_name() {
+            Some(_) => options,
+            None => options.application_name(POSTGRES_NAME),
+        };
+        let sessions = Arc::new(Sessions::new(writability));
         let pool = postgres_pool(POSTGRES_CONNECTIONS)
             .before_acquire(move |connection, metadata| {
-                let losses = Arc::clone(&losses);
-                Box::pin(async move { Ok(losses.is_alive(connection, metadata.idle_for).await) })
+                let sessions = Arc::clone(&sessions);
+                Box::pin(async move { Ok(sessions.is_usable(connection, metadata).await) })
             })
             .connect_with(options)
             .await?;
+        require_own_sessions(&pool).await?;
         Ok(Self::Postgres(pool))
     }
 
@@ -158,34 +169,6 @@ fn postgres_pool(connections: u32) -> PgPoolOptions {
 /// A pool of one connection to the same database.
 pub(crate) fn connection_beside(pool: &PgPool) -> PgPool {
     postgres_pool(1).connect_lazy_with((*pool.connect_options()).clone())
-}
-
-/// Finds connections that were lost while nobody used them.
-#[derive(Default)]
-struct Losses {
-    /// When a connection was last found lost. Those that nobody has used since have the same fate, and are not even asked:
-    /// each would take as long to say nothing.
-    last: Mutex<Option<Instant>>,
-}
-
-impl Losses {
-    async fn is_alive(&self, connection: &mut PgConnection, idle_for: Duration) -> bool {
-        if idle_for < POSTGRES_PING_AFTER {
-            return true;
-        }
-        if self.last().is_some_and(|last| last.elapsed() < idle_for) {
-            return false;
-        }
-        let answer = timeout(PING_LIMIT, connection.ping()).await;
-        if answer.is_err() {
-            *self.last() = Some(Instant::now());
-        }
-        matches!(answer, Ok(Ok(())))
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The file of a database URL, if the database is SQLite.

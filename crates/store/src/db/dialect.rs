@@ -58,6 +58,40 @@ impl Backend {
         translated
     }
 
+    /// Compares the first column of a key with a value of another table, for a statement that looks rows up by that key:
+    /// `jobs.tenant_id {looked_up_by("due.tenant_id")}`.
+    ///
+    /// To PostgreSQL an equality is also a reason to read the whole table in the order of the key, or to hash it. An array of
+    /// one value is none, and what is left is the lookup (`docs/adr/0010-plans-by-index.md`).
+    pub(crate) fn looked_up_by(self, value: &str) -> String {
+        match self {
+            Self::Sqlite => format!("= {value}"),
+            Self::Postgres => format!("= ANY (ARRAY[{value}])"),
+        }
+    }
+
+    /// The rows of an index that have given values in its first columns and, in the next, less than a bound (`<= $3`): for a
+    /// query that reads the first of them, in the order of all these columns.
+    ///
+    /// PostgreSQL estimates equalities by what it knows of the table. If that seems to be little it would read all rows and sort
+    /// them. A range it cannot estimate, and goes along the index.
+    pub(crate) fn range(self, equal: &[(&str, &str)], column: &str, bound: &str) -> String {
+        match self {
+            Self::Sqlite => {
+                let equal: Vec<String> =
+                    equal.iter().map(|(column, value)| format!("{column} = {value}")).collect();
+                format!("{} AND {column} {bound}", equal.join(" AND "))
+            }
+            Self::Postgres => {
+                let columns: Vec<&str> = equal.iter().map(|(column, _)| *column).collect();
+                let values: Vec<&str> = equal.iter().map(|(_, value)| *value).collect();
+                let (columns, values) = (columns.join(", "), values.join(", "));
+                let (operator, end) = bound.split_once(' ').unwrap_or(("<", bound));
+                format!("({columns}) >= ({values}) AND ({columns}, {column}) {operator} ({values}, {end})")
+            }
+        }
+    }
+
     /// The end of a query that locks its rows until the transaction ends. On SQLite the write transaction is the lock.
     pub(crate) fn for_update(self) -> &'static str {
         match self {
@@ -91,6 +125,17 @@ mod tests {
         assert_eq!(
             Backend::Postgres.translate(ours),
             "CREATE TABLE t (id UUID NOT NULL, at TIMESTAMPTZ, \n at_text TEXT COLLATE \"C\") ;\n"
+        );
+    }
+
+    #[test]
+    fn a_range_is_a_comparison_of_rows_on_postgres() {
+        let range =
+            |backend: Backend| backend.range(&[("priority", "$1"), ("tenant_id", "$2")], "due_at", "<= $3");
+        assert_eq!(range(Backend::Sqlite), "priority = $1 AND tenant_id = $2 AND due_at <= $3");
+        assert_eq!(
+            range(Backend::Postgres),
+            "(priority, tenant_id) >= ($1, $2) AND (priority, tenant_id, due_at) <= ($1, $2, $3)"
         );
     }
 }

@@ -33,6 +33,9 @@ pub enum Error {
     /// The URL of the database is invalid.
     #[error("{0}")]
     Address(String),
+    /// Connections to PostgreSQL do not have the sessions that a process needs.
+    #[error("{0}")]
+    Sessions(String),
     /// Another process serves from the same SQLite file.
     #[error("{0}")]
     InUse(String),
@@ -57,6 +60,11 @@ impl Error {
     /// Whether a lock was not granted in time.
     pub(crate) fn is_lock_timeout(&self) -> bool {
         matches!(self.code(), Some(Code::Postgres(code)) if code == "55P03")
+    }
+
+    /// Whether the server takes no writes, as one that was demoted.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self.code(), Some(Code::Postgres(code)) if code == "25006")
     }
 
     /// Whether the database could not be reached, did not answer in time or cannot write, as opposed to refusing a statement.

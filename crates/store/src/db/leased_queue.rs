@@ -12,6 +12,12 @@ pub(crate) struct LeasedQueue {
     pub(crate) queue_column: &'static str,
     /// The column that identifies a row within a tenant.
     pub(crate) row_column: &'static str,
+    /// Whether the rows of a tenant are claimed lane by lane (`lane`).
+    pub(crate) has_lanes: bool,
+    /// The condition of the index by queue, tenant and due time (` AND …`).
+    pub(crate) indexed: &'static str,
+    /// The condition of the index that rows are claimed by: the same one, or the one by queue, tenant, lane and due time.
+    pub(crate) claimed_by: &'static str,
     /// Whether the rows of a suspended tenant wait.
     pub(crate) waits_while_suspended: bool,
 }
@@ -23,7 +29,7 @@ impl LeasedQueue {
     /// are. Whether a row is due is a scalar subquery, not `EXISTS`: PostgreSQL would turn that into a join, which may leave
     /// the order of tenants, so that one tenant comes first every time.
     pub(crate) fn next_tenant(&self) -> String {
-        let Self { table, queue_column, .. } = self;
+        let Self { table, queue_column, indexed, .. } = self;
         let is_admitted = if self.waits_while_suspended {
             " AND (SELECT suspended_at FROM tenants WHERE tenants.tenant_id = turns.tenant_id) IS NULL"
         } else {
@@ -31,36 +37,40 @@ impl LeasedQueue {
         };
         format!(
             "WITH RECURSIVE turns (tenant_id) AS (
-                 SELECT tenant_id FROM (SELECT tenant_id FROM {table} WHERE {queue_column} = $1 AND tenant_id > $2
+                 SELECT tenant_id FROM (SELECT tenant_id FROM {table} WHERE {queue_column} = $1 AND tenant_id > $2{indexed}
                                         ORDER BY tenant_id LIMIT 1) AS first
                  UNION ALL
                  SELECT (SELECT {table}.tenant_id FROM {table}
-                         WHERE {queue_column} = $1 AND {table}.tenant_id > turns.tenant_id
+                         WHERE {queue_column} = $1 AND {table}.tenant_id > turns.tenant_id{indexed}
                          ORDER BY {table}.tenant_id LIMIT 1)
                  FROM turns WHERE turns.tenant_id IS NOT NULL
              )
              SELECT tenant_id FROM turns
              WHERE (SELECT 1 FROM {table}
-                    WHERE {queue_column} = $1 AND {table}.tenant_id = turns.tenant_id AND due_at <= $3 LIMIT 1) = 1{is_admitted}
+                    WHERE {queue_column} = $1 AND {table}.tenant_id = turns.tenant_id AND due_at <= $3{indexed} LIMIT 1) = 1{is_admitted}
              LIMIT 1"
         )
     }
 
-    /// Claims rows of a queue ($1) and tenant ($2) that are due at an instant ($3), up to a limit ($4), with a lease of a
-    /// token ($5) and an end ($6). `filter` is a further condition on the rows, `assignments` are set with the lease.
-    pub(crate) fn claim(&self, backend: Backend, filter: &str, assignments: &str, returning: &str) -> String {
-        let Self { table, queue_column, row_column, .. } = self;
+    /// Claims rows of a queue ($1) and tenant ($2), and of a lane ($7) where the queue has lanes, that are due at an instant
+    /// ($3), up to a limit ($4), with a lease of a token ($5) and an end ($6). `assignments` are set with the lease.
+    pub(crate) fn claim(&self, backend: Backend, assignments: &str, returning: &str) -> String {
+        let Self { table, queue_column, row_column, claimed_by, .. } = self;
+        let lane = if self.has_lanes { &[("lane", "$7")][..] } else { &[] };
+        let equal = [&[(*queue_column, "$1"), ("tenant_id", "$2")], lane].concat();
+        let due = backend.range(&equal, "due_at", "<= $3");
+        let order: Vec<&str> = equal.iter().map(|(column, _)| *column).collect();
+        let order = order.join(", ");
         let skip_locked = backend.skip_locked();
-        // Materialized: run again for each row, the inner query would lock and claim more than its limit. It returns the whole
-        // key: joined by the row alone, PostgreSQL may plan to read all rows of the tenant, and keep that plan.
+        let looked_up = backend.looked_up_by("due_tenant");
+        // Materialized: run again for each row, the inner query would lock and claim more than its limit.
         format!(
             "WITH due AS MATERIALIZED (
                  SELECT tenant_id AS due_tenant, {row_column} AS due_row FROM {table}
-                 WHERE {queue_column} = $1 AND tenant_id = $2{filter} AND due_at <= $3
-                 ORDER BY due_at LIMIT $4 {skip_locked}
+                 WHERE {due}{claimed_by} ORDER BY {order}, due_at LIMIT $4 {skip_locked}
              )
              UPDATE {table} SET lease_token = $5, lease_until = $6, begun = begun + 1{assignments}
-             FROM due WHERE tenant_id = due_tenant AND {row_column} = due_row
+             FROM due WHERE tenant_id {looked_up} AND {row_column} = due_row
              RETURNING {returning}"
         )
     }

@@ -53,6 +53,8 @@ const MIGRATIONS: &[Migration] = &migrations! {
     28 "0028_leaving";
     29 "0029_passkeys";
     30 "0030_key_refusals";
+    31 "0031_indexes_with_a_purpose";
+    32 "0032_makers_of_invitations";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

@@ -35,9 +35,21 @@
 //!     .await?;
 //! ```
 //!
-//! A statement over `given` writes `FROM given CROSS JOIN table … WHERE table.key = given.key`. To PostgreSQL this is an
-//! ordinary join; SQLite takes the tables of a cross join in the order written, so it looks up each given row by its key
-//! instead of reading the table.
+//! A statement over `given` writes `FROM given CROSS JOIN table … WHERE table.key = given.key`. SQLite takes the tables of a
+//! cross join in the order written, so it looks up each given row by its key instead of reading the table. [`Rows::delete`]
+//! removes rows by their keys.
+//!
+//! # One plan for each statement
+//!
+//! PostgreSQL must not depend on what it knows of the tables (`docs/adr/0010-plans-by-index.md`):
+//!
+//! - The tenant is compared as `= given.tenant_id` or `= given.tenant`: for many rows the builder turns this into a comparison
+//!   that only a lookup by index serves ([`Backend::looked_up_by`]). Other statements that join rows by their keys write it
+//!   themselves, as claims ([`leased_queue`]) and sweeps ([`chosen`]) do.
+//! - A statement orders by columns of `given`, never by those of the table that it looks up.
+//! - Where a part of the key comes from another table, `LATERAL (SELECT … OFFSET 0)` is a fence.
+//! - An index beside the primary key has a condition, which a statement states to use it. The first rows of a range are a
+//!   comparison of rows ([`Backend::range`]), in the order of all columns of the index.
 //!
 //! # Batches
 //!
@@ -51,6 +63,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod batch;
+pub(crate) mod chosen;
 pub(crate) mod conn;
 pub(crate) mod connect;
 pub(crate) mod dialect;
@@ -63,6 +76,7 @@ pub(crate) mod migrate;
 pub(crate) mod notify;
 pub(crate) mod open;
 pub(crate) mod rows;
+pub(crate) mod sessions;
 pub(crate) mod statement;
 pub(crate) mod transaction;
 pub(crate) mod writability;
@@ -78,6 +92,7 @@ pub use migrate::Schema;
 pub use notify::{Listener, Notification};
 pub use transaction::Store;
 
+pub(crate) use chosen::Chosen;
 pub(crate) use rows::{Rows, RowsStatement};
 pub(crate) use statement::{
     Sql, bigint, execute, expect_one, expect_rows, fetch_all, fetch_one, fetch_optional, on_either,

@@ -30,8 +30,9 @@ impl Store {
     }
 
     async fn connect(url: &str) -> Result<Self> {
-        let database = Database::connect(url).await?;
-        Ok(Self { database, limits: Limits::Ordinary, writability: Arc::default() })
+        let writability = Arc::default();
+        let database = Database::connect_with(url, Arc::clone(&writability)).await?;
+        Ok(Self { database, limits: Limits::Ordinary, writability })
     }
 
     /// Opens a database as it is: creates no file and migrates nothing. Only for what works on any schema.

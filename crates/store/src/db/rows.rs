@@ -3,9 +3,8 @@
 //! How the rows reach the database differs, because it was measured to matter:
 //!
 //! - PostgreSQL gets one array for each column, so the text is the same for any number of rows and stays prepared. A
-//!   statement that looks up given rows is planned again on each execution if they come as arrays, so a single row goes as
-//!   plain values: the planner sees them wherever `given` is named, and the plan that it keeps finds rows by their keys
-//!   (`docs/adr/0010-plans-by-index.md`). An insertion has nothing to plan.
+//!   statement that looks up many given rows can only be run by looking up each of them; a single row goes as plain values, so
+//!   that its plan is kept and finds rows by their keys (`docs/adr/0010-plans-by-index.md`). An insertion has nothing to plan.
 //! - SQLite gets lists of values, in chunks of a few fixed sizes: few texts are prepared, and all of them stay prepared.
 
 use std::ops::Range;
@@ -19,6 +18,7 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
 use crate::db::conn::Conn;
+use crate::db::dialect::Backend;
 use crate::db::error::Result;
 use crate::db::statement::Sql;
 
@@ -59,6 +59,12 @@ impl<'a, T> Rows<'a, T> {
         self.statement(Body::Insert { table, tail: tail.into() })
     }
 
+    /// Deletes the rows of a table that have the keys of these, if they meet a condition (`AND …`), which may be empty. The
+    /// columns are those of the key.
+    pub(crate) fn delete(self, table: &'static str, condition: &'static str) -> RowsStatement<'a> {
+        self.statement(Body::Delete { table, condition })
+    }
+
     /// Runs a statement that sees the rows as a table called `given`. On SQLite it runs once for each chunk of rows.
     pub(crate) fn with_given(self, statement: impl Into<Sql<'a>>) -> RowsStatement<'a> {
         self.statement(Body::WithGiven(statement.into()))
@@ -80,6 +86,7 @@ pub(crate) struct RowsStatement<'a> {
 
 enum Body<'a> {
     Insert { table: &'static str, tail: Sql<'a> },
+    Delete { table: &'static str, condition: &'static str },
     WithGiven(Sql<'a>),
 }
 
@@ -136,7 +143,7 @@ impl RowsStatement<'_> {
         let names = self.names();
         match &self.body {
             Body::Insert { table, .. } => query.push(format_args!("INSERT INTO {table} ({names}) ")),
-            Body::WithGiven(_) => query.push(format_args!("WITH given ({names}) AS (")),
+            Body::Delete { .. } | Body::WithGiven(_) => query.push(format_args!("WITH given ({names}) AS (")),
         };
         query.push_values(chunk, |mut row, index| {
             for column in &self.columns {
@@ -145,6 +152,9 @@ impl RowsStatement<'_> {
         });
         match &self.body {
             Body::Insert { tail, .. } => query.push(" ").push(tail.sqlite),
+            Body::Delete { table, condition } => query.push(format_args!(
+                ") DELETE FROM {table} WHERE ({names}) IN (SELECT {names} FROM given) {condition}"
+            )),
             Body::WithGiven(statement) => query.push(") ").push(statement.sqlite),
         };
     }
@@ -157,14 +167,15 @@ impl RowsStatement<'_> {
             Body::Insert { table, .. } => {
                 query.push(format_args!("INSERT INTO {table} ({names}) SELECT * FROM UNNEST("));
             }
-            Body::WithGiven(_) if is_one_row => {
+            Body::Delete { .. } | Body::WithGiven(_) if is_one_row => {
                 query.push(format_args!("WITH given ({names}) AS NOT MATERIALIZED (SELECT "));
             }
-            Body::WithGiven(_) => {
+            Body::Delete { .. } | Body::WithGiven(_) => {
                 query.push(format_args!("WITH given ({names}) AS (SELECT * FROM UNNEST("));
             }
         }
-        let as_values = is_one_row && matches!(self.body, Body::WithGiven(_));
+        let after = self.after_rows();
+        let as_values = is_one_row && matches!(after, After::Lookup(_));
         let mut list = query.separated(", ");
         for Column { values, .. } in self.columns {
             let sql_type = values.sql_type();
@@ -176,11 +187,27 @@ impl RowsStatement<'_> {
                 list.push_unseparated("::").push_unseparated(sql_type).push_unseparated("[]");
             }
         }
-        match self.body {
-            Body::Insert { tail, .. } => query.push(") ").push(tail.postgres),
-            Body::WithGiven(statement) if is_one_row => query.push(") ").push(statement.postgres),
-            Body::WithGiven(statement) => query.push(")) ").push(statement.postgres),
+        match after {
+            After::Insert(tail) => query.push(") ").push(tail),
+            After::Lookup(statement) if is_one_row => query.push(") ").push(statement),
+            After::Lookup(statement) => query.push(")) ").push(looked_up(&statement)),
         };
+    }
+
+    /// What follows the rows on PostgreSQL.
+    fn after_rows(&self) -> After {
+        match &self.body {
+            Body::Insert { tail, .. } => After::Insert(tail.postgres.to_owned()),
+            Body::Delete { table, condition } => {
+                let equal = |column: &Column<'_>| format!("{table}.{0} = given.{0}", column.name);
+                let key: Vec<String> = self.columns.iter().map(equal).collect();
+                After::Lookup(format!(
+                    "DELETE FROM {table} USING given WHERE {} {condition}",
+                    key.join(" AND ")
+                ))
+            }
+            Body::WithGiven(statement) => After::Lookup(statement.postgres.to_owned()),
+        }
     }
 
     fn names(&self) -> String {
@@ -188,6 +215,31 @@ impl RowsStatement<'_> {
         names.join(", ")
     }
 }
+
+/// What follows the rows of a statement: the rest of an insertion, or a statement that looks rows up.
+enum After {
+    Insert(String),
+    Lookup(String),
+}
+
+/// A statement over many given rows, so that PostgreSQL can only run it by looking up each of them
+/// ([`Backend::looked_up_by`]).
+fn looked_up(statement: &str) -> String {
+    let mut rest = statement;
+    let mut written = String::with_capacity(statement.len() + 64);
+    while let Some((before, after)) = rest.split_once(LOOKED_UP) {
+        let end =
+            after.find(|letter: char| !letter.is_ascii_alphabetic() && letter != '_').unwrap_or(after.len());
+        let (name, after) = after.split_at(end);
+        written.push_str(before);
+        written.push_str(&Backend::Postgres.looked_up_by(&format!("given.tenant{name}")));
+        rest = after;
+    }
+    written + rest
+}
+
+/// How a statement compares the first column of a key, which is always the tenant.
+const LOOKED_UP: &str = "= given.tenant";
 
 /// Divides rows into chunks of the fixed sizes.
 pub(crate) fn chunks(rows: usize) -> Vec<Range<usize>> {
@@ -317,6 +369,31 @@ mod tests {
         assert_eq!(
             postgres,
             "WITH given (number, word) AS (SELECT * FROM UNNEST($1::bigint[], $2::text[])) SELECT 2 FROM given"
+        );
+    }
+
+    #[test]
+    fn many_rows_are_looked_up_and_one_is_compared() {
+        let postgres = |rows: &[i64]| {
+            let mut query = QueryBuilder::default();
+            Rows::of(rows)
+                .column("tenant_id", |_| Uuid::nil())
+                .column("number", |row| *row)
+                .delete("jobs", "AND TRUE")
+                .push_postgres(&mut query);
+            query.into_string()
+        };
+        let many = postgres(&[1, 2]);
+        let lookup = "jobs.tenant_id = ANY (ARRAY[given.tenant_id]) AND jobs.number = given.number AND TRUE";
+        assert!(many.ends_with(lookup), "{many}");
+        let one = postgres(&[1]);
+        assert!(
+            one.ends_with("jobs.tenant_id = given.tenant_id AND jobs.number = given.number AND TRUE"),
+            "{one}"
+        );
+        assert_eq!(
+            looked_up("a = given.tenant AND b = given.b"),
+            "a = ANY (ARRAY[given.tenant]) AND b = given.b"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! Whether the database takes writes: a full disk, or a server that became read-only, still answers reads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -17,6 +18,8 @@ const PROBE_WORDS: u32 = 16_384;
 #[derive(Default)]
 pub(crate) struct Writability {
     is_failing: AtomicBool,
+    /// When a write last found the server read-only.
+    read_only: StdMutex<Option<Instant>>,
     /// When a probe was made last; locked during a probe.
     probed: Mutex<Option<Instant>>,
 }
@@ -28,7 +31,20 @@ impl Writability {
             self.is_failing.store(false, Ordering::Relaxed);
         } else if error.is_some_and(Error::is_unavailable) {
             self.is_failing.store(true, Ordering::Relaxed);
+            if error.is_some_and(Error::is_read_only) {
+                *self.read_only() = Some(Instant::now());
+            }
         }
+    }
+
+    /// Whether a write found the server read-only within this time. Connections that are older may lead to the same server,
+    /// which was demoted: reading from it, none of them would notice.
+    pub(crate) fn was_read_only_within(&self, time: Duration) -> bool {
+        self.read_only().is_some_and(|found| found.elapsed() <= time)
+    }
+
+    fn read_only(&self) -> StdMutexGuard<'_, Option<Instant>> {
+        self.read_only.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the last writes failed.

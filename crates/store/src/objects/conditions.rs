@@ -252,6 +252,7 @@ impl ConditionSearch<'_> {
         let columns = reads::COLUMNS;
         statement.push("SELECT ").push(columns).push(" FROM (SELECT tenant_id, ").push(columns);
         statement.push(" FROM objects WHERE tenant_id = ").bind(Value::Id(self.tenant.0));
+        statement.push(" AND ").push(self.sort.indexed());
         statement.push(" ORDER BY ").push(self.sort.order()).push(" LIMIT ").bind(Value::Count(most));
         statement.push(") AS objects WHERE ").meets("objects", self.filter, &self.filter.root, None);
     }
@@ -303,7 +304,7 @@ impl Joined {
         }
     }
 
-    /// Comparisons one of which holds wherever this does, such that the fewest answers meet them, and how many those are.
+    /// The cheapest set of comparisons, at least one of which must be true whenever the condition is, and how many answers meet them.
     fn cover(&self, counts: &[i64]) -> (i64, Vec<usize>) {
         match self {
             Self::Comparison(index) => (counts[*index], vec![*index]),

@@ -51,7 +51,7 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
         "DELETE FROM rule_states WHERE tenant_id = $1 AND object_id = $2",
         // Messages before the firings that they report: their sender locks the rows in this order.
         "DELETE FROM outbox WHERE tenant_id = $1 AND object_id = $2",
-        "DELETE FROM rule_firings WHERE tenant_id = $1 AND object_id = $2",
+        "DELETE FROM rule_firings WHERE tenant_id = $1 AND object_id = $2 AND action_type <> 'of an object'",
     ] {
         execute!(conn, text, tenant, object_id)?;
     }

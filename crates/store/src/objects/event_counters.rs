@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use model::condition::{EventWindow, Facts};
 use model::{TenantId, Timestamp};
+use sqlx::AssertSqlSafe;
 
-use crate::db::{Batch, Conn, Result, Rows, RowsStatement, bigint, execute};
+use crate::db::{Batch, Chosen, Conn, Result, Rows, RowsStatement, Sql, bigint, execute};
 use crate::objects::request::IngestRequest;
 use crate::objects::time_spans::hour_of;
 
@@ -57,15 +58,14 @@ fn oldest_hour(now: Timestamp) -> Timestamp {
 
 /// Removes up to `limit` counters of a tenant that are no longer kept. They are a day older than any that is still written.
 pub async fn sweep(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM event_counters WHERE (tenant_id, object_id, name, hour) IN (
-             SELECT tenant_id, object_id, name, hour FROM event_counters
-             WHERE tenant_id = $1 AND hour < $2 ORDER BY hour LIMIT $3)",
-        tenant,
-        oldest_hour(now) - Duration::from_hours(24),
-        limit
-    )
+    let range = conn.backend().range(&[("tenant_id", "$1")], "hour", "< $2");
+    let counters = Chosen {
+        table: "event_counters",
+        key: &["tenant_id", "object_id", "name", "hour"],
+        rows: &format!("WHERE {range} AND by_age ORDER BY tenant_id, hour LIMIT $3"),
+    };
+    let statement = counters.delete(conn.backend());
+    execute!(conn, AssertSqlSafe(statement), tenant, oldest_hour(now) - Duration::from_hours(24), limit)
 }
 
 /// An object as an analysis has read it.
@@ -183,6 +183,20 @@ pub async fn facts(
     Ok(facts)
 }
 
+/// Reads objects with the time of the newest event that was read; events by an index of their times.
+macro_rules! newest {
+    ($indexed:literal) => {
+        concat!(
+            "SELECT position, object_type, first_seen, event_count,
+                    coalesce((SELECT occurred_at FROM events
+                              WHERE events.tenant_id = tenant AND events.object_id = id AND seq <= read_seq",
+            $indexed,
+            " ORDER BY occurred_at DESC, seq DESC LIMIT 1), last_seen) AS newest
+             FROM given CROSS JOIN objects WHERE objects.tenant_id = given.tenant AND objects.object_id = id"
+        )
+    };
+}
+
 async fn read_objects(conn: &mut Conn, requests: &[FactRequest<'_>]) -> Result<Vec<ReadObject>> {
     let numbered: Vec<(i64, FactRequest<'_>)> = (0..).zip(requests.iter().copied()).collect();
     Rows::of(&numbered)
@@ -190,21 +204,14 @@ async fn read_objects(conn: &mut Conn, requests: &[FactRequest<'_>]) -> Result<V
         .column("tenant", |row| row.1.tenant)
         .column("id", |row| row.1.object_id)
         .column("read_seq", |row| row.1.read_seq)
-        .with_given(
-            "SELECT position, object_type, first_seen, event_count,
-                    coalesce((SELECT occurred_at FROM events
-                              WHERE events.tenant_id = tenant AND events.object_id = id AND seq <= read_seq
-                              ORDER BY occurred_at DESC, seq DESC LIMIT 1),
-                             last_seen) AS newest
-             FROM given CROSS JOIN objects WHERE objects.tenant_id = tenant AND objects.object_id = id",
-        )
+        .with_given(Sql { sqlite: newest!(""), postgres: newest!(" AND type <> 'listed'") })
         .fetch(conn)
         .await
 }
 
 /// Counts the events of spans, of which all or none have a name.
 macro_rules! count {
-    ($name_of_counter:literal, $name_of_event:literal) => {
+    ($name_of_counter:literal, $events:literal) => {
         concat!(
             "SELECT position,
                     (SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM event_counters
@@ -212,10 +219,10 @@ macro_rules! count {
             $name_of_counter,
             " AND hour >= first_hour AND hour < boundary) AS counted_before,
                     (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
-            $name_of_event,
+            $events,
             " AND occurred_at >= first_hour AND occurred_at < boundary) AS kept_before,
                     (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
-            $name_of_event,
+            $events,
             " AND occurred_at > after_time AND occurred_at < boundary AND seq <= read_seq) AS inside_before,
                     (SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM event_counters
                      WHERE tenant_id = tenant AND object_id = id",
@@ -223,17 +230,20 @@ macro_rules! count {
             " AND hour >= boundary AND hour < end_time) AS counted_after,
                     CASE WHEN has_unread THEN
                         (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
-            $name_of_event,
+            $events,
             " AND occurred_at >= boundary AND occurred_at < end_time AND seq > read_seq)
                     ELSE 0 END AS unread_after
              FROM given"
         )
     };
 }
-const COUNT_NAMED: &str = count!(" AND event_counters.name = wanted", " AND events.name = wanted");
-const COUNT_ANY: &str = count!("", "");
+const COUNT_NAMED: Sql<'static> = Sql {
+    sqlite: count!(" AND event_counters.name = wanted", " AND events.name = wanted"),
+    postgres: count!(" AND event_counters.name = wanted", " AND events.name = wanted AND type <> 'listed'"),
+};
+const COUNT_ANY: Sql<'static> = Sql { sqlite: count!("", ""), postgres: count!("", " AND type <> 'listed'") };
 
-fn count_spans<'a>(spans: &'a [&Span<'_>], statement: &'static str) -> RowsStatement<'a> {
+fn count_spans<'a>(spans: &'a [&Span<'_>], statement: Sql<'static>) -> RowsStatement<'a> {
     Rows::of(spans)
         .column("position", |span| span.position)
         .column("tenant", |span| span.request.tenant)

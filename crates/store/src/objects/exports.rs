@@ -69,7 +69,7 @@ pub async fn events_after(
              seq, type, name, content, metadata, occurred_at, received_at
          FROM events
          WHERE tenant_id = $1 AND received_at >= $2 AND received_at < $5
-           AND (received_at, object_id, seq) > ($2, $3, $4)
+           AND (received_at, object_id, seq) > ($2, $3, $4) AND type <> 'retained'
          ORDER BY received_at, object_id, seq LIMIT $6",
         tenant,
         received_at,

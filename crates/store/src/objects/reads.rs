@@ -92,6 +92,15 @@ impl Sort {
         }
     }
 
+    /// The condition of the index in this order.
+    pub(crate) fn indexed(self) -> &'static str {
+        match self {
+            Self::Recent => "event_count <> -1",
+            Self::Flagged => "event_count <> -2",
+            Self::Trust => "event_count <> -3",
+        }
+    }
+
     /// What it sorts by first; the same for all objects where that is the time they were last seen.
     fn value(self, object: &Object) -> f64 {
         match self {
@@ -161,12 +170,18 @@ pub async fn page(
     offset: i64,
 ) -> Result<Vec<Object>> {
     let text = match sort {
-        Sort::Recent => select!("WHERE tenant_id = $1 ORDER BY last_seen DESC, object_id LIMIT $2 OFFSET $3"),
+        Sort::Recent => select!(
+            "WHERE tenant_id = $1 AND event_count <> -1 ORDER BY last_seen DESC, object_id LIMIT $2 OFFSET $3"
+        ),
         Sort::Flagged => {
-            select!("WHERE tenant_id = $1 ORDER BY risk DESC, last_seen DESC, object_id LIMIT $2 OFFSET $3")
+            select!(
+                "WHERE tenant_id = $1 AND event_count <> -2 ORDER BY risk DESC, last_seen DESC, object_id LIMIT $2 OFFSET $3"
+            )
         }
         Sort::Trust => {
-            select!("WHERE tenant_id = $1 ORDER BY trust DESC, last_seen DESC, object_id LIMIT $2 OFFSET $3")
+            select!(
+                "WHERE tenant_id = $1 AND event_count <> -3 ORDER BY trust DESC, last_seen DESC, object_id LIMIT $2 OFFSET $3"
+            )
         }
     };
     fetch_all!(conn, text, tenant, limit, offset)
@@ -186,7 +201,9 @@ pub async fn page_after(
     let mut found: Vec<Object> = match sort {
         Sort::Recent => fetch_all!(
             conn,
-            select!("WHERE tenant_id = $1 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"),
+            select!(
+                "WHERE tenant_id = $1 AND event_count <> -1 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
+            ),
             tenant,
             seen,
             id,
@@ -195,7 +212,7 @@ pub async fn page_after(
         Sort::Flagged => fetch_all!(
             conn,
             select!(
-                "WHERE tenant_id = $1 AND risk = $5 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
+                "WHERE tenant_id = $1 AND event_count <> -2 AND risk = $5 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
             ),
             tenant,
             seen,
@@ -206,7 +223,7 @@ pub async fn page_after(
         Sort::Trust => fetch_all!(
             conn,
             select!(
-                "WHERE tenant_id = $1 AND trust = $5 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
+                "WHERE tenant_id = $1 AND event_count <> -3 AND trust = $5 AND last_seen = $2 AND object_id > $3 ORDER BY object_id LIMIT $4"
             ),
             tenant,
             seen,
@@ -221,7 +238,7 @@ pub async fn page_after(
             Sort::Recent => fetch_all!(
                 conn,
                 select!(
-                    "WHERE tenant_id = $1 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
+                    "WHERE tenant_id = $1 AND event_count <> -1 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
                 ),
                 tenant,
                 seen,
@@ -230,7 +247,7 @@ pub async fn page_after(
             Sort::Flagged => fetch_all!(
                 conn,
                 select!(
-                    "WHERE tenant_id = $1 AND risk = $4 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
+                    "WHERE tenant_id = $1 AND event_count <> -2 AND risk = $4 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
                 ),
                 tenant,
                 seen,
@@ -240,7 +257,7 @@ pub async fn page_after(
             Sort::Trust => fetch_all!(
                 conn,
                 select!(
-                    "WHERE tenant_id = $1 AND trust = $4 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
+                    "WHERE tenant_id = $1 AND event_count <> -3 AND trust = $4 AND last_seen < $2 ORDER BY last_seen DESC, object_id LIMIT $3"
                 ),
                 tenant,
                 seen,
@@ -254,11 +271,11 @@ pub async fn page_after(
         let rest = left(&found);
         let text = if sort == Sort::Flagged {
             select!(
-                "WHERE tenant_id = $1 AND risk < $2 ORDER BY risk DESC, last_seen DESC, object_id LIMIT $3"
+                "WHERE tenant_id = $1 AND event_count <> -2 AND risk < $2 ORDER BY risk DESC, last_seen DESC, object_id LIMIT $3"
             )
         } else {
             select!(
-                "WHERE tenant_id = $1 AND trust < $2 ORDER BY trust DESC, last_seen DESC, object_id LIMIT $3"
+                "WHERE tenant_id = $1 AND event_count <> -3 AND trust < $2 ORDER BY trust DESC, last_seen DESC, object_id LIMIT $3"
             )
         };
         let lower: Vec<Object> = fetch_all!(conn, text, tenant, value, rest)?;
@@ -278,7 +295,7 @@ pub(crate) async fn with_ids(
         .column("id", String::as_str)
         .with_given(
             "SELECT object_id, object_type, display_name, event_count, last_seen, last_analyzed_at, risk, trust
-             FROM given CROSS JOIN objects WHERE tenant_id = tenant AND object_id = id",
+             FROM given CROSS JOIN objects WHERE tenant_id = given.tenant AND object_id = id",
         )
         .fetch(conn)
         .await
@@ -295,7 +312,7 @@ pub async fn answers_of(
         .column("id", |id| *id)
         .with_given(
             "SELECT object_id, signal_id, value, choice, probabilities, confidence, raw, model, computed_at
-             FROM given CROSS JOIN answers WHERE tenant_id = tenant AND object_id = id",
+             FROM given CROSS JOIN answers WHERE tenant_id = given.tenant AND object_id = id",
         )
         .fetch::<StoredAnswer>(conn)
         .await?;
@@ -318,7 +335,7 @@ pub async fn events(
     fetch_all!(
         conn,
         "SELECT seq, type, name, content, metadata, occurred_at FROM events
-         WHERE tenant_id = $1 AND object_id = $2 AND (occurred_at, seq) < ($3, $4)
+         WHERE tenant_id = $1 AND object_id = $2 AND (occurred_at, seq) < ($3, $4) AND type <> 'listed'
          ORDER BY occurred_at DESC, seq DESC LIMIT $5",
         tenant,
         object_id,

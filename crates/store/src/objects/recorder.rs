@@ -7,7 +7,7 @@ use model::{HistoryEvent, NewEvent, TenantId, Timestamp};
 
 use crate::analysis::history::ObjectHistory;
 use crate::analysis::jobs;
-use crate::analysis::jobs::NewLiveJob;
+use crate::analysis::jobs::{BornLeased, Leasing, NewLiveJob};
 use crate::analysis::storage::{self, StorageChanges};
 use crate::analysis::tallies::{ObjectCounts, ObjectTallies};
 use crate::analysis::verdict_slots;
@@ -58,6 +58,17 @@ pub async fn record(
     admission: Admission,
     shard: i64,
 ) -> Result<Vec<Recorded>> {
+    Ok(record_and_lease(conn, requests, admission, shard, None).await?.0)
+}
+
+/// Records requests as [`record`] does, and also returns the jobs that were born leased.
+pub async fn record_and_lease(
+    conn: &mut Conn,
+    requests: &[IngestRequest],
+    admission: Admission,
+    shard: i64,
+    leasing: Option<Leasing>,
+) -> Result<(Vec<Recorded>, Vec<BornLeased>)> {
     let mut outcomes = refuse_unpaid(conn, requests, admission.enforcement).await?;
     if let Some(quota) = admission.storage_quota {
         refuse_beyond_quota(conn, requests, quota, &mut outcomes).await?;
@@ -79,7 +90,7 @@ pub async fn record(
     let last_seqs = insert_events(&mut batch, &fresh, &written);
     count_events(&mut batch, &fresh, shard);
     event_counters::count(&mut batch, &fresh);
-    schedule(&mut batch, &fresh);
+    let leased = schedule(&mut batch, &fresh, leasing);
     let mut storage = StorageChanges::default();
     for request in &fresh {
         storage.add(request.tenant, request.stored_bytes());
@@ -96,7 +107,7 @@ pub async fn record(
         outcomes[index] = Some(Recorded::New { last_seq, has_slot, new_object });
     }
     settle_within_batch(requests, &mut outcomes);
-    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Recorded::Conflict)).collect())
+    Ok((outcomes.into_iter().map(|outcome| outcome.unwrap_or(Recorded::Conflict)).collect(), leased))
 }
 
 /// Refuses the requests of tenants without balance; a repeat of an earlier request is answered as before.
@@ -194,6 +205,7 @@ impl WrittenObject {
             first_seen: request.received_at,
             retention,
             queued_version: None,
+            queued_lease: None,
             summary: None,
             through,
             events: Some(request.events.iter().zip(1..).map(event).collect()),
@@ -413,18 +425,35 @@ fn count_events(batch: &mut Batch, fresh: &[&IngestRequest], shard: i64) {
 }
 
 /// Schedules an analysis of every object whose request asks for one.
-fn schedule(batch: &mut Batch, fresh: &[&IngestRequest]) {
+fn schedule(batch: &mut Batch, fresh: &[&IngestRequest], leasing: Option<Leasing>) -> Vec<BornLeased> {
     let mut due: BTreeMap<(TenantId, &str), NewLiveJob<'_>> = BTreeMap::new();
     for request in fresh {
         if let Some(schedule) = request.schedule {
             let (tenant, object_id) = (request.tenant, request.object_id.as_str());
-            let new = || NewLiveJob { tenant, object_id, schedule, traceparents: None };
+            let new = || NewLiveJob { tenant, object_id, schedule, traceparents: None, lease: None };
             let merged = due.entry((tenant, object_id)).or_insert_with(new);
             merged.schedule.run_at =
                 merged.schedule.run_at.max(schedule.run_at).min(merged.schedule.deadline_at);
             merged.add_trace(request.traceparent.as_deref());
         }
     }
-    let due: Vec<NewLiveJob<'_>> = due.into_values().collect();
+    let mut due: Vec<NewLiveJob<'_>> = due.into_values().collect();
+    let mut leased = Vec::new();
+    if let Some(Leasing { lease, due_by, most }) = leasing {
+        // Tenants take turns: first one job of each, then a second one.
+        let mut jobs_of: HashMap<TenantId, usize> = HashMap::new();
+        let mut at_once: Vec<(usize, &mut NewLiveJob<'_>)> = Vec::new();
+        for job in due.iter_mut().filter(|job| job.schedule.run_at <= due_by) {
+            let turn = jobs_of.entry(job.tenant).or_default();
+            at_once.push((*turn, job));
+            *turn += 1;
+        }
+        at_once.sort_by_key(|(turn, _)| *turn);
+        for (_, job) in at_once.into_iter().take(most) {
+            job.lease = Some(lease);
+            leased.push(job.born_leased());
+        }
+    }
     jobs::schedule_live(batch, &due);
+    leased
 }

@@ -16,7 +16,7 @@ pub async fn recently_analyzed(
     let found: Vec<(String,)> = fetch_all!(
         conn,
         "SELECT object_id FROM (
-             SELECT object_id, last_analyzed_at FROM objects WHERE tenant_id = $1
+             SELECT object_id, last_analyzed_at FROM objects WHERE tenant_id = $1 AND event_count <> -1
              ORDER BY last_seen DESC, object_id LIMIT $2
          ) AS pool WHERE last_analyzed_at IS NOT NULL ORDER BY last_analyzed_at DESC, object_id LIMIT $3",
         tenant,
@@ -48,7 +48,7 @@ pub async fn answers(
         .column("signal", |_| signal_id)
         .with_given(
             "SELECT value, choice FROM given CROSS JOIN answers
-             WHERE answers.tenant_id = tenant AND answers.object_id = id AND answers.signal_id = signal",
+             WHERE answers.tenant_id = given.tenant AND answers.object_id = id AND answers.signal_id = signal",
         )
         .fetch(conn)
         .await

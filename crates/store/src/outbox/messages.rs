@@ -83,6 +83,9 @@ const QUEUE: LeasedQueue = LeasedQueue {
     table: "outbox",
     queue_column: "channel",
     row_column: "message_id",
+    has_lanes: true,
+    indexed: " AND attempts <> -2",
+    claimed_by: " AND attempts <> -3",
     // Mails tell people about their account, also that it is suspended.
     waits_while_suspended: false,
 };
@@ -110,15 +113,18 @@ pub async fn lanes(
     let lanes: Vec<(String,)> = fetch_all!(
         conn,
         "WITH RECURSIVE lanes (lane) AS (
-             SELECT lane FROM (SELECT lane FROM outbox WHERE channel = $1 AND tenant_id = $2 ORDER BY lane LIMIT 1) AS first
+             SELECT lane FROM (SELECT lane FROM outbox WHERE channel = $1 AND tenant_id = $2 AND attempts <> -3
+                                ORDER BY lane LIMIT 1) AS first
              UNION ALL
              SELECT (SELECT outbox.lane FROM outbox WHERE channel = $1 AND tenant_id = $2 AND outbox.lane > lanes.lane
+                       AND attempts <> -3
                      ORDER BY outbox.lane LIMIT 1)
              FROM lanes WHERE lanes.lane IS NOT NULL
          )
          SELECT lane FROM lanes
-         WHERE lane IS NOT NULL AND EXISTS (SELECT 1 FROM outbox
-             WHERE channel = $1 AND tenant_id = $2 AND outbox.lane = lanes.lane AND due_at <= $3)",
+         WHERE lane IS NOT NULL AND (SELECT 1 FROM outbox
+             WHERE channel = $1 AND tenant_id = $2 AND outbox.lane = lanes.lane AND due_at <= $3 AND attempts <> -3
+             LIMIT 1) = 1",
         channel,
         tenant,
         now
@@ -137,7 +143,7 @@ pub async fn claim(
 ) -> Result<Vec<LeasedMessage>> {
     let returning = "tenant_id, message_id, lane, message, firing_id, attempts + 1 AS attempts,
                      begun - 1 AS unfinished_claims, created_at";
-    let statement = QUEUE.claim(conn.backend(), " AND lane = $7", "", returning);
+    let statement = QUEUE.claim(conn.backend(), "", returning);
     fetch_all!(conn, AssertSqlSafe(statement), channel, tenant, now, limit, lease.token, lease.until, lane)
 }
 
@@ -197,7 +203,7 @@ pub async fn put_off(
 pub async fn next_due(conn: &mut Conn, channel: Channel) -> Result<Option<Timestamp>> {
     let due: Option<(Timestamp,)> = fetch_optional!(
         conn,
-        "SELECT due_at FROM outbox WHERE channel = $1 ORDER BY due_at LIMIT 1",
+        "SELECT due_at FROM outbox WHERE channel = $1 AND attempts <> -1 ORDER BY due_at LIMIT 1",
         channel
     )?;
     Ok(due.map(|(at,)| at))

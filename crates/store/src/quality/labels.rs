@@ -71,7 +71,7 @@ pub async fn lock_objects(conn: &mut Conn, tenant: TenantId, object_ids: &[&str]
         Backend::Postgres => {
             "SELECT objects.object_id FROM given CROSS JOIN objects
              WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id
-             ORDER BY objects.tenant_id, objects.object_id FOR UPDATE OF objects"
+             ORDER BY given.tenant_id, given.object_id FOR UPDATE OF objects"
         }
     };
     let found = Rows::of(&ordered)
@@ -142,14 +142,14 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, labels: &[Label]) -> Result<
             sqlite: concat!(
                 "DELETE FROM labels WHERE (tenant_id, label_id) IN (
                      SELECT labels.tenant_id, labels.label_id FROM given CROSS JOIN labels
-                     WHERE tenant_id = tenant AND object_id = object AND signal_id = signal
+                     WHERE tenant_id = given.tenant AND object_id = object AND signal_id = signal
                        AND author_kind = kind AND author_id = author)
                  RETURNING ",
                 columns!()
             ),
             postgres: concat!(
                 "DELETE FROM labels USING given
-                 WHERE tenant_id = tenant AND object_id = object AND signal_id = signal
+                 WHERE tenant_id = given.tenant AND object_id = object AND signal_id = signal
                    AND author_kind = kind AND author_id = author
                  RETURNING ",
                 columns!()
@@ -163,7 +163,7 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, labels: &[Label]) -> Result<
         .column("signal", |label| label.signal_id)
         .with_given(
             "UPDATE labels SET counts = FALSE FROM given
-             WHERE tenant_id = tenant AND object_id = object AND signal_id = signal AND counts",
+             WHERE tenant_id = given.tenant AND object_id = object AND signal_id = signal AND counts",
         )
         .execute(conn)
         .await?;

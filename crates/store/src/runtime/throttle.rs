@@ -85,8 +85,9 @@ pub async fn blocked(
         .column("of_subject", String::as_str)
         .column("now", |_| now)
         .with_given(
-            "SELECT subject FROM given CROSS JOIN throttles
-             WHERE scope = given.of_scope AND subject = given.of_subject AND blocked_until > given.now",
+            "SELECT of_subject FROM given
+             WHERE (SELECT blocked_until FROM throttles WHERE scope = given.of_scope AND subject = given.of_subject)
+                   > given.now",
         )
         .fetch(conn)
         .await?;

@@ -23,10 +23,10 @@ pub struct Backlog {
 pub async fn backlog(conn: &mut Conn, priority: Priority, now: Timestamp) -> Result<Backlog> {
     fetch_one!(
         conn,
-        // The plus keeps the databases from reading all jobs of the priority: they read what is due, by time.
-        "SELECT (SELECT count(*) FROM (SELECT 1 AS one FROM jobs WHERE +priority = $1 AND due_at <= $2 LIMIT $3)
-                 AS waiting) AS due,
-                (SELECT min(due_at) FROM jobs WHERE +priority = $1 AND due_at <= $2) AS oldest",
+        // The plus keeps SQLite from reading all jobs of the priority: it reads what is due, by time.
+        "SELECT (SELECT count(*) FROM (SELECT 1 AS one FROM jobs WHERE +priority = $1 AND due_at <= $2 AND attempts <> -2
+                                       LIMIT $3) AS waiting) AS due,
+                (SELECT min(due_at) FROM jobs WHERE +priority = $1 AND due_at <= $2 AND attempts <> -2) AS oldest",
         priority,
         now,
         COUNT_LIMIT
@@ -37,7 +37,7 @@ pub async fn backlog(conn: &mut Conn, priority: Priority, now: Timestamp) -> Res
 pub async fn deliveries(conn: &mut Conn) -> Result<i64> {
     let (waiting,): (i64,) = fetch_one!(
         conn,
-        "SELECT count(*) FROM (SELECT 1 FROM webhook_queue WHERE endpoint_id >= $1 LIMIT $2) AS waiting",
+        "SELECT count(*) FROM (SELECT 1 FROM webhook_queue WHERE endpoint_id >= $1 AND attempts <> -1 LIMIT $2) AS waiting",
         Uuid::nil(),
         COUNT_LIMIT
     )?;
@@ -48,7 +48,7 @@ pub async fn deliveries(conn: &mut Conn) -> Result<i64> {
 pub async fn messages(conn: &mut Conn, channel: Channel) -> Result<i64> {
     let (waiting,): (i64,) = fetch_one!(
         conn,
-        "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE channel = $1 LIMIT $2) AS waiting",
+        "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE channel = $1 AND attempts <> -1 LIMIT $2) AS waiting",
         channel,
         COUNT_LIMIT
     )?;

@@ -56,17 +56,35 @@ macro_rules! sums {
 
 /// The analyses of one priority that wait.
 pub async fn jobs(conn: &mut Conn, priority: Priority, now: Timestamp) -> Result<QueueState> {
-    fetch_one!(conn, sums!("unpaid", "jobs WHERE priority = $3"), now, COUNT_LIMIT, priority)
+    fetch_one!(
+        conn,
+        sums!("unpaid", "jobs WHERE priority = $3 AND attempts <> -1"),
+        now,
+        COUNT_LIMIT,
+        priority
+    )
 }
 
 /// The webhook deliveries that wait.
 pub async fn pending_deliveries(conn: &mut Conn, now: Timestamp) -> Result<QueueState> {
-    fetch_one!(conn, sums!("FALSE", "webhook_queue WHERE endpoint_id >= $3"), now, COUNT_LIMIT, Uuid::nil())
+    fetch_one!(
+        conn,
+        sums!("FALSE", "webhook_queue WHERE endpoint_id >= $3 AND attempts <> -1"),
+        now,
+        COUNT_LIMIT,
+        Uuid::nil()
+    )
 }
 
 /// The messages of one channel that wait.
 pub async fn messages(conn: &mut Conn, channel: Channel, now: Timestamp) -> Result<QueueState> {
-    fetch_one!(conn, sums!("FALSE", "outbox WHERE channel = $3"), now, COUNT_LIMIT, channel)
+    fetch_one!(
+        conn,
+        sums!("FALSE", "outbox WHERE channel = $3 AND attempts <> -1"),
+        now,
+        COUNT_LIMIT,
+        channel
+    )
 }
 
 /// Dead letters of all endpoints, and bulk runs that have not ended.

@@ -3,18 +3,17 @@
 use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 
-use crate::db::{Backend, Conn, Result, execute, fetch_all};
+use crate::db::{Backend, Chosen, Conn, Result, execute, fetch_all};
 
 /// Removes up to `limit` expired idempotency keys.
 pub async fn drop_idempotency_keys(conn: &mut Conn, now: Timestamp, limit: i64) -> Result<u64> {
-    execute!(
-        conn,
-        "DELETE FROM idempotency_keys WHERE (tenant_id, idempotency_key) IN (
-             SELECT tenant_id, idempotency_key FROM idempotency_keys
-             WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
-        now,
-        limit
-    )
+    let keys = Chosen {
+        table: "idempotency_keys",
+        key: &["tenant_id", "idempotency_key"],
+        rows: "WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2",
+    };
+    let statement = keys.delete(conn.backend());
+    execute!(conn, AssertSqlSafe(statement), now, limit)
 }
 
 /// The tenants that keep events for a number of days, with that number.
@@ -42,11 +41,12 @@ pub async fn drop_samples(conn: &mut Conn, tenant: TenantId, limit: i64) -> Resu
         Backend::Sqlite => "json_remove(state, '$.sample_messages')",
         Backend::Postgres => "state - 'sample_messages'",
     };
-    let statement = format!(
-        "UPDATE summaries SET samples = 0, state = {without_samples} WHERE (tenant_id, object_id) IN (
-             SELECT tenant_id, object_id FROM summaries
-             WHERE tenant_id = $1 AND samples > 0 ORDER BY object_id LIMIT $2)"
-    );
+    let summaries = Chosen {
+        table: "summaries",
+        key: &["tenant_id", "object_id"],
+        rows: "WHERE tenant_id = $1 AND samples > 0 ORDER BY object_id LIMIT $2",
+    };
+    let statement = summaries.update(conn.backend(), &format!("samples = 0, state = {without_samples}"));
     execute!(conn, AssertSqlSafe(statement), tenant, limit)
 }
 
@@ -60,7 +60,8 @@ pub async fn outdated(
     fetch_all!(
         conn,
         "SELECT object_id, max(seq) FROM (
-             SELECT object_id, seq FROM events WHERE tenant_id = $1 AND received_at < $2 ORDER BY received_at LIMIT $3
+             SELECT object_id, seq FROM events WHERE tenant_id = $1 AND received_at < $2 AND type <> 'retained'
+             ORDER BY received_at LIMIT $3
          ) AS oldest GROUP BY object_id ORDER BY object_id",
         tenant,
         before,

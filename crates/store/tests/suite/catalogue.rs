@@ -35,6 +35,31 @@ const DEPLOYMENT_WIDE: [(&str, &str); 5] = [
 const VIRTUAL: [(&str, &str); 1] =
     [("gram_lists", "lists objects by gram, which on PostgreSQL an index of object_grams does")];
 
+/// Indexes that have a condition on PostgreSQL only, so that its planner does not confuse them (`docs/adr/0010-plans-by-index.md`).
+const TOLD_APART: [&str; 21] = [
+    "answer_history_by_age",
+    "answers_by_choice",
+    "answers_by_value",
+    "event_counters_by_age",
+    "events_listed",
+    "events_retained",
+    "jobs_due",
+    "jobs_due_by_tenant",
+    "objects_flagged",
+    "objects_recent",
+    "objects_trust",
+    "outbox_due",
+    "outbox_of_lane",
+    "outbox_of_object",
+    "outbox_of_tenant",
+    "rule_firings_newest",
+    "rule_firings_of_object",
+    "rule_firings_of_rule",
+    "rule_states_of_condition",
+    "webhook_deliveries_of_object",
+    "webhook_queue_due",
+];
+
 /// A column as the database describes it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 struct Column {
@@ -163,8 +188,12 @@ async fn both_databases_have_the_same_schema() {
     assert!(expected.iter().any(|column| column.generated), "the comparison sees generated columns");
     assert_same(&columns(&sqlite).await, &expected);
 
-    let expected = indexes(&postgres).await;
+    let mut expected = indexes(&postgres).await;
     assert!(expected.iter().any(|index| index.is_partial && index.name == "bulk_runs_running"));
+    for index in expected.iter_mut().filter(|index| TOLD_APART.contains(&index.name.as_str())) {
+        assert!(index.is_partial, "{} is told apart", index.name);
+        index.is_partial = false;
+    }
     assert!(expected.iter().any(|index| index.columns.ends_with(" DESC")));
     assert_same(&indexes(&sqlite).await, &expected);
 

@@ -44,6 +44,7 @@ fn endpoint(number: u128, enabled: bool) -> Endpoint {
         version: 1,
         disabled_us: 0,
         disabled_at: None,
+        is_ready: true,
     }
 }
 
@@ -60,6 +61,7 @@ fn delivery(endpoint: &Endpoint, number: u128, run_after: Timestamp) -> NewDeliv
         created_at: NOW,
         active_since: NOW,
         traceparent: None,
+        lease: None,
     }
 }
 

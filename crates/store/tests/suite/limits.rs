@@ -242,6 +242,38 @@ fn a_read_only_database_is_unavailable_and_goes_on_by_itself_on_postgres() {
     });
 }
 
+/// After a failover, connections of before may lead to the server that was demoted. One that only reads does not notice.
+#[test]
+fn one_refused_write_throws_away_every_connection_to_a_demoted_server_on_postgres() {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
+        let store = database.open().await;
+        write(&store, "before ").await.unwrap();
+        // New sessions cannot write, and stay so for good.
+        database.set_read_only(true).await;
+        let nap = async |conn: &mut Conn| execute!(conn, "SELECT pg_sleep(0.2)");
+        let mut all = JoinSet::new();
+        for _ in 0..10 {
+            let store = store.clone();
+            all.spawn(async move { store.read("opens connections", nap).await });
+        }
+        all.join_all().await;
+        database.set_read_only(false).await;
+        let refused = soon("one of them is found out", async {
+            loop {
+                match write(&store, "after ").await {
+                    Err(error) if error.to_string().contains("read-only") => break,
+                    Err(_) => {}
+                    Ok(()) => panic!("no connection is read-only"),
+                }
+            }
+        });
+        refused.await;
+        for _ in 0..10 {
+            write(&store, "after ").await.expect("the others are gone, too");
+        }
+    });
+}
+
 /// Whoever restarts the database, or cuts the way to it, catches some connections in their first words.
 #[tokio::test]
 async fn a_connection_cut_in_its_first_words_is_an_outage_on_postgres() {

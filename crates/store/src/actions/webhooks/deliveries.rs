@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::actions::webhooks::endpoints;
-use crate::db::{Conn, Result, Rows, Sql, bigint, execute, fetch_all, fetch_one, fetch_optional};
+use crate::db::{Conn, Lease, Result, Rows, Sql, bigint, execute, fetch_all, fetch_one, fetch_optional};
 
 /// A delivery to be queued.
 #[derive(Clone, Debug)]
@@ -39,6 +39,14 @@ pub struct NewDelivery {
     pub active_since: Timestamp,
     /// The trace that it belongs to.
     pub traceparent: Option<String>,
+    /// The lease that it is born with, if a courier of this process sends it at once.
+    pub lease: Option<Lease>,
+}
+
+impl NewDelivery {
+    fn status(&self) -> DeliveryStatus {
+        if self.lease.is_some() { DeliveryStatus::Delivering } else { DeliveryStatus::Pending }
+    }
 }
 
 /// Queues deliveries, in the transaction of the change that they report.
@@ -61,9 +69,12 @@ pub async fn queue(conn: &mut Conn, deliveries: &[NewDelivery]) -> Result<()> {
         Rows::of(deliveries)
             .column("tenant_id", |delivery| delivery.tenant)
             .column("endpoint_id", |delivery| delivery.endpoint_id)
-            .column("status", |_| DeliveryStatus::Pending.as_str())
+            .column("status", |delivery| delivery.status().as_str())
             .column("delivery_id", |delivery| delivery.delivery_id)
             .column("payload_bytes", |delivery| bigint(delivery.payload.len()))
+            .column("begun", |delivery| i64::from(delivery.lease.is_some()))
+            .column("lease_token", |delivery| delivery.lease.map(|lease| lease.token))
+            .column("lease_until", |delivery| delivery.lease.map(|lease| lease.until))
             .column("run_after", |delivery| delivery.run_after)
             .column("active_since", |delivery| delivery.active_since)
             .insert("webhook_queue", ""),
@@ -433,15 +444,9 @@ pub(crate) async fn drop_records(
     deliveries: &[DeliveryKey],
 ) -> Result<u64> {
     Rows::of(deliveries)
-        .column("tenant", |_| tenant)
-        .column("delivery", |key| key.0)
-        .with_given(Sql {
-            sqlite: "DELETE FROM webhook_deliveries
-                     WHERE (tenant_id, delivery_id) IN (SELECT tenant, delivery FROM given)",
-            postgres: "DELETE FROM webhook_deliveries USING given
-                       WHERE webhook_deliveries.tenant_id = given.tenant
-                         AND webhook_deliveries.delivery_id = given.delivery",
-        })
+        .column("tenant_id", |_| tenant)
+        .column("delivery_id", |key| key.0)
+        .delete("webhook_deliveries", "")
         .execute(conn)
         .await?;
     drop_state(conn, tenant, deliveries).await?;

@@ -38,6 +38,9 @@ pub struct Endpoint {
     pub disabled_us: i64,
     /// Since when it is disabled.
     pub disabled_at: Option<Timestamp>,
+    /// Whether a new delivery may be sent at once: its receiver has not failed since it last succeeded, and its tenant is not
+    /// suspended.
+    pub is_ready: bool,
 }
 
 /// How an endpoint's receiver has been doing.
@@ -81,7 +84,9 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT tenant_id, endpoint_id, sealed_url, description, enabled, disabled_reason, signal_keys, events, \
-                    created_at, updated_at, version, disabled_us, disabled_at \
+                    created_at, updated_at, version, disabled_us, disabled_at, \
+                    (consecutive_failures = 0 AND resting_until IS NULL AND (SELECT suspended_at FROM tenants \
+                        WHERE tenants.tenant_id = webhook_endpoints.tenant_id) IS NULL) AS is_ready \
              FROM webhook_endpoints ",
             $rest
         )

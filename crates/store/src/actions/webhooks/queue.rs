@@ -138,8 +138,8 @@ pub async fn make_first_due(conn: &mut Conn, tenant: TenantId, endpoint: Uuid, n
     execute!(
         conn,
         "UPDATE webhook_queue SET run_after = $3
-         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = 'pending' AND run_after > $3 AND delivery_id IN (
-             SELECT delivery_id FROM webhook_queue WHERE endpoint_id = $2 ORDER BY due_at LIMIT 1)",
+         WHERE tenant_id = $1 AND endpoint_id = $2 AND status = 'pending' AND run_after > $3 AND delivery_id = (
+             SELECT delivery_id FROM webhook_queue WHERE endpoint_id = $2 AND attempts <> -1 ORDER BY due_at LIMIT 1)",
         tenant,
         endpoint,
         now
@@ -154,16 +154,39 @@ pub async fn notify(conn: &mut Conn) -> Result<()> {
 
 /// The endpoints with queued deliveries after one ($1): one step of the index each, however many deliveries they have.
 macro_rules! queued_endpoints {
-    ($rest:literal) => {
+    ($($rest:literal),+ $(,)?) => {
         concat!(
             "WITH RECURSIVE queued (endpoint_id) AS ( \
-                 SELECT (SELECT endpoint_id FROM webhook_queue WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT 1) \
+                 SELECT (SELECT endpoint_id FROM webhook_queue WHERE endpoint_id > $1 AND attempts <> -1 \
+                         ORDER BY endpoint_id LIMIT 1) \
                  UNION ALL \
                  SELECT (SELECT later.endpoint_id FROM webhook_queue AS later \
-                         WHERE later.endpoint_id > queued.endpoint_id ORDER BY later.endpoint_id LIMIT 1) \
+                         WHERE later.endpoint_id > queued.endpoint_id AND later.attempts <> -1 \
+                         ORDER BY later.endpoint_id LIMIT 1) \
                  FROM queued WHERE queued.endpoint_id IS NOT NULL \
              ) ",
-            $rest
+            $($rest),+
+        )
+    };
+}
+
+macro_rules! due_endpoints {
+    ($looked_up:literal) => {
+        queued_endpoints!(
+            "SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.previous_secret, \
+                    known.previous_until, known.consecutive_failures, \
+                    known.resting_until, known.version \
+             FROM (SELECT endpoint_id FROM queued \
+                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \
+                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2) \
+                            AND (SELECT suspended_at FROM tenants \
+                                 WHERE tenants.tenant_id = ready.tenant_id) IS NULL) = 1 \
+                     AND (SELECT due.due_at FROM webhook_queue AS due WHERE due.endpoint_id = queued.endpoint_id \
+                            AND due.attempts <> -1 ORDER BY due.due_at LIMIT 1) <= $2 \
+                   LIMIT $3) AS chosen \
+             CROSS JOIN webhook_endpoints AS known WHERE known.endpoint_id ",
+            $looked_up,
+            " ORDER BY chosen.endpoint_id"
         )
     };
 }
@@ -177,43 +200,40 @@ pub async fn due_endpoints(
 ) -> Result<Vec<DueEndpoint>> {
     // Scalar subqueries, not joins, decide which endpoints are due: so no planner leaves the order of the endpoints, or reads
     // further than it has to.
-    fetch_all!(
-        conn,
-        queued_endpoints!(
-            "SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.previous_secret, \
-                    known.previous_until, known.consecutive_failures, \
-                    known.resting_until, known.version \
-             FROM (SELECT endpoint_id FROM queued \
-                   WHERE (SELECT count(*) FROM webhook_endpoints AS ready WHERE ready.endpoint_id = queued.endpoint_id \
-                            AND ready.enabled AND (ready.resting_until IS NULL OR ready.resting_until <= $2) \
-                            AND (SELECT suspended_at FROM tenants \
-                                 WHERE tenants.tenant_id = ready.tenant_id) IS NULL) = 1 \
-                     AND (SELECT due.due_at FROM webhook_queue AS due WHERE due.endpoint_id = queued.endpoint_id \
-                          ORDER BY due.due_at LIMIT 1) <= $2 \
-                   LIMIT $3) AS chosen \
-             JOIN webhook_endpoints AS known ON known.endpoint_id = chosen.endpoint_id ORDER BY known.endpoint_id"
-        ),
-        after,
-        now,
-        limit
-    )
+    let text = match conn.backend() {
+        Backend::Sqlite => due_endpoints!("= chosen.endpoint_id"),
+        Backend::Postgres => due_endpoints!("= ANY (ARRAY[chosen.endpoint_id])"),
+    };
+    fetch_all!(conn, text, after, now, limit)
 }
 
-/// When a delivery is due next, as far as can be told now.
-pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    let (due,): (Option<Timestamp>,) = fetch_one!(
-        conn,
+macro_rules! next_due {
+    ($looked_up:literal) => {
         queued_endpoints!(
             "SELECT min(CASE WHEN resting_until > due_at THEN resting_until ELSE due_at END) FROM ( \
                  SELECT known.resting_until AS resting_until, \
                         (SELECT min(due.due_at) FROM webhook_queue AS due \
-                         WHERE due.endpoint_id = queued.endpoint_id) AS due_at \
-                 FROM queued JOIN webhook_endpoints AS known ON known.endpoint_id = queued.endpoint_id \
-                 WHERE known.enabled AND (SELECT suspended_at FROM tenants \
-                                          WHERE tenants.tenant_id = known.tenant_id) IS NULL) AS waiting"
-        ),
-        Uuid::nil()
-    )?;
+                         WHERE due.endpoint_id = queued.endpoint_id AND due.attempts <> -1) AS due_at \
+                 FROM queued CROSS JOIN webhook_endpoints AS known WHERE known.endpoint_id ",
+            $looked_up,
+            " AND known.enabled AND (SELECT suspended_at FROM tenants \
+                                     WHERE tenants.tenant_id = known.tenant_id) IS NULL) AS waiting"
+        )
+    };
+}
+
+/// Selects when a delivery is due next, of the endpoints after one ($1).
+pub(crate) fn select_next_due(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Sqlite => next_due!("= queued.endpoint_id"),
+        Backend::Postgres => next_due!("= ANY (ARRAY[queued.endpoint_id])"),
+    }
+}
+
+/// When a delivery is due next, as far as can be told now.
+pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
+    let text = select_next_due(conn.backend());
+    let (due,): (Option<Timestamp>,) = fetch_one!(conn, text, Uuid::nil())?;
     Ok(due)
 }
 
@@ -255,7 +275,7 @@ async fn claim_where(
             // Read before it is claimed, since the update changes its key. Both go by the whole key of the index, so that they
             // find the same.
             let due = format!(
-                "FROM webhook_queue WHERE endpoint_id = $1 AND due_at <= $2{filter}
+                "FROM webhook_queue WHERE endpoint_id = $1 AND due_at <= $2 AND attempts <> -1{filter}
                  ORDER BY due_at, tenant_id, status, delivery_id LIMIT $3"
             );
             let read =
@@ -272,14 +292,17 @@ async fn claim_where(
         }
         Backend::Postgres => {
             // Others may be doing the same.
+            let looked_up = conn.backend().looked_up_by("due.tenant");
+            let range = conn.backend().range(&[("endpoint_id", "$1")], "due_at", "<= $2");
             let claim = format!(
                 "WITH due AS MATERIALIZED (
                      SELECT tenant_id AS tenant, endpoint_id AS endpoint, status AS status_before, delivery_id AS delivery
                      FROM webhook_queue
-                     WHERE endpoint_id = $1 AND due_at <= $2{filter} ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+                     WHERE {range} AND attempts <> -1{filter}
+                     ORDER BY endpoint_id, due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
                  UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
                  FROM due
-                 WHERE webhook_queue.tenant_id = due.tenant AND webhook_queue.endpoint_id = due.endpoint
+                 WHERE webhook_queue.tenant_id {looked_up} AND webhook_queue.endpoint_id = due.endpoint
                    AND webhook_queue.status = due.status_before AND webhook_queue.delivery_id = due.delivery
                  RETURNING webhook_queue.delivery_id, webhook_queue.payload_bytes, webhook_queue.attempts,
                            webhook_queue.begun - 1 AS unfinished_claims, webhook_queue.run_after"
@@ -475,10 +498,11 @@ pub async fn claim_expired(
                AND (lease_until IS NULL OR lease_until <= $6)
              ORDER BY delivery_id LIMIT $7 {})
          UPDATE webhook_queue SET status = 'delivering', lease_token = $8, lease_until = $6 FROM expired
-         WHERE webhook_queue.tenant_id = expired.tenant AND webhook_queue.endpoint_id = expired.endpoint
+         WHERE webhook_queue.tenant_id {} AND webhook_queue.endpoint_id = expired.endpoint
            AND webhook_queue.status = expired.status_before AND webhook_queue.delivery_id = expired.delivery
          RETURNING webhook_queue.delivery_id, webhook_queue.attempts",
-        conn.backend().skip_locked()
+        conn.backend().skip_locked(),
+        conn.backend().looked_up_by("expired.tenant")
     );
     let mut claimed = Vec::new();
     // Pending ones last: they become `delivering`, and must not be claimed twice.

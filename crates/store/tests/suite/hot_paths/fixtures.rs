@@ -179,6 +179,7 @@ fn endpoint(endpoint_id: Uuid) -> Endpoint {
         version: 1,
         disabled_us: 0,
         disabled_at: None,
+        is_ready: true,
     }
 }
 
@@ -293,6 +294,7 @@ pub(crate) fn deliveries(endpoint_id: Uuid, count: usize, first: u128) -> Vec<Ne
         created_at: NOW,
         active_since: NOW,
         traceparent: None,
+        lease: None,
     };
     (0..count).map(delivery).collect()
 }

@@ -95,12 +95,18 @@ fn on_postgres(line: &str, next: &str) -> Option<Access> {
     };
     let table = table.split(' ').next().unwrap_or_default().to_owned();
     let bounds = next.trim().strip_prefix("Index Cond: ").unwrap_or_default();
-    let column = |bound: &str| {
-        let left = bound.trim_start_matches('(').split(' ').next().unwrap_or_default();
-        left.rsplit('.').next().unwrap_or_default().to_owned()
+    let name = |column: &str| column.rsplit('.').next().unwrap_or_default().to_owned();
+    let compared = |bound: &str| -> Vec<String> {
+        let left = bound.trim_start_matches('(');
+        // Several columns at once: `ROW(priority, tenant_id) >= ROW($1, $2)`.
+        match left.strip_prefix("ROW(").and_then(|row| row.split_once(')')) {
+            Some((row, _)) => row.split(", ").map(name).collect(),
+            None => vec![name(left.split(' ').next().unwrap_or_default())],
+        }
     };
     let mut columns: Vec<String> =
-        bounds.split(" AND ").filter(|bound| !bound.is_empty()).map(column).collect();
+        bounds.split(" AND ").filter(|bound| !bound.is_empty()).flat_map(compared).collect();
+    columns.sort();
     columns.dedup();
     Some(Access { table, index, columns })
 }
