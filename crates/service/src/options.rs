@@ -46,6 +46,8 @@ pub struct Options {
     pub claim: Duration,
     /// The number of analyses up to which a caller waits for the replay of a rule.
     pub replay_inline: i64,
+    /// The longest that one export takes.
+    pub export_max: Duration,
     /// For how many days the answers of every analysis are kept; 0 keeps none.
     pub answer_history_days: u16,
     /// For how many days the audit log is kept.

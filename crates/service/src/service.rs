@@ -17,11 +17,12 @@ use crate::options::Options;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::{ChatOutbox, Notifications};
 use crate::quality::{Computing, Quality};
+use crate::runtime::intake::Intake;
 use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
     Waiting, Wakeup, Workers, internal,
 };
-use crate::upkeep::{Checkup, Gauges, Listener, Readiness, Sweeper};
+use crate::upkeep::{Backstop, Checkup, Gauges, Listener, Readiness, Sweeper};
 use crate::wiring::Wiring;
 
 /// The rooms of one process.
@@ -96,6 +97,7 @@ struct QueueWorkers {
     courier: Courier,
     sweeper: Sweeper,
     listener: Listener,
+    backstop: Backstop,
 }
 
 impl Service {
@@ -114,7 +116,7 @@ impl Service {
             analyzer,
             traces,
         } = dependencies;
-        let (scheduler, sweeper) = (Wakeup::default(), Wakeup::default());
+        let (scheduler, sweeper, trials) = (Wakeup::default(), Wakeup::default(), Wakeup::default());
         let outbound = Outbound::new(options.allow_private_targets)?;
         let throttle = Throttle::new(store.clone(), clock.clone());
         let chat =
@@ -133,9 +135,11 @@ impl Service {
                 clock: clock.clone(),
                 blocks: options.metering && options.block,
                 scheduler: scheduler.clone(),
+                trials: trials.clone(),
             },
             objects: Arc::new(ObjectCache::new(store.is_shared())),
-            courier: CourierHandle::default(),
+            courier: CourierHandle::new(options.webhook_timeout),
+            jobs: Intake::new(usize::from(options.workers)),
             store: store.clone(),
             clock: clock.clone(),
             random: random.clone(),
@@ -143,7 +147,7 @@ impl Service {
             workers: workers.clone(),
             traces,
             scheduler,
-            trials: Wakeup::default(),
+            trials,
             computing: Computing::new(),
             outbound,
             mailer,
@@ -218,7 +222,12 @@ impl Service {
             objects,
             actions,
             quality: wiring.quality(),
-            exports: Exports::new(store.clone(), clock.clone(), accounts.authentication.clone()),
+            exports: Exports::new(
+                store.clone(),
+                clock.clone(),
+                accounts.authentication.clone(),
+                wiring.options.export_max,
+            ),
             accounts,
             billing,
             gauges: Gauges { store: store.clone(), clock: clock.clone(), running: scheduler.running.clone() },
@@ -230,6 +239,16 @@ impl Service {
                     clock: clock.clone(),
                     scheduler: wiring.scheduler.clone(),
                     courier: wiring.courier.wakeup.clone(),
+                },
+                backstop: Backstop {
+                    store: store.clone(),
+                    clock: clock.clone(),
+                    scheduler: wiring.scheduler.clone(),
+                    courier: wiring.courier.wakeup.clone(),
+                    mailer: wiring.mailer.wakeup().clone(),
+                    chat: wiring.chat.wakeup().clone(),
+                    trials: wiring.trials.clone(),
+                    feeder: scheduler.feeder.clone(),
                 },
                 courier: wiring.courier(),
                 sweeper,
@@ -265,8 +284,18 @@ impl Service {
 
     /// Starts the queue workers.
     pub fn start_queues(&self) {
-        let QueueWorkers { scheduler, bulk_runs, trials, unpaid, mailer, chat, courier, sweeper, listener } =
-            &self.queues;
+        let QueueWorkers {
+            scheduler,
+            bulk_runs,
+            trials,
+            unpaid,
+            mailer,
+            chat,
+            courier,
+            sweeper,
+            listener,
+            backstop,
+        } = &self.queues;
         courier.handle.mark_sending_here();
         macro_rules! supervise {
             ($name:literal, $worker:ident, $run:ident $(, $stop:ident)?) => {{
@@ -278,6 +307,7 @@ impl Service {
         supervise!("chat", chat, run);
         supervise!("sweeper", sweeper, run, stop);
         supervise!("listener", listener, run, stop);
+        supervise!("backstop", backstop, run, stop);
         supervise!("scheduler", scheduler, run);
         supervise!("unpaid", unpaid, run, stop);
         supervise!("feeder", bulk_runs, run_feeder, stop);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use analyzer::Analyzer;
 use store::Store;
+use store::analysis::jobs::LeasedJob;
 use store::objects::recorder::{Admission, Enforcement};
 
 use crate::actions::{
@@ -11,8 +12,9 @@ use crate::actions::{
     Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
 };
 use crate::analysis::{
-    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Explanations, Jobs, Moderation,
-    Playground, Running, Scheduler, Signals, Timeline, TrialRunner, Trials, VerdictSlots, Verdicts,
+    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Explanations, Jobs,
+    LEASE_MARGIN, Moderation, Playground, Running, Scheduler, Signals, Timeline, TrialRunner, Trials,
+    VerdictSlots, Verdicts,
 };
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
@@ -24,6 +26,7 @@ use crate::options::Options;
 use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
 use crate::quality::{Calibrations, Computing, Labels, Quality, QualityReports};
+use crate::runtime::intake::Intake;
 use crate::runtime::{Clock, Nodes, Outbound, Random, RateBudget, Sealer, Traces, Wakeup, Workers};
 
 /// What several rooms share.
@@ -43,6 +46,8 @@ pub(crate) struct Wiring {
     pub(crate) objects: Arc<ObjectCache>,
     pub(crate) courier: CourierHandle,
     pub(crate) scheduler: Wakeup,
+    /// Where the recorder hands jobs to the scheduler.
+    pub(crate) jobs: Intake<LeasedJob>,
     pub(crate) trials: Wakeup,
     pub(crate) computing: Computing,
     pub(crate) options: Options,
@@ -89,11 +94,14 @@ impl Wiring {
     pub(crate) fn objects(&self, nodes: &Nodes) -> Objects {
         let recorder = Recorder {
             store: self.store.for_groups(),
+            clock: self.clock.clone(),
             random: self.random.clone(),
             admission: Admission {
                 enforcement: if self.unpaid.blocks { Enforcement::Block } else { Enforcement::Grace },
                 storage_quota: self.options.storage_quota_bytes,
             },
+            intake: self.jobs.clone(),
+            lease: self.options.analyzer_timeout + LEASE_MARGIN,
             scheduler: self.scheduler.clone(),
             cache: Arc::clone(&self.objects),
         };
@@ -242,6 +250,7 @@ impl Wiring {
             unpaid: self.unpaid.clone(),
             running: Running::default(),
             wakeup: self.scheduler.clone(),
+            intake: self.jobs.clone(),
             feeder: Wakeup::default(),
             workers,
             analyzer_timeout: self.options.analyzer_timeout,

@@ -47,6 +47,8 @@ pub struct ChainReport {
 /// The audit logs of all accounts.
 pub struct AuditLog {
     pub(crate) store: Store,
+    /// For the check, which reads whole chains.
+    pub(crate) maintenance: Store,
 }
 
 impl AuditLog {
@@ -84,7 +86,7 @@ impl AuditLog {
         for tenant in tenants {
             let tenant = tenant.tenant_id;
             let checked = self
-                .store
+                .maintenance
                 .snapshot("check_audit_log", async |conn: &mut Conn| check_chain(conn, tenant).await)
                 .await?;
             match checked {

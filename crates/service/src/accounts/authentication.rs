@@ -404,11 +404,17 @@ impl Authentication {
     pub(crate) async fn require_recent_proof(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
         // Locked, so that ending this user's sessions happens either before or after this transaction.
         users::lock(conn, caller.tenant, caller.user()?).await?;
-        self.check_recent_proof(conn, caller).await
+        self.recent_proof_in(conn, caller).await
     }
 
     /// Checks the same ahead of the transaction, so that a request that will be refused uses up nothing.
-    pub(crate) async fn check_recent_proof(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
+    pub(crate) async fn check_recent_proof(&self, caller: Caller) -> Result<()> {
+        self.store
+            .read("recent_proof", async |conn: &mut Conn| self.recent_proof_in(conn, caller).await)
+            .await
+    }
+
+    async fn recent_proof_in(&self, conn: &mut Conn, caller: Caller) -> Result<()> {
         let ((_, session), now) = (caller.session()?, self.clock.now());
         let session = sessions::find(conn, &session.0, now).await?;
         let session = session.ok_or_else(|| Error::refused("the session has ended"))?;

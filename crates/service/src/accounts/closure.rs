@@ -66,15 +66,23 @@ impl Closure {
     }
 
     /// Continues the deletion that an owner has asked for: the first call shuts everybody out, and one a minute later deletes.
-    pub(crate) async fn delete_as_asked(&self, tenant: &tenants::Tenant) -> Result<()> {
+    /// The row may be a while old: a deletion that was taken back since does not begin.
+    pub async fn delete_as_asked(&self, tenant: &tenants::Tenant) -> Result<()> {
         let now = self.clock.now();
         if tenant.deleting_at.is_some_and(|since| now.since(since) >= REQUESTS_IN_FLIGHT) {
             let rows = self.delete_everything(tenant.tenant_id).await?;
             info!(tenant = %tenant.tenant_id, rows, "an account was deleted, as its owner has asked");
-        } else {
-            self.begin(tenant.tenant_id).await?;
+            return Ok(());
         }
-        Ok(())
+        self.store
+            .write("begin_deletion", async |conn: &mut Conn| {
+                let known = require(conn, tenant.tenant_id).await?;
+                if known.deletion_at.is_some_and(|at| at <= now) {
+                    shut_out(conn, &known, now).await?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Shuts everybody out of an account that is to be deleted; returns since when.
@@ -82,10 +90,7 @@ impl Closure {
         self.store
             .write("begin_deletion", async |conn: &mut Conn| {
                 let known = require(conn, tenant).await?;
-                let now = self.clock.now();
-                closure::suspend(conn, tenant, now).await?;
-                closure::begin_deletion(conn, tenant, now).await?;
-                Ok::<_, Error>(known.suspended_at.unwrap_or(now))
+                shut_out(conn, &known, self.clock.now()).await
             })
             .await
     }
@@ -133,6 +138,13 @@ impl Closure {
         }
         Ok(deleted)
     }
+}
+
+/// Suspends an account for its deletion; returns since when it is suspended.
+async fn shut_out(conn: &mut Conn, known: &tenants::Tenant, now: Timestamp) -> Result<Timestamp> {
+    closure::suspend(conn, known.tenant_id, now).await?;
+    closure::begin_deletion(conn, known.tenant_id, now).await?;
+    Ok(known.suspended_at.unwrap_or(now))
 }
 
 async fn require(conn: &mut Conn, tenant: TenantId) -> Result<tenants::Tenant> {

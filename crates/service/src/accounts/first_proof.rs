@@ -5,7 +5,7 @@ use model::{TenantId, Timestamp, UserId};
 use serde_json::json;
 use store::Conn;
 use store::accounts::users::{self, User};
-use store::accounts::{email_verifications, identities, keys, passkeys, sessions, tenants};
+use store::accounts::{email_verifications, identities, invitations, keys, passkeys, sessions, tenants};
 use store::actions::rules;
 use store::runtime::created_by::MadeBy;
 use uuid::Uuid;
@@ -49,8 +49,8 @@ pub(crate) struct Proved {
 
 impl FirstProof {
     /// Records in the caller's transaction that a member has proved their address. If it is the first proof, the password,
-    /// sessions, keys, identities and two-factor that the member made end, and their endpoints and rules are disabled. A
-    /// password or an identity that the proof itself brings is to be stored after this.
+    /// sessions, keys, identities, two-factor and open invitations that the member made end, and their endpoints and rules are
+    /// disabled. A password or an identity that the proof itself brings is to be stored after this.
     pub(crate) async fn prove(
         &self,
         conn: &mut Conn,
@@ -108,6 +108,7 @@ impl FirstProof {
             keys: keys::revoke_made_by(conn, tenant, by).await?,
             endpoints: disabled.len() as u64,
             rules: rules::disable_made_by(conn, tenant, by, REASON, now).await?,
+            invitations: invitations::delete_made_by(conn, tenant, by, now).await?,
         };
         if let Some(client) = proof.client {
             let ended = json!({"ended": ended});

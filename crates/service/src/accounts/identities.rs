@@ -82,8 +82,7 @@ impl Identities {
                     let token = self.sign_up_with(conn, provider, &proven, &email, name, client).await?;
                     return Ok::<_, Error>((Proved::default(), token));
                 };
-                let proof = Proof { keep: false, session, client: Some(client) };
-                let proved = self.enter(conn, (tenant, user), provider, &proven, proof).await?;
+                let proved = self.enter(conn, (tenant, user), provider, &proven, (client, session)).await?;
                 let token = self.sessions.open(conn, tenant, user, client).await?;
                 Ok((proved, Token { new_user: Some(false), ..token }))
             })
@@ -132,10 +131,11 @@ impl Identities {
         (tenant, user): (TenantId, UserId),
         provider: Provider,
         proven: &ProvenIdentity,
-        proof: Proof<'_>,
+        (client, session): (&ClientInfo, Option<Caller>),
     ) -> Result<Proved> {
         let shows_address = has_address(&existing_user(conn, tenant, user).await?, proven);
         let proved = if shows_address {
+            let proof = Proof { keep: false, session, client: Some(client) };
             self.first_proof.prove(conn, tenant, user, proof).await?
         } else {
             Proved::default()
@@ -149,6 +149,8 @@ impl Identities {
                 let user = existing_user(conn, tenant, user).await?;
                 // A sign-in ends no other session, not even by linking: whoever signs in with two providers at once keeps both.
                 self.add(conn, &user, provider, proven).await?;
+                let who = (tenant, user.user_id);
+                audit::record_linked(conn, who, provider, &client.origin(self.clock.now())).await?;
             }
             _ => return Err(Error::new(Kind::Conflict, "this account has just been unlinked")),
         }
@@ -203,7 +205,7 @@ impl Identities {
         request: &OAuthCodeRequest,
     ) -> Result<Identity> {
         let (tenant, user) = (caller.tenant, caller.user()?);
-        self.check_recent_proof(caller).await?;
+        self.authentication.check_recent_proof(caller).await?;
         let proven = self.prove(provider, request).await?;
         verified_email(&proven)?;
         let (proved, identity) = self
@@ -227,15 +229,6 @@ impl Identities {
             .await?;
         self.first_proof.finish(proved);
         Ok(record(&identity))
-    }
-
-    /// Refuses a session without recent proof before anything is used up.
-    async fn check_recent_proof(&self, caller: Caller) -> Result<()> {
-        self.store
-            .read("recent_proof", async |conn: &mut Conn| {
-                self.authentication.check_recent_proof(conn, caller).await
-            })
-            .await
     }
 
     async fn add(

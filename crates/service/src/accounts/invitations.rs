@@ -6,7 +6,7 @@ use model::api::{Invitation, InvitationAcceptRequest, InvitationCreate, Invitati
 use model::{AuditAction, EmailAddress, TenantId, UserId};
 use store::accounts::invitations::{self, Invitation as StoredInvitation};
 use store::accounts::tenants;
-use store::accounts::users::{self, NewUser};
+use store::accounts::users::{self, NewUser, User};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -66,8 +66,8 @@ impl Invitations {
                 let tenant = tenants::lock(conn, caller.tenant).await?.ok_or_else(Error::gone)?;
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let inviter = self.check(conn, caller, &invitation).await?;
-                invitations::put(conn, &invitation, &tokens::hash(&token)).await?;
-                let account = (tenant.name.as_str(), inviter.as_str());
+                invitations::put(conn, &invitation, inviter.user_id, &tokens::hash(&token)).await?;
+                let account = (tenant.name.as_str(), inviter.email.as_str());
                 let mail =
                     self.notifications.templates.invitation(email.as_str(), account, request.role, &token);
                 audit::note(
@@ -83,8 +83,8 @@ impl Invitations {
         Ok(record(invitation))
     }
 
-    /// Refuses an invitation that the caller may not make; returns the caller's address.
-    async fn check(&self, conn: &mut Conn, caller: Caller, invitation: &StoredInvitation) -> Result<String> {
+    /// Refuses an invitation that the caller may not make; returns the member who makes it.
+    async fn check(&self, conn: &mut Conn, caller: Caller, invitation: &StoredInvitation) -> Result<User> {
         let members = users::of_tenant(conn, caller.tenant).await?;
         require_role(role_of(&members, caller)?, rank_over(invitation.role))?;
         let is_same = |email: &str| {
@@ -99,7 +99,7 @@ impl Invitations {
         }
         let inviter = caller.user()?;
         let inviter = members.into_iter().find(|member| member.user_id == inviter);
-        Ok(inviter.ok_or_else(Error::gone)?.email)
+        inviter.ok_or_else(Error::gone)
     }
 
     async fn require_proved_address(&self, caller: Caller) -> Result<()> {

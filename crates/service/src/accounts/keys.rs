@@ -158,6 +158,8 @@ impl Keys {
         let key = self
             .store
             .write("update_api_key", async |conn: &mut Conn| {
+                tenants::lock(conn, tenant).await?;
+                caller.require_valid(conn, self.clock.now()).await?;
                 let before = find_within(conn, caller, key).await?;
                 if !keys::update(conn, tenant, key, name, status).await? {
                     return Err(no_such_key());
@@ -213,6 +215,9 @@ impl Keys {
         let tenant = caller.tenant;
         self.store
             .write("revoke_api_key", async |conn: &mut Conn| {
+                // Locked, so that of two keys that revoke each other one stays.
+                tenants::lock(conn, tenant).await?;
+                caller.require_valid(conn, self.clock.now()).await?;
                 let found = find_within(conn, caller, key).await?;
                 if !keys::revoke(conn, tenant, key).await? {
                     return Err(no_such_key());
@@ -283,7 +288,7 @@ impl Keys {
     }
 }
 
-fn key_name(name: &str) -> Result<&str> {
+pub(crate) fn key_name(name: &str) -> Result<&str> {
     let name = name.trim();
     let characters = name.chars().count();
     if (1..=MAX_NAME).contains(&characters) && !name.chars().any(char::is_control) {

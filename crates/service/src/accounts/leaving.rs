@@ -79,6 +79,10 @@ impl Leaving {
     /// Locks the account, checks that the caller is an owner now, and returns all owners.
     async fn lock(&self, conn: &mut Conn, caller: Caller) -> Result<(Tenant, Vec<User>)> {
         let tenant = tenants::lock(conn, caller.tenant).await?.ok_or_else(Error::gone)?;
+        // A request from before everybody was shut out takes nothing back: the deletion would stop halfway.
+        if tenant.deleting_at.is_some() {
+            return Err(Error::suspended());
+        }
         self.authentication.require_recent_proof(conn, caller).await?;
         let mut members = users::of_tenant(conn, caller.tenant).await?;
         require_role(role_of(&members, caller)?, MemberRole::Owner)?;

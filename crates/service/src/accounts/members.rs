@@ -3,18 +3,19 @@
 use model::api::{APIKeyStatus, Member, MemberList, MemberRemoved, MemberUpdate};
 use model::{MemberRole, TenantId, UserId};
 use store::accounts::users::{self, User};
-use store::accounts::{keys, tenants};
+use store::accounts::{invitations, keys, tenants};
 use store::actions::reviews;
 use store::runtime::created_by::MadeBy;
 use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::keys::record as key_record;
-use crate::runtime::{Caller, Error, Kind, PageQuery, Result, audit, cursor, require_role};
+use crate::runtime::{Caller, Clock, Error, Kind, PageQuery, Result, audit, cursor, require_role};
 
 /// The members of all accounts.
 pub struct Members {
     pub(crate) store: Store,
+    pub(crate) clock: Clock,
     pub(crate) authentication: Authentication,
 }
 
@@ -33,7 +34,8 @@ impl Members {
         Ok(MemberList { members: members.into_iter().map(record).collect(), next_cursor })
     }
 
-    /// Changes what a member may do. Only owners make and unmake owners, and one of them stays.
+    /// Changes what a member may do. Only owners make and unmake owners, and one of them stays. Open invitations by somebody who
+    /// may do less from now on end.
     pub async fn update(&self, caller: Caller, user: UserId, update: &MemberUpdate) -> Result<Member> {
         let member = self
             .store
@@ -43,6 +45,10 @@ impl Members {
                 require_role(role_of(&members, caller)?, rank_over(update.role))?;
                 if update.role != MemberRole::Owner {
                     require_other_owner(&members, user)?;
+                }
+                if update.role < member.role {
+                    let by = made_by(&members, user);
+                    invitations::delete_made_by(conn, caller.tenant, by, self.clock.now()).await?;
                 }
                 users::set_role(conn, caller.tenant, user, update.role).await?;
                 let before = record(member.clone());
@@ -55,7 +61,8 @@ impl Members {
         Ok(member)
     }
 
-    /// Removes a member: their sessions end at once. Returns the keys that they made, which are revoked only if asked.
+    /// Removes a member: their sessions and the open invitations that they sent end at once. Returns the keys that they made, which
+    /// are revoked only if asked.
     pub async fn remove(&self, caller: Caller, user: UserId, revokes_keys: bool) -> Result<MemberRemoved> {
         let keys = self
             .store
@@ -64,8 +71,7 @@ impl Members {
                 let members = self.lock(conn, caller).await?;
                 let member = record(manageable(&members, caller, user)?.clone());
                 require_other_owner(&members, user)?;
-                let by =
-                    MadeBy { user, is_first: members.first().is_some_and(|first| first.user_id == user) };
+                let by = made_by(&members, user);
                 let mut made = keys::made_by(conn, tenant, by).await?;
                 if revokes_keys {
                     keys::revoke_made_by(conn, tenant, by).await?;
@@ -74,6 +80,7 @@ impl Members {
                     }
                 }
                 reviews::release_all_of(conn, tenant, user).await?;
+                invitations::delete_made_by(conn, tenant, by, self.clock.now()).await?;
                 users::delete(conn, tenant, user).await?;
                 audit::note(tenant, user, Some(&member), audit::NONE);
                 Ok::<_, Error>(made)
@@ -97,6 +104,11 @@ impl Members {
 pub(crate) fn role_of(members: &[User], caller: Caller) -> Result<MemberRole> {
     let user = caller.user()?;
     members.iter().find(|member| member.user_id == user).map(|member| member.role).ok_or_else(Error::gone)
+}
+
+/// What a member made, given all members, oldest first.
+fn made_by(members: &[User], user: UserId) -> MadeBy {
+    MadeBy { user, is_first: members.first().is_some_and(|first| first.user_id == user) }
 }
 
 /// Who manages members of a role: admins all but owners.

@@ -9,6 +9,7 @@ mod identities;
 mod invitations;
 mod keys;
 mod leaving;
+mod machine_login;
 mod members;
 mod operators;
 mod passkeys;
@@ -35,6 +36,7 @@ pub use self::identities::Identities;
 pub use self::invitations::Invitations;
 pub use self::keys::Keys;
 pub use self::leaving::Leaving;
+pub use self::machine_login::MachineLogin;
 pub use self::members::Members;
 pub use self::operators::Operators;
 pub use self::passkeys::Passkeys;
@@ -92,6 +94,8 @@ pub struct Accounts {
     pub two_factor: TwoFactor,
     /// API keys.
     pub keys: Keys,
+    /// Signing in on machines.
+    pub machine_login: MachineLogin,
     /// Requests that were refused, for the owners of their keys.
     pub refusals: Refusals,
     /// Administration by the operator.
@@ -211,7 +215,11 @@ impl Accounts {
             is_limited: parts.limits_invitations,
         };
         Ok(Self {
-            members: Members { store: store.clone(), authentication: authentication.clone() },
+            members: Members {
+                store: store.clone(),
+                clock: clock.clone(),
+                authentication: authentication.clone(),
+            },
             users: Users { store: store.clone(), operators: parts.operators },
             sign_in: SignIn {
                 workers: workers.clone(),
@@ -266,6 +274,14 @@ impl Accounts {
                 first_proof,
                 notifications: notifications.clone(),
             },
+            machine_login: MachineLogin {
+                store: store.clone(),
+                clock: clock.clone(),
+                random: random.clone(),
+                sealer: sealer.clone(),
+                authentication: authentication.clone(),
+                keys: keys.clone(),
+            },
             two_factor: TwoFactor {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -277,7 +293,7 @@ impl Accounts {
                 authentication: authentication.clone(),
                 notifications: notifications.clone(),
             },
-            audit_log: AuditLog { store: store.clone() },
+            audit_log: AuditLog { maintenance: store.for_maintenance(), store: store.clone() },
             leaving: Leaving {
                 store: store.clone(),
                 clock: clock.clone(),

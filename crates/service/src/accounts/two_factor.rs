@@ -125,11 +125,7 @@ impl TwoFactor {
     /// Turns two-factor off, with the password, if there is one, and a code.
     pub async fn disable(&self, caller: Caller, request: &MfaDisableRequest) -> Result<()> {
         let (tenant, user) = (caller.tenant, caller.user()?);
-        self.store
-            .read("recent_proof", async |conn: &mut Conn| {
-                self.authentication.check_recent_proof(conn, caller).await
-            })
-            .await?;
+        self.authentication.check_recent_proof(caller).await?;
         reauthenticating(&self.throttle, user, async || {
             let user = self.store.read("user", async |conn| existing_user(conn, tenant, user).await).await?;
             if user.totp_enabled_at.is_none() {

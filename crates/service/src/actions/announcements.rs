@@ -38,13 +38,14 @@ impl Announcements {
     }
 
     /// Wakes workers and counts firings. To be called after the commit, because a worker would find nothing before.
-    pub(crate) fn follow_up(&self, effects: &Effects) {
+    pub(crate) fn follow_up(&self, effects: Effects) {
         if effects.mails {
             self.mailer.wake();
         }
         if effects.chats {
             self.chat.wake();
         }
+        self.courier.hand_over(effects.handed);
         if effects.deliveries {
             self.courier.wake();
         }

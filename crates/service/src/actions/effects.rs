@@ -3,6 +3,8 @@
 use model::api::{ActionType, FiringStatus};
 use model::{Answer, TenantId, Timestamp};
 
+use crate::actions::webhooks::HandedDelivery;
+
 /// A finished analysis, in the transaction that writes it. Its answers need not be the object's current ones, which are
 /// in the store: an older analysis does not replace newer answers.
 #[derive(Clone, Copy, Debug)]
@@ -26,15 +28,17 @@ pub(crate) struct ConcludedAnalysis<'a> {
 }
 
 /// What a transaction has queued: after the commit, workers are woken and firings are counted.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use]
 pub(crate) struct Effects {
     /// Whether mails were queued.
     pub(crate) mails: bool,
     /// Whether chat messages were queued.
     pub(crate) chats: bool,
-    /// Whether deliveries were queued.
+    /// Whether deliveries were queued that are to be claimed.
     pub(crate) deliveries: bool,
+    /// Deliveries that are born leased.
+    pub(crate) handed: Vec<HandedDelivery>,
     /// The firings that were recorded.
     pub(crate) firings: Vec<(ActionType, FiringStatus)>,
 }

@@ -30,7 +30,7 @@ use crate::actions::effects::{ConcludedAnalysis, Effects};
 use crate::actions::recipients::{Addressees, Confirmation, Consent, Recipients};
 use crate::actions::reviews::{ReviewOpener, ReviewRequest};
 use crate::actions::rules::Rules;
-use crate::actions::webhooks::Deliveries;
+use crate::actions::webhooks::{Deliveries, HandedDelivery};
 use crate::objects::answers::result;
 use crate::outbox::mail::{MailTemplates, Mailer};
 use crate::outbox::worker::Firing as FiringRef;
@@ -77,6 +77,8 @@ struct PendingWrites<'a> {
     firings: Vec<Firing>,
     messages: Vec<NewMessage>,
     deliveries: Vec<NewDelivery>,
+    /// Those of them that are born leased.
+    handed: Vec<HandedDelivery>,
 }
 
 /// The data that the actions of a tenant's rules need.
@@ -325,7 +327,8 @@ impl Firings {
             }
             Some(endpoint) => endpoint,
         };
-        let delivery = self.delivery_of(fired, endpoint)?;
+        let mut delivery = self.delivery_of(fired, endpoint)?;
+        writes.handed.extend(self.deliveries.lease_new(&mut delivery, endpoint));
         let queued = Dispatch::QueuedAs(delivery.delivery_id);
         writes.deliveries.push(delivery);
         Ok(queued)
@@ -356,6 +359,7 @@ impl Firings {
             created_at: concluded.at,
             active_since: endpoint.active_time(concluded.at),
             traceparent: concluded.traceparent.map(str::to_owned),
+            lease: None,
         })
     }
 }
@@ -392,7 +396,8 @@ impl<'a> Fired<'a> {
 }
 
 impl PendingWrites<'_> {
-    fn add_to(&self, effects: &mut Effects) {
+    fn add_to(self, effects: &mut Effects) {
+        effects.handed.extend(self.handed);
         for firing in &self.firings {
             effects.mails |= firing.action_type == ActionType::Email;
             effects.chats |= firing.action_type == ActionType::Slack;

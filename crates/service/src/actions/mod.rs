@@ -17,7 +17,9 @@ pub use self::recipients::Recipients;
 pub use self::replays::Replays;
 pub use self::reviews::{ReviewQuery, Reviews};
 pub use self::rules::Rules;
-pub use self::webhooks::{Deliveries, DeliveryQuery, Endpoints, seal_plain_urls};
+pub use self::webhooks::{
+    Deliveries, DeliveryQuery, Endpoints, FAILING_SENDERS, HEALTHY_SENDERS, MAX_SENDERS, seal_plain_urls,
+};
 
 pub(crate) use self::announcements::Announcements;
 pub(crate) use self::effects::{ConcludedAnalysis, Effects};

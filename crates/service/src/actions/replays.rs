@@ -308,6 +308,8 @@ impl Replays {
 struct Found<'p> {
     plan: &'p Plan,
     object: Option<(String, ReplayedObject)>,
+    /// Whether the rule was true for the object when the time that is counted began; none while no analysis of that time was read.
+    was_true_before: Option<bool>,
     /// Which rules have fired for the object.
     fired: Vec<bool>,
     firings: i64,
@@ -338,6 +340,7 @@ impl<'p> Found<'p> {
         Self {
             plan,
             object: None,
+            was_true_before: None,
             fired: vec![false; plan.rules.len()],
             firings: 0,
             objects: 0,
@@ -362,6 +365,9 @@ impl<'p> Found<'p> {
         let answers: Vec<(&str, AnswerValue<'_>)> =
             used.filter_map(|answer| Some((&*answer.signal, comparable(answer)?))).collect();
         let (at, read_seq) = (analysis.at, analysis.read_seq);
+        if at >= self.plan.from && self.was_true_before.is_none() {
+            self.was_true_before = Some(object.is_true(0));
+        }
         let fired =
             object.conclude(&self.plan.rules, ReplayedAnalysis { at, read_seq, answers: &answers, facts });
         if at < self.plan.from {
@@ -394,7 +400,10 @@ impl<'p> Found<'p> {
             overlap.only_this += i64::from(this && !that);
             overlap.only_that += i64::from(!this && *that);
         }
-        let object = self.object.as_ref();
+        // An object that was not analyzed in this time says nothing about the rule; and one for which the rule was true already
+        // was found before: unless it fires again, it is neither found now nor missed.
+        let counts = this || self.was_true_before == Some(false);
+        let object = self.object.as_ref().filter(|_| counts);
         let labels = object.and_then(|(object_id, _)| self.plan.labels.get(object_id));
         for (signal, is_satisfied) in labels.into_iter().flatten() {
             let counts = self.labelled.entry(signal.clone()).or_default();
@@ -403,6 +412,7 @@ impl<'p> Found<'p> {
             counts.both += u32::from(this && *is_satisfied);
         }
         self.fired.fill(false);
+        self.was_true_before = None;
     }
 
     fn keep_newest_examples(&mut self) {

@@ -33,7 +33,7 @@ const STEP: i64 = 256;
 const REFILL_AT: i64 = 128;
 /// The delay between two rounds. One round serves all jobs that finished meanwhile, and other writers get their turn.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often runs are polled without being woken, to find those that other nodes start.
+/// How often runs that wait for queued jobs are looked at without being woken: other nodes may have run those.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The bulk runs of all tenants. Cheap to clone.
@@ -48,28 +48,38 @@ pub struct BulkRuns {
     pub(crate) scheduler: Wakeup,
 }
 
+/// What became of the runs in one round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// One or more have advanced.
+    Moved,
+    /// None could advance.
+    Waits,
+    /// There are none.
+    NoRuns,
+}
+
 impl BulkRuns {
     /// Turns bulk runs into jobs until `stop` is cancelled. The progress is in the rows, and another process can continue.
     pub(crate) async fn run_feeder(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let moved = self.step_all().await.unwrap_or_else(|error| {
+            let progress = self.step_all().await.unwrap_or_else(|error| {
                 error!(cause = error.cause(), "cannot read the bulk runs: {error}");
-                false
+                Progress::Waits
             });
-            if !moved {
-                let next = self.clock.now() + POLL;
+            if progress != Progress::Moved {
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = self.feeder.woken() => {}
-                    () = self.clock.sleep_until(next) => {}
+                    () = self.clock.sleep(POLL), if progress == Progress::Waits => {}
                 }
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Advances every run by one step if possible; returns whether any advanced.
-    async fn step_all(&self) -> Result<bool> {
+    /// Advances every run by one step if possible.
+    async fn step_all(&self) -> Result<Progress> {
         let runs = self.store.read("bulk_runs", async |conn| bulk_runs::running(conn).await).await?;
         let mut moved = false;
         let mut fed = None;
@@ -87,7 +97,11 @@ impl BulkRuns {
                 }
             }
         }
-        Ok(moved)
+        Ok(match (runs.is_empty(), moved) {
+            (true, _) => Progress::NoRuns,
+            (false, false) => Progress::Waits,
+            (false, true) => Progress::Moved,
+        })
     }
 
     async fn step(&self, run: &BulkRun, runs: &[BulkRun]) -> Result<bool> {

@@ -67,10 +67,18 @@ pub(crate) struct ClaimedJob {
 pub(crate) enum Outcome {
     /// The analysis is written.
     Written,
+    /// The analysis is written, and its job stays queued: events came meanwhile.
+    Requeued,
     /// The object is gone: the analysis is only charged.
     Gone,
     /// Another worker has claimed the job: the analysis is discarded.
     Late,
+}
+
+impl Outcome {
+    fn is_written(self) -> bool {
+        matches!(self, Self::Written | Self::Requeued)
+    }
 }
 
 /// Submits finished analyses to the writers.
@@ -163,7 +171,7 @@ impl Group for ConclusionWriter {
         let (outcomes, effects) =
             store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
         self.invalidate_objects(group);
-        self.announcements.follow_up(&effects);
+        self.announcements.follow_up(effects);
         Ok(outcomes)
     }
 }
@@ -188,7 +196,7 @@ impl ConclusionWriter {
         let now = self.clock.now();
         let decided = decide(conn, group, &locked, now).await?;
         let written: Vec<&Decided<'_>> =
-            decided.iter().filter(|decided| decided.outcome == Outcome::Written).collect();
+            decided.iter().filter(|decided| decided.outcome.is_written()).collect();
         let concluded: Vec<ConcludedAnalysis<'_>> =
             written.iter().filter_map(|written| concluded(written.conclusion, now)).collect();
         // An analysis is charged even if its object was deleted meanwhile.
@@ -346,6 +354,7 @@ async fn decide<'a>(
             locked.still_exists(conclusion.tenant, object_id, input.first_seen, input.read_seq)
         });
         let outcome = match (conclusion.job, version, is_there) {
+            (Some(job), Some(version), true) if version != job.version => Outcome::Requeued,
             (None, _, true) | (_, Some(_), true) => Outcome::Written,
             (None, _, false) | (_, Some(_), false) => Outcome::Gone,
             // While a lease lasts no other worker can claim the job: it was deleted with its object.

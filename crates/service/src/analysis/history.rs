@@ -9,6 +9,7 @@ use model::history::HistoryPart;
 use model::{CompactedState, History, HistoryEvent, NewEvent, TenantId, Timestamp};
 use store::Conn;
 use store::analysis::history::{self, EventRange, HistoryRequest, ObjectHistory, Summary};
+use uuid::Uuid;
 
 use crate::analysis::questions::{QuestionSet, SignalSelection};
 use crate::runtime::Result;
@@ -38,6 +39,8 @@ pub(crate) struct AnalysisInput {
     pub(crate) drop_events: bool,
     /// The version of the object's queued job.
     pub(crate) queued_version: Option<i64>,
+    /// The token of that job's lease.
+    pub(crate) queued_lease: Option<Uuid>,
 }
 
 /// An object to be analyzed.
@@ -112,6 +115,7 @@ impl AnalysisInput {
             new_summary: if summary == stored.summary { None } else { summary },
             drop_events,
             queued_version: stored.queued_version,
+            queued_lease: stored.queued_lease,
         }
     }
 
@@ -139,6 +143,7 @@ impl AnalysisInput {
             new_summary: None,
             drop_events: false,
             queued_version: None,
+            queued_lease: None,
         }
     }
 

@@ -27,6 +27,7 @@ pub use self::explanations::Explanations;
 pub use self::jobs::Jobs;
 pub use self::moderation::Moderation;
 pub use self::playground::Playground;
+pub use self::scheduler::{LEASE_MARGIN, SOON as SCHEDULER_SOON};
 pub use self::signals::Signals;
 pub use self::timeline::{Timeline, TimelineQuery};
 pub use self::trials::{StartedTrial, Trials};

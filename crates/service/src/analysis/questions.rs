@@ -10,6 +10,7 @@ use store::quality::calibrations;
 use store::{Conn, Store};
 use uuid::Uuid;
 
+use crate::objects::answers::question;
 use crate::runtime::{Result, ShortCache, internal};
 
 /// Signals of one tenant, with their parsed questions.
@@ -48,11 +49,7 @@ impl QuestionSet {
         };
         let selected = signals.iter().filter(|signal| signal.enabled).filter(is_selected);
         let signals: Vec<Signal> = selected.cloned().collect();
-        let parse = |signal: &Signal| {
-            Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-                .map_err(internal)
-        };
-        let questions = signals.iter().map(parse).collect::<Result<_>>()?;
+        let questions = signals.iter().map(question).collect::<Result<_>>()?;
         Ok(Self { signals, questions, calibrators: Arc::clone(calibrators) })
     }
 

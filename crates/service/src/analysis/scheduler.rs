@@ -1,6 +1,9 @@
-//! The scheduler: claims due jobs, live before bulk and round-robin over tenants, and runs as many as there are slots.
+//! The scheduler: runs jobs that are born leased, claims other due jobs, live before bulk and round-robin over tenants, and
+//! runs as many as there are slots.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod histories;
+
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,27 +14,26 @@ use model::backoff::{Backoff, Jitter};
 use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::analysis::jobs::{self, JobLease, LeasedJob, Priority};
-use store::billing::balance;
 use store::{Conn, Lease, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{error, warn};
 
 use crate::analysis::asking::Asker;
 use crate::analysis::concluder::{AnalyzedObject, ClaimedJob, Concluder, Conclusion, Outcome};
-use crate::analysis::history::{AnalysisInput, ObjectRequest, Prepared, read_histories, read_long_history};
-use crate::analysis::questions::{self, SignalSelection};
+use crate::analysis::history::AnalysisInput;
 use crate::analysis::running::Running;
 use crate::billing::Unpaid;
-use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, PollCause, Suspicion, Tasks, drive};
+use crate::runtime::intake::{Handed, Intake};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Kind, Random, Result, Supervision, Traces, Wakeup, count_panic};
 
-/// How often the queue is polled without being woken, to find jobs whose notification was lost.
+/// How often the queue is polled without being woken while no slot is free.
 const POLL: Duration = Duration::from_secs(1);
 /// The delay when due jobs are being claimed by other processes.
-const SOON: Duration = Duration::from_millis(50);
+pub const SOON: Duration = Duration::from_millis(50);
 /// How much longer than the analyzer's deadline a job is leased.
-const LEASE_MARGIN: Duration = Duration::from_secs(5);
+pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
 /// How long a suspect is put off while another one runs.
 const PUT_OFF: Duration = Duration::from_secs(1);
 /// The number of attempts for a job whose analysis fails.
@@ -41,6 +43,10 @@ const RETRY: Backoff =
     Backoff { first: Duration::from_secs(5), longest: Duration::from_mins(30), jitter: Jitter::NONE };
 /// The delay when the analyzer is rate-limiting or down and does not say for how long.
 const ANALYZER_WAIT: Duration = Duration::from_secs(5);
+/// The outcome of a job that was born leased and merged into one that was there.
+const MERGED: &str = "merged";
+/// The outcome of a job that is done and stays queued, since events came meanwhile.
+const REQUEUED: &str = "requeued";
 /// The delay of a job that was interrupted by an outage of the database.
 const OUTAGE_WAIT: Duration = Duration::from_secs(1);
 
@@ -57,6 +63,8 @@ pub(crate) struct Scheduler {
     pub(crate) running: Running,
     /// Wakes this scheduler.
     pub(crate) wakeup: Wakeup,
+    /// Where it gets jobs that are born leased. It is open unless there may be more due jobs than free slots.
+    pub(crate) intake: Intake<LeasedJob>,
     /// Wakes the feeder of bulk runs.
     pub(crate) feeder: Wakeup,
     /// The number of analyzer slots in this process.
@@ -70,13 +78,21 @@ pub(crate) struct Scheduler {
 /// The queue of jobs, as the scheduler polls it.
 struct JobQueue {
     scheduler: Scheduler,
-    slots: Arc<Semaphore>,
     /// Held by the suspect that runs. There is one at a time: the next process that ends shows whether it was this one.
     suspect: Arc<Semaphore>,
     /// The tenant served last, by priority.
     last_served: HashMap<Priority, TenantId>,
     /// Whether the last poll claimed a job for every free slot: more may be due.
     is_behind: bool,
+}
+
+/// A job to be started, and its lease.
+struct Start {
+    job: LeasedJob,
+    lease: Lease,
+    slot: OwnedSemaphorePermit,
+    /// What a suspect holds while it runs.
+    suspect: Option<OwnedSemaphorePermit>,
 }
 
 /// The result of reading the history for a claimed job.
@@ -95,10 +111,8 @@ impl Scheduler {
     /// Runs jobs until it is stopped, then finishes those that are running.
     pub(crate) async fn run(self, supervision: Supervision) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
-        let slots = Arc::new(Semaphore::new(self.workers));
         let suspect = Arc::new(Semaphore::new(1));
-        let queue =
-            JobQueue { scheduler: self, slots, suspect, last_served: HashMap::new(), is_behind: false };
+        let queue = JobQueue { scheduler: self, suspect, last_served: HashMap::new(), is_behind: false };
         drive(queue, clock, wakeup, supervision).await;
     }
 }
@@ -112,23 +126,40 @@ impl LeasedQueue for JobQueue {
         Ok(())
     }
 
-    async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
+    async fn handed_over(&self) {
+        self.scheduler.intake.ready(&self.scheduler.clock).await;
+    }
+
+    async fn begin(&mut self, tasks: &Tasks) {
+        let handed = self.scheduler.intake.take_due(self.scheduler.clock.now());
+        let starts = handed.into_iter().map(|Handed { work, lease, slot, .. }| Start {
+            job: work,
+            lease,
+            slot,
+            suspect: None,
+        });
+        self.start(starts.collect(), tasks).await;
+    }
+
+    async fn poll(&mut self, tasks: &Tasks, _cause: PollCause) -> Result<NextPoll> {
         self.scheduler.release_unreleased().await?;
         let scheduler = &self.scheduler;
         let now = scheduler.clock.now();
         let poll = now + POLL;
         let (allowed, resume_at) = scheduler.asker.allowed(now);
-        let running = scheduler.workers - self.slots.available_permits();
-        let free = allowed.min(scheduler.workers).saturating_sub(running);
+        let allowed = allowed.min(scheduler.workers);
+        // Closed while slots are counted and filled, so that nobody else takes them. Meanwhile, a job that ends wakes the scheduler.
+        scheduler.intake.close();
+        let free = allowed.saturating_sub(scheduler.intake.in_use());
         if free == 0 {
-            // A job that finishes wakes the scheduler.
             return Ok(NextPoll::At(resume_at.unwrap_or(poll).min(poll)));
         }
         if !self.is_behind {
             // An idle scheduler only reads: on SQLite a claim would have to wait for the write lock.
             let due = scheduler.store.read("next_due_job", async |conn| jobs::next_due(conn).await).await?;
             if due.is_none_or(|due| due > now) {
-                return Ok(NextPoll::At(due.unwrap_or(poll).min(poll)));
+                scheduler.intake.open(allowed);
+                return Ok(NextPoll::when_due(due));
             }
         }
         let was_behind = std::mem::replace(&mut self.is_behind, false);
@@ -137,19 +168,10 @@ impl LeasedQueue for JobQueue {
         let claimed = self.claim(now, lease, free).await?;
         let count = claimed.len();
         self.is_behind = count == free;
-        let (claimed, suspects) = self.sort_out(claimed, lease, now).await;
-        let read = self.scheduler.read_together(&claimed).await;
-        for ((job, suspect), readiness) in claimed.into_iter().zip(suspects).zip(read) {
-            let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else { break };
-            let scheduler = self.scheduler.clone();
-            tasks.spawn_within(limit, async move {
-                scheduler.run_job(&job, lease, readiness, slot).await;
-                drop(suspect);
-                scheduler.wakeup.wake();
-                if job.bulk_run_id.is_some() {
-                    scheduler.feeder.wake();
-                }
-            });
+        let claimed = self.sort_out(claimed, lease, now).await;
+        self.start(claimed, tasks).await;
+        if !self.is_behind {
+            self.scheduler.intake.open(allowed);
         }
         Ok(NextPoll::At(match count {
             // Due jobs are being claimed by other processes. If this poll skipped the check for due jobs, poll at once.
@@ -160,6 +182,14 @@ impl LeasedQueue for JobQueue {
             // There may be more.
             _ => now,
         }))
+    }
+
+    async fn stop(&mut self) {
+        self.release_unbegun().await;
+    }
+
+    async fn finish(&mut self) {
+        self.release_unbegun().await;
     }
 }
 
@@ -199,17 +229,45 @@ impl JobQueue {
 }
 
 impl JobQueue {
+    /// Releases jobs that were handed over and not begun, and those whose outcome could not be written.
+    async fn release_unbegun(&self) {
+        let unbegun = self.scheduler.intake.shut();
+        self.scheduler.unreleased().extend(unbegun.into_iter().map(|handed| (handed.work, handed.lease)));
+        if let Err(error) = self.scheduler.release_unreleased().await {
+            // Their leases will expire.
+            error!(cause = error.cause(), "cannot release jobs: {error}");
+        }
+    }
+
+    /// Starts jobs: reads their histories together, and runs each within its lease.
+    async fn start(&self, starts: Vec<Start>, tasks: &Tasks) {
+        if starts.is_empty() {
+            return;
+        }
+        let now = self.scheduler.clock.now();
+        let read = self.scheduler.read_together(&starts).await;
+        for (Start { job, lease, slot, suspect }, readiness) in starts.into_iter().zip(read) {
+            let scheduler = self.scheduler.clone();
+            tasks.spawn_within(lease.until.since(now), async move {
+                let outcome = scheduler.run_job(&job, lease, readiness, slot).await;
+                drop(suspect);
+                // After a plain end, nothing is due that was not due before.
+                if outcome != "ok" || scheduler.intake.is_closed() {
+                    scheduler.wakeup.wake();
+                }
+                if job.bulk_run_id.is_some() {
+                    scheduler.feeder.wake();
+                }
+            });
+        }
+    }
+
     /// Gives up the claimed jobs that have ended every process that began them, and puts off all suspects but one. Returns
-    /// the others, each with what a suspect holds while it runs.
-    async fn sort_out(
-        &self,
-        claimed: Vec<LeasedJob>,
-        lease: Lease,
-        now: Timestamp,
-    ) -> (Vec<LeasedJob>, Vec<Option<OwnedSemaphorePermit>>) {
-        let (mut runnable, mut permits, mut put_off) = (Vec::new(), Vec::new(), Vec::new());
+    /// the others.
+    async fn sort_out(&self, claimed: Vec<LeasedJob>, lease: Lease, now: Timestamp) -> Vec<Start> {
+        let (mut runnable, mut put_off, mut returned) = (Vec::new(), Vec::new(), Vec::new());
         for job in claimed {
-            let permit = match Suspicion::after(job.unfinished_claims) {
+            let suspect = match Suspicion::after(job.unfinished_claims) {
                 Suspicion::None => None,
                 Suspicion::Suspect => {
                     let Ok(permit) = Arc::clone(&self.suspect).try_acquire_owned() else {
@@ -223,18 +281,23 @@ impl JobQueue {
                     continue;
                 }
             };
-            runnable.push(job);
-            permits.push(permit);
+            match self.scheduler.intake.slot() {
+                Some(slot) => runnable.push(Start { job, lease, slot, suspect }),
+                // A writer has taken it just before the intake was closed.
+                None => returned.push(job),
+            }
         }
-        if !put_off.is_empty() {
-            let write =
-                async |conn: &mut Conn| jobs::put_off(conn, &put_off, lease.token, now + PUT_OFF).await;
+        if !put_off.is_empty() || !returned.is_empty() {
+            let write = async |conn: &mut Conn| {
+                jobs::put_off(conn, &returned, lease.token, now).await?;
+                jobs::put_off(conn, &put_off, lease.token, now + PUT_OFF).await
+            };
             if let Err(error) = self.scheduler.store.write("put_off_jobs", write).await {
                 // Their leases will expire. The others have been claimed, and must be run.
                 error!(%error, "cannot put off jobs");
             }
         }
-        (runnable, permits)
+        runnable
     }
 }
 
@@ -258,59 +321,14 @@ async fn claim_in_turn(
 }
 
 impl Scheduler {
-    /// Reads the histories for claimed jobs together. If that fails, each is read separately, so that one that cannot be read
-    /// does not affect the others.
-    async fn read_together(&self, claimed: &[LeasedJob]) -> Vec<Readiness> {
-        let reason = match AssertUnwindSafe(self.read_claimed(claimed)).catch_unwind().await {
-            Ok(Ok(read)) => return read,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it panicked".to_owned(),
-        };
-        warn!(reason, "cannot read histories together; reading each separately");
-        claimed.iter().map(|_| Readiness::Unread).collect()
-    }
-
-    /// Reads the histories for claimed jobs.
-    async fn read_claimed(&self, claimed: &[LeasedJob]) -> Result<Vec<Readiness>> {
-        let tenants: BTreeSet<TenantId> = claimed.iter().map(|job| job.tenant_id).collect();
-        self.store
-            .snapshot("read_histories", async |conn: &mut Conn| {
-                let broke = if self.unpaid.blocks {
-                    balance::empty_balances(conn, &tenants).await?
-                } else {
-                    HashSet::new()
-                };
-                let requests: Vec<ObjectRequest<'_>> = claimed
-                    .iter()
-                    .filter(|job| !broke.contains(&job.tenant_id))
-                    .map(object_request)
-                    .collect();
-                let selections = requests.iter().map(|request| (request.tenant, request.selection));
-                let questions = questions::question_sets(conn, selections).await?;
-                let mut prepared = read_histories(conn, &requests, questions.clone()).await?;
-                if let ([request], [questions], [long @ Prepared::Long]) =
-                    (&requests[..], &questions[..], &mut prepared[..])
-                {
-                    *long = read_long_history(conn, request, Arc::clone(questions)).await?;
-                }
-                let mut prepared = prepared.into_iter();
-                let readiness = |job: &LeasedJob| {
-                    if broke.contains(&job.tenant_id) {
-                        return Readiness::Unpaid;
-                    }
-                    match prepared.next() {
-                        Some(Prepared::Ready(input)) => Readiness::Ready(input),
-                        Some(Prepared::Long) => Readiness::Unread,
-                        Some(Prepared::NoQuestions | Prepared::Gone) | None => Readiness::Nothing,
-                    }
-                };
-                Ok(claimed.iter().map(readiness).collect())
-            })
-            .await
-    }
-
     /// Runs one claimed job, and records its outcome.
-    async fn run_job(&self, job: &LeasedJob, lease: Lease, readiness: Readiness, slot: OwnedSemaphorePermit) {
+    async fn run_job(
+        &self,
+        job: &LeasedJob,
+        lease: Lease,
+        readiness: Readiness,
+        slot: OwnedSemaphorePermit,
+    ) -> &'static str {
         let step = self.traces.resume("analyze", SpanKind::Consumer, job.traceparents.as_deref());
         step.note("auspex.tenant.id", job.tenant_id.0.to_string());
         step.note("auspex.bulk", job.bulk_run_id.is_some());
@@ -320,7 +338,13 @@ impl Scheduler {
         if matches!(outcome, "failed" | "given_up" | "throttled" | "down" | "error") {
             step.fail(outcome);
         }
-        metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => outcome).increment(1);
+        if outcome == MERGED {
+            return outcome;
+        }
+        // Events that came meanwhile do not make it another outcome.
+        let label = if outcome == REQUEUED { "ok" } else { outcome };
+        metrics::counter!("auspex_analyses_total", "source" => "async", "outcome" => label).increment(1);
+        outcome
     }
 
     async fn run_to_outcome(
@@ -370,13 +394,15 @@ impl Scheduler {
         let _running = self.running.begin(job.tenant_id);
         let readiness = match readiness {
             Readiness::Unread => {
-                let mut read = self.read_claimed(std::slice::from_ref(job)).await?;
+                let mut read = self.read_claimed(&[job]).await?;
                 read.pop().unwrap_or(Readiness::Nothing)
             }
             readiness => readiness,
         };
         let mut input = match readiness {
-            Readiness::Ready(input) => input,
+            Readiness::Ready(input) if input.queued_lease == Some(lease.token) => input,
+            // It was to be born leased, but the object had a job already, which has all of its events.
+            Readiness::Ready(_) => return Ok(MERGED),
             Readiness::Nothing | Readiness::Unread => {
                 self.remove(job, lease).await?;
                 return Ok("nothing");
@@ -393,11 +419,13 @@ impl Scheduler {
         };
         // The analyzer has read it; it is not needed for writing.
         input.state = String::new();
+        // Asked all signals, it covers everything up to the version that was read.
+        let version = input.queued_version.filter(|_| job.signals.is_none()).unwrap_or(job.version);
         let conclusion = Conclusion {
             tenant: job.tenant_id,
             response,
             object: Some(AnalyzedObject { object_id: job.object_id.clone(), input: *input }),
-            job: Some(ClaimedJob { lease, version: job.version, bulk_run_id: job.bulk_run_id }),
+            job: Some(ClaimedJob { lease, version, bulk_run_id: job.bulk_run_id }),
             covers: None,
             asks_signals: true,
             slot: None,
@@ -405,9 +433,12 @@ impl Scheduler {
         let written = self.concluder.submit(Arc::new(conclusion)).await?;
         // The slot is for the analyzer: the next job starts while this one is written.
         drop(slot);
-        self.wakeup.wake();
+        if self.intake.is_closed() {
+            self.wakeup.wake();
+        }
         Ok(match written.await? {
             Outcome::Written => "ok",
+            Outcome::Requeued => REQUEUED,
             Outcome::Gone => "gone",
             Outcome::Late => "late",
         })
@@ -521,15 +552,7 @@ impl Drop for Unsettled<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
             self.scheduler.unreleased().push((self.job.clone(), self.lease));
+            self.scheduler.wakeup.wake();
         }
-    }
-}
-
-fn object_request(job: &LeasedJob) -> ObjectRequest<'_> {
-    ObjectRequest {
-        tenant: job.tenant_id,
-        object_id: &job.object_id,
-        selection: job.signals.as_ref().map_or(SignalSelection::All, |ids| SignalSelection::Ids(&ids.0)),
-        through: None,
     }
 }

@@ -124,7 +124,7 @@ impl Balances {
     /// Wakes the workers of this process that send mails and run jobs; those of other processes poll.
     pub(crate) fn wake_workers(&self) {
         self.notifications.wake();
-        self.unpaid.wake_scheduler();
+        self.unpaid.wake_workers();
     }
 
     /// Mails the members of a tenant that its balance is low, in the transaction of the charge that set it to this value:

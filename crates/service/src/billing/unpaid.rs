@@ -1,10 +1,11 @@
-//! Unpaid jobs: parked when the tenant's balance is empty, and resumed when it is credited.
+//! Unpaid jobs and trials: parked when the tenant's balance is empty, and resumed when it is credited.
 
 use std::time::Duration;
 
 use model::TenantId;
 use store::accounts::closure;
 use store::analysis::jobs::{self, LeasedJob};
+use store::analysis::trials;
 use store::billing::{balance, unpaid};
 use store::{Conn, Lease, Store};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,8 @@ pub(crate) struct Unpaid {
     pub(crate) blocks: bool,
     /// Wakes the scheduler.
     pub(crate) scheduler: Wakeup,
+    /// Wakes the runner of trials.
+    pub(crate) trials: Wakeup,
 }
 
 impl Unpaid {
@@ -49,8 +52,8 @@ impl Unpaid {
             .await
     }
 
-    /// Resumes parked jobs of a tenant, in the transaction that set its balance to this value; returns whether there may be
-    /// more.
+    /// Resumes parked jobs and trials of a tenant, in the transaction that set its balance to this value; returns whether there may be
+    /// more jobs.
     pub(crate) async fn resume(
         &self,
         conn: &mut Conn,
@@ -60,12 +63,14 @@ impl Unpaid {
         if self.blocks && balance_micros <= 0 {
             return Ok(false);
         }
+        trials::resume(conn, tenant).await?;
         Ok(unpaid::resume(conn, tenant, STEP).await? == STEP.unsigned_abs())
     }
 
-    /// Wakes the scheduler of this process.
-    pub(crate) fn wake_scheduler(&self) {
+    /// Wakes the scheduler and the runner of trials of this process.
+    pub(crate) fn wake_workers(&self) {
         self.scheduler.wake();
+        self.trials.wake();
     }
 
     /// Every few seconds, resumes the parked jobs that the credit itself did not.
@@ -84,9 +89,22 @@ impl Unpaid {
 
     /// Parks the due jobs of suspended tenants too: they are not claimed, and must not be found again and again.
     async fn park_suspended(&self) -> Result<Vec<TenantId>> {
-        let suspended = self.store.read("suspended", async |conn| closure::suspended(conn).await).await?;
-        for tenant in &suspended {
-            let park = async |conn: &mut Conn| unpaid::park_due(conn, *tenant, self.clock.now(), STEP).await;
+        let now = self.clock.now();
+        let (suspended, with_due) = self
+            .store
+            .read("suspended", async |conn: &mut Conn| {
+                let suspended = closure::suspended(conn).await?;
+                let mut with_due = Vec::new();
+                for tenant in &suspended {
+                    if unpaid::has_due(conn, *tenant, now).await? {
+                        with_due.push(*tenant);
+                    }
+                }
+                Ok::<_, Error>((suspended, with_due))
+            })
+            .await?;
+        for tenant in with_due {
+            let park = async |conn: &mut Conn| unpaid::park_due(conn, tenant, now, STEP).await;
             while self.store.write("park_suspended", park).await? == STEP.unsigned_abs() {}
         }
         Ok(suspended)
@@ -119,9 +137,9 @@ impl Unpaid {
             self.resume(conn, tenant, balance).await
         };
         while self.store.write("resume_unpaid", resume).await? {
-            self.wake_scheduler();
+            self.wake_workers();
         }
-        self.wake_scheduler();
+        self.wake_workers();
         Ok(())
     }
 }

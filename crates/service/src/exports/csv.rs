@@ -9,12 +9,10 @@ use model::api::{
     AuditEntry, ExportKind, ExportedAnswer, ExportedEvent, ExportedObject, ExportedRow, Label, LabelValue,
     LedgerEntry, VersionedAnswer,
 };
+use model::spreadsheet::needs_apostrophe;
 use serde::Serialize;
 
 use crate::runtime::{Result, internal};
-
-/// What a formula begins with; the wide forms are taken for the narrow ones.
-const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 /// The columns of each kind, without the cursor.
 const OBJECTS: &str =
@@ -74,7 +72,7 @@ impl Line<'_> {
 
     /// A text that somebody else has written.
     fn text(&mut self, text: &str) {
-        if text.trim_start_matches('\'').starts_with(FORMULA) {
+        if needs_apostrophe(text) {
             self.cell(&format!("'{text}"));
         } else {
             self.cell(text);

@@ -2,7 +2,8 @@
 //!
 //! An export reads pages by keyset as its client takes them. Between two pages it holds no connection and no transaction, so a
 //! slow client costs nothing but the memory of one page. Before each page the caller is authenticated again: an export ends
-//! with its session, its key or its account.
+//! with its session, its key or its account. One that takes too long is broken off, and goes on after its last row with another
+//! request.
 
 mod csv;
 mod pages;
@@ -11,6 +12,7 @@ mod range;
 mod slots;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use model::MemberRole::{Admin, Viewer};
 use model::Scope;
@@ -23,7 +25,7 @@ use self::position::{ExportCursor, Position};
 use self::range::Range;
 use self::slots::{ExportSlots, Slot};
 use crate::accounts::Authentication;
-use crate::runtime::{Caller, Clock, Result, audit, cursor, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Result, audit, cursor, internal};
 
 /// The bytes that are handed on at a time, at least, while there are rows.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -49,6 +51,8 @@ pub struct Exports {
     clock: Clock,
     authentication: Authentication,
     slots: ExportSlots,
+    /// The longest that one takes: a slow client must not keep a slot forever.
+    longest: Duration,
 }
 
 /// What the audit log says about an export.
@@ -65,8 +69,8 @@ struct Started<'a> {
 }
 
 impl Exports {
-    pub(crate) fn new(store: Store, clock: Clock, authentication: Authentication) -> Self {
-        Self { store, clock, authentication, slots: ExportSlots::default() }
+    pub(crate) fn new(store: Store, clock: Clock, authentication: Authentication, longest: Duration) -> Self {
+        Self { store, clock, authentication, slots: ExportSlots::default(), longest }
     }
 
     /// Starts an export, and leaves a line in the audit log.
@@ -89,19 +93,22 @@ impl Exports {
         self.store
             .write("start_export", async |_: &mut Conn| {
                 audit::note(caller.tenant, query.what.as_str(), audit::NONE, Some(&started));
-                Ok::<_, crate::runtime::Error>(())
+                Ok::<_, Error>(())
             })
             .await?;
         // Rows that are resumed are appended to what is there already.
         let header = (query.format == ExportFormat::Csv && after.is_none()).then(|| csv::header(query.what));
+        let now = self.clock.now();
         Ok(Export {
             store: self.store.clone(),
+            clock: self.clock.clone(),
+            give_up_at: now + self.longest,
             authentication: self.authentication.clone(),
             caller,
             what: query.what,
             format: query.format,
             range,
-            end: range.end(self.clock.now()),
+            end: range.end(now),
             header,
             after: after.map(|cursor| cursor.position),
             rows: VecDeque::new(),
@@ -126,6 +133,9 @@ fn authorize(caller: &Caller, what: ExportKind) -> Result<()> {
 /// An export under way.
 pub struct Export {
     store: Store,
+    clock: Clock,
+    /// When it is broken off.
+    give_up_at: model::Timestamp,
     authentication: Authentication,
     caller: Caller,
     what: ExportKind,
@@ -158,6 +168,11 @@ impl Export {
     /// The next bytes; none after the last row. After an error the export is over, and a client must be able to tell that from
     /// its end.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let is_over = self.is_read && self.rows.is_empty();
+        if !is_over && self.clock.now() >= self.give_up_at {
+            let reason = "the export took longer than AUSPEX_EXPORT_MAX_SECONDS: go on after the last row, by its cursor";
+            return Err(Error::new(Kind::NotReady, reason));
+        }
         let mut chunk = self.header.take().unwrap_or_default();
         while chunk.len() < CHUNK_BYTES {
             let Some((position, row)) = self.rows.pop_front() else {

@@ -2,19 +2,27 @@
 
 use model::api::SignalResult;
 use model::condition::SignalShape;
-use model::{Judgement, Question, SignalType, TenantId};
+use model::{Answer, Judgement, Question, SignalType, TenantId};
 use store::Conn;
 use store::analysis::signals::{self, Signal};
 use store::objects::reads::StoredAnswer;
 
-use crate::runtime::{Result, internal};
+use crate::runtime::{Error, Kind, Result, internal};
 
 /// The shape of an enabled signal: which comparisons are valid for it.
 pub(crate) fn shape(enabled: &[Signal], key: &str) -> Option<SignalShape> {
     let signal = enabled.iter().find(|signal| signal.key == key)?;
-    let question =
-        Question::parse(key, signal.kind, &signal.instructions, signal.criteria.as_deref()).ok()?;
-    Some(SignalShape::from(&question))
+    Some(SignalShape::from(&question(signal).ok()?))
+}
+
+/// The question that a stored signal asks.
+pub(crate) fn question(signal: &Signal) -> Result<Question> {
+    Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
+        .map_err(internal)
+}
+
+pub(crate) fn no_such_signal() -> Error {
+    Error::new(Kind::NotFound, "there is no such signal")
 }
 
 pub(crate) async fn enabled_signals(conn: &mut Conn, tenant: TenantId) -> Result<Vec<Signal>> {
@@ -38,22 +46,50 @@ pub(crate) fn results(
 }
 
 pub(crate) fn result(signal: &Signal, answer: &StoredAnswer) -> Result<SignalResult> {
-    let kind = signal.kind;
-    let probabilities =
-        answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
-    let judgement = Judgement {
-        kind,
-        noul: answer.value.filter(|_| kind == SignalType::Noul),
-        choice: answer.choice.clone(),
-        score: answer.value.filter(|_| kind == SignalType::Score),
-        probabilities,
+    let columns = AnswerColumns {
+        value: answer.value,
+        choice: answer.choice.as_deref(),
+        probabilities: answer.probabilities.as_deref(),
         confidence: answer.confidence,
+        raw: answer.raw.as_deref(),
     };
+    let Answer { signal, judgement, raw } = columns.answer(signal)?;
     Ok(SignalResult {
-        key: signal.key.clone(),
+        key: signal,
         judgement,
-        raw: answer.raw.as_deref().map(serde_json::from_str).transpose().map_err(internal)?,
+        raw,
         model: Some(answer.model.clone()),
         computed_at: answer.computed_at,
     })
+}
+
+/// The columns that every table of answers has.
+pub(crate) struct AnswerColumns<'a> {
+    /// The probability of yes, or the position on the scale.
+    pub(crate) value: Option<f64>,
+    /// The likeliest option.
+    pub(crate) choice: Option<&'a str>,
+    /// JSON.
+    pub(crate) probabilities: Option<&'a str>,
+    /// How sure it is.
+    pub(crate) confidence: Option<f64>,
+    /// JSON: the analyzer's own answer, where a calibration is on.
+    pub(crate) raw: Option<&'a str>,
+}
+
+impl AnswerColumns<'_> {
+    /// The answer to a signal.
+    pub(crate) fn answer(self, signal: &Signal) -> Result<Answer> {
+        let kind = signal.kind;
+        let judgement = Judgement {
+            kind,
+            noul: self.value.filter(|_| kind == SignalType::Noul),
+            choice: self.choice.map(str::to_owned),
+            score: self.value.filter(|_| kind == SignalType::Score),
+            probabilities: self.probabilities.map(serde_json::from_str).transpose().map_err(internal)?,
+            confidence: self.confidence,
+        };
+        let raw = self.raw.map(serde_json::from_str).transpose().map_err(internal)?;
+        Ok(Answer { signal: signal.key.clone(), judgement, raw })
+    }
 }

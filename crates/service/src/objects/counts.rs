@@ -14,9 +14,9 @@ use store::objects::{overview, samples};
 use store::{Conn, Store};
 use uuid::Uuid;
 
-use crate::objects::answers::{enabled_signals, shape};
+use crate::objects::answers::{enabled_signals, no_such_signal, question, shape};
 use crate::objects::reads::checked_query;
-use crate::runtime::{Error, Kind, Result, internal};
+use crate::runtime::{Error, Result};
 
 /// Up to how many objects are counted.
 const MAX_COUNTED: i64 = 10_000;
@@ -66,8 +66,7 @@ impl Counts {
         let q = checked_query(q)?;
         self.store
             .read("distribution", async |conn: &mut Conn| {
-                let signal = signals::find(conn, tenant, key).await?;
-                let signal = signal.ok_or_else(|| Error::new(Kind::NotFound, "there is no such signal"))?;
+                let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 let enabled = enabled_signals(conn, tenant).await?;
                 let (objects, sampled) = sample(conn, tenant, q, &enabled).await?;
                 // The answers of a disabled signal are hidden.
@@ -76,9 +75,7 @@ impl Counts {
                 } else {
                     Vec::new()
                 };
-                let question =
-                    Question::parse(key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-                        .map_err(internal)?;
+                let question = question(&signal)?;
                 let bins = match signal.kind {
                     SignalType::Choice => options(&question, &answers),
                     SignalType::Noul => {

@@ -7,8 +7,8 @@ use model::condition::{BoundCondition, Query};
 use model::{TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::analysis::history;
 use store::analysis::signals::Signal;
+use store::analysis::{history, jobs};
 use store::objects::conditions::{AnswerFilter, ConditionSearch};
 use store::objects::deletion;
 use store::objects::reads::{self, Cursor, ListedEvent, Object, Sort};
@@ -172,6 +172,7 @@ impl ObjectReads {
                     compacted_events: summary.as_ref().map_or(0, |summary| summary.state.total_events),
                     compacted_through: summary.as_ref().map(|summary| summary.through_time),
                     compacted_state: summary.map(|summary| summary.state),
+                    analysis_scheduled: jobs::is_scheduled(conn, tenant, object_id).await?,
                     last_analyzed_at: object.and_then(|object| object.last_analyzed_at),
                 })
             })

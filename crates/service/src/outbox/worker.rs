@@ -18,7 +18,7 @@ use store::{Conn, Lease, Result, Store};
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
-use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, PollCause, Suspicion, Tasks, drive};
 use crate::runtime::turns::Turns;
 use crate::runtime::{Clock, Random, Sealer, Supervision, Wakeup};
 
@@ -26,7 +26,8 @@ use crate::runtime::{Clock, Random, Sealer, Supervision, Wakeup};
 const COLUMN: &str = "outbox.message";
 /// How much longer than the deadline of an attempt its lease lasts, so that no other worker sends the message meanwhile.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// How often to poll for messages of other processes, which cannot wake this one.
+/// How often to poll without being woken while not everything that is due has been claimed; and how long a suspect is put off while
+/// another one is in flight.
 const POLL: Duration = Duration::from_secs(2);
 /// Attempts before a message is given up: with the delays below, about an hour.
 const MAX_ATTEMPTS: i64 = 8;
@@ -236,13 +237,12 @@ impl<C: OutboxChannel> Outbox<C> {
         messages::enqueue(conn, &[self.seal(tenant, message, firing)]).await
     }
 
-    /// Wakes the worker of this process after a message was queued; other processes find it at their next poll.
+    /// Wakes the worker of this process after a message was queued; in other processes, the backstop finds it.
     pub fn wake(&self) {
         self.wakeup.wake();
     }
 
     /// What wakes the worker, and shows what it does.
-    #[cfg(feature = "test-util")]
     pub(crate) fn wakeup(&self) -> &Wakeup {
         &self.wakeup
     }
@@ -357,13 +357,12 @@ struct OutboxQueue<C> {
 impl<C: OutboxChannel> LeasedQueue for OutboxQueue<C> {
     const NAME: &'static str = C::WORKER;
 
-    async fn poll(&mut self, tasks: &Tasks) -> crate::runtime::Result<NextPoll> {
+    async fn poll(&mut self, tasks: &Tasks, _cause: PollCause) -> crate::runtime::Result<NextPoll> {
         let free = C::SENDS_AT_ONCE.saturating_sub(lock(&self.traffic).total());
         if free == 0 {
             return Ok(NextPoll::WhenWoken);
         }
         let now = self.outbox.clock.now();
-        let poll = now + POLL;
         // An idle worker only reads: on SQLite a claim would have to wait for the write lock.
         let due = self
             .outbox
@@ -372,13 +371,13 @@ impl<C: OutboxChannel> LeasedQueue for OutboxQueue<C> {
             .await?;
         match due {
             Some(at) if at <= now => {}
-            later => return Ok(NextPoll::At(later.map_or(poll, |at| at.min(poll)))),
+            later => return Ok(NextPoll::when_due(later)),
         }
         let limit = C::DEADLINE + LEASE_MARGIN;
         let lease = Lease { token: self.outbox.random.id(now), until: now + limit };
         let claimed = self.claim(now, lease, free).await?;
         // If another worker was faster or all lanes are busy, the rest can wait for the next poll.
-        let next = if claimed.is_empty() { poll } else { now };
+        let next = if claimed.is_empty() { now + POLL } else { now };
         for message in claimed {
             self.last_served = Some(message.tenant_id);
             let lane = (message.tenant_id, message.lane.clone());

@@ -10,9 +10,9 @@ use store::quality::calibrations;
 use store::quality::labels::AnsweredLabel;
 use store::{Conn, Store};
 
+use crate::objects::answers::{no_such_signal, question};
 use crate::quality::Computing;
 use crate::quality::labelled::{self, Comparison, classes};
-use crate::quality::labels::no_such_signal;
 use crate::runtime::{Clock, Error, Kind, Random, Result, audit, internal};
 
 /// Fits calibrations.
@@ -42,9 +42,7 @@ impl Calibrations {
                 Ok::<_, Error>((signal, versions, labels))
             })
             .await?;
-        let question =
-            Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-                .map_err(internal)?;
+        let question = question(&signal)?;
         let (count, fitted) = self.computing.run(move || fit(&question, labels, &versions)).await?;
         self.keep(tenant, &signal, count, fitted).await
     }

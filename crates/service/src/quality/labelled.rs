@@ -40,18 +40,12 @@ impl Comparison {
 
     /// The yes/no answer; none of another type.
     pub(crate) fn yes_no(&self, judgement: &Judgement) -> Option<YesNoAnswer> {
-        let LabelValue::YesNo(is_yes) = self.value else { return None };
-        Some(YesNoAnswer { answer: judgement.noul?, is_yes })
+        self.value.compare_yes_no(judgement)
     }
 
     /// The choice or score; none of another type.
     pub(crate) fn class(&self, classes: &mut Classes, judgement: &Judgement) -> Option<ClassAnswer> {
-        let truth = match &self.value {
-            LabelValue::Choice(option) => option.clone(),
-            LabelValue::Level(level) => level.to_string(),
-            LabelValue::YesNo(_) => return None,
-        };
-        classes.compare(&truth, judgement)
+        self.value.compare_class(classes, judgement)
     }
 
     /// The comparison with its time.

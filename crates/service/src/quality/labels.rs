@@ -7,7 +7,7 @@ use model::api::{
     RefusedLabel,
 };
 use model::recorded_answer::analysis_id;
-use model::{Answer, Judgement, Question, RawAnswer, SignalType, TenantId, event};
+use model::{Question, TenantId, event};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::analysis::signals::{self, Signal};
@@ -15,6 +15,7 @@ use store::quality::labels::{self, LabelFilter, PresentAnswer};
 use store::{Conn, Store};
 use uuid::Uuid;
 
+use crate::objects::answers::{AnswerColumns, no_such_signal, question};
 use crate::objects::reads::no_such_object;
 use crate::runtime::{Caller, Clock, Credential, Error, Kind, Random, Result, cursor, internal};
 
@@ -156,7 +157,7 @@ impl Labels {
             .iter()
             .map(|label| {
                 let answer = answers.get(&(label.object_id, label.signal.signal_id));
-                let answer = answer.map(|answer| stood(label.signal, answer)).transpose()?;
+                let answer = answer.map(|answer| label_answer(label.signal, answer)).transpose()?;
                 Ok(labels::Label {
                     label_id: analysis_id(now, self.random.bytes()),
                     object_id: label.object_id.to_owned(),
@@ -285,22 +286,16 @@ pub(crate) fn record(label: &labels::Label, key: &str) -> Result<Label> {
 }
 
 /// What the service says now, as a label keeps it.
-fn stood(signal: &Signal, answer: &PresentAnswer) -> Result<LabelAnswer> {
-    let kind = signal.kind;
-    let probabilities =
-        answer.probabilities.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
-    let raw: Option<RawAnswer> =
-        answer.raw.as_deref().map(serde_json::from_str).transpose().map_err(internal)?;
-    let judgement = Judgement {
-        kind,
-        noul: answer.value.filter(|_| kind == SignalType::Noul),
-        choice: answer.choice.clone(),
-        score: answer.value.filter(|_| kind == SignalType::Score),
-        probabilities,
+fn label_answer(signal: &Signal, answer: &PresentAnswer) -> Result<LabelAnswer> {
+    let columns = AnswerColumns {
+        value: answer.value,
+        choice: answer.choice.as_deref(),
+        probabilities: answer.probabilities.as_deref(),
         confidence: answer.confidence,
+        raw: answer.raw.as_deref(),
     };
     Ok(LabelAnswer {
-        answer: Answer { signal: signal.key.clone(), judgement, raw },
+        answer: columns.answer(signal)?,
         version: answer.version,
         model: answer.model.clone(),
         read_seq: answer.read_seq,
@@ -356,15 +351,6 @@ fn source_of(caller: Caller) -> LabelSource {
         Credential::Key { .. } => LabelSource::Api,
         Credential::Console { .. } => LabelSource::Person,
     }
-}
-
-fn question(signal: &Signal) -> Result<Question> {
-    Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-        .map_err(internal)
-}
-
-pub(crate) fn no_such_signal() -> Error {
-    Error::new(Kind::NotFound, "there is no such signal")
 }
 
 fn no_such_label() -> Error {

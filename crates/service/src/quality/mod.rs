@@ -10,9 +10,11 @@ pub use self::calibrations::Calibrations;
 pub use self::labels::{LabelQuery, Labels};
 pub use self::reports::{QualityQuery, QualityReports};
 
+pub(crate) use crate::objects::answers::no_such_signal;
+
 pub(crate) use self::computing::Computing;
 pub(crate) use self::labels::{
-    NewLabel, checked_note, checked_value, no_such_signal, page as label_page, record as label_record,
+    NewLabel, checked_note, checked_value, page as label_page, record as label_record,
 };
 
 /// Labels, and what follows from them.

@@ -7,10 +7,10 @@ use store::analysis::signals;
 use store::quality::labels::AnsweredLabel;
 use store::{Conn, Store};
 
+use crate::objects::answers::{no_such_signal, question};
 use crate::quality::Computing;
 use crate::quality::labelled::{self, Comparison, classes};
-use crate::quality::labels::no_such_signal;
-use crate::runtime::{Error, Result, internal};
+use crate::runtime::{Error, Result};
 
 /// The largest cost.
 const MAX_COST: f64 = 1e9;
@@ -54,9 +54,7 @@ impl QualityReports {
                 Ok::<_, Error>((signal, labels))
             })
             .await?;
-        let question =
-            Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-                .map_err(internal)?;
+        let question = question(&signal)?;
         self.computing.run(move || compare(&question, labels, query, costs)).await
     }
 }

@@ -1,7 +1,7 @@
 //! What a use case says to the audit log about its change. The store writes the line itself, with who is acting.
 
 use model::api::AuditActorKind;
-use model::{AuditAction, TenantId, UserId};
+use model::{AuditAction, Provider, TenantId, UserId};
 use serde::Serialize;
 use serde_json::Value;
 use store::Conn;
@@ -52,6 +52,19 @@ pub(crate) async fn record_sign_in(
 ) -> Result<()> {
     let actor = Actor { kind: AuditActorKind::User, id: Some(user.0) };
     let note = Note { target: user.to_string(), ..Note::default() };
+    Ok(audit_log::append(conn, &NewLine { tenant, actor, action, origin, note: &note }).await?)
+}
+
+/// Adds a line about a provider account that a member's sign-in has linked, in the caller's transaction.
+pub(crate) async fn record_linked(
+    conn: &mut Conn,
+    (tenant, user): (TenantId, UserId),
+    provider: Provider,
+    origin: &Origin,
+) -> Result<()> {
+    let actor = Actor { kind: AuditActorKind::User, id: Some(user.0) };
+    let note = Note { target: provider.to_string(), ..Note::default() };
+    let action = AuditAction::IdentityLinked;
     Ok(audit_log::append(conn, &NewLine { tenant, actor, action, origin, note: &note }).await?)
 }
 

@@ -168,10 +168,12 @@ impl Caller {
             Credential::Key { key, .. } => keys::find(conn, self.tenant, key)
                 .await?
                 .is_some_and(|key| key.status == APIKeyStatus::Active),
-            Credential::Console { user, session, .. } => {
+            Credential::Console { user, session, role, .. } => {
                 // Locked, so that ending this user's sessions happens either before or after this transaction.
                 users::lock(conn, self.tenant, user).await?;
-                sessions::find(conn, &session.0, now).await?.is_some()
+                let found = sessions::find(conn, &session.0, now).await?;
+                // The role may have been lowered since the session was read into a cache.
+                found.is_some_and(|session| session.role.is_some_and(|now| now >= role))
             }
         };
         if is_valid { Ok(()) } else { Err(Error::refused("the credential ended while it was used")) }

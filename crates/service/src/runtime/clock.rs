@@ -57,15 +57,15 @@ struct Readings {
 
 /// How the time compares with its reference.
 struct Agreement {
-    /// Since when no reading has disputed it, on the monotonic clock.
+    /// Since when no reading has contradicted it, on the monotonic clock.
     since: i64,
     is_confirmed: bool,
-    dispute: Option<Dispute>,
+    pending: Option<PendingJump>,
 }
 
 /// A large difference that the reference has shown.
 #[derive(Clone, Copy)]
-struct Dispute {
+struct PendingJump {
     since: i64,
     offset: i64,
 }
@@ -114,7 +114,7 @@ impl Clock {
 
     fn new(source: Source) -> Self {
         let (monotonic, host) = (source.monotonic(), source.host());
-        let agreement = Agreement { since: monotonic, is_confirmed: false, dispute: None };
+        let agreement = Agreement { since: monotonic, is_confirmed: false, pending: None };
         Self(Arc::new(Inner {
             source,
             offset: AtomicI64::new(host - monotonic),
@@ -202,32 +202,32 @@ impl Clock {
         let ahead = offset - self.0.offset.load(Ordering::Relaxed);
         let ahead_s = ahead / 1_000_000;
         if ahead.abs() <= limit {
-            agreement.dispute = None;
+            agreement.pending = None;
             if ahead.abs() > noise {
                 self.correct(offset);
             }
             agreement.is_confirmed |= now - agreement.since >= micros(CONFIRMED_AFTER);
         } else {
-            let dispute = agreement.dispute.filter(|dispute| (offset - dispute.offset).abs() <= limit);
-            let dispute = dispute.unwrap_or_else(|| {
-                warn!(
-                    ahead_s,
-                    "{reference} has jumped: it is believed, and old rows are deleted, once it stands by that"
-                );
-                Dispute { since: now, offset }
-            });
-            agreement.dispute = Some(dispute);
             let patience = if agreement.is_confirmed { CONFIRMED_AFTER } else { CORRECTED_AFTER };
-            if now - dispute.since >= micros(patience) {
-                info!(ahead_s, "{reference} stands by its time, which is believed from now on");
-                agreement.dispute = None;
+            let jump = agreement.pending.filter(|jump| (offset - jump.offset).abs() <= limit);
+            let jump = jump.unwrap_or_else(|| {
+                let stable_s = patience.as_secs();
+                warn!(
+                    "{reference} jumped by {ahead_s} s; ignoring it until it is stable for {stable_s} s; deletion by age is paused"
+                );
+                PendingJump { since: now, offset }
+            });
+            agreement.pending = Some(jump);
+            if now - jump.since >= micros(patience) {
+                info!(ahead_s, "{reference} is stable again; using its time");
+                agreement.pending = None;
                 if !agreement.is_confirmed {
-                    agreement.since = dispute.since;
+                    agreement.since = jump.since;
                 }
                 self.correct(offset);
             }
         }
-        let is_confirmed = agreement.is_confirmed && agreement.dispute.is_none();
+        let is_confirmed = agreement.is_confirmed && agreement.pending.is_none();
         self.0.is_confirmed.send_if_modified(|was| std::mem::replace(was, is_confirmed) != is_confirmed);
     }
 

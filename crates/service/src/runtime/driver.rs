@@ -1,8 +1,9 @@
-//! The worker loop for a queue of leased jobs: it claims due jobs, runs each until its lease ends, and drains on
-//! shutdown. A panic is counted, and stops neither the loop nor other jobs. The scheduler, the courier and the outboxes
+//! The worker loop for a queue of leased jobs: it claims due jobs, takes those that are born leased, runs each until its
+//! lease ends, and drains on shutdown. A panic is counted, and stops neither the loop nor other jobs. The scheduler, the courier and the outboxes
 //! use it.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -16,8 +17,8 @@ use crate::runtime::{Clock, Result, Supervision, Wakeup};
 
 /// The pause after a poll that failed or panicked. In real time, because a test's clock may stand still.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a poll is delayed after [`Wakeup::wake_soon`], to claim more jobs at once. Also in real time.
-const GATHER: Duration = Duration::from_millis(10);
+/// How long a poll is delayed after [`Wakeup::wake_soon`], so that it writes more at once. Also in real time.
+const GATHER: Duration = Duration::from_millis(40);
 
 /// A row that was claimed this often before, each time without an end, may be what ends its process. Few such suspects are in flight at a time,
 /// so that others are not suspected with them.
@@ -58,10 +59,22 @@ pub(crate) trait LeasedQueue: Send + 'static {
     }
 
     /// Claims due jobs for the free slots, starts them on `tasks`, and returns when to poll again.
-    fn poll(&mut self, tasks: &Tasks) -> impl Future<Output = Result<NextPoll>> + Send;
+    fn poll(&mut self, tasks: &Tasks, cause: PollCause) -> impl Future<Output = Result<NextPoll>> + Send;
 
-    /// Runs once after the last poll, before waiting for running tasks.
-    fn stop(&mut self) {}
+    /// Returns once a job that was born leased is due.
+    fn handed_over(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Starts the jobs on `tasks` that were born leased and are due.
+    fn begin(&mut self, _tasks: &Tasks) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Runs once after the last poll, before waiting for running tasks: releases what was not begun.
+    fn stop(&mut self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// Runs once after the last task has ended.
     fn finish(&mut self) -> impl Future<Output = ()> + Send {
@@ -69,13 +82,29 @@ pub(crate) trait LeasedQueue: Send + 'static {
     }
 }
 
+/// Why a queue is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PollCause {
+    /// Its time has come, or the worker was woken because something is to be claimed.
+    Claim,
+    /// Only [`Wakeup::wake_soon`].
+    Soon,
+}
+
 /// When a queue is polled again, unless the worker is woken earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextPoll {
     /// At this instant.
     At(Timestamp),
-    /// Only when woken: there is no free slot until a task ends.
+    /// Only when woken: nothing waits, or there is no free slot until a task ends.
     WhenWoken,
+}
+
+impl NextPoll {
+    /// When the next row is due, if one waits. Whoever queues an earlier one wakes the worker, and so does the backstop.
+    pub(crate) fn when_due(due: Option<Timestamp>) -> Self {
+        due.map_or(Self::WhenWoken, Self::At)
+    }
 }
 
 /// The tasks of one queue. They are cancelled if the worker's loop is dropped before they have ended.
@@ -127,9 +156,14 @@ pub(crate) async fn drive<Q: LeasedQueue>(
     let tasks = Tasks::new(Q::NAME);
     #[cfg(feature = "test-util")]
     wakeup.runs_jobs_on(&tasks.tracker);
+    let mut cause = PollCause::Claim;
     while !stop.is_cancelled() {
         wakeup.poll_started();
-        let polled = AssertUnwindSafe(queue.poll(&tasks)).catch_unwind().await;
+        let polled = AssertUnwindSafe(async {
+            queue.begin(&tasks).await;
+            queue.poll(&tasks, cause).await
+        });
+        let polled = polled.catch_unwind().await;
         wakeup.poll_finished();
         let next = match polled {
             Ok(Ok(next)) => next,
@@ -142,35 +176,71 @@ pub(crate) async fn drive<Q: LeasedQueue>(
                 }
                 // A wake-up during the pause does not bring the database back.
                 stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
+                cause = PollCause::Claim;
                 continue;
             }
         };
-        stop.run_until_cancelled(wait(next, &clock, &wakeup)).await;
+        cause = PollCause::Claim;
+        let mut waiting = Waiting::new(next, &clock, &wakeup);
+        while let Some(event) = stop.run_until_cancelled(waiting.next(&queue)).await {
+            match event {
+                Event::Poll(why) => {
+                    cause = why;
+                    break;
+                }
+                // Not cancelled by a stop: what was taken must be started.
+                Event::HandedOver => {
+                    if AssertUnwindSafe(queue.begin(&tasks)).catch_unwind().await.is_err() {
+                        health.record_panic(Q::NAME);
+                    }
+                }
+            }
+        }
     }
-    queue.stop();
+    queue.stop().await;
     tasks.tracker.close();
     tasks.tracker.wait().await;
     queue.finish().await;
 }
 
-async fn wait(next: NextPoll, clock: &Clock, wakeup: &Wakeup) {
-    let is_due = matches!(next, NextPoll::At(instant) if instant <= clock.now());
-    let due = async {
-        match next {
-            NextPoll::At(instant) => {
-                wakeup.polls_again_at(instant);
-                clock.sleep_until(instant).await;
+/// What a worker has waited for.
+enum Event {
+    Poll(PollCause),
+    /// A job that was born leased is due.
+    HandedOver,
+}
+
+/// Waits for the next poll; jobs that are born leased may come meanwhile.
+struct Waiting<'a> {
+    due: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    gathered: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    wakeup: &'a Wakeup,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(next: NextPoll, clock: &'a Clock, wakeup: &'a Wakeup) -> Self {
+        let due = async move {
+            match next {
+                NextPoll::At(instant) => {
+                    wakeup.polls_again_at(instant);
+                    clock.sleep_until(instant).await;
+                }
+                NextPoll::WhenWoken => std::future::pending().await,
             }
-            NextPoll::WhenWoken => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = due => {}
-        () = wakeup.woken() => {}
-        () = wakeup.woken_soon() => {
-            if !is_due {
-                let _ = tokio::time::timeout(GATHER, wakeup.woken()).await;
-            }
+        };
+        let gathered = async {
+            wakeup.woken_soon().await;
+            tokio::time::sleep(GATHER).await;
+        };
+        Self { due: Box::pin(due), gathered: Box::pin(gathered), wakeup }
+    }
+
+    async fn next<Q: LeasedQueue>(&mut self, queue: &Q) -> Event {
+        tokio::select! {
+            () = &mut self.due => Event::Poll(PollCause::Claim),
+            () = self.wakeup.woken() => Event::Poll(PollCause::Claim),
+            () = &mut self.gathered => Event::Poll(PollCause::Soon),
+            () = queue.handed_over() => Event::HandedOver,
         }
     }
 }
@@ -203,7 +273,7 @@ mod tests {
     impl LeasedQueue for Script {
         const NAME: &'static str = "script";
 
-        async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
+        async fn poll(&mut self, tasks: &Tasks, _cause: PollCause) -> Result<NextPoll> {
             let Some(poll) = self.polls.lock().unwrap().pop_front() else {
                 self.stop.cancel();
                 return Ok(NextPoll::WhenWoken);

@@ -16,11 +16,11 @@ const WINDOW: Duration = Duration::from_mins(1);
 
 /// The loops of one process. Cheap to clone; clones are about the same process.
 #[derive(Clone, Default)]
-pub struct Health(Arc<Mutex<BTreeMap<&'static str, Life>>>);
+pub struct Health(Arc<Mutex<BTreeMap<&'static str, LoopHealth>>>);
 
 /// What is known about one loop.
 #[derive(Default)]
-struct Life {
+struct LoopHealth {
     /// Its last panics, oldest first.
     deaths: VecDeque<Instant>,
     /// Makes the loop panic.
@@ -44,14 +44,14 @@ impl From<CancellationToken> for Supervision {
 }
 
 impl Health {
-    fn lives(&self) -> MutexGuard<'_, BTreeMap<&'static str, Life>> {
+    fn loops(&self) -> MutexGuard<'_, BTreeMap<&'static str, LoopHealth>> {
         // A panic elsewhere cannot leave an entry half-written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a loop until it ends; false if it panicked, which is logged and counted.
     pub(crate) async fn survives(&self, worker: &'static str, run: impl Future<Output = ()> + Send) -> bool {
-        self.lives().entry(worker).or_default();
+        self.loops().entry(worker).or_default();
         #[cfg(feature = "test-util")]
         let run = self.until_struck(worker, run);
         let survived = AssertUnwindSafe(run).catch_unwind().await.is_ok();
@@ -65,8 +65,8 @@ impl Health {
     pub(crate) fn record_panic(&self, worker: &'static str) {
         count_panic(worker);
         let now = Instant::now();
-        let mut lives = self.lives();
-        let deaths = &mut lives.entry(worker).or_default().deaths;
+        let mut loops = self.loops();
+        let deaths = &mut loops.entry(worker).or_default().deaths;
         deaths.push_back(now);
         if deaths.len() > MAX_DEATHS {
             deaths.pop_front();
@@ -77,28 +77,28 @@ impl Health {
     pub fn failing_workers(&self) -> Vec<&'static str> {
         let now = Instant::now();
         let is_recent = |death: &Instant| now.duration_since(*death) < WINDOW;
-        let lives = self.lives();
-        let failing = lives
+        let loops = self.loops();
+        let failing = loops
             .iter()
-            .filter(|(_, life)| life.deaths.iter().filter(|at| is_recent(at)).count() >= MAX_DEATHS);
+            .filter(|(_, health)| health.deaths.iter().filter(|at| is_recent(at)).count() >= MAX_DEATHS);
         failing.map(|(worker, _)| *worker).collect()
     }
 
     /// The names of all loops that have been started.
     #[cfg(feature = "test-util")]
     pub fn workers(&self) -> Vec<&'static str> {
-        self.lives().keys().copied().collect()
+        self.loops().keys().copied().collect()
     }
 
     /// Makes a loop panic, wherever it is.
     #[cfg(feature = "test-util")]
     pub fn strike(&self, worker: &'static str) {
-        self.lives().entry(worker).or_default().strike.notify_one();
+        self.loops().entry(worker).or_default().strike.notify_one();
     }
 
     #[cfg(feature = "test-util")]
     async fn until_struck(&self, worker: &'static str, run: impl Future<Output = ()> + Send) {
-        let strike = Arc::clone(&self.lives().entry(worker).or_default().strike);
+        let strike = Arc::clone(&self.loops().entry(worker).or_default().strike);
         tokio::select! {
             () = run => {}
             () = strike.notified() => panic!("a test has struck the {worker}"),

@@ -15,7 +15,7 @@ use crate::runtime::clock::DatabaseReading;
 use crate::runtime::{Clock, Random, Result};
 
 /// How often a node renews its heartbeat.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a heartbeat is valid: a node may miss two before it counts as gone.
 pub const HEARTBEAT_LIFETIME: Duration = Duration::from_secs(15);
 /// How long the row of a node that crashed is kept, so that an operator can still see it.
@@ -128,7 +128,7 @@ async fn read_database_clock(store: &Store, clock: &Clock) -> Result<Option<Data
         .await
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a difference of centuries is not told to the microsecond")]
+#[expect(clippy::cast_precision_loss, reason = "microsecond precision is lost only over centuries")]
 fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }

@@ -99,13 +99,48 @@ struct Tenant {
     failures: AtomicU64,
 }
 
-/// This node's share of one window.
-struct Share {
+/// A node's share of a tenant's budget in one window.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
     window: Timestamp,
     /// Leased and not used yet.
     left: i64,
     /// Not leased by any node, as of the last lease. At zero there is nothing more to lease.
     unleased: i64,
+}
+
+impl Share {
+    /// The share of a node that has leased nothing of the budget in this window.
+    pub fn new(window: Timestamp, limit: i64) -> Self {
+        Self { window, left: 0, unleased: limit }
+    }
+
+    /// The block to lease before `amount` can be taken, where a budget of `limit` is shared by `nodes`; none if enough is
+    /// left, or nothing more can be leased.
+    pub fn missing_block(&self, amount: i64, limit: i64, nodes: i64) -> Option<i64> {
+        let is_short = self.left < amount && self.unleased > 0;
+        is_short.then(|| (limit / BLOCKS / nodes.max(1)).max(amount - self.left))
+    }
+
+    /// Adds a block that was leased. `granted` is what all nodes have leased in the window, this block included; none if the
+    /// whole budget was leased before.
+    pub fn add(&mut self, block: i64, granted: Option<i64>, limit: i64) {
+        match granted {
+            Some(granted) => {
+                let beyond = (granted - limit).max(0);
+                self.left += (block - beyond).max(0);
+                self.unleased = (limit - granted).max(0);
+            }
+            None => self.unleased = 0,
+        }
+    }
+
+    /// Takes an amount, if that much is left.
+    pub fn take(&mut self, amount: i64) -> bool {
+        let is_enough = self.left >= amount;
+        self.left -= if is_enough { amount } else { 0 };
+        is_enough
+    }
 }
 
 impl RateBudget {
@@ -153,21 +188,21 @@ impl RateBudget {
         let now = self.clock.now();
         let window = window_of(now);
         if share.window != window {
-            *share = Share { window, left: 0, unleased: self.limit };
+            *share = Share::new(window, self.limit);
         }
-        if share.left < amount && share.unleased > 0 {
+        let nodes = i64::try_from(self.nodes.live()).unwrap_or(i64::MAX);
+        if let Some(block) = share.missing_block(amount, self.limit, nodes) {
             // A request that waited for a lease that failed does not try again: with the database down, each would wait in
             // turn for as long as the first did.
             if state.failures.load(Ordering::Relaxed) != failures {
                 return Err(Error::new(Kind::NotReady, "the database does not answer"));
             }
-            if let Err(error) = self.lease(tenant, &mut share, amount).await {
+            if let Err(error) = self.lease(tenant, &mut share, block).await {
                 state.failures.fetch_add(1, Ordering::Relaxed);
                 return Err(error);
             }
         }
-        let allowed = share.left >= amount;
-        share.left -= if allowed { amount } else { 0 };
+        let allowed = share.take(amount);
         let scope = match self.budget {
             Budget::Requests => "tenant",
             Budget::Bytes => "ingest",
@@ -175,10 +210,8 @@ impl RateBudget {
         Ok(Decision::new(scope, now, allowed, self.limit, share.unleased + share.left))
     }
 
-    /// Leases the next block of the share's window: at least what is missing of `amount`.
-    async fn lease(&self, tenant: TenantId, share: &mut Share, amount: i64) -> Result<()> {
-        let nodes = i64::try_from(self.nodes.live()).unwrap_or(i64::MAX);
-        let block = (self.limit / BLOCKS / nodes).max(amount - share.left);
+    /// Leases the next block of the share's window.
+    async fn lease(&self, tenant: TenantId, share: &mut Share, block: i64) -> Result<()> {
         let window = rate::Window { start: share.window, ahead: WINDOW };
         let (budget, limit) = (self.budget, self.limit);
         let granted = self
@@ -187,14 +220,7 @@ impl RateBudget {
                 rate::lease(conn, budget, tenant, window, block, limit).await
             })
             .await?;
-        match granted {
-            Some(granted) => {
-                let beyond = (granted - limit).max(0);
-                share.left += (block - beyond).max(0);
-                share.unleased = (limit - granted).max(0);
-            }
-            None => share.unleased = 0,
-        }
+        share.add(block, granted, limit);
         Ok(())
     }
 }
@@ -202,7 +228,7 @@ impl RateBudget {
 impl Tenant {
     /// A tenant without a share, in a window long past.
     fn new() -> Self {
-        let share = Share { window: Timestamp::from_micros(i64::MIN), left: 0, unleased: 0 };
+        let share = Share::new(Timestamp::from_micros(i64::MIN), 0);
         Self { share: Mutex::new(share), failures: AtomicU64::new(0) }
     }
 }

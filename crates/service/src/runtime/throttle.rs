@@ -73,8 +73,12 @@ impl Limit {
     pub const PASSKEY_START: Self =
         Self { scope: "passkey_start", attempts: 100, window: FIVE_MINUTES, block: FIVE_MINUTES };
 
+    /// Uses of a code by which a machine gets its key: one, whether or not it succeeds. It outlasts the code.
+    pub const MACHINE_LOGIN: Self =
+        Self { scope: "machine_login", attempts: 1, window: FIVE_MINUTES, block: FIVE_MINUTES };
+
     /// All limits.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
@@ -85,6 +89,7 @@ impl Limit {
         Self::CONFIRMATIONS,
         Self::INVITATIONS,
         Self::PASSKEY_START,
+        Self::MACHINE_LOGIN,
     ];
 
     /// Counts an attempt on `subject` in the caller's transaction; returns the end of the block if attempts are blocked.

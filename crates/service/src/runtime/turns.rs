@@ -7,7 +7,7 @@ use uuid::Uuid;
 const BEFORE_ALL: TenantId = TenantId(Uuid::nil());
 
 /// One round over the tenants. The caller looks up which tenants have something due.
-pub(crate) struct Turns {
+pub struct Turns {
     most: usize,
     /// The next tenant is the first with a greater id; initially the nil id, which sorts before all others.
     cursor: TenantId,
@@ -19,18 +19,18 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// A round of up to `most` tenants, starting after the one `served` last.
-    pub(crate) fn after(served: Option<TenantId>, most: usize) -> Self {
+    pub fn after(served: Option<TenantId>, most: usize) -> Self {
         let cursor = served.unwrap_or(BEFORE_ALL);
         Self { most, cursor, has_wrapped: served.is_none(), is_over: most == 0, tenants: Vec::new() }
     }
 
     /// The id after which to look for the next tenant; none when the round is over.
-    pub(crate) fn next_after(&self) -> Option<TenantId> {
+    pub fn next_after(&self) -> Option<TenantId> {
         (!self.is_over).then_some(self.cursor)
     }
 
     /// Adds the next tenant with something due; `None` if there is none after the cursor.
-    pub(crate) fn take(&mut self, next: Option<TenantId>) {
+    pub fn take(&mut self, next: Option<TenantId>) {
         match next {
             Some(tenant) if !self.tenants.contains(&tenant) => {
                 self.tenants.push(tenant);
@@ -46,12 +46,12 @@ impl Turns {
     }
 
     /// The tenants of this round, in order.
-    pub(crate) fn tenants(&self) -> &[TenantId] {
+    pub fn tenants(&self) -> &[TenantId] {
         &self.tenants
     }
 
     /// How many of the `left` slots the tenant at this index gets.
-    pub(crate) fn share(&self, index: usize, left: usize) -> i64 {
+    pub fn share(&self, index: usize, left: usize) -> i64 {
         i64::try_from(left.div_ceil(self.tenants.len() - index)).unwrap_or(1)
     }
 }

@@ -29,7 +29,8 @@ use crate::analysis::history::fold;
 use crate::billing::Checkouts;
 use crate::runtime::{Clock, Error, Kind, Random, Result, Throttle, Wakeup, count_panic};
 
-const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
+/// How often a process sweeps.
+pub const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
 /// Rows per step: few enough that a sweep does not delay requests.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);

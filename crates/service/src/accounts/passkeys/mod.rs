@@ -88,7 +88,7 @@ impl Passkeys {
         let user = caller.user()?;
         let verifier = self.checks.verifier()?;
         let name = passkey_name(request.name.as_deref().unwrap_or(DEFAULT_NAME))?;
-        self.check_recent_proof(caller).await?;
+        self.authentication.check_recent_proof(caller).await?;
         let challenge = self.checks.take(&request.response.client_data, Some(user)).await?;
         let credential = verifier.verify_created(&challenge.state, &request.response).map_err(refused)?;
         let handle = challenge.user_handle.ok_or_else(|| internal("a challenge without a handle"))?;
@@ -102,15 +102,6 @@ impl Passkeys {
         self.authentication.clear_cache();
         self.notifications.wake();
         Ok(added)
-    }
-
-    /// Refuses a session without recent proof before anything is used up.
-    async fn check_recent_proof(&self, caller: Caller) -> Result<()> {
-        self.store
-            .read("recent_proof", async |conn: &mut Conn| {
-                self.authentication.check_recent_proof(conn, caller).await
-            })
-            .await
     }
 
     async fn add(

@@ -54,6 +54,7 @@ impl ReviewEvents {
                     created_at: now,
                     active_since: endpoint.active_time(now),
                     traceparent: None,
+                    lease: None,
                 });
             }
         }

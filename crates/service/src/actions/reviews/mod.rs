@@ -3,10 +3,10 @@
 mod audits;
 mod events;
 mod opening;
+mod priority;
 mod queues;
 mod record;
 mod resolving;
-mod valuing;
 
 pub use self::queues::{ReviewQuery, Reviews};
 

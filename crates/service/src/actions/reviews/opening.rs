@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::actions::effects::Effects;
 use crate::actions::reviews::events::ReviewEvents;
+use crate::actions::reviews::priority::PriorityInputs;
 use crate::actions::reviews::record::record;
-use crate::actions::reviews::valuing::Valuer;
 use crate::runtime::{Random, Result, internal};
 
 /// A review that is to be opened, if there is none.
@@ -67,15 +67,15 @@ impl ReviewOpener {
         wanted.sort_unstable();
         wanted.dedup();
         let existing = reviews::open_of(conn, tenant, &wanted).await?;
-        let mut valuer = Valuer::read(conn, tenant).await?;
+        let mut inputs = PriorityInputs::read(conn, tenant).await?;
         let mut changes = Changes::default();
         for review in &existing {
             changes.known.insert((&review.object_id, &review.queue), review.clone());
         }
         for request in requests {
-            self.add(request, &valuer, &mut changes)?;
+            self.add(request, &inputs, &mut changes)?;
         }
-        let new = write(conn, tenant, &mut valuer, changes).await?;
+        let new = write(conn, tenant, &mut inputs, changes).await?;
         let open = reviews::open_of(conn, tenant, &wanted).await?;
         let mut opened = Vec::with_capacity(requests.len());
         for request in requests {
@@ -96,11 +96,11 @@ impl ReviewOpener {
     fn add<'a>(
         &self,
         request: &'a ReviewRequest<'a>,
-        valuer: &Valuer,
+        inputs: &PriorityInputs,
         changes: &mut Changes<'a>,
     ) -> Result<()> {
         let key = (request.object_id, request.queue.as_str());
-        let keys = if request.signals.is_empty() { valuer.keys() } else { request.signals.clone() };
+        let keys = if request.signals.is_empty() { inputs.keys() } else { request.signals.clone() };
         let fires_again = request.reason == ReviewReason::Rule;
         if let Some(known) = changes.known.get_mut(&key) {
             if fires_again {
@@ -135,7 +135,7 @@ impl ReviewOpener {
 async fn write(
     conn: &mut Conn,
     tenant: TenantId,
-    valuer: &mut Valuer,
+    inputs: &mut PriorityInputs,
     mut changes: Changes<'_>,
 ) -> Result<Vec<Uuid>> {
     let keys_of = |signals: &str| -> Result<Vec<String>> { serde_json::from_str(signals).map_err(internal) };
@@ -144,13 +144,13 @@ async fn write(
     for key in &changes.raised {
         let Some(review) = changes.known.get_mut(key) else { continue };
         let keys = keys_of(&review.signals)?;
-        review.priority = valuer.priority(conn, &review.object_id, review.refirings, &keys).await?;
+        review.priority = inputs.priority(conn, &review.object_id, review.refirings, &keys).await?;
         reviews::raise(conn, tenant, review).await?;
     }
     let mut new: Vec<NewReview> = changes.new.into_values().collect();
     for review in &mut new {
         let keys = keys_of(&review.signals)?;
-        review.priority = valuer.priority(conn, &review.object_id, review.refirings, &keys).await?;
+        review.priority = inputs.priority(conn, &review.object_id, review.refirings, &keys).await?;
     }
     reviews::insert(conn, tenant, &new).await?;
     Ok(new.into_iter().map(|review| review.review_id).collect())

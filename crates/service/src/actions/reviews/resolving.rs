@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use model::TenantId;
 use model::api::{LabelSource, Review, ReviewReason, ReviewResolve, ReviewStatus};
 use model::webhook::{REVIEW_OPENED, REVIEW_RESOLVED};
-use model::{Question, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Conn;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::actions::effects::Effects;
 use crate::actions::reviews::queues::{Reviews, lock_for};
 use crate::actions::reviews::record::{no_such_review, record};
+use crate::objects::answers::question;
 use crate::quality::{NewLabel, checked_note, checked_value};
 use crate::runtime::{Caller, Error, Kind, Result, internal};
 
@@ -152,9 +153,7 @@ fn checked_labels<'a>(
     for (key, value) in labels.into_iter().flatten() {
         let refused = |reason: &str| Error::bad_request(format!("labels.{key}: {reason}"));
         let signal = *known.get(key.as_str()).ok_or_else(|| refused("there is no such signal"))?;
-        let question = Question::parse(key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-            .map_err(internal)?;
-        let value = checked_value(&question, value)
+        let value = checked_value(&question(signal)?, value)
             .map_err(|reason| refused(reason.strip_prefix("value: ").unwrap_or(&reason)))?;
         checked.push((signal, value));
     }

@@ -8,13 +8,13 @@
 //! A lane belongs to one version of its endpoint. An edit creates a new lane: tasks that still wait for a response from the
 //! old URL are detached, and count only toward the total of busy slots.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::actions::webhooks::attempt::ClaimedDelivery;
+use crate::actions::webhooks::attempt::{ClaimedDelivery, Destination};
 
 /// Requests in flight to all receivers together. Each needs a socket, of which a process has about a thousand.
 const SLOTS: usize = 384;
@@ -25,15 +25,15 @@ const SLOW_SLOTS: usize = SLOTS / 4;
 /// Slots for failing receivers. The remaining eighth is reserved for healthy ones, whatever the others do.
 const FAILING_SLOTS: usize = SLOTS / 8;
 /// Requests in flight to one healthy receiver.
-const HEALTHY_SENDERS: usize = 8;
+pub const HEALTHY_SENDERS: usize = 8;
 /// The maximum for a fast receiver that has succeeded for long.
-const MAX_SENDERS: usize = 32;
+pub const MAX_SENDERS: usize = 32;
 /// Successes that earn a receiver one more request in flight.
 const SUCCESSES_PER_SENDER: usize = 32;
 /// Requests in flight to one new receiver.
 const NEW_SENDERS: usize = 2;
 /// Requests in flight to one failing receiver.
-const FAILING_SENDERS: usize = 1;
+pub const FAILING_SENDERS: usize = 1;
 /// Slots that receivers may use beyond [`HEALTHY_SENDERS`], so that a few fast ones with many deliveries leave enough to others.
 const EXTRA_SLOTS: usize = SLOTS / 4;
 /// Consecutive failures after which a receiver is still healthy.
@@ -69,6 +69,8 @@ struct Lanes {
     busy: usize,
     /// Lanes created so far.
     created: u64,
+    /// Whether the courier has stopped.
+    is_closed: bool,
 }
 
 /// An endpoint with due deliveries.
@@ -114,6 +116,29 @@ struct Lane {
     /// The capacity that the lane has earned: one more for each success, so that it doubles with every full lane, and half for
     /// each failure.
     earned: usize,
+    /// The receiver, once a delivery was claimed for it.
+    destination: Option<Arc<Destination>>,
+    /// Deliveries that are about to be written, born leased.
+    reserved: usize,
+    /// Whether deliveries may be due that were not claimed: new ones are queued behind them.
+    has_backlog: bool,
+}
+
+/// Room in a lane for a delivery that is about to be written. It is given back when this is dropped.
+pub(super) struct Reservation {
+    board: Arc<Board>,
+    lane: LaneId,
+    bytes: usize,
+    pub(super) destination: Arc<Destination>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(lane) = self.board.lanes().get(self.lane) {
+            lane.reserved = lane.reserved.saturating_sub(1);
+            lane.bytes = lane.bytes.saturating_sub(self.bytes);
+        }
+    }
 }
 
 /// The health of a receiver.
@@ -147,18 +172,23 @@ impl Lane {
         }
     }
 
-    /// How many more deliveries to claim while the receiver is healthy.
-    fn claim_size(&self) -> usize {
+    /// How many deliveries the lane of a healthy receiver has room for.
+    fn depth(&self) -> usize {
         let rounds = CLAIM_AHEAD.as_micros() / self.latency.as_micros().max(1);
         let rounds = usize::try_from(rounds).unwrap_or(MAX_DEPTH);
-        let depth = rounds.saturating_mul(self.max_senders()).min(self.earned).max(HEALTHY_SENDERS);
+        rounds.saturating_mul(self.max_senders()).min(self.earned).max(HEALTHY_SENDERS)
+    }
+
+    /// How many more deliveries to claim while the receiver is healthy.
+    fn claim_size(&self) -> usize {
+        let depth = self.depth();
         let missing = depth.saturating_sub(self.claimed());
         // Half full is enough: a few large claims cost less than many small ones.
         if missing < depth.div_ceil(2).min(MAX_CLAIM) { 0 } else { missing.min(MAX_CLAIM) }
     }
 
     fn claimed(&self) -> usize {
-        self.waiting.len() + self.senders
+        self.waiting.len() + self.senders + self.reserved
     }
 
     /// Removes all deliveries that are not in flight.
@@ -187,6 +217,9 @@ impl Lanes {
                 failures,
                 latency: Duration::ZERO,
                 earned: 0,
+                destination: None,
+                reserved: 0,
+                has_backlog: false,
             }
         });
         (lane, unsent)
@@ -226,6 +259,8 @@ impl Load {
     fn of(lanes: &Lanes) -> Self {
         let mut load = Self { busy: lanes.busy, ..Self::default() };
         for lane in lanes.by_endpoint.values() {
+            // What is handed over to an idle lane takes a slot.
+            load.busy += usize::from(lane.senders == 0 && lane.reserved > 0);
             load.extra += lane.senders.saturating_sub(HEALTHY_SENDERS);
             load.add(lane, lane.senders, Room { deliveries: lane.claimed(), bytes: lane.bytes });
         }
@@ -318,6 +353,54 @@ impl Board {
         claimed >= MAX_CLAIM && lane.is_some_and(|lane| lane.claim_size() >= MAX_CLAIM)
     }
 
+    /// Reserves room for a delivery that is about to be written, if it will be sent at once: its receiver is healthy, and
+    /// nothing waits before it. If there is none, the next ones are queued behind it, until the courier has caught up.
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        endpoint: Uuid,
+        version: i64,
+        bytes: usize,
+    ) -> Option<Reservation> {
+        let mut lanes = self.lanes();
+        let load = Load::of(&lanes);
+        let is_closed = lanes.is_closed;
+        // Slots that become free belong to those who wait for one.
+        let has_free_slot = !lanes.by_endpoint.values().any(|lane| lane.has_backlog);
+        let lane = lanes.by_endpoint.get_mut(&endpoint).filter(|lane| lane.version == version)?;
+        let destination = lane.destination.clone().filter(|_| {
+            let is_sent = lane.senders > 0 || has_free_slot && load.starts(lane) > 0;
+            let has_room =
+                lane.claimed() < lane.depth() && load.claimed < MAX_CLAIMED && load.free_bytes(lane) >= bytes;
+            lane.health() == Health::Healthy && !lane.has_backlog && is_sent && has_room && !is_closed
+        });
+        let Some(destination) = destination else {
+            lane.has_backlog = true;
+            return None;
+        };
+        lane.reserved += 1;
+        lane.bytes += bytes;
+        Some(Reservation { board: Arc::clone(self), lane: lane.id, bytes, destination })
+    }
+
+    /// Notes which endpoints have due deliveries that there was no room for: all of them, or those among the given ones.
+    pub(super) fn set_backlogs(&self, endpoints: &HashSet<Uuid>, among: Option<&HashSet<Uuid>>) {
+        for (endpoint, lane) in &mut self.lanes().by_endpoint {
+            if among.is_none_or(|among| among.contains(endpoint)) {
+                lane.has_backlog = endpoints.contains(endpoint);
+            }
+        }
+    }
+
+    /// Whether room is reserved for deliveries that are being written.
+    pub(super) fn has_reservations(&self) -> bool {
+        self.lanes().by_endpoint.values().any(|lane| lane.reserved > 0)
+    }
+
+    /// Whether an endpoint may have due deliveries that there was no room for.
+    pub(super) fn has_backlog(&self) -> bool {
+        self.lanes().by_endpoint.values().any(|lane| lane.has_backlog)
+    }
+
     /// Adds deliveries to an endpoint's lane, and returns the lane's id once for each task to be started. Deliveries that
     /// were claimed before an edit are released.
     pub(super) fn put(&self, endpoint: Uuid, version: i64, deliveries: Vec<ClaimedDelivery>) -> Vec<LaneId> {
@@ -329,6 +412,7 @@ impl Board {
             self.unsent().extend(deliveries);
             return Vec::new();
         }
+        lane.destination = deliveries.last().map(|delivery| Arc::clone(&delivery.destination));
         lane.bytes += deliveries.iter().map(|delivery| delivery.payload.len()).sum::<usize>();
         lane.waiting.extend(deliveries);
         // The tasks that were sending when the deliveries were claimed may have ended: at least one must be running.
@@ -397,6 +481,16 @@ impl Board {
         self.unsent().extend(unsent);
     }
 
+    /// Whether deliveries are to be released.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent().is_empty()
+    }
+
+    /// Reopens it for a courier that starts.
+    pub(super) fn reopen(&self) {
+        self.lanes().is_closed = false;
+    }
+
     /// Takes the deliveries that are to be released.
     pub(super) fn take_unsent(&self) -> Vec<ClaimedDelivery> {
         std::mem::take(&mut *self.unsent())
@@ -408,8 +502,10 @@ impl Board {
 
     /// Removes all deliveries that are not in flight, and returns them.
     pub(super) fn clear(&self) -> Vec<ClaimedDelivery> {
-        let mut unsent: Vec<ClaimedDelivery> =
-            self.lanes().by_endpoint.values_mut().flat_map(Lane::drain).collect();
+        let mut lanes = self.lanes();
+        lanes.is_closed = true;
+        let mut unsent: Vec<ClaimedDelivery> = lanes.by_endpoint.values_mut().flat_map(Lane::drain).collect();
+        drop(lanes);
         unsent.extend(self.take_unsent());
         unsent
     }

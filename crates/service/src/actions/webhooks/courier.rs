@@ -16,7 +16,7 @@ use tracing::{error, warn};
 use uuid::Uuid;
 
 use crate::actions::webhooks::attempt::{
-    Attempt, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
+    Attempt, AttemptOutcome, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
 };
 use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
 use crate::actions::webhooks::endpoints::{PREVIOUS_SECRET_COLUMN, SECRET_COLUMN, open_url};
@@ -24,17 +24,20 @@ use crate::actions::webhooks::handle::CourierHandle;
 use crate::actions::webhooks::settlement::Settler;
 use crate::actions::webhooks::suspects::Suspects;
 use crate::outbox::Notifications;
-use crate::runtime::driver::{LeasedQueue, NextPoll, Suspicion, Tasks, drive};
+use crate::runtime::driver::{LeasedQueue, NextPoll, PollCause, Suspicion, Tasks, drive};
 use crate::runtime::{Clock, Error, Outbound, Random, Result, Sealer, Supervision, Traces, Wakeup, internal};
 
-/// How often the queue is polled without being woken, to find deliveries whose notification was lost.
+/// How often the queue is polled without being woken while not everything that is due has been claimed.
 const POLL: Duration = Duration::from_secs(1);
-/// How long a claimed delivery may wait in this process before it is sent. A lease lasts this much longer than an attempt.
-const MAX_WAIT: Duration = Duration::from_secs(20);
 /// The maximum number of endpoints served by one poll.
 const MAX_ENDPOINTS: usize = 128;
 /// The maximum number of consecutive polls without a claim before the courier waits to be woken.
 const MAX_BLOCKED_POLLS: u32 = 64;
+/// How long after claims the queue is looked at again at the earliest: rows that another process has locked still look due.
+const SOON: Duration = Duration::from_millis(50);
+/// How long, and how often, a courier that ends waits for deliveries that are being written. In real time.
+const HANDED_WAIT: Duration = Duration::from_secs(3);
+const HANDED_CHECK: Duration = Duration::from_millis(10);
 /// The maximum number of outcomes written in one transaction.
 const MAX_SETTLED: usize = 1_024;
 /// The number of outcomes that are written at once; fewer wait a few milliseconds for more.
@@ -60,7 +63,7 @@ struct DeliveryQueue {
     clock: Clock,
     random: Random,
     sealer: Sealer,
-    timeout: Duration,
+    handle: CourierHandle,
     sender: Arc<Sender>,
     settler: Settler,
     wakeup: Wakeup,
@@ -79,6 +82,8 @@ struct DeliveryQueue {
     suspects: Suspects,
     /// Whether the last poll left more to do at once.
     has_more: bool,
+    /// When to look for due deliveries again; none: when woken.
+    next_look: Option<Timestamp>,
 }
 
 /// Outcomes that tasks have reported to the courier.
@@ -120,10 +125,14 @@ struct Claims {
     /// Endpoints with recorded failures.
     failing: Vec<Uuid>,
     last_served: Uuid,
+    /// Endpoints with due deliveries.
+    looked_at: HashSet<Uuid>,
+    /// Those of them whose deliveries may not all be claimed.
+    backlogs: HashSet<Uuid>,
     /// Whether there may be more endpoints with due deliveries.
     is_full: bool,
-    /// When to poll again.
-    next: Timestamp,
+    /// When to poll again; none: when woken.
+    next: Option<Timestamp>,
 }
 
 impl Courier {
@@ -145,7 +154,7 @@ impl Courier {
             clock: clock.clone(),
             random,
             sealer,
-            timeout: options.timeout,
+            handle: handle.clone(),
             sender: Arc::new(sender),
             settler,
             wakeup: wakeup.clone(),
@@ -158,7 +167,9 @@ impl Courier {
             blocked_polls: 0,
             suspects: Suspects::default(),
             has_more: false,
+            next_look: Some(Timestamp::from_seconds(0)),
         };
+        queue.board.reopen();
         drive(queue, clock, wakeup, supervision).await;
     }
 }
@@ -172,20 +183,42 @@ impl LeasedQueue for DeliveryQueue {
         Ok(())
     }
 
-    async fn poll(&mut self, tasks: &Tasks) -> Result<NextPoll> {
+    async fn handed_over(&self) {
+        self.handle.handed_over().await;
+    }
+
+    async fn begin(&mut self, tasks: &Tasks) {
+        for delivery in self.handle.take_handed() {
+            let (endpoint, version) = (delivery.destination.endpoint_id, delivery.destination.version);
+            for lane in self.board.put(endpoint, version, vec![delivery]) {
+                self.start_sender(lane, tasks);
+            }
+        }
+        if self.board.has_unsent() {
+            self.wakeup.wake();
+        }
+    }
+
+    async fn poll(&mut self, tasks: &Tasks, cause: PollCause) -> Result<NextPoll> {
         self.collect_outcomes();
         let now = self.clock.now();
+        if cause == PollCause::Soon && self.may_only_settle(now) {
+            self.settle().await?;
+            return Ok(NextPoll::when_due(self.next_look));
+        }
         if self.unsettled.is_empty() && !self.has_more {
             // An idle courier only reads: on SQLite a claim would have to wait for the write lock.
-            let next = self
+            let idle_until = self
                 .store
                 .read("next_delivery", async |conn: &mut Conn| {
                     let turns = endpoints_in_turn(conn, self.last_served, now).await?;
-                    if turns.is_empty() { next_poll(conn, now).await.map(Some) } else { Ok(None) }
+                    if turns.is_empty() { queue::next_due(conn).await.map(Some) } else { Ok(None) }
                 })
                 .await?;
-            if let Some(next) = next {
-                return Ok(NextPoll::At(next));
+            if let Some(next) = idle_until {
+                self.board.set_backlogs(&HashSet::new(), None);
+                self.next_look = next;
+                return Ok(NextPoll::when_due(next));
             }
         }
         let claims = self.settle_and_claim(now).await?;
@@ -209,15 +242,26 @@ impl LeasedQueue for DeliveryQueue {
             }
             self.has_more |= self.board.wants_full_claim(destination.endpoint_id, count);
         }
-        Ok(NextPoll::At(if self.has_more { now } else { claims.next }))
+        self.board.set_backlogs(&claims.backlogs, claims.is_full.then_some(&claims.looked_at));
+        self.next_look = if self.has_more { Some(now) } else { claims.next };
+        Ok(NextPoll::when_due(self.next_look))
     }
 
-    fn stop(&mut self) {
+    async fn stop(&mut self) {
         // Each task ends after its current delivery, because its lane is now empty.
         self.unsettled.extend(unsent(self.board.clear()));
     }
 
     async fn finish(&mut self) {
+        // What is being written is handed over soon: a transaction has a deadline.
+        let written = async {
+            while self.board.has_reservations() {
+                tokio::time::sleep(HANDED_CHECK).await;
+                self.unsettled.extend(unsent(self.handle.take_handed()));
+            }
+        };
+        let _ = tokio::time::timeout(HANDED_WAIT, written).await;
+        self.unsettled.extend(unsent(self.handle.take_handed()));
         self.unsettled.extend(self.reported.take(usize::MAX));
         for outcomes in self.unsettled.chunks(MAX_SETTLED) {
             if let Err(error) = self.settler.settle(outcomes, &mut self.failing).await {
@@ -238,10 +282,36 @@ impl DeliveryQueue {
         self.unsettled.extend(self.reported.take(room));
     }
 
+    /// Whether there is nothing to claim, as far as is known, so that outcomes can be written without looking for more: a retry
+    /// may be due soon, and an answer of an endpoint that was failing ends its rest, for which others wait.
+    fn may_only_settle(&self, now: Timestamp) -> bool {
+        let are_final = self.unsettled.iter().all(|Outcome { delivery, attempt }| {
+            let is_retry = |attempt: &Attempt| matches!(attempt.outcome, AttemptOutcome::Retry(_));
+            attempt.as_ref().is_some_and(|attempt| !is_retry(attempt))
+                && !self.failing.contains(&delivery.destination.endpoint_id)
+        });
+        are_final
+            && !self.has_more
+            && self.next_look.is_none_or(|look| now < look)
+            && !self.board.has_backlog()
+            && self.suspects.are_none()
+    }
+
+    /// Writes outcomes.
+    async fn settle(&mut self) -> Result<()> {
+        if self.unsettled.is_empty() {
+            return Ok(());
+        }
+        // If it fails, the attempts were made all the same: their outcomes are written by the next poll.
+        self.settler.settle(&self.unsettled, &mut self.failing).await?;
+        self.unsettled.clear();
+        Ok(())
+    }
+
     /// Writes outcomes and claims the next deliveries, in one transaction.
     async fn settle_and_claim(&mut self, now: Timestamp) -> Result<Claims> {
         let outcomes = std::mem::take(&mut self.unsettled);
-        let lease = Lease { token: self.random.id(now), until: now + self.timeout + MAX_WAIT };
+        let lease = self.handle.lease(&self.random, now);
         let settles = |delivery| outcomes.iter().any(|outcome| outcome.delivery.delivery_id == delivery);
         let mut suspects = self.suspects.clone();
         suspects.forget(now, settles);
@@ -289,7 +359,10 @@ impl DeliveryQueue {
                 reported.report(Outcome { delivery, attempt });
             }
             drop(task);
-            wakeup.wake();
+            // Outcomes are written soon in any case.
+            if board.has_backlog() {
+                wakeup.wake();
+            }
         });
     }
 }
@@ -342,11 +415,6 @@ async fn endpoints_in_turn(
     Ok(turns)
 }
 
-async fn next_poll(conn: &mut Conn, now: Timestamp) -> store::Result<Timestamp> {
-    let due = queue::next_due(conn).await?;
-    Ok(due.unwrap_or(now + POLL).min(now + POLL))
-}
-
 /// The parameters of a claim.
 struct Claim<'a> {
     sealer: &'a Sealer,
@@ -361,6 +429,8 @@ struct ClaimedEndpoint {
     destination: Arc<Destination>,
     is_probe: bool,
     deliveries: Vec<LeasedDelivery>,
+    /// Whether more of its deliveries may be due.
+    has_more: bool,
 }
 
 impl Claim<'_> {
@@ -376,24 +446,34 @@ impl Claim<'_> {
             })
             .collect();
         let mut taken = Vec::new();
+        let mut backlogs = HashSet::new();
         for (turn, room) in turns.iter().zip(self.board.rooms(&demands)) {
-            if room.deliveries > 0 {
-                taken.extend(self.of_endpoint(conn, turn, room).await?);
+            let claimed = if room.deliveries > 0 { self.of_endpoint(conn, turn, room).await? } else { None };
+            if claimed.as_ref().is_none_or(|claimed| claimed.has_more) {
+                backlogs.insert(turn.endpoint_id);
             }
+            taken.extend(claimed);
         }
         let failing = turns.iter().filter(|turn| turn.consecutive_failures > 0).map(|turn| turn.endpoint_id);
         // The next poll starts after the last endpoint with a claim, so that those without room come first then.
         // If there was room for none of these, it continues with the endpoints after them.
         let served = taken.iter().rev().find(|taken| !taken.deliveries.is_empty());
         let last = turns.last().map(|turn| turn.endpoint_id);
+        let next = match (turns.is_empty(), backlogs.is_empty()) {
+            (true, _) => queue::next_due(conn).await?,
+            (false, true) => queue::next_due(conn).await?.map(|due| due.max(self.now + SOON)),
+            (false, false) => Some(self.now + POLL),
+        };
         let mut claims = Claims {
             deliveries: Vec::new(),
             abandoned: Vec::new(),
             suspects: Suspects::default(),
             failing: failing.collect(),
+            looked_at: turns.iter().map(|turn| turn.endpoint_id).collect(),
+            backlogs,
             last_served: served.map(|taken| taken.destination.endpoint_id).or(last).unwrap_or(after),
             is_full: turns.len() == MAX_ENDPOINTS,
-            next: if turns.is_empty() { next_poll(conn, self.now).await? } else { self.now + POLL },
+            next,
         };
         self.read(conn, taken, &mut claims).await?;
         claims.suspects = self.suspects;
@@ -440,13 +520,14 @@ impl Claim<'_> {
         let token = self.lease.token;
         let held =
             |due: &LeasedDelivery| DeliveryLease { tenant, endpoint_id, delivery_id: due.delivery_id, token };
+        let has_more = is_probe || !others.is_empty() || deliveries.len() >= room.deliveries;
         let others = others.iter().map(held).collect();
         queue::release(conn, others).await?;
         if is_probe && deliveries.is_empty() {
             endpoints::return_probe(conn, tenant, endpoint_id, turn.resting_until).await?;
             return Ok(None);
         }
-        Ok(Some(ClaimedEndpoint { destination, is_probe, deliveries }))
+        Ok(Some(ClaimedEndpoint { destination, is_probe, deliveries, has_more }))
     }
 
     /// Reads the content of the claimed deliveries.
@@ -460,7 +541,7 @@ impl Claim<'_> {
         let mut contents: HashMap<Uuid, DeliveryContent> =
             contents.into_iter().map(|content| (content.delivery_id, content)).collect();
         let claimed = Instant::now();
-        for ClaimedEndpoint { destination, is_probe, deliveries } in taken {
+        for ClaimedEndpoint { destination, is_probe, deliveries, .. } in taken {
             let (mut sendable, mut without_content) = (Vec::with_capacity(deliveries.len()), Vec::new());
             for due in deliveries {
                 let Some(content) = contents.remove(&due.delivery_id) else {

@@ -15,7 +15,7 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::actions::effects::{ConcludedAnalysis, Effects};
-use crate::actions::webhooks::handle::CourierHandle;
+use crate::actions::webhooks::handle::{CourierHandle, HandedDelivery};
 use crate::runtime::{Clock, Error, Kind, Random, Result, cursor, internal};
 
 /// Deliveries of a deleted endpoint that one transaction removes.
@@ -137,21 +137,36 @@ impl Deliveries {
                 answers: analysis.answers.into(),
             })
             .map_err(internal)?;
-            queued.extend(matching.into_iter().map(|endpoint| NewDelivery {
-                tenant: analysis.tenant,
-                delivery_id: self.random.id(analysis.at),
-                endpoint_id: endpoint.endpoint_id,
-                event_type: ANALYSIS_COMPLETED,
-                object_id: Some(analysis.object_id.to_owned()),
-                payload: payload.clone(),
-                max_attempts: self.max_attempts,
-                run_after: analysis.at,
-                created_at: analysis.at,
-                active_since: endpoint.active_time(analysis.at),
-                traceparent: analysis.traceparent.map(str::to_owned),
-            }));
+            for endpoint in matching {
+                let mut delivery = NewDelivery {
+                    tenant: analysis.tenant,
+                    delivery_id: self.random.id(analysis.at),
+                    endpoint_id: endpoint.endpoint_id,
+                    event_type: ANALYSIS_COMPLETED,
+                    object_id: Some(analysis.object_id.to_owned()),
+                    payload: payload.clone(),
+                    max_attempts: self.max_attempts,
+                    run_after: analysis.at,
+                    created_at: analysis.at,
+                    active_since: endpoint.active_time(analysis.at),
+                    traceparent: analysis.traceparent.map(str::to_owned),
+                    lease: None,
+                };
+                effects.handed.extend(self.lease_new(&mut delivery, endpoint));
+                queued.push(delivery);
+            }
         }
         self.queue(conn, &queued, effects).await
+    }
+
+    /// Lets a delivery that is about to be queued be born leased, if this process will send it at once. It is to be handed to
+    /// the courier after the commit.
+    pub(crate) fn lease_new(
+        &self,
+        delivery: &mut NewDelivery,
+        endpoint: &Endpoint,
+    ) -> Option<HandedDelivery> {
+        self.courier.lease_new(delivery, endpoint, &self.random)
     }
 
     /// Queues deliveries in the caller's transaction.
@@ -165,6 +180,9 @@ impl Deliveries {
             return Ok(());
         }
         deliveries::queue(conn, queued).await?;
+        if queued.iter().all(|delivery| delivery.lease.is_some()) {
+            return Ok(());
+        }
         effects.deliveries = true;
         self.courier.notify_others(conn).await
     }

@@ -85,6 +85,7 @@ impl Endpoints {
             version: 1,
             disabled_us: 0,
             disabled_at: (!enabled).then_some(now),
+            is_ready: true,
         };
         let secret = self.new_secret();
         let sealed = self.sealer.seal(&self.random, SECRET_COLUMN, endpoint_id, secret.as_bytes());

@@ -1,25 +1,114 @@
 //! A handle to the courier of this process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use model::{TenantId, Timestamp};
-use store::Conn;
+use store::actions::webhooks::deliveries::NewDelivery;
+use store::actions::webhooks::endpoints::Endpoint;
 use store::actions::webhooks::{endpoints, queue};
+use store::{Conn, Lease};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::actions::webhooks::board::Board;
-use crate::runtime::{Result, Wakeup};
+use crate::actions::webhooks::attempt::ClaimedDelivery;
+use crate::actions::webhooks::board::{Board, Reservation};
+use crate::runtime::{Random, Result, Wakeup};
 
-/// Wakes the courier of this process and, through the database, those of other processes. Cheap to clone.
-#[derive(Clone, Default)]
+/// How long a claimed delivery may wait in this process before it is sent. A lease lasts this much longer than an attempt.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// Wakes the courier of this process and, through the database, those of other processes; and hands it deliveries that are born
+/// leased. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct CourierHandle {
     pub(super) board: Arc<Board>,
     pub(crate) wakeup: Wakeup,
     sends_here: Arc<AtomicBool>,
+    handed: Arc<Handed>,
+    /// How long a delivery is leased.
+    lease: Duration,
+}
+
+/// Deliveries that were handed over, and not taken yet.
+#[derive(Default)]
+struct Handed {
+    waiting: Mutex<Vec<HandedDelivery>>,
+    arrived: Notify,
+}
+
+/// A delivery that is born leased, with its room in the lane of its endpoint.
+pub(crate) struct HandedDelivery {
+    pub(super) delivery: ClaimedDelivery,
+    _room: Reservation,
 }
 
 impl CourierHandle {
+    /// A handle to a courier whose attempts have this deadline.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self {
+            board: Arc::default(),
+            wakeup: Wakeup::default(),
+            sends_here: Arc::default(),
+            handed: Arc::default(),
+            lease: timeout + MAX_WAIT,
+        }
+    }
+
+    /// A lease that begins now.
+    pub(super) fn lease(&self, random: &Random, now: Timestamp) -> Lease {
+        Lease { token: random.id(now), until: now + self.lease }
+    }
+
+    /// Lets a delivery that is about to be written be born leased, if this process will send it at once. It is to be handed
+    /// over after the commit.
+    pub(crate) fn lease_new(
+        &self,
+        delivery: &mut NewDelivery,
+        endpoint: &Endpoint,
+        random: &Random,
+    ) -> Option<HandedDelivery> {
+        if !endpoint.is_ready {
+            return None;
+        }
+        let room = self.board.reserve(endpoint.endpoint_id, endpoint.version, delivery.payload.len())?;
+        let lease = self.lease(random, delivery.created_at);
+        delivery.lease = Some(lease);
+        let delivery = ClaimedDelivery {
+            destination: Arc::clone(&room.destination),
+            delivery_id: delivery.delivery_id,
+            event_type: delivery.event_type.to_owned(),
+            payload: delivery.payload.clone(),
+            attempts: 0,
+            max_attempts: delivery.max_attempts,
+            traceparent: delivery.traceparent.clone(),
+            lease,
+            is_probe: false,
+            claimed: Instant::now(),
+        };
+        Some(HandedDelivery { delivery, _room: room })
+    }
+
+    /// Hands over deliveries that were born leased, after the commit.
+    pub(crate) fn hand_over(&self, deliveries: Vec<HandedDelivery>) {
+        if !deliveries.is_empty() {
+            self.handed.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(deliveries);
+            self.handed.arrived.notify_one();
+        }
+    }
+
+    /// Returns once deliveries were handed over.
+    pub(super) async fn handed_over(&self) {
+        self.handed.arrived.notified().await;
+    }
+
+    /// Takes the deliveries that were handed over; their room is free again.
+    pub(super) fn take_handed(&self) -> Vec<ClaimedDelivery> {
+        let handed = std::mem::take(&mut *self.handed.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        handed.into_iter().map(|handed| handed.delivery).collect()
+    }
+
     /// Marks that this process sends deliveries.
     pub(crate) fn mark_sending_here(&self) {
         self.sends_here.store(true, Ordering::Relaxed);

@@ -62,6 +62,7 @@ impl Deliveries {
             created_at: now,
             active_since: endpoint.active_time(now),
             traceparent: None,
+            lease: None,
         })
     }
 

@@ -13,6 +13,7 @@ mod retries;
 mod settlement;
 mod suspects;
 
+pub use self::board::{FAILING_SENDERS, HEALTHY_SENDERS, MAX_SENDERS};
 pub use self::deliveries::{Deliveries, DeliveryQuery};
 pub use self::endpoints::{Endpoints, seal_plain_urls};
 
@@ -21,4 +22,4 @@ pub(crate) use self::courier::Courier;
 pub(crate) use self::deliveries::{drop_deliveries, record as delivery_record};
 pub(crate) use self::endpoints::disable_endpoints_made_by;
 pub(crate) use self::expiry::Expiry;
-pub(crate) use self::handle::CourierHandle;
+pub(crate) use self::handle::{CourierHandle, HandedDelivery};

@@ -23,6 +23,11 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
+    /// Whether no suspect is claimed or known to wait.
+    pub(super) fn are_none(&self) -> bool {
+        self.claimed.is_empty() && self.queued.is_empty()
+    }
+
     /// Forgets claimed suspects whose lease has ended, or whose outcome is settled.
     pub(super) fn forget(&mut self, now: Timestamp, is_settled: impl Fn(Uuid) -> bool) {
         self.claimed.retain(|_, (delivery, until)| *until > now && !is_settled(*delivery));

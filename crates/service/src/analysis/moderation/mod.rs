@@ -53,7 +53,7 @@ struct Scored {
     texts: Vec<Vec<f64>>,
 }
 
-/// What is asked about each text.
+/// The questions that are put to each text.
 struct Asked {
     questions: Vec<Question>,
     /// The tenant's signals that override a built-in question, with their calibrations.

@@ -28,7 +28,7 @@ impl Moderation {
         caller: &Waiting,
     ) -> Result<CommentScores> {
         let text = request.comment.text.as_str();
-        let attributes = attributes(&request).map_err(Error::bad_request)?;
+        let (questions, question_of) = distinct(attributes(&request).map_err(Error::bad_request)?);
         let spans = match request.span_annotations {
             Some(true) => sentences(text),
             _ => Vec::new(),
@@ -36,12 +36,12 @@ impl Moderation {
         // A comment of one sentence is not read twice.
         let spans = if spans.len() == 1 { Vec::new() } else { spans };
         let texts: Vec<&str> = std::iter::once(text).chain(spans.iter().map(|span| span.text)).collect();
-        let scored = self.score(tenant, &texts, &attributes, caller).await?;
+        let scored = self.score(tenant, &texts, &questions, caller).await?;
         let mut scores = scored.texts.into_iter();
         let whole = scores.next().unwrap_or_default();
         let of_spans: Vec<Vec<f64>> = scores.collect();
         let names = request.requested_attributes.iter();
-        let attribute_scores = names.enumerate().filter_map(|(index, (name, options))| {
+        let attribute_scores = names.zip(question_of).filter_map(|((name, options), index)| {
             let summary = *whole.get(index)?;
             let threshold = options.as_ref().and_then(|options| options.score_threshold).unwrap_or(0.0);
             let span_scores = span_scores(text, &spans, &of_spans, index, summary);
@@ -129,6 +129,21 @@ fn attributes(request: &AnalyzeComment) -> std::result::Result<Vec<&'static Buil
         .collect()
 }
 
+/// Each question once, and the place of each attribute's question among them: an attribute and its experimental version ask the
+/// same, and nobody pays for that twice.
+fn distinct(attributes: Vec<&'static BuiltInQuestion>) -> (Vec<&'static BuiltInQuestion>, Vec<usize>) {
+    let mut questions: Vec<&BuiltInQuestion> = Vec::new();
+    let question_of = attributes.into_iter().map(|attribute| {
+        let known = questions.iter().position(|question| question.name == attribute.name);
+        known.unwrap_or_else(|| {
+            questions.push(attribute);
+            questions.len() - 1
+        })
+    });
+    let question_of = question_of.collect();
+    (questions, question_of)
+}
+
 fn check_comment(text: &str) -> std::result::Result<(), String> {
     if text.trim().is_empty() {
         return Err("comment.text: it must not be empty".to_owned());
@@ -143,4 +158,20 @@ fn unknown(field: &str, name: &str) -> String {
     let shown: String = name.chars().take(64).collect();
     let known: Vec<&str> = BuiltIn::get().map(|all| all.attribute_names().collect()).unwrap_or_default();
     format!("{field}: there is no attribute {shown}; there are {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_and_its_experimental_version_are_asked_once() {
+        let built_in = BuiltIn::get().unwrap();
+        let requested = ["TOXICITY", "INSULT", "TOXICITY_EXPERIMENTAL", "REASONING_EXPERIMENTAL", "TOXICITY"];
+        let (questions, question_of) =
+            distinct(requested.iter().map(|name| built_in.attribute(name).unwrap()).collect());
+        let names: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
+        assert_eq!(names, ["TOXICITY", "INSULT", "REASONING_EXPERIMENTAL"]);
+        assert_eq!(question_of, [0, 1, 0, 2, 0]);
+    }
 }

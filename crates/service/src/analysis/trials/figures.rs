@@ -2,9 +2,7 @@
 //! often.
 
 use model::api::{LabelValue, SignalQuality, Trial, TrialFlip};
-use model::quality::{
-    Classes, Costs, Graded, Labelled, PairedAnswer, Scope, YesNoAnswer, difference, wilson,
-};
+use model::quality::{Classes, Costs, Graded, Labelled, PairedAnswer, Scope, difference, wilson};
 use model::{Answer, Judgement, Question, SignalType, Timestamp};
 use store::analysis::signals::Signal;
 use store::analysis::trials::{self, TrialObject};
@@ -110,16 +108,18 @@ fn graded(question: &Question, version: i64, compared: &[Compared]) -> Grades {
     if question.kind == SignalType::Noul {
         let (mut present, mut proposed) = (Vec::new(), Vec::new());
         for (object, (value, at)) in labelled {
-            let LabelValue::YesNo(is_yes) = *value else { continue };
-            let (Some(now), Some(then)) = (object.present.noul, object.proposed.noul) else { continue };
-            let answers = [now, then].map(|answer| YesNoAnswer { answer, is_yes });
+            let (Some(now), Some(then)) =
+                (value.compare_yes_no(&object.present), value.compare_yes_no(&object.proposed))
+            else {
+                continue;
+            };
             pairs.push(PairedAnswer {
-                present: Graded::from(answers[0]),
-                proposed: Graded::from(answers[1]),
-                is_yes: Some(is_yes),
+                present: Graded::from(now),
+                proposed: Graded::from(then),
+                is_yes: Some(now.is_yes),
             });
-            present.push(Labelled { answer: answers[0], at: *at, audit: object.audit });
-            proposed.push(Labelled { answer: answers[1], at: *at, audit: object.audit });
+            present.push(Labelled { answer: now, at: *at, audit: object.audit });
+            proposed.push(Labelled { answer: then, at: *at, audit: object.audit });
         }
         if pairs.is_empty() {
             return (None, None, pairs);
@@ -132,16 +132,9 @@ fn graded(question: &Question, version: i64, compared: &[Compared]) -> Grades {
     let mut classes = Classes::new(names());
     let (mut present, mut proposed) = (Vec::new(), Vec::new());
     for (object, (value, at)) in labelled {
-        let truth = match value {
-            LabelValue::Choice(option) => option.clone(),
-            LabelValue::Level(level) => level.to_string(),
-            LabelValue::YesNo(_) => continue,
-        };
-        let (Some(now), Some(then)) =
-            (classes.compare(&truth, &object.present), classes.compare(&truth, &object.proposed))
-        else {
-            continue;
-        };
+        let now = value.compare_class(&mut classes, &object.present);
+        let then = value.compare_class(&mut classes, &object.proposed);
+        let (Some(now), Some(then)) = (now, then) else { continue };
         pairs.push(PairedAnswer { present: Graded::from(&now), proposed: Graded::from(&then), is_yes: None });
         present.push(Labelled { answer: now, at: *at, audit: object.audit });
         proposed.push(Labelled { answer: then, at: *at, audit: object.audit });

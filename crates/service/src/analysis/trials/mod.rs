@@ -4,6 +4,7 @@
 //! row for each object; any process goes on with it. It is charged object by object, in the transaction that records the answers.
 
 mod adopting;
+mod estimating;
 mod figures;
 mod list;
 mod runner;

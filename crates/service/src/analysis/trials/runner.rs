@@ -8,7 +8,7 @@ use std::time::Duration;
 use analyzer::Failure;
 use futures_util::FutureExt as _;
 use model::api::TrialStatus;
-use model::{Answer, Judgement, Question, SignalType, TenantId};
+use model::{Answer, Judgement, Question, SignalType, TenantId, Timestamp};
 use store::analysis::jobs::{self, Priority};
 use store::analysis::signal_versions;
 use store::analysis::signals::{self, Signal};
@@ -20,13 +20,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::analysis::asking::{AnalyzerResponse, Asker};
-use crate::analysis::history::read_input;
-use crate::analysis::questions::QuestionSet;
+use crate::analysis::history::{ObjectRequest, Prepared, read_histories, read_long_history};
+use crate::analysis::questions::{QuestionSet, SignalSelection};
 use crate::billing::{Balances, Prices, Unpaid};
-use crate::runtime::{Clock, Error, Random, Result, Wakeup, count_panic, internal};
+use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, count_panic, internal};
 
-/// How often trials are looked for without being woken: those that another process started or left behind.
-const POLL: Duration = Duration::from_secs(1);
+/// The pause after a failure.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often trials are looked for without being woken. The backstop finds those that another process has started or left behind.
+const IDLE: Duration = Duration::from_mins(1);
 /// The pause while live analyses wait, or the analyzer cannot be reached.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Trials that are looked at in one round.
@@ -35,8 +37,12 @@ const TRIALS_PER_ROUND: i64 = 16;
 const OBJECTS_PER_ROUND: i64 = 4;
 /// How much longer than the calls of a round a trial is leased.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
-/// How often an object is asked about before it is left without an answer.
+/// How often the analyzer may fail about an object before that is left without an answer.
 const MAX_ATTEMPTS: i64 = 3;
+/// How many processes may end while they ask about an object before that is left without an answer.
+const MAX_CLAIMS: i64 = 5;
+/// How long a trial is left alone whose account has no money; a credit ends that at once.
+const UNPAID_PAUSE: Duration = Duration::from_secs(30);
 const PRESENT: &str = "present";
 const PROPOSED: &str = "proposed";
 
@@ -56,27 +62,25 @@ pub(crate) struct TrialRunner {
 }
 
 /// What became of an object.
-enum Asked {
-    /// It is done, or counted as an attempt in vain.
-    Settled,
-    /// The analyzer has no time now.
-    Later,
+enum ObjectOutcome {
+    /// It is done, or the attempt has failed and counts.
+    Done,
+    /// The analyzer cannot be asked now, which says nothing about the object.
+    AnalyzerBusy,
 }
 
 impl TrialRunner {
     pub(crate) async fn run(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let round = stop.run_until_cancelled(AssertUnwindSafe(self.round()).catch_unwind()).await;
-            let pause = match round {
-                None => return,
-                Some(Ok(Ok(pause))) => pause,
-                Some(Ok(Err(error))) => {
+            let pause = match AssertUnwindSafe(self.round(&stop)).catch_unwind().await {
+                Ok(Ok(pause)) => pause,
+                Ok(Err(error)) => {
                     warn!(cause = error.cause(), "cannot run trials: {error}");
-                    Some(POLL)
+                    Some(AFTER_FAILURE)
                 }
-                Some(Err(_)) => {
+                Err(_) => {
                     count_panic("trials");
-                    Some(POLL)
+                    Some(AFTER_FAILURE)
                 }
             };
             let Some(pause) = pause else { continue };
@@ -89,7 +93,7 @@ impl TrialRunner {
     }
 
     /// Asks about a few objects of each trial; returns how long to wait for the next round, if at all.
-    async fn round(&self) -> Result<Option<Duration>> {
+    async fn round(&self, stop: &CancellationToken) -> Result<Option<Duration>> {
         let now = self.clock.now();
         let (found, is_busy) = self
             .store
@@ -101,19 +105,22 @@ impl TrialRunner {
             })
             .await?;
         if found.is_empty() {
-            return Ok(Some(POLL));
+            return Ok(Some(IDLE));
         }
         if is_busy {
             return Ok(Some(PAUSE));
         }
         let mut pause = None;
         for trial in &found {
-            match self.advance(trial).await {
+            if stop.is_cancelled() {
+                break;
+            }
+            match self.advance(trial, stop).await {
                 Ok(true) => {}
                 Ok(false) => pause = Some(PAUSE),
                 Err(error) => {
                     error!(cause = error.cause(), trial = %trial.trial_id, "cannot advance a trial: {error}");
-                    pause = Some(POLL);
+                    pause = Some(AFTER_FAILURE);
                 }
             }
         }
@@ -121,30 +128,14 @@ impl TrialRunner {
     }
 
     /// Asks about the next objects of a trial, or ends it; returns whether it can go on at once.
-    async fn advance(&self, trial: &Trial) -> Result<bool> {
+    async fn advance(&self, trial: &Trial, stop: &CancellationToken) -> Result<bool> {
         let now = self.clock.now();
         let calls = u32::try_from(OBJECTS_PER_ROUND).unwrap_or(u32::MAX);
         let until = now + self.analyzer_timeout * calls + LEASE_MARGIN;
         let lease = Lease { token: self.random.id(now), until };
         let tenant = trial.tenant_id;
-        let claimed = self
-            .store
-            .write("claim_trial", async |conn: &mut Conn| {
-                if self.unpaid.blocks {
-                    let broke = balance::empty_balances(conn, &BTreeSet::from([tenant])).await?;
-                    if !broke.is_empty() {
-                        return Ok(None);
-                    }
-                }
-                if !trials::claim(conn, trial, lease, now).await? {
-                    return Ok(None);
-                }
-                Ok::<_, Error>(Some(
-                    trials::open_objects(conn, tenant, trial.trial_id, OBJECTS_PER_ROUND).await?,
-                ))
-            })
-            .await?;
-        let Some(objects) = claimed else { return Ok(false) };
+        let claim = async |conn: &mut Conn| self.claim(conn, trial, lease, now).await;
+        let Some(objects) = self.store.write("claim_trial", claim).await? else { return Ok(false) };
         if objects.is_empty() {
             let end = async |conn: &mut Conn| {
                 trials::end(conn, tenant, trial.trial_id, TrialStatus::Done, self.clock.now()).await
@@ -152,13 +143,48 @@ impl TrialRunner {
             self.store.write("end_trial", end).await?;
             return Ok(true);
         }
-        let asked = self.ask_all(trial, &objects).await;
-        let release = async |conn: &mut Conn| trials::release(conn, trial, lease.token).await;
+        let mut unasked = objects.as_slice();
+        let asked = stop.run_until_cancelled(self.ask_all(trial, &mut unasked)).await;
+        let release = async |conn: &mut Conn| trials::release(conn, trial, lease.token, unasked).await;
         self.store.write("release_trial", release).await?;
-        asked
+        asked.unwrap_or(Ok(false))
     }
 
-    async fn ask_all(&self, trial: &Trial, objects: &[TrialObject]) -> Result<bool> {
+    /// Leases a trial, and counts a claim of each object that is asked about next: none are left if all are done. Nothing is
+    /// leased if its account cannot pay, or another process was faster.
+    async fn claim(
+        &self,
+        conn: &mut Conn,
+        trial: &Trial,
+        lease: Lease,
+        now: Timestamp,
+    ) -> Result<Option<Vec<TrialObject>>> {
+        let tenant = trial.tenant_id;
+        if self.unpaid.blocks && !balance::empty_balances(conn, &BTreeSet::from([tenant])).await?.is_empty() {
+            // Under the lock of the balance: a concurrent credit lets go on what is put off here.
+            if balance::lock_balance(conn, tenant).await? <= 0 {
+                trials::put_off(conn, trial, now + UNPAID_PAUSE, now).await?;
+                return Ok(None);
+            }
+        }
+        if !trials::claim(conn, trial, lease, now).await? {
+            return Ok(None);
+        }
+        let given_up = trials::give_up(conn, trial, MAX_CLAIMS).await?;
+        if given_up > 0 {
+            error!(trial = %trial.trial_id, %tenant, given_up, "objects of a trial were given up: every process that asked ended");
+        }
+        let mut objects = trials::open_objects(conn, tenant, trial.trial_id, OBJECTS_PER_ROUND).await?;
+        // What may have ended its process is asked about alone, so that no other object is given up with it.
+        if let Some(suspect) = objects.iter().position(|object| object.attempts > 0) {
+            objects = vec![objects.swap_remove(suspect)];
+        }
+        trials::begin(conn, trial, &objects).await?;
+        Ok(Some(objects))
+    }
+
+    /// Asks about objects in turn, and removes each from those given once it is done.
+    async fn ask_all(&self, trial: &Trial, unasked: &mut &[TrialObject]) -> Result<bool> {
         let Some(signal) = self.compared_signal(trial).await? else {
             // The signal is gone, and its trials with it.
             let end = async |conn: &mut Conn| {
@@ -168,10 +194,18 @@ impl TrialRunner {
             self.store.write("end_trial", end).await?;
             return Ok(true);
         };
-        for object in objects {
-            if let Asked::Later = self.ask(trial, &signal, object).await? {
-                return Ok(false);
+        while let Some((object, rest)) = unasked.split_first() {
+            match self.ask(trial, &signal, object).await {
+                Ok(ObjectOutcome::Done) => {}
+                Ok(ObjectOutcome::AnalyzerBusy) => return Ok(false),
+                Err(error) if error.kind() == Kind::NotReady => return Err(error),
+                Err(error) => {
+                    let object_id = &object.object_id;
+                    error!(cause = error.cause(), trial = %trial.trial_id, object_id, "cannot ask about an object: {error}");
+                    self.fail(trial, object, MAX_ATTEMPTS).await?;
+                }
             }
+            *unasked = rest;
         }
         Ok(true)
     }
@@ -201,30 +235,33 @@ impl TrialRunner {
     }
 
     /// Asks both wordings about an object in one call, and records and charges what comes back in one transaction.
-    async fn ask(&self, trial: &Trial, signal: &Signal, object: &TrialObject) -> Result<Asked> {
+    async fn ask(&self, trial: &Trial, signal: &Signal, object: &TrialObject) -> Result<ObjectOutcome> {
         let questions = [
             present_question(signal)?,
             proposed_question(signal.kind, &trial.instructions, trial.criteria.as_deref())?,
         ];
-        let Some(state) = read_state(&self.store, trial.tenant_id, signal, object).await? else {
+        let state = read_states(&self.store, trial.tenant_id, signal, &[object]).await?.pop().flatten();
+        let Some(state) = state else {
             return self.fail(trial, object, 1).await;
         };
         match self.asker.inquire(trial.tenant_id, &state, &questions, None).await {
             Ok(response) => {
                 self.record(trial, signal, object, &response).await?;
-                Ok(Asked::Settled)
+                Ok(ObjectOutcome::Done)
             }
-            Err(Failure::Throttled { .. } | Failure::Busy | Failure::Down(_)) => Ok(Asked::Later),
+            Err(Failure::Throttled { .. } | Failure::Busy | Failure::Down(_)) => {
+                Ok(ObjectOutcome::AnalyzerBusy)
+            }
             Err(Failure::Failed(_) | Failure::OutOfTime | Failure::CallerLeft) => {
                 self.fail(trial, object, MAX_ATTEMPTS).await
             }
         }
     }
 
-    async fn fail(&self, trial: &Trial, object: &TrialObject, max_attempts: i64) -> Result<Asked> {
+    async fn fail(&self, trial: &Trial, object: &TrialObject, max_attempts: i64) -> Result<ObjectOutcome> {
         let fail = async |conn: &mut Conn| trials::fail(conn, trial, &object.object_id, max_attempts).await;
         self.store.write("fail_trial_object", fail).await?;
-        Ok(Asked::Settled)
+        Ok(ObjectOutcome::Done)
     }
 
     async fn record(
@@ -333,20 +370,39 @@ pub(super) fn proposed_question(
     Question::parse(PROPOSED, kind, instructions, criteria).map_err(internal)
 }
 
-/// The history of an object as the analyzer reads it; none if the object is gone.
-pub(super) async fn read_state(
+/// The histories of objects as the analyzer reads them; none where the object is gone.
+pub(super) async fn read_states(
     store: &Store,
     tenant: TenantId,
     signal: &Signal,
-    object: &TrialObject,
-) -> Result<Option<String>> {
+    objects: &[&TrialObject],
+) -> Result<Vec<Option<String>>> {
     let signal = Signal { enabled: true, ..signal.clone() };
     store
-        .snapshot("read_history", async |conn: &mut Conn| {
-            let questions = QuestionSet::read(conn, tenant, std::slice::from_ref(&signal)).await?;
-            let input =
-                read_input(conn, tenant, &object.object_id, object.through, Arc::new(questions)).await?;
-            Ok(input.map(|input| input.state))
+        .snapshot("read_histories", async |conn: &mut Conn| {
+            let questions = Arc::new(QuestionSet::read(conn, tenant, std::slice::from_ref(&signal)).await?);
+            let requests: Vec<ObjectRequest<'_>> = objects
+                .iter()
+                .map(|object| ObjectRequest {
+                    tenant,
+                    object_id: &object.object_id,
+                    selection: SignalSelection::All,
+                    through: object.through,
+                })
+                .collect();
+            let read = read_histories(conn, &requests, vec![Arc::clone(&questions); requests.len()]).await?;
+            let mut states = Vec::with_capacity(requests.len());
+            for (request, prepared) in requests.iter().zip(read) {
+                let prepared = match prepared {
+                    Prepared::Long => read_long_history(conn, request, Arc::clone(&questions)).await?,
+                    prepared => prepared,
+                };
+                states.push(match prepared {
+                    Prepared::Ready(input) => Some(input.state),
+                    Prepared::NoQuestions | Prepared::Gone | Prepared::Long => None,
+                });
+            }
+            Ok(states)
         })
         .await
 }

@@ -10,7 +10,6 @@ use store::analysis::trials::{self, TrialObject};
 use store::quality::labels;
 
 use crate::analysis::trials::list::{Trials, summary};
-use crate::analysis::trials::runner;
 use crate::objects::counts::recent_objects;
 use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, internal};
@@ -20,8 +19,6 @@ const MAX_OBJECTS: i64 = 1_000;
 const USUAL_OBJECTS: i64 = 100;
 /// The most trials of an account that run at the same time.
 const MAX_RUNNING: i64 = 5;
-/// How many of the objects are read to estimate the cost.
-const ESTIMATED: usize = 40;
 
 /// A trial that was started, or what it would cost.
 pub enum StartedTrial {
@@ -52,11 +49,13 @@ impl Trials {
             })
             .await?;
         if request.dry_run == Some(true) {
-            let estimate = self.estimate(tenant, &signal, request, &objects).await?;
+            let (instructions, criteria) = wording(&signal, request);
+            let proposed = (instructions.as_str(), criteria.as_deref());
+            let estimate = self.estimate(tenant, &signal, proposed, &objects).await?;
             return Ok(StartedTrial::Estimate(estimate));
         }
         if objects.is_empty() {
-            return Err(Error::new(Kind::Conflict, "there are no such objects to put it to"));
+            return Err(Error::new(Kind::Conflict, "no objects match the trial's selection"));
         }
         let started = self
             .store
@@ -90,36 +89,6 @@ impl Trials {
             .await?;
         self.runner.wake();
         Ok(StartedTrial::Started(Box::new(started)))
-    }
-
-    /// The mean cost of some of the objects, evenly drawn, times their number.
-    async fn estimate(
-        &self,
-        tenant: TenantId,
-        signal: &Signal,
-        request: &TrialCreate,
-        objects: &[TrialObject],
-    ) -> Result<TrialEstimate> {
-        let (instructions, criteria) = wording(signal, request);
-        let questions = [
-            runner::present_question(signal)?,
-            runner::proposed_question(signal.kind, &instructions, criteria.as_deref())?,
-        ];
-        let step = objects.len().div_ceil(ESTIMATED).max(1);
-        let (mut micros, mut read) = (0_i64, 0_i64);
-        for object in objects.iter().step_by(step) {
-            let state = runner::read_state(&self.store, tenant, signal, object).await?;
-            let Some(state) = state else { continue };
-            let tokens = self.asker.count_tokens(tenant, &state, &questions).await;
-            micros = micros.saturating_add(self.prices.billed_micros(self.asker.model(), tokens, 0));
-            read += 1;
-        }
-        let count = i64::try_from(objects.len()).unwrap_or(i64::MAX);
-        let estimated = if read == 0 { 0 } else { i128::from(micros) * i128::from(count) / i128::from(read) };
-        Ok(TrialEstimate {
-            objects: count,
-            estimated_cost_micros: i64::try_from(estimated).unwrap_or(i64::MAX),
-        })
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Ended {
     pub endpoints: u64,
     /// Rules that were disabled.
     pub rules: u64,
+    /// Open invitations that were withdrawn.
+    pub invitations: u64,
 }
 
 /// The characters of a path segment that are percent-encoded.
@@ -417,6 +419,7 @@ impl Display for Ended {
             counted(self.keys, "API key", "API keys"),
             counted(self.endpoints, "webhook endpoint", "webhook endpoints"),
             counted(self.rules, "rule", "rules"),
+            counted(self.invitations, "invitation", "invitations"),
         ];
         formatter.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

@@ -17,6 +17,7 @@ const ENDED: Ended = Ended {
     keys: 1,
     endpoints: 3,
     rules: 1,
+    invitations: 2,
 };
 
 #[test]

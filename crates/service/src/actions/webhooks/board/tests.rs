@@ -281,3 +281,48 @@ fn fast_receivers_share_the_extra_slots() {
     assert!(board.lanes().by_endpoint[&id(0)].senders > HEALTHY_SENDERS);
     assert!(board.next(lane, 0).is_none());
 }
+
+#[test]
+fn room_is_reserved_for_healthy_receivers_that_nothing_waits_for() {
+    let board = Arc::new(Board::default());
+    assert!(board.reserve(id(1), FIRST, 10).is_none(), "the receiver is not known");
+    put(&board, 1, deliveries(1));
+    assert!(board.reserve(id(1), FIRST, 10).is_none(), "its health is not known");
+    board.clear();
+    board.reopen();
+    succeeded(&board, 2, QUICK);
+    assert!(board.reserve(id(2), FIRST + 1, 10).is_none(), "it was edited");
+    assert!(board.reserve(id(2), FIRST, MAX_CLAIMED_BYTES + 1).is_none());
+    assert!(board.reserve(id(2), FIRST, 10).is_none(), "one that found no room goes first");
+    board.set_backlogs(&HashSet::new(), Some(&HashSet::from([id(1)])));
+    assert!(board.reserve(id(2), FIRST, 10).is_none(), "nobody has looked whether it was claimed");
+    board.set_backlogs(&HashSet::new(), None);
+    let room = board.reserve(id(2), FIRST, 10);
+    assert!(room.is_some() && board.has_reservations());
+    drop(room);
+    assert!(!board.has_reservations(), "a transaction that fails gives it back");
+    assert_eq!(board.lanes().by_endpoint[&id(2)].bytes, 0);
+}
+
+#[test]
+fn a_slot_that_becomes_free_is_left_to_those_who_wait_for_one() {
+    let board = Arc::new(Board::default());
+    succeeded(&board, 1, QUICK);
+    succeeded(&board, 2, QUICK);
+    board.set_backlogs(&HashSet::from([id(2)]), None);
+    assert!(board.reserve(id(1), FIRST, 10).is_none(), "another one has a backlog");
+    board.set_backlogs(&HashSet::from([id(2)]), None);
+    put(&board, 1, deliveries(1));
+    assert!(board.reserve(id(1), FIRST, 10).is_some(), "it needs no slot of its own");
+}
+
+#[test]
+fn a_board_that_is_cleared_takes_nothing_until_it_is_opened_again() {
+    let board = Arc::new(Board::default());
+    succeeded(&board, 1, QUICK);
+    board.clear();
+    assert!(board.reserve(id(1), FIRST, 10).is_none());
+    board.reopen();
+    board.set_backlogs(&HashSet::new(), None);
+    assert!(board.reserve(id(1), FIRST, 10).is_some());
+}

@@ -1,11 +1,11 @@
-//! What the label of a review is worth (`model/src/review.rs`), by what the database knows.
+//! The inputs of a review's priority, read from the database; the formula is in `model/src/review.rs`.
 
 use std::collections::HashMap;
 
 use model::api::RuleMode;
 use model::condition::BoundCondition;
 use model::review::{SignalEvidence, priority_millis};
-use model::{Judgement, Question, TenantId, recorded_answer};
+use model::{Judgement, TenantId, recorded_answer};
 use store::Conn;
 use store::actions::rules::{self, Rule};
 use store::analysis::answer_history;
@@ -15,7 +15,7 @@ use store::quality::labels;
 use uuid::Uuid;
 
 use crate::actions::binding::bind;
-use crate::objects::answers::result;
+use crate::objects::answers::{question, result};
 use crate::runtime::{Result, internal};
 
 /// Up to how many labels are counted: beyond, one more is worth next to nothing.
@@ -24,14 +24,14 @@ const MAX_LABELS: i64 = 5_000;
 const MAX_ANALYSES: i64 = 20;
 
 /// The signals and live rules of a tenant.
-pub(super) struct Valuer {
+pub(super) struct PriorityInputs {
     tenant: TenantId,
     signals: Vec<Signal>,
     conditions: Vec<BoundCondition>,
     labels: HashMap<Uuid, i64>,
 }
 
-impl Valuer {
+impl PriorityInputs {
     pub(super) async fn read(conn: &mut Conn, tenant: TenantId) -> Result<Self> {
         let (enabled, disabled): (Vec<Signal>, Vec<Signal>) =
             signals::of_tenant(conn, tenant).await?.into_iter().partition(|signal| signal.enabled);
@@ -63,13 +63,10 @@ impl Valuer {
         let past = answer_history::of_object(conn, tenant, object_id, None, MAX_ANALYSES).await?;
         let mut evidence = Vec::with_capacity(signals.len());
         for signal in &signals {
-            let question =
-                Question::parse(&signal.key, signal.kind, &signal.instructions, signal.criteria.as_deref())
-                    .map_err(internal)?;
             let answer = answers.iter().find(|answer| answer.signal_id == signal.signal_id);
             evidence.push(SignalEvidence {
                 key: signal.key.clone(),
-                candidates: question.candidates.len(),
+                candidates: question(signal)?.candidates.len(),
                 answer: answer
                     .map(|answer| result(signal, answer))
                     .transpose()?
