@@ -13,6 +13,29 @@ pub mod runtime {
     pub type Result<T, E> = std::result::Result<T, E>;
 }
 
+/// Named by the check of signed requests, which says why one is refused.
+pub mod accounts {
+    pub mod refusals {
+        use model::api::KeyRefusalCause;
+
+        #[derive(Debug)]
+        pub struct Rejection {
+            pub cause: KeyRefusalCause,
+            pub detail: Option<String>,
+        }
+
+        impl Rejection {
+            pub fn new(cause: KeyRefusalCause, detail: impl Into<String>) -> Self {
+                Self { cause, detail: Some(detail.into()) }
+            }
+
+            pub fn bare(cause: KeyRefusalCause) -> Self {
+                Self { cause, detail: None }
+            }
+        }
+    }
+}
+
 #[path = "../../crates/service/src/objects/page_cursor.rs"]
 mod page_cursor;
 
@@ -59,7 +82,7 @@ pub const SECRET: &str = "sk_the secret of the fuzzer";
 pub fn token_accepted(token: &str, method: &str, path: Option<&str>, now: model::Timestamp) -> bool {
     let _ = signing::key_id(token);
     let request = signing::RequestLine { method, decoded_path: path };
-    signing::Verifier::new(SECRET.as_bytes()).accepts(token, request, now)
+    signing::Verifier::new(SECRET.as_bytes()).check(token, request, now).is_ok()
 }
 
 /// A token with any header and claims, rightly signed.

@@ -171,6 +171,7 @@ fn options(config: &Config, public_url: &Url) -> Options {
         analyzer_timeout: config.analyzer.timeout,
         claim: config.claim,
         replay_inline: i64::from(config.replay_inline),
+        export_max: config.export_max,
         answer_history_days: config.answer_history_days,
         audit_days: config.audit_days,
         metering: config.billing.metering,

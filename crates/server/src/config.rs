@@ -63,6 +63,8 @@ pub struct Config {
     pub claim: Duration,
     /// The number of analyses up to which a caller waits for the replay of a rule.
     pub replay_inline: u32,
+    /// The longest that one export takes; its client goes on after the last row with another request.
+    pub export_max: Duration,
     /// For how many days the answers of every analysis are kept; 0 keeps none.
     pub answer_history_days: u16,
     /// For how many days the audit log is kept.
@@ -253,6 +255,7 @@ impl Config {
             storage_quota_mib: set.value("storage_quota_mib", "0")?,
             claim: set.value::<Seconds>("claim_seconds", "600")?.0,
             replay_inline: set.value("replay_inline", "200000")?,
+            export_max: set.value::<Seconds>("export_max_seconds", "3600")?.0,
             answer_history_days: set.value("answer_history_days", "90")?,
             audit_days: set.value("audit_days", "365")?,
             sync_limit: set.value("sync_limit", "8")?,

@@ -21,6 +21,7 @@ mod identities;
 mod keys;
 mod labels;
 mod leaving;
+mod machine_login;
 mod mcp;
 mod members;
 mod metrics;
@@ -163,6 +164,7 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(recipients::withdraw))
         .routes(routes!(passkeys::start))
         .routes(routes!(passkeys::finish))
+        .routes(routes!(machine_login::redeem))
         .routes(routes!(identities::providers))
         .routes(routes!(identities::authorize))
         .routes(routes!(identities::sign_in))
@@ -198,6 +200,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(passkeys::start_registration))
         .routes(routes!(passkeys::finish_registration))
         .routes(routes!(passkeys::rename, passkeys::remove))
+        .routes(routes!(machine_login::consent))
         .routes(routes!(leaving::request, leaving::cancel))
         .routes(routes!(members::list))
         .routes(routes!(members::update, members::remove))

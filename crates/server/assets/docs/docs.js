@@ -3,6 +3,12 @@
 
 let api;
 
+// The theme that was chosen in the console, if one was.
+try {
+  const theme = localStorage.getItem('auspex-theme');
+  if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
+} catch { /* The browser keeps nothing: the system's theme is used. */ }
+
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -14,6 +20,16 @@ function element(name, attributes = {}, ...children) {
 function prose(text) {
   const pieces = (text ?? '').split('`');
   return pieces.map((piece, index) => (index % 2 ? element('code', {}, piece) : piece));
+}
+
+// A path that may break after each slash.
+function breakable(path) {
+  return path.split('/').flatMap((piece, index) => (index ? ['/', element('wbr'), piece] : [piece]));
+}
+
+// Rows of a table, of which the first cell names the row.
+function row(name, ...cells) {
+  return element('tr', {}, element('th', { scope: 'row' }, name), ...cells);
 }
 
 function resolve(schema) {
@@ -61,7 +77,7 @@ function fields(schema, depth = 0) {
   const rows = Object.entries(inner.properties).map(([name, property]) => {
     const nested = (property.oneOf ?? [property]).map((one) => fields(one, depth + 1)).find(Boolean);
     const required = (inner.required ?? []).includes(name) ? '' : '?';
-    return element('tr', {}, element('td', {}, element('code', {}, name + required)), element('td', {}, nameOf(property)),
+    return row(element('code', {}, name + required), element('td', {}, nameOf(property)),
       element('td', {}, ...prose(property.description ?? resolve(property).description),
         nested ? element('details', {}, element('summary', {}, 'fields'), nested) : null));
   });
@@ -74,7 +90,7 @@ function body(title, content) {
   const example = media.example ?? exampleOf(media.schema);
   const shown = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
   return element('details', {}, element('summary', {}, `${title}: `, element('code', {}, nameOf(media.schema)), ` (${type})`),
-    fields(media.schema), element('pre', {}, shown));
+    fields(media.schema), element('pre', { tabindex: '0', 'aria-label': `Example of ${nameOf(media.schema)}` }, shown));
 }
 
 function base64url(bytes) {
@@ -100,7 +116,7 @@ function trial(method, template, operation) {
   const media = operation.requestBody?.content?.['application/json'];
   const text = media ? element('textarea', { 'aria-label': 'Body', spellcheck: 'false' }) : null;
   if (text) text.value = JSON.stringify(media.example ?? exampleOf(media.schema), null, 2);
-  const answer = element('pre', { hidden: '' });
+  const answer = element('pre', { hidden: '', tabindex: '0', 'aria-label': 'Response' });
   const button = element('button', { type: 'button' }, 'Send');
   button.addEventListener('click', async () => {
     let path = template;
@@ -130,21 +146,21 @@ function trial(method, template, operation) {
 }
 
 function operationOf(method, path, operation) {
-  const parameters = (operation.parameters ?? []).map((parameter) => element('tr', {},
-    element('td', {}, element('code', {}, parameter.name + (parameter.required ? '' : '?'))),
+  const parameters = (operation.parameters ?? []).map((parameter) => row(
+    element('code', {}, parameter.name + (parameter.required ? '' : '?')),
     element('td', {}, `${parameter.in}, ${nameOf(parameter.schema)}`), element('td', {}, ...prose(parameter.description))));
-  const answers = Object.entries(operation.responses).map(([status, answer]) => element('tr', {},
-    element('td', {}, element('code', {}, status)), element('td', {}, ...prose(answer.description), body('Body', answer.content))));
+  const answers = Object.entries(operation.responses).map(([status, answer]) => row(
+    element('code', {}, status), element('td', {}, ...prose(answer.description), body('Body', answer.content))));
   const schemes = (operation.security ?? []).map((one) => Object.keys(one)[0] ?? 'nothing');
   const security = (schemes.length > 1 ? 'one of ' : '') + schemes.join(', ');
   return element('article', { id: operation.operationId },
-    element('h3', {}, element('span', { class: `method ${method}` }, method.toUpperCase()), ' ',
-      element('code', { class: operation.deprecated ? 'deprecated' : '' }, path)),
+    element('h3', {}, element('a', { href: `#${operation.operationId}` }, element('span', { class: `method ${method}` }, method.toUpperCase()), ' ',
+      element('code', { class: operation.deprecated ? 'deprecated' : '' }, ...breakable(path)))),
     element('p', {}, element('strong', {}, operation.summary ?? ''), ' ', ...prose(operation.description)),
     security ? element('p', {}, 'Needs: ', security) : null,
     parameters.length ? element('table', {}, ...parameters) : null,
     body('Request', operation.requestBody?.content),
-    element('details', {}, element('summary', {}, 'Answers'), element('table', {}, ...answers)),
+    element('details', {}, element('summary', {}, 'Responses'), element('table', {}, ...answers)),
     trial(method.toUpperCase(), path, operation));
 }
 
@@ -157,22 +173,27 @@ async function start() {
       const operation = item[method];
       const group = groups.get(operation.tags?.[0]) ?? groups.get('system');
       const link = element('a', { href: `#${operation.operationId}` },
-        element('span', { class: `method ${method}` }, method.toUpperCase()), ' ', path);
+        element('span', { class: `method ${method}` }, method.toUpperCase()), ' ', element('span', {}, ...breakable(path)));
       group.links.push(link);
       group.articles.push(operationOf(method, path, operation));
     }
   }
   const used = [...groups.values()].filter((group) => group.links.length);
-  document.getElementById('contents').replaceChildren(...used.flatMap((group) =>
-    [element('h2', {}, group.tag.name), ...group.links]));
+  document.getElementById('contents').replaceChildren(...used.map((group) =>
+    element('section', { 'aria-label': group.tag.name }, element('h2', {}, group.tag.name), ...group.links)));
   document.getElementById('operations').replaceChildren(...used.flatMap((group) =>
     [element('h2', {}, group.tag.name), element('p', {}, ...prose(group.tag.description)), ...group.articles]));
   document.getElementById('filter').addEventListener('input', (event) => {
     const wanted = event.target.value.toLowerCase();
-    for (const link of document.querySelectorAll('nav a')) link.hidden = !link.textContent.toLowerCase().includes(wanted);
+    for (const section of document.querySelectorAll('nav section')) {
+      const links = [...section.querySelectorAll('a')];
+      for (const link of links) link.hidden = !link.textContent.toLowerCase().includes(wanted);
+      section.hidden = links.every((link) => link.hidden);
+    }
   });
+  document.body.prepend(element('a', { href: '#operations', class: 'skip' }, 'Skip to the operations'));
   // The page was empty when the browser looked for the operation that its address names.
-  document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  if (location.hash) location.replace(location.hash);
 }
 
 start().catch((error) => { document.getElementById('operations').textContent = `The description cannot be read: ${error}`; });

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::api::{EventInput, Figure, LabelValue, SignalInput, SignalQuality};
-use model::quality::{ClassAnswer, Classes, Costs, Labelled, Scope, YesNoAnswer};
+use model::quality::{ClassAnswer, Classes, Costs, Labelled, Scope};
 use model::{Answer, History, HistoryEvent, Judgement, Question, SignalType, Timestamp, event};
 use serde::Deserialize;
 use serde_json::Value;
@@ -178,23 +178,16 @@ fn report(answered: &[(&Case, &Judgement)], at: Timestamp) -> Option<SignalQuali
     let question = &answered.first()?.0.question;
     let scope = Scope { signal: question.key.clone(), kind: question.kind, version: None };
     if question.kind == SignalType::Noul {
-        let yes_no = answered.iter().filter_map(|(case, answer)| match case.value {
-            LabelValue::YesNo(is_yes) => {
-                Some(Labelled { answer: YesNoAnswer { answer: answer.noul?, is_yes }, at, audit: true })
-            }
-            _ => None,
+        let yes_no = answered.iter().filter_map(|(case, answer)| {
+            Some(Labelled { answer: case.value.compare_yes_no(answer)?, at, audit: true })
         });
         return Some(scope.yes_no(&yes_no.collect::<Vec<_>>(), Costs { false_yes: 1.0, false_no: 1.0 }));
     }
     let mut classes = Classes::new(question.candidates.iter().map(|candidate| candidate.name.clone()));
     let mut labelled: Vec<Labelled<ClassAnswer>> = Vec::new();
     for (case, answer) in answered {
-        let truth = match &case.value {
-            LabelValue::Choice(option) => option.clone(),
-            LabelValue::Level(level) => level.to_string(),
-            LabelValue::YesNo(_) => continue,
-        };
-        labelled.extend(classes.compare(&truth, answer).map(|answer| Labelled { answer, at, audit: true }));
+        let compared = case.value.compare_class(&mut classes, answer);
+        labelled.extend(compared.map(|answer| Labelled { answer, at, audit: true }));
     }
     Some(scope.classes(&classes, &labelled))
 }

@@ -120,6 +120,11 @@ const GROUPS: &[Group] = &[
                 "the number of analyses up to which a caller waits for the replay of a rule",
                 "50000",
             ),
+            (
+                "export_max_seconds",
+                "the longest that one export takes; it is then broken off, and its client goes on after the last row",
+                "600",
+            ),
             ("claim_seconds", "how long a claimed review waits for its claimer", "1800"),
         ],
     ),

@@ -246,6 +246,14 @@ impl App {
         Signer::new(made["key"].as_str().unwrap(), made["secret"].as_str().unwrap())
     }
 
+    /// Makes a bearer key with these scopes, and returns what requests carry.
+    pub(crate) async fn bearer_key(&self, token: &str, scopes: &[&str]) -> String {
+        let request = json!({"kind": "bearer", "scopes": scopes});
+        let reply = self.call(token, Method::POST, "/v1/api_keys", &request).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        reply.json()["secret"].as_str().unwrap().to_owned()
+    }
+
     /// Waits for the queues to empty, then reads every mail sent so far, oldest first, but those that every account begins
     /// with: the links that prove addresses.
     pub(crate) async fn mails(&self) -> Vec<SentMail> {

@@ -410,7 +410,8 @@ async fn many_unpaid_analyses_all_go_on(stage: &Scripted) {
         .remove(0)
         .tenant_id;
     queue(&stage.store, tenant, MANY, stage.now()).await;
-    stage.advance(Duration::from_secs(1));
+    // Nobody has announced them: the backstop finds them.
+    stage.advance(Duration::from_secs(2));
     until("all are set aside", async || stage.number("SELECT count(*) FROM jobs WHERE unpaid").await == MANY)
         .await;
     let looked_at = stage.number("SELECT count(*) FROM jobs WHERE claimed_version > 0").await;

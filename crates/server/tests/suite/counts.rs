@@ -125,6 +125,9 @@ async fn a_query_says_what_it_skipped_and_a_strict_one_refuses_it(app: &Scripted
         ("is_scammer >= 0.5 and is_scamer > 0.1", 3, 1),
         ("is_scamer > 0.1, buyer_intent > 3, is_scammer >= 0.5", 3, 2),
         ("is_scamer > 0.1", 0, 1),
+        // A comma joins comparisons, so the bound is 0.
+        ("is_scammer > 0,5", 4, 1),
+        ("is_scammer > 90%", 0, 1),
     ] {
         let listed = read(app, &key, "/v1/objects", q).await;
         assert_eq!(listed["objects"].as_array().unwrap().len(), objects, "{q}");
@@ -143,6 +146,13 @@ async fn a_query_says_what_it_skipped_and_a_strict_one_refuses_it(app: &Scripted
     assert_eq!(listed["warnings"], json!([]));
     let unknown = read(app, &key, "/v1/objects", "is_scamer > 0.1, is_scammer >= 0.5").await;
     assert!(unknown["warnings"][0].as_str().unwrap().contains("is_scamer"), "{unknown}");
+    for (q, skipped) in [
+        ("is_scammer > 0,5", "skipped `5`: at column 16: `5` cannot be the key of a signal"),
+        ("is_scammer > 90%", "skipped `is_scammer > 90%`: at column 14: `is_scammer` is a probability"),
+    ] {
+        let listed = read(app, &key, "/v1/objects", q).await;
+        assert!(listed["warnings"][0].as_str().unwrap().starts_with(skipped), "{listed}");
+    }
     assert_eq!(get(app, &key, "/v1/objects?strict=maybe").await.status, 400);
     finish(app).await;
 }

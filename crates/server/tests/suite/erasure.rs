@@ -13,8 +13,10 @@ use crate::app::App;
 use crate::scripted_analyzer::until;
 use crate::signer::Signer;
 
-/// What deleted objects said, and what events said that have outlived their retention. Long, so that they fill pages.
+/// What deleted objects said, what people noted about them, and what events said that have outlived their retention. Long, so that
+/// they fill pages.
 const DELETED: &str = "canary-of-what-was-deleted";
+const NOTED: &str = "canary-of-what-people-noted";
 const EXPIRED: &str = "canary-of-what-has-expired";
 const DAY: Duration = Duration::from_hours(24);
 
@@ -36,6 +38,24 @@ async fn record(app: &App, key: &Signer, canary: &str) {
     }
     app.advance(Duration::from_secs(3));
     app.settle().await;
+}
+
+/// Labels and reviews the objects, with notes and decisions that repeat `canary`.
+async fn judge(app: &App, key: &Signer, canary: &str) {
+    let note = format!("{canary} ").repeat(60);
+    for number in 0..6 {
+        let object = format!("user_{number}");
+        let path = format!("/v1/objects/{object}/labels/is_scammer");
+        let labelled = key.call(app, Method::PUT, &path, &json!({"value": true, "note": note})).await;
+        assert!(labelled.status.is_success(), "{}", labelled.text);
+        let review = json!({"object_id": object, "queue": "new"});
+        let review = key.call(app, Method::POST, "/v1/reviews", &review).await;
+        assert_eq!(review.status, 201, "{}", review.text);
+        let path = format!("/v1/reviews/{}/resolve", review.json()["id"].as_str().unwrap());
+        let decision = json!({"decision": canary, "note": note, "labels": {"is_scammer": false}});
+        let resolved = key.call(app, Method::POST, &path, &decision).await;
+        assert_eq!(resolved.status, 200, "{}", resolved.text);
+    }
 }
 
 /// Whether the text is anywhere in the database: in the bytes of SQLite's files, in the rows of PostgreSQL's tables.
@@ -78,8 +98,11 @@ async fn what_is_deleted_is_in_no_file(backend: Backend) {
     let days = json!({"event_retention": "days", "event_retention_days": 1});
     let bob = account(&app, "bob@example.com", &days).await;
     record(&app, &ann, DELETED).await;
+    judge(&app, &ann, NOTED).await;
     record(&app, &bob, EXPIRED).await;
-    assert!(is_kept(&app, DELETED).await && is_kept(&app, EXPIRED).await, "the scan finds what is there");
+    for canary in [DELETED, NOTED, EXPIRED] {
+        assert!(is_kept(&app, canary).await, "the scan finds what is there: {canary}");
+    }
     for number in 0..6 {
         let path = format!("/v1/objects/user_{number}");
         assert_eq!(ann.call(&app, Method::DELETE, &path, &Value::Null).await.status, 204);
@@ -95,6 +118,7 @@ async fn what_is_deleted_is_in_no_file(backend: Backend) {
     // The journal of SQLite has older pages until it is written back, at the latest when the service stops.
     app.restart(&[]).await;
     assert!(!is_kept(&app, DELETED).await, "what was deleted is still in a file");
+    assert!(!is_kept(&app, NOTED).await, "what was noted about it is still in a file");
     assert!(!is_kept(&app, EXPIRED).await, "what has expired is still in a file");
     app.tear_down().await;
 }

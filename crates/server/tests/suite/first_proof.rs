@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::admin::{admin, tenant_of};
 use crate::app::{App, PASSWORD};
 use crate::login::{WRONG, login, race, sign_in, statuses, whoami};
+use crate::members::{invitation_to, invite, join};
 use crate::provider_peers::Providers;
 use crate::registration::{refuses_nonsense, rows};
 use crate::signer::Signer;
@@ -32,6 +33,7 @@ testkit::on_both!(
     users_made_by_an_operator_are_proved,
     what_others_made_stays,
     a_key_that_a_squatter_rotated_ends,
+    open_invitations_by_a_squatter_end,
     rows_from_before_makers_were_recorded_belong_to_the_first_user,
     what_was_disabled_can_be_enabled_again,
     nonsense_proves_no_address,
@@ -338,14 +340,37 @@ async fn a_key_that_a_squatter_rotated_ends(app: &App) {
     }
 }
 
+async fn open_invitations_by_a_squatter_end(app: &App) {
+    let squatter = app.register(ANN).await;
+    let bob = join(app, &squatter, "bob@example.com", "admin").await;
+    for (session, guest) in [(&squatter, "eve@example.com"), (&bob, "cleo@example.com")] {
+        assert_eq!(invite(app, session, guest, "admin").await.status, 201);
+    }
+    let [of_squatter, of_bob] =
+        [invitation_to(app, "eve@example.com").await, invitation_to(app, "cleo@example.com").await];
+    assert_eq!(app.post(VERIFY, &json!({"token": app.verification(ANN).await})).await.status, 204);
+    let accept = async |token: &str| {
+        let body = json!({"token": token, "password": NEW});
+        app.post("/auth/console/invitations/accept", &body).await
+    };
+    accept(&of_squatter).await.refused(400, "invalid_token");
+    assert_eq!(accept(&of_bob).await.status, 200, "what others made stays");
+    assert_eq!(whoami(app, &bob).await.status, 200, "so does who has accepted");
+    let mails = app.mails().await;
+    let told = mails.iter().find(|mail| mail.subject == PROVED && mail.to == ANN).expect("a mail");
+    assert!(told.text.contains("1 invitation"), "{}", told.text);
+}
+
 async fn rows_from_before_makers_were_recorded_belong_to_the_first_user(app: &App) {
     let squatter = SetUp::by(app, ANN).await;
     let tenant = tenant_of(app, &squatter.session).await;
     admin(app, &["user", "create", "--tenant", &tenant, "bob@example.com"], PASSWORD);
     let bob = sign_in(app, "bob@example.com").await;
+    assert_eq!(invite(app, &squatter.session, "eve@example.com", "admin").await.status, 201);
     forget_makers(app).await;
     assert_eq!(app.post(VERIFY, &json!({"token": app.verification(ANN).await})).await.status, 204);
     squatter.is_disabled(app, &bob).await;
+    assert_eq!(get(app, &bob, "/v1/invitations").await["invitations"], json!([]));
     assert_eq!(get(app, &bob, "/v1/api_keys").await, json!({"api_keys": []}));
 }
 
@@ -410,6 +435,7 @@ async fn forget_makers(app: &App) {
                 "UPDATE api_keys SET created_by = NULL, created_by_user = NULL, created_by_key = NULL",
                 "UPDATE rules SET created_by = NULL, created_by_user = NULL, created_by_key = NULL",
                 "UPDATE webhook_endpoints SET created_by = NULL, created_by_user = NULL, created_by_key = NULL",
+                "UPDATE invitations SET created_by_user = NULL",
             ] {
                 match conn {
                     store::Conn::Sqlite(held) => sqlx::query(statement).execute(held.native()).await.map(drop),

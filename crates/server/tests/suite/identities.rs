@@ -236,6 +236,11 @@ async fn who_verified_the_address_keeps_password_and_keys(stage: &Providers) {
         assert_eq!(count(&stage.app.subjects_to(&email).await, LINKED), 1);
         stage.token(provider, 1, 200).await;
         assert_eq!(count(&stage.app.subjects_to(&email).await, LINKED), 1, "linked once, told once");
+        let linked = stage.get(&token, "/v1/audit_log?action=identity.linked").await;
+        let [line] = linked["entries"].as_array().unwrap().as_slice() else { panic!("one line: {linked}") };
+        assert_eq!(line["actor"], json!({"kind": "user", "id": me["user_id"], "name": email}));
+        assert_eq!(line["target"], json!({"kind": "identity", "id": provider}));
+        assert!(line["address"].is_string() && line["request_id"].is_string(), "{line}");
     }
 }
 

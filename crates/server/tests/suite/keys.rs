@@ -1,14 +1,19 @@
 //! API keys from their making to their end.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
+use model::KeyId;
+use model::api::APIKeyUpdate;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use service::{Caller, Credential, KeyRights, Kind, Presented, RequestLine};
 use testkit::{Backend, PATIENCE, Stage as _};
 use uuid::Uuid;
 
 use crate::admin::{admin, tenant_of};
 use crate::app::{App, PASSWORD, Reply};
+use crate::login::sign_in;
 use crate::signer::Signer;
 
 /// A change on one node holds on every other within a second; the rest is for a machine that is busy with other tests.
@@ -26,6 +31,7 @@ testkit::on_both!(
     requests_under_way_do_not_bring_an_old_secret_back,
     invalid_ids_and_keys_of_others_are_distinguished,
     a_key_manages_keys_too,
+    a_credential_that_has_just_ended_changes_no_key,
     everyone_in_the_console_hears_of_new_rotated_and_revoked_keys,
     the_mails_cannot_be_turned_off,
     the_last_use_is_written_once_a_minute,
@@ -49,6 +55,22 @@ async fn list(app: &App, token: &str) -> Vec<Value> {
     let listed = reply.json();
     assert_eq!(listed.as_object().unwrap().len(), 1, "nothing but the keys: {listed}");
     listed["api_keys"].as_array().unwrap().clone()
+}
+
+/// The caller that a request with this console token has once it is authenticated.
+pub(crate) async fn caller_of(app: &App, token: &str) -> Caller {
+    let presented = Presented {
+        bearer: Some(token),
+        x_api_key: None,
+        cookie: None,
+        api_key: None,
+        token_in_query: false,
+        request: RequestLine { method: "GET", decoded_path: Some("/v1/me") },
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        agent: None,
+        request_id: None,
+    };
+    app.service().accounts.authentication.authenticate(presented).await.unwrap()
 }
 
 async fn me(app: &App, signer: &Signer) -> Reply {
@@ -293,6 +315,34 @@ async fn a_key_manages_keys_too(app: &App) {
     assert_eq!(second.call(app, Method::DELETE, &path, &Value::Null).await.status, 204);
     assert_eq!(me(app, &second).await.status, 401);
     assert_eq!(list(app, &token).await.len(), 1);
+}
+
+async fn a_credential_that_has_just_ended_changes_no_key(app: &App) {
+    let token = app.register("ada@acme.example").await;
+    let (made, _) = make(app, &token, &json!({"name": "kept"})).await;
+    let (manager, _) = make(app, &token, &json!({"name": "manager"})).await;
+    let id = |made: &Value| KeyId(made["api_key"]["id"].as_str().unwrap().parse().unwrap());
+    let session = sign_in(app, "ada@acme.example").await;
+    // Both were authenticated just before they ended.
+    let by_session = caller_of(app, &session).await;
+    let credential = Credential::Key { key: id(&manager), rights: KeyRights::ALL };
+    let by_key = Caller { tenant: by_session.tenant, credential };
+    assert_eq!(app.call(&session, Method::POST, "/auth/console/logout", &Value::Null).await.status, 204);
+    assert_eq!(app.call(&token, Method::DELETE, &path_of(&manager), &Value::Null).await.status, 204);
+    let service = app.service();
+    let keys = &service.accounts.keys;
+    let update = APIKeyUpdate { name: Some("taken".to_owned()), status: None };
+    for caller in [by_session, by_key] {
+        for refused in [
+            keys.update(caller, id(&made), &update).await.map(drop),
+            keys.rotate(caller, id(&made)).await.map(drop),
+            keys.revoke(caller, id(&made)).await,
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), Kind::Unauthorized);
+        }
+    }
+    let listed = list(app, &token).await;
+    assert_eq!((listed.len(), &listed[0]["name"]), (1, &json!("kept")));
 }
 
 async fn everyone_in_the_console_hears_of_new_rotated_and_revoked_keys(app: &App) {

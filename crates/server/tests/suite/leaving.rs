@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use model::TenantId;
 use reqwest::Method;
 use serde_json::{Value, json};
+use service::Kind;
+use store::Conn;
+use store::accounts::tenants::{self, Tenant};
 
 use crate::app::{App, Reply};
+use crate::keys::caller_of;
 use crate::login::{DAY, LOGIN, QUARTER, sign_in, whoami};
 use crate::members::join;
 use crate::registration::rows;
@@ -19,6 +24,8 @@ const STAYS: &str = "Your account stays";
 testkit::on_both!(
     an_account_is_gone_after_a_week,
     a_deletion_is_taken_back,
+    a_deletion_that_was_taken_back_meanwhile_does_not_begin,
+    a_deletion_that_has_begun_is_not_taken_back,
     only_an_owner_with_recent_proof_asks_for_it,
 );
 
@@ -87,6 +94,47 @@ async fn a_deletion_is_taken_back(app: &App) {
     sweep(app).await;
     sweep(app).await;
     sign_in(app, "ann@example.com").await;
+}
+
+/// An account as the sweeper reads it.
+async fn account(app: &App, tenant: TenantId) -> Tenant {
+    let service = app.service();
+    let found = service.store().read("tenant", async |conn: &mut Conn| tenants::find(conn, tenant).await);
+    found.await.unwrap().unwrap()
+}
+
+async fn a_deletion_that_was_taken_back_meanwhile_does_not_begin(app: &App) {
+    let ann = app.register("ann@example.com").await;
+    let service = app.service();
+    let closure = &service.accounts.closure;
+    let tenant = caller_of(app, &ann).await.tenant;
+    assert_eq!(ask(app, &ann, "Acme").await.status, 202);
+    let asked = account(app, tenant).await;
+    assert_eq!(cancel(app, &ann).await.status, 204);
+    closure.delete_as_asked(&asked).await.unwrap();
+    let kept = account(app, tenant).await;
+    assert_eq!((kept.suspended_at, kept.deleting_at, kept.deletion_at), (None, None, None));
+    // Asked for again, it is due a week later.
+    assert_eq!(ask(app, &ann, "Acme").await.status, 202);
+    closure.delete_as_asked(&asked).await.unwrap();
+    let kept = account(app, tenant).await;
+    assert_eq!((kept.suspended_at, kept.deleting_at), (None, None));
+    assert_eq!(whoami(app, &ann).await.status, 200);
+}
+
+async fn a_deletion_that_has_begun_is_not_taken_back(app: &App) {
+    let ann = app.register("ann@example.com").await;
+    assert_eq!(ask(app, &ann, "Acme").await.status, 202);
+    app.advance(7 * DAY - Duration::from_mins(5));
+    let ann = sign_in(app, "ann@example.com").await;
+    // A request that got in just before everybody was shut out.
+    let caller = caller_of(app, &ann).await;
+    app.advance(Duration::from_mins(6));
+    let due = account(app, caller.tenant).await;
+    let service = app.service();
+    service.accounts.closure.delete_as_asked(&due).await.unwrap();
+    let refused = service.accounts.leaving.cancel(caller).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Suspended);
 }
 
 async fn only_an_owner_with_recent_proof_asks_for_it(app: &App) {

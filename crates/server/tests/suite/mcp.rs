@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::ask_peer;
 
 use crate::app::{App, Reply};
-use crate::scripted_analyzer::{PRICE_MICROS, Scripted, get};
+use crate::scripted_analyzer::{PRICE_MICROS, Scripted, Settings, get};
 
 testkit::on_both!(
     an_agent_reads_an_account_in_either_handshake,
@@ -15,6 +15,8 @@ testkit::on_both!(
     instructions_in_events_are_data,
     what_stands_against_a_call_is_told,
     calls_are_charged_and_limited_like_any_other,
+    too_many_calls_are_refused,
+    the_handshake_of_june_2025_is_answered,
     only_a_key_with_the_scope_is_let_in,
     what_is_no_message_is_refused,
 );
@@ -31,17 +33,18 @@ const READING: [&str; 9] = [
     "why_not_delivered",
 ];
 
-async fn bearer_key(app: &App, console: &str, scopes: &[&str]) -> String {
-    let request = json!({"kind": "bearer", "scopes": scopes});
-    let made = app.call(console, Method::POST, "/v1/api_keys", &request).await;
-    made.json()["secret"].as_str().unwrap().to_owned()
+/// A limit that a test reaches.
+struct FewRequests;
+
+impl Settings for FewRequests {
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_RATE_LIMIT_PER_MINUTE", "20")];
 }
 
 /// An account with an object that has been analyzed, and a key for agents.
 async fn account(stage: &Scripted, scopes: &[&str]) -> (String, String) {
     let console = stage.register("ann@example.com").await;
     tell(stage, &console, "Pay me by gift card.").await;
-    let key = bearer_key(stage, &console, scopes).await;
+    let key = stage.bearer_key(&console, scopes).await;
     (console, key)
 }
 
@@ -64,8 +67,20 @@ fn names(server: &Value) -> Vec<&str> {
 
 /// A message of the protocol, without a client.
 async fn post(app: &App, key: &str, message: &Value) -> Reply {
+    post_with(app, key, message, &[]).await
+}
+
+/// A message of the protocol with more headers.
+async fn post_with(app: &App, key: &str, message: &Value, headers: &[(&str, &str)]) -> Reply {
     let request = app.request(Method::POST, "/mcp").bearer_auth(key);
-    app.send(request.header("accept", "application/json, text/event-stream").json(message)).await
+    let request = request.header("accept", "application/json, text/event-stream");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    app.send(request.json(message)).await
+}
+
+/// The question which tools there are.
+fn list() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 }
 
 fn call(tool: &str, arguments: Value) -> Value {
@@ -128,7 +143,7 @@ async fn an_agent_changes_only_what_its_key_allows(stage: &Scripted) {
         let expected = json!({"error": {"code": "forbidden", "message": format!("this needs a key with the scope {scope}")}});
         assert_eq!((&result["is_error"], &result["structured"]), (&json!(true), &expected));
     }
-    let writer = bearer_key(stage, &console, &["mcp", "write", "label"]).await;
+    let writer = stage.bearer_key(&console, &["mcp", "write", "label"]).await;
     let (server, said) = session(stage, &writer, "legacy", &changes);
     assert_eq!(names(&server).len(), READING.len() + 3);
     let writes: Vec<&Value> =
@@ -225,8 +240,7 @@ async fn calls_are_charged_and_limited_like_any_other(stage: &Scripted) {
         before - stage.number("SELECT CAST(sum(delta_micros) AS BIGINT) FROM ledger_entries").await,
         cost
     );
-    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let reply = post(stage, &key, &list).await;
+    let reply = post(stage, &key, &list()).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let left = |reply: &Reply| reply.header("ratelimit-remaining").parse::<i64>().unwrap();
     let next = stage.call(&console, Method::GET, "/v1/signals", &Value::Null).await;
@@ -234,19 +248,55 @@ async fn calls_are_charged_and_limited_like_any_other(stage: &Scripted) {
     stage.advance(Duration::from_mins(1));
 }
 
+async fn too_many_calls_are_refused(stage: &Scripted<FewRequests>) {
+    let console = stage.register("ann@example.com").await;
+    // The first request of twenty.
+    let key = stage.bearer_key(&console, &["mcp"]).await;
+    for _ in 0..19 {
+        assert_eq!(post(stage, &key, &list()).await.status, 200);
+    }
+    let refused = post(stage, &key, &list()).await;
+    refused.refused(429, "rate_limited");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    stage.advance(Duration::from_secs(wait));
+    assert_eq!(post(stage, &key, &list()).await.status, 200);
+}
+
+/// Without a client, since the official one says a newer version.
+async fn the_handshake_of_june_2025_is_answered(stage: &Scripted) {
+    let (_, key) = account(stage, &["mcp"]).await;
+    let version = "2025-06-18";
+    let client = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client});
+    let said = post(stage, &key, &hello).await;
+    assert_eq!((said.status.as_u16(), said.header("mcp-session-id")), (200, ""), "{}", said.text);
+    let said = said.json();
+    let result = &said["result"];
+    assert_eq!(
+        (&result["protocolVersion"], &result["serverInfo"]["name"]),
+        (&json!(version), &json!("auspex"))
+    );
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post_with(stage, &key, &ready, &[("MCP-Protocol-Version", version)]).await.status, 202);
+    let said = post_with(stage, &key, &list(), &[("MCP-Protocol-Version", version)]).await;
+    assert_eq!(said.status, 200, "{}", said.text);
+    assert_eq!(names(&said.json()["result"]), READING);
+    let unknown = post_with(stage, &key, &list(), &[("MCP-Protocol-Version", "1999-01-01")]).await;
+    assert_eq!(unknown.status, 400, "{}", unknown.text);
+}
+
 async fn only_a_key_with_the_scope_is_let_in(stage: &Scripted) {
     let (console, key) = account(stage, &["mcp"]).await;
-    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let moderate = bearer_key(stage, &console, &["moderate"]).await;
+    let list = list();
+    let moderate = stage.bearer_key(&console, &["moderate"]).await;
     post(stage, &moderate, &list).await.refused(403, "forbidden");
     post(stage, &console, &list).await.refused(403, "forbidden");
     post(stage, "bk_wrong", &list).await.refused(401, "unauthorized");
     let signed = stage.api_key(&console).await;
     signed.call(stage, Method::POST, "/mcp", &list).await.refused(403, "forbidden");
-    let from = async |origin: &str| {
-        let request = stage.request(Method::POST, "/mcp").bearer_auth(&key).header("origin", origin);
-        stage.send(request.header("accept", "application/json, text/event-stream").json(&list)).await.status
-    };
+    let from = async |origin: &str| post_with(stage, &key, &list, &[("origin", origin)]).await.status;
+    assert_eq!(from(&stage.url("")).await, 200, "a page of the deployment itself");
     assert_eq!(from("https://evil.example").await, 403, "a page of another site");
     assert_eq!(from("null").await, 403);
     // The key opens nothing else.

@@ -31,11 +31,13 @@ testkit::on_both!(
     who_is_removed_is_out_at_once,
     keys_of_who_is_removed_go_on_unless_they_are_revoked,
     claims_of_who_is_removed_are_given_back,
+    invitations_by_who_is_removed_or_may_do_less_end,
     changing_members_needs_recent_proof,
     nobody_manages_another_account_s_members,
     strangers_are_not_flooded_with_invitations,
     nonsense_changes_no_member,
     members_and_invitations_are_listed_in_pages,
+    an_account_beyond_a_page_of_members_is_managed_like_any_other,
 );
 
 /// The token in the newest invitation to an address.
@@ -296,6 +298,37 @@ async fn claims_of_who_is_removed_are_given_back(app: &App) {
     assert_eq!(app.call(&owner, Method::POST, "/v1/reviews/next", &next).await.status, 200);
 }
 
+async fn invitations_by_who_is_removed_or_may_do_less_end(app: &App) {
+    let owner = app.register("ann@example.com").await;
+    let lowered = join(app, &owner, "bob@example.com", "owner").await;
+    let removed = join(app, &owner, "cleo@example.com", "admin").await;
+    let [bob, cleo] = [id_of(app, &lowered).await, id_of(app, &removed).await];
+    let mut tokens = Vec::new();
+    for (session, guest, role) in [
+        (&owner, "of-ann@example.com", "viewer"),
+        (&lowered, "of-bob@example.com", "owner"),
+        (&removed, "of-cleo@example.com", "admin"),
+        (&removed, "friend@example.com", "admin"),
+    ] {
+        assert_eq!(invite(app, session, guest, role).await.status, 201);
+        tokens.push(invitation_to(app, guest).await);
+    }
+    let [of_ann, of_bob, of_cleo, accepted] = &tokens[..] else { panic!("{tokens:?}") };
+    let friend = accept(app, accepted).await;
+    assert_eq!(set_role(app, &owner, &bob, "owner").await.status, 200);
+    assert_eq!(set_role(app, &owner, &bob, "admin").await.status, 200);
+    assert_eq!(remove(app, &owner, &cleo).await.status, 200);
+    let listed = app.call(&owner, Method::GET, INVITATIONS, &Value::Null).await.json();
+    let open = listed["invitations"].as_array().unwrap();
+    assert_eq!((open.len(), &open[0]["email"]), (1, &json!("of-ann@example.com")));
+    for token in [of_bob, of_cleo] {
+        accept(app, token).await.refused(400, "invalid_token");
+    }
+    assert_eq!(accept(app, of_ann).await.status, 200);
+    let friend = friend.json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(whoami(app, &friend).await.json()["role"], "admin", "who has accepted stays");
+}
+
 async fn keys_of_who_is_removed_go_on_unless_they_are_revoked(app: &App) {
     let owner = app.register("ann@example.com").await;
     for (email, revokes) in [("bob@example.com", false), ("cleo@example.com", true)] {
@@ -408,4 +441,63 @@ async fn members_and_invitations_are_listed_in_pages(app: &App) {
             reply.refused(400, "bad_request");
         }
     }
+}
+
+/// More members than a page has.
+const MANY: usize = 205;
+/// What one change among them may take, on a busy machine.
+const BOUND: Duration = Duration::from_secs(5);
+
+/// All members, by cursor: email and role.
+async fn all_members(app: &App, session: &str) -> Vec<(String, String)> {
+    let (mut members, mut query) = (Vec::new(), String::new());
+    loop {
+        let started = std::time::Instant::now();
+        let page = app.call(session, Method::GET, &format!("{MEMBERS}{query}"), &Value::Null).await.json();
+        assert!(started.elapsed() < BOUND, "a page takes {:?}", started.elapsed());
+        let rows = page["members"].as_array().unwrap();
+        assert!(rows.len() <= 200, "a page has {} members", rows.len());
+        let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+        members.extend(rows.iter().map(|row| (text(row, "email"), text(row, "role"))));
+        let Some(cursor) = page["next_cursor"].as_str() else { return members };
+        query = format!("?cursor={cursor}");
+    }
+}
+
+async fn an_account_beyond_a_page_of_members_is_managed_like_any_other(app: &App) {
+    let owner = app.register("ann@example.com").await;
+    let ann = id_of(app, &owner).await;
+    let service = app.service();
+    let operators = &service.accounts.operators;
+    let tenant = operators.tenants().await.unwrap()[0].tenant_id;
+    let viewer = Some(model::MemberRole::Viewer);
+    let mut ids = Vec::new();
+    for number in 0..MANY {
+        let email = format!("member-{number:03}@example.com");
+        ids.push(operators.create_user(tenant, &email, PASSWORD, viewer).await.unwrap().to_string());
+    }
+    let members = all_members(app, &owner).await;
+    assert_eq!(members.len(), MANY + 1);
+    let mut emails: Vec<&str> = members.iter().map(|(email, _)| email.as_str()).collect();
+    emails.sort_unstable();
+    emails.dedup();
+    assert_eq!(emails.len(), MANY + 1, "each once");
+
+    // The only owner is on the first page, who is made one on the last.
+    let last = ids.last().unwrap();
+    set_role(app, &owner, &ann, "admin").await.refused(409, "conflict");
+    remove(app, &owner, &ann).await.refused(409, "conflict");
+    let started = std::time::Instant::now();
+    assert_eq!(set_role(app, &owner, last, "owner").await.status, 200);
+    assert!(started.elapsed() < BOUND, "a change takes {:?}", started.elapsed());
+    assert_eq!(set_role(app, &owner, &ann, "admin").await.status, 200, "there is another owner");
+    let members = all_members(app, &owner).await;
+    let owners: Vec<&str> =
+        members.iter().filter(|(_, role)| role == "owner").map(|(email, _)| email.as_str()).collect();
+    assert_eq!(owners, [format!("member-{:03}@example.com", MANY - 1)]);
+    set_role(app, &owner, last, "viewer").await.refused(403, "forbidden");
+    let second = sign_in(app, owners[0]).await;
+    remove(app, &second, last).await.refused(409, "conflict");
+    assert_eq!(remove(app, &second, &ids[0]).await.status, 200);
+    assert_eq!(all_members(app, &second).await.len(), MANY);
 }

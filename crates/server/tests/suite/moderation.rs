@@ -10,7 +10,7 @@ use store::{Backend, Store};
 use testkit::{Stage, ask_peer};
 
 use crate::app::{App, Reply};
-use crate::scripted_analyzer::number;
+use crate::scripted_analyzer::{Scripted, Settings, number, until};
 
 testkit::on_both!(
     the_official_client_of_openai_moderates_texts,
@@ -20,6 +20,7 @@ testkit::on_both!(
     google_s_client_scores_comments,
     sentences_are_scored_where_they_stand,
     errors_of_perspective_have_google_s_shape,
+    what_stops_an_account_has_google_s_shape,
     a_suggested_score_labels_the_object_it_names,
     only_a_bearer_key_with_the_scope_moderates,
 );
@@ -57,6 +58,13 @@ impl Analyzer for Keyed {
     }
 }
 
+/// A limit that a test reaches.
+struct FewRequests;
+
+impl Settings for FewRequests {
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_RATE_LIMIT_PER_MINUTE", "20")];
+}
+
 struct Keys {
     app: App,
     store: Store,
@@ -69,7 +77,7 @@ impl Stage for Keys {
         let app = App::start_with_analyzer(backend, Arc::new(Keyed)).await;
         let store = Store::open(app.database_url()).await.unwrap();
         let console = app.register("ann@example.com").await;
-        let bearer = bearer_key(&app, &console, &["moderate"]).await;
+        let bearer = app.bearer_key(&console, &["moderate"]).await;
         Self { app, store, console, bearer }
     }
 
@@ -79,20 +87,13 @@ impl Stage for Keys {
     }
 }
 
-async fn bearer_key(app: &App, console: &str, scopes: &[&str]) -> String {
-    let request = json!({"kind": "bearer", "scopes": scopes});
-    let made = app.call(console, Method::POST, "/v1/api_keys", &request).await;
-    made.json()["secret"].as_str().unwrap().to_owned()
-}
-
 impl Keys {
     async fn moderate(&self, input: Value) -> Reply {
         self.app.call(&self.bearer, Method::POST, MODERATIONS, &json!({"input": input})).await
     }
 
     async fn comment(&self, method: &str, key: &str, body: &Value) -> Reply {
-        let path = format!("/v1alpha1/comments:{method}");
-        self.app.send(self.app.request(Method::POST, &path).query(&[("key", key)]).json(body)).await
+        comment(&self.app, method, key, body).await
     }
 
     async fn put_signal(&self, key: &str, signal: Value) {
@@ -100,6 +101,12 @@ impl Keys {
         let put = self.app.call(&self.console, Method::PUT, &path, &signal).await;
         assert!(put.status.is_success(), "{}", put.text);
     }
+}
+
+/// A call as clients of the Perspective API make it.
+async fn comment(app: &App, method: &str, key: &str, body: &Value) -> Reply {
+    let path = format!("/v1alpha1/comments:{method}");
+    app.send(app.request(Method::POST, &path).query(&[("key", key)]).json(body)).await
 }
 
 async fn the_official_client_of_openai_moderates_texts(stage: &Keys) {
@@ -230,7 +237,7 @@ async fn sentences_are_scored_where_they_stand(stage: &Keys) {
 
 async fn errors_of_perspective_have_google_s_shape(stage: &Keys) {
     let good = json!({"comment": {"text": "a"}, "requestedAttributes": {"TOXICITY": {}}});
-    let mcp = bearer_key(&stage.app, &stage.console, &["mcp"]).await;
+    let mcp = stage.app.bearer_key(&stage.console, &["mcp"]).await;
     for (key, body, status, name) in [
         ("bk_wrong", good.clone(), 400, "INVALID_ARGUMENT"),
         ("", good.clone(), 400, "INVALID_ARGUMENT"),
@@ -279,6 +286,51 @@ async fn errors_of_perspective_have_google_s_shape(stage: &Keys) {
     stage.app.send(elsewhere.json(&json!({"input": "a"}))).await.refused(401, "unauthorized");
 }
 
+async fn what_stops_an_account_has_google_s_shape(stage: &Scripted<FewRequests>) {
+    let console = stage.register("ann@example.com").await;
+    // The first request of twenty.
+    let key = stage.bearer_key(&console, &["moderate"]).await;
+    let body = json!({"comment": {"text": "a"}, "requestedAttributes": {"TOXICITY": {}}});
+    let ask = async || comment(stage, "analyze", &key, &body).await;
+    let refused = |reply: &Reply, status: u16, name: &str, reason: &str| {
+        assert_eq!((reply.status.as_u16(), reply.header("content-type")), (status, "application/json"));
+        let error = &reply.json()["error"];
+        assert_eq!((&error["code"], &error["status"]), (&json!(status), &json!(name)), "{error}");
+        assert!(!error["message"].as_str().unwrap().is_empty(), "{error}");
+        assert_eq!(error["details"][0]["reason"], reason, "{error}");
+    };
+    for _ in 0..19 {
+        assert_eq!(ask().await.status, 200);
+    }
+    let reply = ask().await;
+    refused(&reply, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED");
+    let wait: u64 = reply.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    stage.advance(std::time::Duration::from_secs(wait));
+    assert_eq!(ask().await.status, 200, "waiting as long as it says is enough");
+
+    stage.empty_balances().await;
+    refused(&ask().await, 402, "FAILED_PRECONDITION", "PAYMENT_REQUIRED");
+    stage.credit_everybody(1).await;
+    assert_eq!(ask().await.status, 200);
+
+    let service = stage.service();
+    let tenant = service.accounts.operators.tenants().await.unwrap()[0].tenant_id;
+    // A credential is cached for less than a second of real time; each minute of the service's clock has its own budget.
+    let becomes = async |status: u16| {
+        until("the cached credential has expired", async || {
+            stage.advance(std::time::Duration::from_mins(1));
+            ask().await.status == status
+        })
+        .await;
+    };
+    service.accounts.closure.suspend(tenant).await.unwrap();
+    becomes(403).await;
+    refused(&ask().await, 403, "PERMISSION_DENIED", "SUSPENDED");
+    service.accounts.closure.resume(tenant).await.unwrap();
+    becomes(200).await;
+}
+
 async fn a_suggested_score_labels_the_object_it_names(stage: &Keys) {
     let events = json!({"wait": true, "events": [{"type": "message", "content": "toxicity"}]});
     let sent = stage.app.call(&stage.console, Method::POST, "/v1/objects/user_1/events", &events).await;
@@ -315,7 +367,7 @@ async fn only_a_bearer_key_with_the_scope_moderates(stage: &Keys) {
     let signed = stage.app.api_key(&stage.console).await;
     let message = signed.call(&stage.app, Method::POST, MODERATIONS, &body).await.refused(403, "forbidden");
     assert_eq!(message, "this needs a key with the scope moderate");
-    let mcp = bearer_key(&stage.app, &stage.console, &["mcp"]).await;
+    let mcp = stage.app.bearer_key(&stage.console, &["mcp"]).await;
     stage.app.call(&mcp, Method::POST, MODERATIONS, &body).await.refused(403, "forbidden");
     let listed = stage.app.call(&stage.bearer, Method::GET, "/v1/objects", &Value::Null).await;
     listed.refused(403, "forbidden");

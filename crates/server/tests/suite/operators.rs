@@ -137,8 +137,8 @@ async fn deliveries_that_wait_are_sent_now_or_given_up(database: &TestDatabase) 
 
     receiver.always(Answer::Status(200));
     admin(&app, &["queues", "requeue", "deliveries", "--tenant", &tenant], "");
-    // Not an hour: the time that the command took, and a poll.
-    app.advance(Clock::system().now().since(app.now()) + Duration::from_secs(1));
+    // Not an hour: the time that the command took, and the backstop's look at the queue.
+    app.advance(Clock::system().now().since(app.now()) + Duration::from_secs(2));
     until("the other is delivered", async || deliveries(&app, &key, "delivered").await.len() == 1).await;
     app.tear_down().await;
 }
@@ -178,7 +178,7 @@ async fn analyses_that_fail_are_tried_now_or_dropped(database: &TestDatabase) {
     let again = ["queues", "requeue", "analyses", "--tenant", &tenant];
     assert_eq!(admin(&app, &again, ""), "1 queued again.");
     assert_eq!(queue(&app, "analyses")["retried"], 0, "it has all of its attempts again");
-    app.advance(Clock::system().now().since(app.now()) + Duration::from_secs(1));
+    app.advance(Clock::system().now().since(app.now()) + Duration::from_secs(2));
     until("it is tried", async || queue(&app, "analyses")["retried"] == 1).await;
     assert_eq!(admin(&app, &["queues", "drop", "analyses", "--all"], ""), "1 dropped.");
     app.tear_down().await;

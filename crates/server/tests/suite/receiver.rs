@@ -21,8 +21,8 @@ pub(crate) enum Answer {
     Status(u16),
     /// Answers with a status, a header and a body.
     Say(u16, (&'static str, String), String),
-    /// Answers 200 once the gate is opened.
-    StatusWhenOpened(Arc<Semaphore>),
+    /// Answers with a status once the gate is opened.
+    StatusWhenOpened(u16, Arc<Semaphore>),
     /// Takes the request and never answers.
     Silence,
     /// Answers 200, and then its body byte by byte for ever.
@@ -102,7 +102,14 @@ impl Receiver {
     /// Holds all further requests back until the gate has a permit for each.
     pub(crate) fn hold(&self) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
-        self.always(Answer::StatusWhenOpened(Arc::clone(&gate)));
+        self.always(Answer::StatusWhenOpened(200, Arc::clone(&gate)));
+        gate
+    }
+
+    /// Holds one more request back: it is answered with a status once the gate has a permit.
+    pub(crate) fn hold_one(&self, status: u16) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        self.then(Answer::StatusWhenOpened(status, Arc::clone(&gate)));
         gate
     }
 
@@ -173,9 +180,9 @@ async fn reply(stream: &mut BufReader<TcpStream>, answer: Answer) -> std::io::Re
     let (status, header, body) = match answer {
         Answer::Status(status) => (status, ("x-none", String::new()), String::new()),
         Answer::Say(status, header, body) => (status, header, body),
-        Answer::StatusWhenOpened(gate) => {
+        Answer::StatusWhenOpened(status, gate) => {
             gate.acquire().await.expect("the gate stays").forget();
-            (200, ("x-none", String::new()), String::new())
+            (status, ("x-none", String::new()), String::new())
         }
         Answer::HangUp => return Ok(false),
         // Until the caller hangs up.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use client::api::{
     APIKeyActivity, APIKeyUpdate, ActionType, DeliveryStatus, EventInput, EventRetention, LoginRequest,
-    PlaygroundRequest, ReauthenticateRequest, RegisterRequest, RuleCreate, RuleUpdate, SettingsUpdate,
-    SignalInput, SystemOneRequest, VerifyRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
+    PlaygroundRequest, ReauthenticateRequest, RegisterRequest, ReplayStatus, RuleCreate, RuleReplayRequest,
+    RuleReplayResponse, RuleUpdate, SettingsUpdate, SignalInput, SystemOneRequest, TrialCreate,
+    VerifyRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
 };
 use client::{
     Client, ClientBuilder, DeliveriesQuery, Error, FiringsQuery, Ingest, LedgerQuery, ObjectSort,
@@ -16,6 +17,7 @@ use serde_json::json;
 
 use crate::app::{App, PASSWORD};
 use crate::receiver::Receiver;
+use crate::scripted_analyzer::{Scripted, Settings, until};
 
 testkit::on_both!(
     a_person_signs_up_and_a_program_takes_over,
@@ -23,11 +25,19 @@ testkit::on_both!(
     events_become_answers,
     questions_are_asked_and_changed,
     a_rule_fires_and_its_webhook_verifies,
+    a_trial_is_estimated_and_a_long_replay_is_read_again,
     money_and_settings_are_read,
 );
 
 /// An id in which everything needs escaping.
 const OBJECT: &str = "käufer/1 %2F?#&+ü😀";
+
+/// A replay of more than three analyses runs in the background.
+struct ShortReplays;
+
+impl Settings for ShortReplays {
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_REPLAY_INLINE", "3")];
+}
 
 fn builder(app: &App) -> ClientBuilder {
     let clock = app.clock();
@@ -255,6 +265,35 @@ async fn a_rule_fires_and_its_webhook_verifies(app: &App) {
     client.delete_rule(rule.id).await.unwrap();
     client.delete_webhook(id).await.unwrap();
     assert_eq!(status(client.webhook(id).await), code(404, "not_found"));
+}
+
+async fn a_trial_is_estimated_and_a_long_replay_is_read_again(stage: &Scripted<ShortReplays>) {
+    let client = signed_up(stage).await;
+    for object in ["a", "b", "c", "d"] {
+        client.verdict(object, Ingest::new(events(1))).await.unwrap();
+    }
+    let trial: TrialCreate =
+        serde_json::from_value(json!({"instructions": "Is it fraud?", "over": "recent"})).unwrap();
+    let estimate = client.estimate_trial("is_scammer", &trial).await.unwrap();
+    assert!(estimate.objects == 4 && estimate.estimated_cost_micros > 0, "{estimate:?}");
+    assert!(client.trials("is_scammer", None).await.unwrap().trials.is_empty(), "nothing was started");
+    let refused = client.estimate_trial("none", &trial).await;
+    assert_eq!(status(refused), code(404, "not_found"));
+
+    let request = RuleReplayRequest {
+        when: "is_scammer >= 0".to_owned(),
+        cooldown_seconds: None,
+        from: None,
+        to: None,
+    };
+    let RuleReplayResponse::Started(started) = client.replay_rule(&request).await.unwrap() else {
+        panic!("it is longer than a caller waits for")
+    };
+    until("it is done", async || client.rule_replay(started.id).await.unwrap().status == ReplayStatus::Done)
+        .await;
+    let done = client.rule_replay(started.id).await.unwrap();
+    assert_eq!((done.analyses, done.firings, done.objects), (4, Some(4), Some(4)));
+    assert_eq!(status(client.rule_replay(uuid::Uuid::nil()).await), code(404, "not_found"));
 }
 
 async fn money_and_settings_are_read(app: &App) {

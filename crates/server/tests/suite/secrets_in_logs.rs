@@ -17,6 +17,7 @@ use crate::admin::{MASTER_KEY, auspex, finish};
 use crate::app::Reply;
 use crate::receiver::Receiver;
 use crate::signer::Signer;
+use crate::traces::collector::Collector;
 
 /// Passwords that nobody guesses and nothing else in a log looks like.
 const FIRST_PASSWORD: &str = "first-violet-Kestrel-41-harbour";
@@ -26,6 +27,7 @@ const WRONG_PASSWORD: &str = "wrong-ochre-Dunlin-74-quarry";
 const MISPLACED_PASSWORD: &str = "misplaced-teal-Avocet-85-cellar";
 const OLD_KEY: &str = "live_4be0d9c8a7f6e5d4c3b2a1908f7e6d5c4b3a2918";
 const WRONG_OLD_KEY: &str = "live_77777777777777777777777777777777777777";
+const WRONG_BEARER_KEY: &str = "bk_9d2e7c4b1f8a6053wrongwrongwrong";
 const QUERY_TOKEN: &str = "query-token-2f7c1d9e8b6a5043";
 const URL_TOKEN: &str = "url-token-3b8e6d1f9a7c2054";
 const DATABASE_PASSWORD: &str = "database-sorrel-Curlew-96-lantern";
@@ -290,6 +292,34 @@ async fn key_story(process: &Process, token: &str, legacy: &str, secrets: &mut S
     assert_eq!(process.send(request).await.status, 400);
 }
 
+/// Bearer keys in the query, where clients of Perspective put theirs: on their own routes, and where they do not belong.
+async fn bearer_story(process: &Process, token: &str, secrets: &mut Secrets) {
+    let mut keys = Vec::new();
+    for scope in ["moderate", "mcp"] {
+        let request = json!({"name": scope, "kind": "bearer", "scopes": [scope]});
+        let made = process.post(token, "/v1/api_keys", &request, 201).await;
+        keys.push(secrets.keep("bearer key", &made["secret"]));
+    }
+    let (moderate, mcp) = (keys[0].as_str(), keys[1].as_str());
+    let comment = json!({"comment": {"text": "what a day"}, "requestedAttributes": {"TOXICITY": {}}});
+    let analyze = "/v1alpha1/comments:analyze";
+    for (path, key, status) in [
+        (analyze, moderate, 200),
+        (analyze, mcp, 403),
+        (analyze, WRONG_BEARER_KEY, 400),
+        ("/v1/moderations", moderate, 401),
+        ("/mcp", mcp, 401),
+        ("/v1alpha1/comments:forget", moderate, 404),
+        ("/v1/moderations", WRONG_BEARER_KEY, 401),
+    ] {
+        let request = process.request(Method::POST, path).query(&[("key", key)]).json(&comment);
+        let reply = process.send(request).await;
+        assert_eq!(reply.status, status, "{path}: {}", reply.text);
+        let request = process.request(Method::POST, path).bearer_auth(key).json(&comment);
+        process.send(request).await;
+    }
+}
+
 /// Deliveries to a receiver that is there, and to one that is not, both with tokens in their addresses.
 async fn webhook_story(process: &Process, token: &str) {
     let receiver = Receiver::start().await;
@@ -341,6 +371,7 @@ impl Told {
             ("misplaced password", MISPLACED_PASSWORD),
             ("old key", OLD_KEY),
             ("wrong old key", WRONG_OLD_KEY),
+            ("wrong bearer key", WRONG_BEARER_KEY),
             ("token in a query", QUERY_TOKEN),
             ("token in a webhook's URL", URL_TOKEN),
             ("master key", MASTER_KEY),
@@ -366,19 +397,29 @@ impl Told {
         let printed = String::from_utf8(imported.stdout).unwrap();
         let legacy = printed.split_whitespace().last().unwrap();
         key_story(&process, &token, legacy, &mut secrets).await;
+        bearer_story(&process, &token, &mut secrets).await;
         process.speak_http2();
         key_story(&process, &token, legacy, &mut secrets).await;
+        bearer_story(&process, &token, &mut secrets).await;
         webhook_story(&process, &token).await;
         Self { process, secrets, said }
     }
 }
 
 async fn nothing_secret_is_logged(database: &TestDatabase, format: &str) {
-    let told = Told::by(database, &[("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format)]).await;
-    let log = told.process.stop();
+    let collector = Collector::start().await;
+    let url = collector.url();
+    let settings =
+        [("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format), ("AUSPEX_OTLP_ENDPOINT", url.as_str())];
+    let told = Told::by(database, &settings).await;
+    // What it has to tell of traces is sent before it ends.
+    let log = tokio::task::spawn_blocking(|| told.process.stop()).await.unwrap();
     assert!(log.lines().count() > 100, "trace is on: {log}");
     told.secrets.are_not_in(&log);
     told.secrets.are_not_in(&told.said);
+    let traces = format!("{:?}", collector.spans());
+    assert!(traces.contains("comments:analyze"), "{traces}");
+    told.secrets.are_not_in(&traces);
 }
 
 /// Everything in the database: SQLite's files, or the rows of PostgreSQL's tables, in which bytes are hexadecimal.

@@ -16,7 +16,8 @@ testkit::on_both!(
     a_loop_that_keeps_failing_makes_the_process_not_ready,
 );
 
-const LOOPS: [&str; 14] = [
+const LOOPS: [&str; 15] = [
+    "backstop",
     "chat",
     "concluder",
     "courier",

@@ -1,6 +1,6 @@
 //! Traces as a collector gets them: one story from a request through its analysis to its webhook, across processes.
 
-mod collector;
+pub(crate) mod collector;
 
 use std::time::Duration;
 

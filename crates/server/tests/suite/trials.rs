@@ -20,12 +20,15 @@ use crate::webhooks::processes::Client;
 testkit::on_both!(
     a_trial_shows_on_labelled_objects_which_wording_is_right,
     an_estimate_is_what_a_trial_costs,
+    an_estimate_holds_for_uneven_histories,
     a_trial_of_recent_objects_shows_what_changes_side,
     a_cancelled_trial_stops_and_cannot_be_adopted,
     a_trial_changes_nothing_else,
     trials_go_with_their_signal_and_objects,
     what_is_asked_is_checked,
     a_trial_goes_on_after_its_process_was_killed,
+    an_object_that_ends_its_process_is_left_without_an_answer,
+    trials_without_money_hold_up_nobody,
 );
 
 /// Answers by the wording: one that says "exact" is right about every text, any other says 0.6 or the middle.
@@ -33,8 +36,10 @@ struct Worded {
     is_stopped: Arc<AtomicBool>,
 }
 
+/// Words, whatever their length.
 fn tokens(inquiry: &Inquiry<'_>) -> u64 {
-    (inquiry.state.len() + inquiry.questions.iter().map(model::Question::length).sum::<usize>()) as u64
+    let asked: usize = inquiry.questions.iter().map(model::Question::length).sum();
+    (inquiry.state.split_whitespace().count() + asked / 6) as u64
 }
 
 impl Analyzer for Worded {
@@ -182,6 +187,29 @@ async fn an_estimate_is_what_a_trial_costs(stage: &WordedStage) {
     let cost = tried(stage, &key, &request).await["cost_micros"].as_f64().unwrap();
     let estimated = estimate["estimated_cost_micros"].as_f64().unwrap();
     assert!(cost > 0.0 && (estimated / cost - 1.0).abs() < 0.2, "{estimated} and {cost}");
+}
+
+/// A few objects have most of the text, in longer words.
+async fn an_estimate_holds_for_uneven_histories(stage: &WordedStage) {
+    const MANY: usize = 150;
+    let key = stage.app.api_key(&stage.app.register("ann@example.com").await).await;
+    for number in 0..MANY {
+        let text = if number % 25 == 1 {
+            "misrepresentation ".repeat(440)
+        } else {
+            "a deal ".repeat(1 + number * number % 31)
+        };
+        let events = json!({"wait": true, "events": [{"type": "message", "content": text}]});
+        let verdict = post(stage, &key, &format!("/v1/objects/user_{number:03}/events"), &events).await;
+        assert_eq!(verdict.status, 200, "{}", verdict.text);
+    }
+    let mut request = json!({"instructions": "exact", "over": "recent", "limit": MANY, "dry_run": true});
+    let estimate = post(stage, &key, TRIALS, &request).await.json();
+    assert_eq!(estimate["objects"], MANY);
+    request["dry_run"] = json!(false);
+    let cost = tried(stage, &key, &request).await["cost_micros"].as_f64().unwrap();
+    let estimated = estimate["estimated_cost_micros"].as_f64().unwrap();
+    assert!(cost > 0.0 && (estimated / cost - 1.0).abs() < 0.1, "{estimated} and {cost}");
 }
 
 async fn a_trial_of_recent_objects_shows_what_changes_side(stage: &WordedStage) {
@@ -344,4 +372,99 @@ async fn a_trial_goes_on_after_its_process_was_killed(database: &TestDatabase) {
     assert_eq!(number(&store, charges).await, objects, "each object is paid for once");
     assert!(service.stop().0);
     store.close().await;
+}
+
+/// The real binary, killed in the middle of the same object again and again.
+async fn an_object_that_ends_its_process_is_left_without_an_answer(database: &TestDatabase) {
+    let analyzer = ScriptedAnalyzer::start().await;
+    let (directory, url, at) = (tempfile::tempdir().unwrap(), database.url(), analyzer.url());
+    let settings = [
+        &with_analyzer(&at)[..],
+        &[
+            ("AUSPEX_DATABASE_URL", url),
+            ("AUSPEX_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        ],
+    ]
+    .concat();
+    let mut service = Running::start(&directory, &settings);
+    let client = Client::register(&service).await;
+    for object in ["user_a", "user_b", "user_c"] {
+        let events = json!({"wait": true, "events": [{"type": "message", "content": object}]});
+        client.post(&service, &format!("/v1/objects/{object}/events"), &events).await;
+    }
+    analyzer.then(Turn::Answer(0.9));
+    analyzer.always(Turn::Silence);
+    client.post(&service, TRIALS, &json!({"instructions": "exact", "over": "recent"})).await;
+    let store = Store::open(url).await.unwrap();
+    for kills in 1..=5 {
+        until("the second object is asked about", async || analyzer.count() == 4 + kills).await;
+        assert!(analyzer.seen()[3 + kills].contains("user_b"), "{:?}", analyzer.seen());
+        service.signal("-KILL");
+        drop(service);
+        crate::books::execute(&store, "UPDATE trials SET lease_until = created_at").await;
+        if kills == 5 {
+            analyzer.always(Turn::Answer(0.9));
+        }
+        service = Running::start(&directory, &settings);
+    }
+    let trial = async || {
+        let listed: Value = serde_json::from_str(&client.text(&service, TRIALS).await).unwrap();
+        listed["trials"][0].clone()
+    };
+    until("the trial is done", async || trial().await["status"] == "done").await;
+    assert_eq!(
+        (&trial().await["completed"], &trial().await["cost_micros"]),
+        (&json!(3), &json!(2 * PRICE_MICROS))
+    );
+    let unanswered = "SELECT count(*) FROM trial_objects WHERE object_id = 'user_b' AND present IS NULL";
+    assert_eq!(number(&store, unanswered).await, 1);
+    analyzer.asked(4 + 5 + 1).await;
+    assert!(service.stop().0);
+    store.close().await;
+}
+
+/// More trials than are looked at in a round wait for money; those of another account go on, and a credit wakes them.
+async fn trials_without_money_hold_up_nobody(stage: &WordedStage) {
+    let request = json!({"instructions": "exact", "over": "recent"});
+    let account = async |name: &str| {
+        let token = stage.app.register(&format!("{name}@example.com")).await;
+        let key = stage.app.api_key(&token).await;
+        let events = json!({"wait": true, "events": [{"type": "message", "content": "a good deal"}]});
+        let verdict = post(stage, &key, "/v1/objects/user_1/events", &events).await;
+        assert_eq!(verdict.status, 200, "{}", verdict.text);
+        (key, token)
+    };
+    let start = async |key: &Signer| {
+        let started = post(stage, key, TRIALS, &request).await;
+        assert_eq!(started.status, 202, "{}", started.text);
+    };
+    let (rich, token) = account("rich").await;
+    let mut poor = Vec::new();
+    for name in ["ann", "bob", "cyd", "dan"] {
+        poor.push(account(name).await.0);
+    }
+    stage.is_stopped.store(true, Ordering::SeqCst);
+    stage.app.empty_balances().await;
+    for key in &poor {
+        for _ in 0..5 {
+            start(key).await;
+        }
+    }
+    stage.is_stopped.store(false, Ordering::SeqCst);
+    stage.app.advance(std::time::Duration::from_secs(1));
+    let tenant = model::TenantId(crate::admin::tenant_of(&stage.app, &token).await.parse().unwrap());
+    stage.app.service().billing.balances.adjust(tenant, 100, None).await.unwrap();
+    start(&rich).await;
+    let is_done =
+        async |key: &Signer| read(stage, key, TRIALS).await["trials"].to_string().contains("\"done\"");
+    until("the trial with money is done", async || {
+        stage.app.advance(std::time::Duration::from_millis(200));
+        is_done(&rich).await
+    })
+    .await;
+    let waiting = "SELECT count(*) FROM trials WHERE status = 'running'";
+    assert_eq!(number(&stage.store, waiting).await, 20);
+    // Nobody waits for the clock: the credit itself lets them go on.
+    stage.app.credit_everybody(100).await;
+    until("all are done", async || number(&stage.store, waiting).await == 0).await;
 }

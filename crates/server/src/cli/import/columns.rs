@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use client::api::{EventType, LabelCreate};
 use client::{SignalType, Timestamp};
 use model::Date;
+use model::spreadsheet::without_apostrophe;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -20,8 +21,6 @@ const LABEL_FIELDS: [&str; 4] = ["object_id", "signal", "value", "note"];
 const METADATA: &str = "metadata.";
 /// The last column of an export, whose texts have an apostrophe before what looks like a formula.
 const CURSOR: &str = "cursor";
-/// What a formula begins with, as exports have it.
-const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 /// What the arguments say about columns: `FIELD=COLUMN` and `FIELD=VALUE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,9 +113,7 @@ impl Columns {
         }
         if self.is_export {
             for cell in &mut cells {
-                if cell.starts_with('\'') && cell.trim_start_matches('\'').starts_with(FORMULA) {
-                    cell.remove(0);
-                }
+                *cell = without_apostrophe(cell).to_owned();
             }
         }
         Ok(Some(cells))

@@ -134,6 +134,8 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("delete", "/v1/me/passkeys/{passkey_id}", "removePasskey"),
     ("post", "/auth/console/passkey/start", "startPasskeySignIn"),
     ("post", "/auth/console/passkey/finish", "signInWithPasskey"),
+    ("post", "/v1/me/machine_login", "consentToMachineLogin"),
+    ("post", "/auth/console/machine_login", "redeemMachineLogin"),
     ("get", "/v1/operator/health", "getInstallHealth"),
     ("get", "/v1/operator/tenants", "listTenants"),
     ("post", "/v1/webhooks/{endpoint_id}/rotate_secret", "rotateWebhookSecret"),

@@ -16,6 +16,7 @@ testkit::on_both!(
     an_export_ends_with_its_session,
     an_export_ends_with_a_suspension,
     an_account_runs_few_exports_at_a_time,
+    an_export_that_takes_too_long_is_broken_off_and_goes_on,
 );
 
 /// More than the sockets of both sides hold, so that a client that does not read keeps the export waiting.
@@ -156,4 +157,26 @@ fn a_service_that_stops_does_not_wait_for_exports() {
         tokio::join!(app.stop(), reading);
         drop(ignored);
     });
+}
+
+async fn an_export_that_takes_too_long_is_broken_off_and_goes_on(app: &App) {
+    let (token, _) = full(app).await;
+    let (response, first) = begin(app, &token, "").await;
+    app.advance(Duration::from_hours(1));
+    let (bytes, is_whole) = finish(response, first).await;
+    assert!(!is_whole, "a broken export must not look like a whole one");
+    let mut rows = whole_rows(&bytes);
+    assert!(!rows.is_empty() && rows.len() < EVENTS, "{} rows", rows.len());
+
+    let cursor = format!("&cursor={}", rows.last().unwrap()["cursor"].as_str().unwrap());
+    let (response, first) = begin(app, &token, &cursor).await;
+    let (bytes, is_whole) = finish(response, first).await;
+    assert!(is_whole, "the next request has an hour of its own");
+    rows.extend(whole_rows(&bytes));
+    let mut ids: Vec<String> =
+        rows.iter().map(|row| format!("{} {}", row["object_id"], row["seq"])).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!((rows.len(), ids.len()), (EVENTS, EVENTS), "each event once");
+    app.advance(Duration::from_mins(1));
 }

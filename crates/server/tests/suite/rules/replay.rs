@@ -28,6 +28,7 @@ testkit::on_both!(
     a_replay_says_when_where_and_what_else,
     the_state_at_the_start_comes_from_before,
     labels_say_how_right_a_rule_would_have_been,
+    labels_count_where_the_object_was_analyzed_in_the_time,
     a_long_history_is_replayed_in_the_background,
     a_history_that_is_not_kept_is_incomplete,
     a_refusal_says_why,
@@ -285,6 +286,47 @@ async fn labels_say_how_right_a_rule_would_have_been(stage: &Scripted) {
     assert_eq!(labelled("is_scammer < 0.2").await, json!({"is_scammer": {"precision": 1.0, "recall": 0.5}}));
     assert_eq!(labelled("is_scammer > 0.999").await, json!({"is_scammer": {"recall": 0.0}}));
     assert_eq!(labelled("trust_score >= 0").await, json!({}));
+}
+
+async fn labels_count_where_the_object_was_analyzed_in_the_time(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let start = stage.now();
+    // By object: the answers of the first, second and third day, and the label.
+    let stories = [
+        ("only_before", [Some(0.95), None, None], true),
+        ("only_before_and_low", [Some(0.2), None, None], true),
+        ("only_after", [None, None, Some(0.95)], true),
+        ("true_all_along", [Some(0.95), Some(0.96), None], true),
+        ("true_until_then", [Some(0.95), Some(0.1), None], false),
+        ("true_once_more", [Some(0.95), None, Some(0.95)], false),
+        ("found", [Some(0.1), Some(0.95), None], true),
+        ("found_at_once", [None, Some(0.95), None], false),
+        ("missed", [Some(0.1), Some(0.2), None], true),
+        ("rightly_left_alone", [None, Some(0.3), None], false),
+    ];
+    for day in 0..3 {
+        for (object, answers, _) in stories {
+            if let Some(answer) = answers[day] {
+                labels::answer(stage, &key, object, answer).await;
+            }
+        }
+        stage.advance(Duration::from_hours(24));
+    }
+    for (object, _, label) in stories {
+        assert_eq!(labels::put(stage, &key, object, "is_scammer", &json!(label)).await.status, 200);
+    }
+    let hour = |hours: u64| (start + Duration::from_hours(hours)).to_string();
+    let labelled = async |body: Value| replayed(stage, &key, &body).await["labelled"]["is_scammer"].clone();
+    // Of those that were analyzed on the second day, four were not found before.
+    let second = json!({"when": "is_scammer > 0.9", "from": hour(24), "to": hour(47)});
+    assert_eq!(labelled(second).await, json!({"precision": 0.5, "recall": 0.5}));
+    // After a cooldown, one fires again that was true all along.
+    let again =
+        json!({"when": "is_scammer > 0.9", "cooldown_seconds": 3_600, "from": hour(24), "to": hour(47)});
+    assert_eq!(labelled(again).await, json!({"precision": 2.0 / 3.0, "recall": 2.0 / 3.0}));
+    // Four of the six scammers were found at some time, and three others.
+    let ever = json!({"when": "is_scammer > 0.9"});
+    assert_eq!(labelled(ever).await, json!({"precision": 4.0 / 7.0, "recall": 4.0 / 6.0}));
 }
 
 async fn a_long_history_is_replayed_in_the_background(stage: &Scripted<Short>) {

@@ -19,24 +19,24 @@ use tokio_util::task::TaskTracker;
 
 /// A span as it arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
-    pub(super) name: String,
-    pub(super) kind: i32,
-    pub(super) trace: String,
-    pub(super) id: String,
+pub(crate) struct Span {
+    pub(crate) name: String,
+    pub(crate) kind: i32,
+    pub(crate) trace: String,
+    pub(crate) id: String,
     /// Empty for the first of a trace.
-    pub(super) parent: String,
-    pub(super) begun_ns: u64,
-    pub(super) ended_ns: u64,
-    pub(super) attributes: BTreeMap<String, String>,
+    pub(crate) parent: String,
+    pub(crate) begun_ns: u64,
+    pub(crate) ended_ns: u64,
+    pub(crate) attributes: BTreeMap<String, String>,
     /// The traces that it is linked to.
-    pub(super) links: Vec<String>,
-    pub(super) failed: bool,
+    pub(crate) links: Vec<String>,
+    pub(crate) failed: bool,
     /// What sent it.
-    pub(super) resource: BTreeMap<String, String>,
+    pub(crate) resource: BTreeMap<String, String>,
 }
 
-pub(super) struct Collector {
+pub(crate) struct Collector {
     address: SocketAddr,
     taken: Arc<Mutex<Taken>>,
     stop: CancellationToken,
@@ -49,7 +49,7 @@ struct Taken {
 }
 
 impl Collector {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, taken, stop) =
             (listener.local_addr().unwrap(), Arc::default(), CancellationToken::new());
@@ -60,17 +60,17 @@ impl Collector {
     }
 
     /// What `AUSPEX_OTLP_ENDPOINT` must be.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Takes connections from now on and answers nothing.
-    pub(super) fn fall_silent(&self) {
+    pub(crate) fn fall_silent(&self) {
         self.taken.lock().unwrap().is_silent = true;
     }
 
     /// What has arrived so far.
-    pub(super) fn spans(&self) -> Vec<Span> {
+    pub(crate) fn spans(&self) -> Vec<Span> {
         self.taken.lock().unwrap().spans.clone()
     }
 }
@@ -118,7 +118,7 @@ impl Span {
     }
 
     /// An attribute, empty where there is none.
-    pub(super) fn says(&self, name: &str) -> &str {
+    pub(crate) fn says(&self, name: &str) -> &str {
         self.attributes.get(name).map_or("", String::as_str)
     }
 }

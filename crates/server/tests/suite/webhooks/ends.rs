@@ -1,6 +1,7 @@
 //! How deliveries end: accepted, refused, out of attempts, or expired; and what crashes do not hold up.
 
 use serde_json::json;
+use testkit::Backend;
 
 use super::*;
 use crate::receiver::Answer;
@@ -156,4 +157,37 @@ async fn after_crashes_silent_receivers_delay_no_other(stage: &Scripted<Patient>
         remove(stage, &key, endpoint["id"].as_str().unwrap()).await;
     }
     stage.settle().await;
+}
+
+/// The outage begins while the receiver thinks, again and again, and more often than a sender may end during a delivery.
+#[test]
+fn an_outage_uses_up_no_attempt_of_a_delivery() {
+    testkit::run_on(Backend::Postgres, async |stage: &Scripted<Patient>| {
+        let key = stage.account("ann@example.com").await;
+        let receiver = Receiver::start().await;
+        let gates = [503, 503, 503, 503, 503, 200].map(|status| receiver.hold_one(status));
+        subscribe(stage, &key, &receiver).await;
+        let database = stage.app.database();
+        analyze(stage, &key, 1..2).await;
+        for (gate, sent) in gates.iter().zip(1..) {
+            receiver.got(sent).await;
+            database.set_read_only(true).await;
+            gate.add_permits(1);
+            // What the receiver answered cannot be written, and is not forgotten.
+            until("it is noticed", async || stage.get("/readyz").await.status == 503).await;
+            database.set_read_only(false).await;
+            until("it is written", async || {
+                let reply = get(stage, &key, "/v1/webhook_deliveries").await;
+                reply.status == 200 && reply.json()["deliveries"][0]["attempts"] == sent
+            })
+            .await;
+            let status = if sent == gates.len() { "delivered" } else { "pending" };
+            let all = deliveries(stage, &key, "").await;
+            assert_eq!((all.len(), &all[0]["status"]), (1, &json!(status)), "{all:?}");
+            if status == "pending" {
+                advance_to(stage, &all[0]);
+            }
+        }
+        assert_eq!(receiver.count(), gates.len(), "each attempt was made once");
+    });
 }
