@@ -25,3 +25,18 @@ pub(crate) fn configuration_folder() -> Option<PathBuf> {
     let folder = configured.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")))?;
     Some(folder.join("auspex"))
 }
+
+/// The program that the person chose to open pages with.
+pub(crate) fn browser() -> Option<String> {
+    variable("BROWSER")
+}
+
+/// Whether there is a screen that a browser could open a window on.
+pub(crate) fn has_screen() -> bool {
+    variable("DISPLAY").is_some() || variable("WAYLAND_DISPLAY").is_some()
+}
+
+/// Whether the person is on this machine through SSH.
+pub(crate) fn is_remote() -> bool {
+    variable("SSH_CONNECTION").is_some()
+}

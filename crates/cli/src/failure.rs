@@ -20,6 +20,9 @@ pub enum Failure {
     /// What was named does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// What was given is not valid, as the service says.
+    #[error("{0}")]
+    Invalid(String),
     /// Nobody reads the output any more: the command ends at once, and that is good.
     #[error("standard output is closed")]
     OutputClosed,
@@ -40,6 +43,7 @@ impl Failure {
             Self::Usage(_) | Self::Call(Error::Setup(_)) => 2,
             Self::NotSignedIn(_) => 3,
             Self::NotFound(_) => 4,
+            Self::Invalid(_) => 5,
             Self::Call(Error::Transport(_)) => 7,
             Self::Call(error) => error.status().map_or(1, code_of_status),
             Self::OutputClosed => 0,
@@ -119,6 +123,7 @@ mod tests {
         assert_eq!(Failure::Usage(String::new()).exit_code(), 2);
         assert_eq!(Failure::NotSignedIn(String::new()).exit_code(), 3);
         assert_eq!(Failure::NotFound(String::new()).exit_code(), 4);
+        assert_eq!(Failure::Invalid(String::new()).exit_code(), 5);
         assert_eq!(Failure::OutputClosed.exit_code(), 0);
         assert_eq!(Failure::other("").exit_code(), 1);
     }

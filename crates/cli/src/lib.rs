@@ -2,6 +2,7 @@
 //!
 //! The binary `auspex` has these commands beside those of operators; [`Command`] is flattened into its own.
 
+mod browser;
 mod cells;
 mod commands;
 mod context;

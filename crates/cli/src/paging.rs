@@ -37,9 +37,7 @@ impl Paging {
         let wanted = if self.all { u64::MAX } else { self.limit };
         let size = wanted.min(LARGEST_PAGE);
         let (mut response, mut page) = context.fetch(call.clone().query("limit", Some(size))).await?;
-        for warning in page["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            remark(&format!("warning: {warning}"));
-        }
+        print_warnings(&page);
         let first = page[field].as_array().map_or(0, |rows| rows.len() as u64);
         let is_whole = first == wanted || (first < wanted && follow(&page, first, size, 0).is_none());
         if context.output.json && is_whole {
@@ -77,6 +75,13 @@ impl Paging {
             remark("there are more: use --limit or --all");
         }
         Ok(())
+    }
+}
+
+/// Says what the service says about a list beside its rows, such as what it skipped of a query.
+pub(crate) fn print_warnings(page: &Value) {
+    for warning in page["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        remark(&format!("warning: {warning}"));
     }
 }
 

@@ -2,8 +2,9 @@
 
 use http::Method;
 use model::api::{
-    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, Me, ReauthenticateRequest,
-    RegisterRequest, Session, SessionList, Settings, SettingsUpdate, Token, VerifyRequest,
+    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, MachineLoginRedeem, Me,
+    ReauthenticateRequest, RegisterRequest, Session, SessionList, Settings, SettingsUpdate, Token,
+    VerifyRequest,
 };
 use uuid::Uuid;
 
@@ -19,6 +20,11 @@ impl Client {
     /// Signs in a user; needs no credential.
     pub async fn log_in(&self, request: &LoginRequest) -> Result<Token, Error> {
         self.call(Call::new(Method::POST, &["auth", "console", "login"])?.json(request)?).await
+    }
+
+    /// Gets the key of a machine that a member has agreed to in the browser; needs no credential.
+    pub async fn redeem_machine_login(&self, request: &MachineLoginRedeem) -> Result<APIKeySecret, Error> {
+        self.call(Call::new(Method::POST, &["auth", "console", "machine_login"])?.json(request)?).await
     }
 
     /// Signs out: the token of this client stops working.

@@ -23,6 +23,9 @@ pub enum Error {
     /// The client or the call is invalid; nothing was sent.
     #[error("{0}")]
     Setup(String),
+    /// There was no time left to wait for the response. The service may have processed the request.
+    #[error("{0}")]
+    GivenUp(String),
 }
 
 /// An error response of the service.
@@ -57,7 +60,7 @@ impl Error {
         match self {
             Self::Refused(refusal) => Some(refusal.status),
             Self::Unreadable { status, .. } => Some(*status),
-            Self::Transport(_) | Self::Setup(_) => None,
+            Self::Transport(_) | Self::Setup(_) | Self::GivenUp(_) => None,
         }
     }
 

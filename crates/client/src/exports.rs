@@ -122,7 +122,7 @@ impl Export {
                 retry_after: refusal.retry_after,
                 events_recorded: false,
             },
-            Error::Unreadable { .. } | Error::Setup(_) => return Err(error),
+            Error::Unreadable { .. } | Error::Setup(_) | Error::GivenUp(_) => return Err(error),
         };
         let retries = self.client.inner.retries;
         match retries.delay(self.attempts, Repeat::Harmless, outcome, random_fraction()) {

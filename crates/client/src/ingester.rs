@@ -43,6 +43,8 @@ pub struct IngesterOptions {
     pub max_in_flight: usize,
     /// For how long temporary failures are retried.
     pub retry_for: Duration,
+    /// How long [`Ingester::close`] tries to deliver what is left. What is not delivered by then is given up and reported.
+    pub close_timeout: Duration,
     /// What is called with events that could not be delivered, instead of an error of [`Ingester::close`].
     pub on_error: Option<OnError>,
 }
@@ -57,6 +59,7 @@ impl Default for IngesterOptions {
             max_pending_bytes: 32 * 1024 * 1024,
             max_in_flight: 4,
             retry_for: Duration::from_mins(5),
+            close_timeout: Duration::from_secs(30),
             on_error: None,
         }
     }
@@ -73,6 +76,7 @@ impl fmt::Debug for IngesterOptions {
             .field("max_pending_bytes", &self.max_pending_bytes)
             .field("max_in_flight", &self.max_in_flight)
             .field("retry_for", &self.retry_for)
+            .field("close_timeout", &self.close_timeout)
             .finish_non_exhaustive()
     }
 }
@@ -124,15 +128,18 @@ pub struct FailedBatch {
 pub struct IngestError {
     /// How many.
     pub events: usize,
+    /// The events themselves: up to `max_pending_events` that failed before the ingester was closed, and all that were left then.
+    pub batches: Vec<FailedBatch>,
     /// Why the last of them were not.
     pub last: Arc<Error>,
 }
 
-/// Sends events in the background. [`Ingester::close`] delivers everything.
+/// Sends events in the background. [`Ingester::close`] delivers everything, or returns what it could not deliver in time.
 ///
 /// Events are grouped by object, and sent when there are `max_batch_events` or `max_batch_bytes` of them, or after `max_delay`. Of
 /// one object they arrive in the order in which they were handed over. Every request has an idempotency key, so that no event is
-/// recorded twice. Temporary failures are retried for `retry_for`, and an invalid event does not take others with it.
+/// recorded twice. Temporary failures are retried for `retry_for`, once it is closed for at most `close_timeout`, and an invalid
+/// event does not take others with it.
 ///
 /// An ingester that is dropped without [`Ingester::close`] still delivers what waits, for as long as its runtime runs.
 ///
@@ -164,6 +171,8 @@ struct Shared {
 struct State {
     batches: Batches,
     is_closing: bool,
+    /// When everything is given up, once [`Ingester::close`] waits; never, if that is too far to be a point in time.
+    give_up_at: Option<Instant>,
     /// Callers that wait for a flush: open batches are then sent at once.
     flushing: usize,
     /// Callers that wait for room: what makes most room is then sent before it is due.
@@ -178,6 +187,7 @@ impl Client {
         let state = State {
             batches: Batches::new(options.limits()),
             is_closing: false,
+            give_up_at: None,
             flushing: 0,
             waiting: 0,
             failed: None,
@@ -242,8 +252,12 @@ impl Ingester {
         self.shared.until(|state| !state.batches.has_before(end)).await;
     }
 
-    /// Delivers everything and ends. An error says that something failed, unless `on_error` was told.
+    /// Delivers everything and ends, within `close_timeout`. An error has what was not delivered, unless `on_error` was told.
+    ///
+    /// What was being sent when the time was over may have been recorded all the same: whoever sends it again by other means may
+    /// record it twice.
     pub async fn close(self) -> Result<(), IngestError> {
+        self.shared.state().give_up_at = Instant::now().checked_add(self.shared.options.close_timeout);
         self.shared.begin_closing();
         self.workers.wait().await;
         self.shared.state().failed.take().map_or(Ok(()), Err)
@@ -291,6 +305,19 @@ impl Shared {
     fn begin_closing(&self) {
         self.state().is_closing = true;
         self.changed.notify_waiters();
+    }
+
+    /// Returns once somebody has waited for the end for too long.
+    async fn time_is_over(&self) {
+        let mut give_up_at = None;
+        self.until(|state| {
+            give_up_at = state.give_up_at;
+            give_up_at.is_some()
+        })
+        .await;
+        if let Some(give_up_at) = give_up_at {
+            sleep_until(give_up_at).await;
+        }
     }
 
     /// Returns once a condition holds.
@@ -353,10 +380,18 @@ impl Shared {
 
     /// Sends a batch, for as long as it may help; returns what could not be delivered.
     async fn deliver(&self, batch: Batch) -> Vec<FailedBatch> {
-        let give_up_at = Instant::now() + self.options.retry_for;
+        let give_up_at = Instant::now().checked_add(self.options.retry_for);
         let (mut waiting, mut failed) = (vec![batch], Vec::new());
         while let Some(batch) = waiting.pop() {
-            let Err(error) = self.send_until(&batch, give_up_at).await else { continue };
+            let outcome = tokio::select! {
+                biased;
+                () = self.time_is_over() => {
+                    let limit = self.options.close_timeout.as_secs_f64();
+                    Err(Error::GivenUp(format!("not delivered within {limit} s after close")))
+                }
+                outcome = self.send_until(&batch, give_up_at) => outcome,
+            };
+            let Err(error) = outcome else { continue };
             if batch.events.len() > 1 && matches!(error.status(), Some(400 | 413)) {
                 // One event is invalid, and must not take the others with it.
                 let (first, second) = batch.halves();
@@ -369,7 +404,7 @@ impl Shared {
     }
 
     /// Sends a batch again and again while it fails for the moment only.
-    async fn send_until(&self, batch: &Batch, give_up_at: Instant) -> Result<(), Error> {
+    async fn send_until(&self, batch: &Batch, give_up_at: Option<Instant>) -> Result<(), Error> {
         let mut attempts = 0;
         loop {
             let mut ingest = Ingest::new(batch.events.iter().cloned()).idempotency_key(&batch.key);
@@ -384,12 +419,14 @@ impl Shared {
             let is_temporary = match &error {
                 Error::Transport(_) => true,
                 Error::Refused(refusal) => matches!(refusal.status, 408 | 429 | 500 | 502 | 503 | 504),
-                Error::Unreadable { .. } | Error::Setup(_) => false,
+                Error::Unreadable { .. } | Error::Setup(_) | Error::GivenUp(_) => false,
             };
             attempts += 1;
             let asked = refusal.and_then(|refusal| refusal.retry_after).unwrap_or_default();
             let delay = BACKOFF.wait(attempts, random_fraction()).max(asked);
-            if !is_temporary || Instant::now() + delay > give_up_at {
+            let is_too_late =
+                give_up_at.is_some_and(|at| at.saturating_duration_since(Instant::now()) < delay);
+            if !is_temporary || is_too_late {
                 return Err(error);
             }
             tokio::time::sleep(delay).await;
@@ -403,8 +440,15 @@ impl Shared {
             return;
         }
         let mut state = self.state();
-        let before = state.failed.take().map_or(0, |failed| failed.events);
-        state.failed = Some(IngestError { events: before + failure.events.len(), last: failure.error });
+        let (before, mut batches) =
+            state.failed.take().map_or((0, Vec::new()), |failed| (failed.events, failed.batches));
+        let (events, last) = (before + failure.events.len(), Arc::clone(&failure.error));
+        // Bounded like what waits: a program that ignores failures must not run out of memory by them. What is left when it is
+        // closed is bounded already.
+        if state.is_closing || events <= self.options.max_pending_events {
+            batches.push(failure);
+        }
+        state.failed = Some(IngestError { events, batches, last });
     }
 }
 

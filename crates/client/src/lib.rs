@@ -23,7 +23,7 @@
 //! repeat (reading, replacing, deleting, and sending events, which always has an idempotency key) is retried after a
 //! transient failure. Any other call is retried only if the service did not process it.
 //!
-//! [`webhook::verify`] checks the signatures of webhook deliveries.
+//! [`webhook::verify`] checks the signatures of webhook deliveries; while a secret is being rotated, [`webhook::verify_any`] does.
 
 mod account;
 mod billing;

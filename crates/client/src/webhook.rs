@@ -85,6 +85,25 @@ pub fn verify(
     }
 }
 
+/// Verifies the signature of a delivery, as [`verify`] does, with any of several secrets: while one is being rotated, pass the old
+/// and the new one. Without a secret, nothing verifies.
+pub fn verify_any(
+    secrets: &[impl AsRef<str>],
+    headers: &HeaderMap,
+    body: &[u8],
+    now: Timestamp,
+    tolerance: Duration,
+) -> Result<(), Unverified> {
+    let mut outcome = Err(Unverified::Forged);
+    for secret in secrets {
+        outcome = verify(secret.as_ref(), headers, body, now, tolerance);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
 /// Parses the payload of a delivery. Verify it first.
 pub fn parse(body: &[u8]) -> Result<Payload, serde_json::Error> {
     #[derive(Deserialize)]
@@ -229,6 +248,26 @@ mod tests {
         let neither = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSy";
         let outcome = verify(neither, &headers, BODY.as_bytes(), NOW, TOLERANCE);
         assert_eq!(outcome, Err(Unverified::Forged));
+    }
+
+    #[test]
+    fn one_of_several_secrets_is_enough() {
+        let new = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSx";
+        let check = |secrets: &[&str], headers: &HeaderMap| {
+            verify_any(secrets, headers, BODY.as_bytes(), NOW, TOLERANCE)
+        };
+        // Each set of headers alone, so that one secret need not fit both.
+        for headers in [headers(NOW), without(&OWN), without(&STANDARD_SET)] {
+            for secrets in [&[SECRET] as &[&str], &[new, SECRET], &[SECRET, new]] {
+                assert_eq!(check(secrets, &headers), Ok(()), "{secrets:?}");
+            }
+            for secrets in [&[] as &[&str], &[new], &[new, ""]] {
+                assert_eq!(check(secrets, &headers), Err(Unverified::Forged), "{secrets:?}");
+            }
+        }
+        assert_eq!(check(&[new, SECRET], &HeaderMap::new()), Err(Unverified::Unsigned));
+        let old = headers(NOW - Duration::from_mins(6));
+        assert_eq!(check(&[new, SECRET], &old), Err(Unverified::Stale));
     }
 
     #[test]

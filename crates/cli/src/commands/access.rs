@@ -1,11 +1,12 @@
 //! `auspex login`, `signup`, `logout`, `whoami`, `status`: credentials of this machine, and what they lead to.
 
 use clap::Args;
-use client::api::{LoginRequest, Me, RegisterRequest};
+use client::api::{APIKeySecret, LoginRequest, MachineLoginRedeem, Me, RegisterRequest};
 use client::{Call, Client, Error, Method, Refusal};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::browser::BrowserLogin;
 use crate::cells;
 use crate::context::{self, Common, Context, get};
 use crate::data::Fields;
@@ -14,13 +15,15 @@ use crate::output::{View, remark};
 use crate::profiles::{Profile, Profiles};
 use crate::prompt;
 use crate::table::{Table, left, right};
+use crate::waiting::Patience;
 
-/// Signs in with a password.
+/// Signs in through the browser, or with a password.
 #[derive(Args)]
 #[command(
-    after_help = "A key for this machine is made and stored in the user's configuration folder; the password is not.
+    after_help = "On a terminal, the browser opens a page of the console, which asks whether this machine gets a key. With --email, a password
+is asked for or read instead; without a terminal, that is the only way.
+The key is stored in the user's configuration folder, where only the user can read it; a password is not stored.
 Only an admin or owner may make a key: others set AUSPEX_KEY and AUSPEX_SECRET of one that was made for them.
-On a terminal, email and password are asked for.
 
 Examples:
   echo \"$PASSWORD\" | auspex login --email \"$EMAIL\" --password-stdin"
@@ -28,6 +31,21 @@ Examples:
 pub struct Login {
     #[command(flatten)]
     who: Who,
+    /// Print the address of the page instead of opening it.
+    #[arg(long, conflicts_with = "email")]
+    no_browser: bool,
+    /// The port of this machine that the browser comes back to; by default any that is free.
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value = "0",
+        hide_default_value = true,
+        conflicts_with = "email"
+    )]
+    port: u16,
+    /// How long to wait for the browser: 30s, 5m.
+    #[arg(long, value_name = "TIME", default_value = "5m", conflicts_with = "email")]
+    wait: Patience,
     /// The code of two-factor sign-in.
     #[arg(long)]
     code: Option<String>,
@@ -99,6 +117,14 @@ impl Login {
     pub(crate) async fn run(&self, common: &Common) -> Result<(), Failure> {
         let url = common.connection.url_or_default(&Profiles::read()?);
         let nobody = context::build(Client::builder(&url))?;
+        // A script must not wait for somebody who is not there.
+        if self.who.email.is_none()
+            && !self.who.password_stdin
+            && self.code.is_none()
+            && prompt::is_interactive()
+        {
+            return self.by_browser(common, &url, &nobody).await;
+        }
         let (email, password) = self.who.ask()?;
         let mut request = LoginRequest { email, password, code: self.code.clone(), passkey: None };
         let token = match nobody.log_in(&request).await {
@@ -113,6 +139,44 @@ impl Login {
             outcome => outcome?,
         };
         store_key(common, &url, &token.token).await
+    }
+}
+
+impl Login {
+    /// Lets the browser ask the member, and redeems the code that it brings.
+    async fn by_browser(&self, common: &Common, url: &str, nobody: &Client) -> Result<(), Failure> {
+        // Before anybody is asked anything: whether there is a service, and a file to store the key in.
+        nobody.request(get(&["auth", "console", "state"])?).await?;
+        Profiles::read()?;
+        let login = BrowserLogin::start(url, &machine_name(), self.port).await?;
+        login.open(!self.no_browser);
+        let brought = login.wait(self.wait.0).await?;
+        let redeem = MachineLoginRedeem { code: brought.code.clone(), verifier: brought.verifier.clone() };
+        let outcome = async {
+            // Read only now: another command may have changed it meanwhile.
+            let mut profiles = Profiles::read()?;
+            // Not repeated: a code works once, and a repeat would hide why.
+            let once = context::build(Client::builder(url).max_retries(0))?;
+            let made = match once.redeem_machine_login(&redeem).await {
+                Err(error @ (Error::Transport(_) | Error::Unreadable { .. } | Error::GivenUp(_))) => {
+                    let name = machine_name();
+                    remark(&format!(
+                        "A key named {name} may have been made all the same: revoke it under Keys."
+                    ));
+                    return Err(error.into());
+                }
+                made => made?,
+            };
+            let key = context::build(Client::builder(url).key(&made.key, &made.secret))?;
+            put_key(common, url, &mut profiles, &made, &key).await?;
+            // The key is stored: that its account cannot be named is no failure.
+            Ok::<_, Failure>(key.me().await.ok().map(|me| me.tenant_name))
+        };
+        let outcome = outcome.await;
+        brought.finish(outcome.is_ok()).await;
+        let tenant = outcome?.map_or_else(String::new, |tenant| format!(" to {tenant}"));
+        let name = common.connection.profile_name();
+        common.output().done(&format!("Signed in{tenant} at {url} (profile {name})."))
     }
 }
 
@@ -151,9 +215,27 @@ async fn store_key(common: &Common, url: &str, token: &str) -> Result<(), Failur
 async fn replace_key(common: &Common, url: &str, person: &Client) -> Result<Me, Failure> {
     let mut profiles = Profiles::read()?;
     let me = person.me().await?;
+    let made = person.create_key(Some(&machine_name())).await.map_err(|error| name_role(error, &me))?;
+    put_key(common, url, &mut profiles, &made, person).await?;
+    Ok(me)
+}
+
+/// What the key of this machine is called.
+fn machine_name() -> String {
     let machine = rustix::system::uname();
+    // As long as the service takes, and without what it refuses.
     let name = format!("auspex on {}", machine.nodename().to_string_lossy());
-    let made = person.create_key(Some(&name)).await.map_err(|error| name_role(error, &me))?;
+    name.chars().filter(|character| !character.is_control()).take(100).collect()
+}
+
+/// Stores a key in place of the profile's previous one, which is revoked. One that cannot be stored is revoked by `maker`.
+async fn put_key(
+    common: &Common,
+    url: &str,
+    profiles: &mut Profiles,
+    made: &APIKeySecret,
+    maker: &Client,
+) -> Result<(), Failure> {
     let name = common.connection.profile_name();
     let previous = profiles.get(name).cloned();
     let profile = Profile {
@@ -163,7 +245,7 @@ async fn replace_key(common: &Common, url: &str, person: &Client) -> Result<Me, 
         key_id: Some(made.api_key.id.to_string()),
     };
     if let Err(failure) = profiles.put(name, profile) {
-        if let Err(error) = person.revoke_key(made.api_key.id).await {
+        if let Err(error) = maker.revoke_key(made.api_key.id).await {
             remark(&format!(
                 "the key {} was made and not stored; revoke it in the console: {error}",
                 made.key
@@ -176,7 +258,7 @@ async fn replace_key(common: &Common, url: &str, person: &Client) -> Result<Me, 
     {
         remark(&format!("the previous key {} of this profile could not be revoked: {failure}", previous.key));
     }
-    Ok(me)
+    Ok(())
 }
 
 /// Says who may make keys, and what others do, where the service refused one because of the person's role.

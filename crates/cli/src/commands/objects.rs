@@ -1,14 +1,17 @@
 //! `auspex objects`: what events are about, the answers, and how they came about.
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
-use client::Method;
+use client::{Call, Method, Response};
 use serde_json::{Value, json};
 
-use crate::cells::{self, Cell};
+use crate::cells;
 use crate::context::{Common, Context, delete, get, post, send};
 use crate::failure::Failure;
 use crate::output::View;
-use crate::paging::Paging;
+use crate::paging::{Paging, print_warnings};
 use crate::prompt;
 use crate::table::{Table, left, right};
 use crate::waiting::{self, Patience};
@@ -25,7 +28,7 @@ pub enum Command {
     Get {
         /// The object's id.
         object: String,
-        /// Wait until every signal has an answer, at most this long: 30s, 5m.
+        /// Wait for the analysis that is scheduled, and until every signal has an answer, at most this long: 30s, 5m.
         #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30s", require_equals = false)]
         wait: Option<Patience>,
     },
@@ -54,14 +57,17 @@ pub enum Command {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Show which events moved an answer, and how much. It is charged.
+    /// Show which events moved an answer, and how much. It is charged, up to 12 times as much as an analysis.
     #[command(after_help = "Examples:
-  auspex objects explain seller/42 is_scammer")]
+  auspex objects explain seller/42 is_scammer --yes")]
     Explain {
         /// The object's id.
         object: String,
         /// The signal's key.
         signal: String,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Count objects.
     #[command(after_help = "Examples:
@@ -131,13 +137,16 @@ impl Command {
                 let call = get(&["v1", "objects", object, "answers"])?.query("signal", signal.as_ref());
                 paging.list(&context, call, "analyses", history_view).await
             }
-            Self::Explain { object, signal } => {
+            Self::Explain { object, signal, yes } => {
+                let cost = "The analyzer reads its history several times, and each is charged.";
+                prompt::confirm(&format!("Explain {signal} of {object}? {cost}"), *yes)?;
                 let body = json!({"signal": signal});
                 context
                     .show(send(Method::POST, &["v1", "objects", object, "explain"], &body)?, explain_view)
                     .await
             }
             Self::Count { q } => {
+                warn_of_skipped(&context, q.as_ref()).await?;
                 let show = |found: &Value| {
                     let more = if found["capped"] == json!(true) { " or more" } else { "" };
                     View::new().line(format!("{}{more}", found["count"]))
@@ -156,18 +165,22 @@ impl Command {
     }
 }
 
+/// Says what the service skips of a query. The list of objects says so, and any key that reads can ask it; counts and
+/// distributions, which take the same queries, have no field for it.
+pub(super) async fn warn_of_skipped(context: &Context, q: Option<&String>) -> Result<(), Failure> {
+    if q.is_some() {
+        let call = get(&["v1", "objects"])?.query("q", q).query("limit", Some(1));
+        let (_, page) = context.fetch(call).await?;
+        print_warnings(&page);
+    }
+    Ok(())
+}
+
 async fn show_object(context: &Context, object: &str, wait: Option<Patience>) -> Result<(), Failure> {
     let call = get(&["v1", "objects", object])?;
     let (response, found) = match wait {
         None => context.fetch(call).await?,
-        Some(Patience(patience)) => {
-            let ask = async || {
-                let (response, value) = context.fetch(call.clone()).await?;
-                Ok(((response, value.clone()), value))
-            };
-            let has_all = |value: &Value| value["pending"].as_array().is_none_or(Vec::is_empty);
-            waiting::until(&format!("waiting for the answers about {object}"), patience, ask, has_all).await?
-        }
+        Some(Patience(patience)) => wait_for_object(context, object, &call, patience).await?,
     };
     let view = View::new()
         .fields([
@@ -180,6 +193,30 @@ async fn show_object(context: &Context, object: &str, wait: Option<Patience>) ->
         .title("Answers")
         .table(answers_table(&found["analysis"], "key"));
     context.output.record(&response.body, view)
+}
+
+/// Waits until no analysis of an object is scheduled and every signal has an answer.
+async fn wait_for_object(
+    context: &Context,
+    object: &str,
+    call: &Call,
+    patience: Duration,
+) -> Result<(Response, Value), Failure> {
+    let has_waited = Cell::new(false);
+    let ask = async || {
+        // First whether one is scheduled: its answers are written before it is not.
+        let (_, state) = context.fetch(get(&["v1", "objects", object, "state"])?).await?;
+        let is_scheduled = state["analysis_scheduled"] == json!(true);
+        let (response, value) = context.fetch(call.clone()).await?;
+        let has_all = value["pending"].as_array().is_none_or(Vec::is_empty);
+        // Another node may still have the answers of before, for less than a second.
+        let is_stale = has_waited.get() && response.header("x-cache") == Some("HIT");
+        has_waited.set(has_waited.get() || is_scheduled);
+        let is_over = json!(has_all && !is_scheduled && !is_stale);
+        Ok(((response, value), is_over))
+    };
+    let what = format!("waiting for the answers about {object}");
+    waiting::until(&what, patience, ask, |is_over| *is_over == json!(true)).await
 }
 
 /// A table of answers; `key` is the field with the signal's key.
@@ -197,7 +234,7 @@ pub(super) fn answers_table(answers: &Value, key: &str) -> Table {
     })
 }
 
-fn probabilities(probabilities: &Value) -> Cell {
+fn probabilities(probabilities: &Value) -> cells::Cell {
     let parts = probabilities.as_object().into_iter().flatten();
     let parts = parts.map(|(option, share)| format!("{option} {:.2}", share.as_f64().unwrap_or(0.0)));
     cells::text(parts.collect::<Vec<_>>().join(", "))

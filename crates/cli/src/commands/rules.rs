@@ -10,7 +10,7 @@ use crate::cells;
 use crate::context::{Common, Context, delete, get, send};
 use crate::data::Data;
 use crate::failure::Failure;
-use crate::output::View;
+use crate::output::{View, remark};
 use crate::paging::Paging;
 use crate::prompt;
 use crate::table::{Table, left, right, whole};
@@ -61,7 +61,7 @@ pub enum Command {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Check a condition: what is wrong with it, or how many objects it is true for.
+    /// Check a condition: what is wrong with it, or how many objects it is true for. One that is not valid is exit code 5.
     #[command(after_help = "Examples:
   auspex rules check 'is_scammer > 0.8 and not buyer_intent = browsing'")]
     Check {
@@ -228,7 +228,11 @@ impl Command {
                 let call =
                     send(Method::POST, &["v1", "conditions", "check"], &json!({"when": when, "for": place}))?;
                 let (response, check) = context.fetch(call).await?;
-                context.output.record(&response.body, check_view(when, &check))
+                context.output.record(&response.body, check_view(when, &check))?;
+                if check["valid"] == json!(true) {
+                    return Ok(());
+                }
+                Err(Failure::Invalid(format!("the condition is not valid: {}", message_of(&check))))
             }
             Self::Firings { rule, object, paging } => {
                 let call = get(&["v1", "rule_firings"])?
@@ -300,7 +304,48 @@ impl Replay {
                 return Err(Failure::other(cells::value(&replay["error"]).text(None)));
             }
         }
-        context.output.record(&response.body, replay_view(&replay))
+        context.output.record(&response.body, replay_view(&replay))?;
+        self.remark_versions(context, &replay).await
+    }
+
+    /// Says which signals of the condition were changed within the range: answers before and after that are to different
+    /// questions, and the replay takes both.
+    async fn remark_versions(&self, context: &Context, replay: &Value) -> Result<(), Failure> {
+        let body = json!({"when": self.when, "for": "rule"});
+        let (_, check) = context.fetch(send(Method::POST, &["v1", "conditions", "check"], &body)?).await?;
+        for key in check["signals"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let (_, list) = match context.fetch(get(&["v1", "signals", key, "versions"])?).await {
+                // A signal that was deleted meanwhile has no versions.
+                Err(Failure::Call(error)) if error.status() == Some(404) => continue,
+                found => found?,
+            };
+            let within = |version: &&Value| {
+                // Times sort as text.
+                let at = version["created_at"].as_str();
+                at > replay["from"].as_str() && at < replay["to"].as_str()
+            };
+            let mut changes: Vec<&Value> =
+                list["versions"].as_array().into_iter().flatten().filter(within).collect();
+            changes.sort_by_key(|version| version["version"].as_u64());
+            let changes: Vec<String> = changes
+                .into_iter()
+                .filter(|version| version["version"] != json!(1))
+                .map(|version| {
+                    format!(
+                        "version {} at {}",
+                        version["version"],
+                        version["created_at"].as_str().unwrap_or("")
+                    )
+                })
+                .collect();
+            if !changes.is_empty() {
+                remark(&format!(
+                    "{key} was changed within the range ({}): the replay mixes answers to different wordings; --from and --to narrow it",
+                    changes.join(", ")
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -332,13 +377,17 @@ fn rule_view(rule: &Value) -> View {
     ])
 }
 
+/// What is wrong with a condition.
+fn message_of(check: &Value) -> String {
+    cells::value(&check["error"]["message"]).text(None)
+}
+
 fn check_view(when: &str, check: &Value) -> View {
     if check["valid"] != json!(true) {
         let at = check["error"]["at"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
         return View::new()
             .line(cells::text(when).text(None))
-            .line(format!("{}^", " ".repeat(at.min(when.chars().count()))))
-            .line(cells::value(&check["error"]["message"]).text(None));
+            .line(format!("{}^", " ".repeat(at.min(when.chars().count()))));
     }
     let mut fields =
         vec![("valid", cells::status(&json!(true))), ("signals", cells::value(&check["signals"]))];

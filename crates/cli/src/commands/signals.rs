@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use client::{Call, Method};
 use serde_json::{Map, Value, json};
 
+use super::objects::warn_of_skipped;
 use crate::cells;
 use crate::context::{Common, Context, delete, get, post, send};
 use crate::data::{Data, Fields, json_or_text};
@@ -190,6 +191,7 @@ impl Command {
                 context.show(call, signal_view).await
             }
             Self::Distribution { key, q } => {
+                warn_of_skipped(&context, q.as_ref()).await?;
                 let call = get(&["v1", "signals", key, "distribution"])?.query("q", q.as_ref());
                 context.show(call, distribution_view).await
             }

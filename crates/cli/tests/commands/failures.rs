@@ -72,7 +72,16 @@ async fn bad_input_is_named(world: &World) {
     }
     let ran = person.run(&["objects", "list", "-q", "is_scammer > many", "--strict"]);
     assert_eq!(ran.code, 5, "{ran:?}");
-    assert_eq!(person.json(&["rules", "check", "is_scammer >"])["valid"], json!(false));
+    let ran = person.run(&["rules", "check", "is_scammer >", "--json"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    let check: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(check["valid"], json!(false));
+    let message = check["error"]["message"].as_str().unwrap();
+    assert!(ran.err.contains("the condition is not valid") && ran.err.contains(message), "{ran:?}");
+    assert_eq!(person.run(&["rules", "check", "is_scammer > 0.5"]).code, 0);
+    let ran = person.run(&["objects", "explain", "a", "is_scammer"]);
+    assert_eq!(ran.code, 2, "what costs money is asked first: {ran:?}");
+    assert!(ran.err.contains("charged") && ran.err.contains("--yes"), "{ran:?}");
 }
 
 async fn messages_are_harmless(world: &World) {

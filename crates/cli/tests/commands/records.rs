@@ -11,10 +11,13 @@ use crate::world::{Person, World, eventually};
 testkit::on_both!(
     json_is_what_the_service_sent,
     lists_go_over_all_pages,
+    what_a_query_skips_is_told_whatever_reads_it,
     data_comes_from_everywhere,
     numbers_are_sent_as_they_were_given,
     an_answer_is_explained,
     waiting_ends_with_all_answers,
+    waiting_ends_with_the_analysis_that_was_asked_for,
+    a_replay_says_that_a_wording_was_changed,
     a_delivery_is_verified,
     a_question_is_asked_switched_and_backfilled,
     the_client_reads_the_past,
@@ -78,6 +81,35 @@ async fn lists_go_over_all_pages(world: &World) {
     assert_eq!(count(&person.json(&["objects", "list", "-q", "is_scammer >= 0", "--all"])), 205);
 }
 
+async fn what_a_query_skips_is_told_whatever_reads_it(world: &World) {
+    let mut person = world.person();
+    person.says(&["events", "send", "a", "--message", "hello", "--wait"]);
+    let made = person.json(&["keys", "create", "--name", "reader", "--scopes", "read"]);
+    let part = |name: &str| made[name].as_str().unwrap().to_owned();
+    person.variables =
+        vec![("AUSPEX_KEY".to_owned(), part("key")), ("AUSPEX_SECRET".to_owned(), part("secret"))];
+    let commands: [&[&str]; 3] =
+        [&["objects", "list"], &["objects", "count"], &["signals", "distribution", "is_scammer"]];
+    for command in commands {
+        let ask = |q: &str| person.run(&[command, &["-q", q, "--json"]].concat());
+        for q in ["is_scammer >= 0", "a", ""] {
+            let ran = ask(q);
+            assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{command:?} {q:?}: {ran:?}");
+        }
+        for (q, skipped) in [
+            ("is_scamer > 0.5", "unknown signal `is_scamer`"),
+            ("is_scammer >= 0, is_scamer > 0.5", "unknown signal `is_scamer`"),
+            ("is_scammer > 90%", "not `90%`"),
+        ] {
+            let ran = ask(q);
+            assert_eq!(ran.code, 0, "{ran:?}");
+            assert!(ran.err.starts_with("warning: skipped ") && ran.err.contains(skipped), "{ran:?}");
+            let told: Value = serde_json::from_str(&ran.out).unwrap();
+            assert_eq!(told.get("warnings").is_some(), command[1] == "list", "{told}");
+        }
+    }
+}
+
 async fn data_comes_from_everywhere(world: &World) {
     let person = world.person();
     let event = r#"{"type": "message", "content": "hello"}"#;
@@ -136,17 +168,17 @@ async fn an_answer_is_explained(world: &World) {
     for message in ["Pay me by gift card", "Good morning"] {
         person.says(&["events", "send", "a", "--message", message, "--wait"]);
     }
-    let explained = person.json(&["objects", "explain", "a", "is_scammer"]);
+    let explained = person.json(&["objects", "explain", "a", "is_scammer", "--yes"]);
     assert_eq!(explained["answer"]["signal"], "is_scammer");
     let parts = explained["parts"].as_array().unwrap();
     assert_eq!(parts.len(), 2, "{explained}");
     let moved = |part: &Value| part["moved"].as_f64().unwrap();
     assert!(moved(&parts[0]).abs() >= moved(&parts[1]).abs(), "{explained}");
-    let shown = person.says(&["objects", "explain", "a", "is_scammer"]);
+    let shown = person.says(&["objects", "explain", "a", "is_scammer", "--yes"]);
     for part in ["left_out", "MOVED", "Pay me by gift card", &format!("{:+.3}", moved(&parts[0]))] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert_eq!(person.run(&["objects", "explain", "nobody", "is_scammer"]).code, 4);
+    assert_eq!(person.run(&["objects", "explain", "nobody", "is_scammer", "-y"]).code, 4);
 }
 
 async fn waiting_ends_with_all_answers(world: &World) {
@@ -263,4 +295,42 @@ async fn a_list_ends_when_its_reader_has_gone(world: &World) {
     // A message that cannot be written is no failure either.
     assert!(person.run(&["objects", "list", "--limit", "1"]).err.contains("--all"));
     assert_eq!(person.shell("auspex objects list --limit 1 2>/dev/full").code, 0);
+}
+
+async fn waiting_ends_with_the_analysis_that_was_asked_for(world: &World) {
+    let person = world.person();
+    person.says(&["events", "send", "a", "--message", "hello", "--wait"]);
+    let computed = |object: &Value| {
+        let times = object["analysis"].as_array().unwrap().iter();
+        times.map(|answer| answer["computed_at"].as_str().unwrap().to_owned()).min().unwrap()
+    };
+    // Also after the analysis that the event itself has scheduled.
+    let mut before = computed(&person.json(&["objects", "get", "a", "--wait"]));
+    for _ in 0..5 {
+        person.says(&["objects", "analyze", "a"]);
+        let after = computed(&person.json(&["objects", "get", "a", "--wait"]));
+        assert!(after > before, "{after} is not after {before}");
+        before = after;
+    }
+    assert_eq!(person.json(&["api", "GET", "/v1/objects/a/state"])["analysis_scheduled"], json!(false));
+}
+
+async fn a_replay_says_that_a_wording_was_changed(world: &World) {
+    let person = world.person();
+    let ask = |wording: &str| {
+        person.says(&["signals", "set", "angry", "--type", "noul", "--instructions", wording]);
+        person.says(&["events", "send", "a", "--message", "hello", "--wait"]);
+    };
+    ask("Is the user angry?");
+    let ran = person.run(&["rules", "replay", "angry > 0.5"]);
+    assert!(ran.code == 0 && ran.err.is_empty(), "one wording alone: {ran:?}");
+    ask("Does the user sound angry?");
+    for arguments in
+        [&["rules", "replay", "angry > 0.5"] as &[&str], &["rules", "replay", "angry > 0.5", "--json"]]
+    {
+        let ran = person.run(arguments);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.err.contains("angry was changed within the range (version 2 at "), "{ran:?}");
+        assert!(ran.err.contains("different wordings"), "{ran:?}");
+    }
 }

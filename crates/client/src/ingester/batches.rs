@@ -176,7 +176,7 @@ impl Batches {
 
     /// When the next batch that can be sent has waited long enough.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.free_and_open().next().map(|batch| batch.opened_at + self.limits.delay)
+        self.free_and_open().next().and_then(|batch| batch.opened_at.checked_add(self.limits.delay))
     }
 
     /// Takes a batch to send. Of one object, one at a time: its events arrive in order. Full ones go first, then those that
@@ -196,7 +196,7 @@ impl Batches {
 
     fn choose_open(&self, now: Instant, hurry: Hurry) -> Option<u64> {
         let oldest = self.free_and_open().next()?;
-        if hurry == Hurry::All || now >= oldest.opened_at + self.limits.delay {
+        if hurry == Hurry::All || now.saturating_duration_since(oldest.opened_at) >= self.limits.delay {
             return Some(oldest.number);
         }
         let largest = || self.free_and_open().max_by_key(|batch| batch.bytes).map(|batch| batch.number);

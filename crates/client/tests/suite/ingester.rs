@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use auspex_client::api::EventInput;
-use auspex_client::{Error, FailedBatch, IngesterOptions};
+use auspex_client::{Client, Error, FailedBatch, IngesterOptions};
 use serde_json::Value;
 
 use super::{ACCEPTED, BUSY, ScriptedServer};
@@ -167,4 +167,61 @@ async fn wrong_options_and_ids_are_refused() {
         assert!(matches!(ingester.send(id, None, EventInput::event("1")).await, Err(Error::Setup(_))));
     }
     ingester.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_ends_in_time_while_the_service_is_down_and_returns_what_was_not_sent() {
+    let unused = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", unused.local_addr().unwrap());
+    drop(unused);
+    let client = Client::builder(url).key("ak_1", "sk_1").max_retries(0).build().unwrap();
+    let options = IngesterOptions { close_timeout: Duration::from_millis(300), ..quick() };
+    let ingester = client.ingester(options).unwrap();
+    let objects = ["a", "b", "c", "d"];
+    for object in objects {
+        ingester.send(object, Some("user"), EventInput::event("1")).await.unwrap();
+        ingester.send(object, None, EventInput::event("2")).await.unwrap();
+    }
+    let closed = tokio::time::timeout(Duration::from_secs(20), ingester.close()).await;
+    let failed = closed.expect("closing ends").unwrap_err();
+    assert!(matches!(&*failed.last, Error::GivenUp(_)), "{failed}");
+    assert_eq!(failed.events, 8);
+    let mut returned: Vec<(&str, Option<&str>, Vec<&str>)> = failed
+        .batches
+        .iter()
+        .map(|batch| {
+            let names = batch.events.iter().map(|event| event.name.as_deref().unwrap());
+            (batch.object_id.as_str(), batch.object_type.as_deref(), names.collect())
+        })
+        .collect();
+    returned.sort_unstable();
+    assert_eq!(returned, objects.map(|object| (object, Some("user"), vec!["1", "2"])));
+}
+
+#[tokio::test]
+async fn durations_may_be_longer_than_time() {
+    let unavailable = || (503, vec![("retry-after", "0")], BUSY);
+    // Five attempts of one call, then another call.
+    let server = ScriptedServer::start((0..5).map(|_| unavailable()).chain([(202, vec![], ACCEPTED)])).await;
+    let (max_delay, retry_for, close_timeout) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    let options = IngesterOptions { max_delay, retry_for, close_timeout, ..quick() };
+    let ingester = server.client().ingester(options).unwrap();
+    ingester.send("a", None, EventInput::event("1")).await.unwrap();
+    ingester.close().await.unwrap();
+    assert_eq!(server.received().len(), 6);
+}
+
+#[tokio::test]
+async fn what_is_left_at_close_is_returned_however_much_failed_before() {
+    let server = ScriptedServer::start((0..3).map(|_| (402, vec![], BUSY))).await;
+    let options = IngesterOptions { max_pending_events: 1, max_delay: Duration::from_mins(1), ..quick() };
+    let ingester = server.client().ingester(options).unwrap();
+    for object in ["a", "b"] {
+        ingester.send(object, None, EventInput::event("1")).await.unwrap();
+        ingester.flush().await;
+    }
+    ingester.send("left", None, EventInput::event("1")).await.unwrap();
+    let failed = ingester.close().await.unwrap_err();
+    let returned: Vec<&str> = failed.batches.iter().map(|batch| batch.object_id.as_str()).collect();
+    assert_eq!((failed.events, returned), (3, vec!["a", "left"]));
 }
