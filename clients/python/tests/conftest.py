@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import world as testing_world
 
-from auspex import AsyncAuspex, Auspex, Ingester, Pager
+from auspex import AsyncAuspex, Auspex, Export, Ingester, Pager
 
 KINDS = ("sync", "asyncio", "trio")
 
@@ -64,11 +64,14 @@ class Awaited:
         method = getattr(self._wrapped, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
-            result = method(*arguments, **options) if name in ("ingester", "with_options") or "list" in name else None
+            at_once = name in ("export", "ingester", "with_options") or "list" in name
+            result = method(*arguments, **options) if at_once else None
             if isinstance(result, (Auspex, Ingester)):
                 return Awaited(result)
             if isinstance(result, Pager):
                 return AwaitedPager(result)
+            if isinstance(result, Export):
+                return AwaitedExport(result)
 
             async def later() -> Any:
                 return method(*arguments, **options)
@@ -104,3 +107,22 @@ class AwaitedPager:
 
     async def page(self) -> Any:
         return self._pager.page()
+
+
+class AwaitedExport:
+    """The same for an export."""
+
+    def __init__(self, export: Export) -> None:
+        self._export = export
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for row in self._export:
+            yield row
+
+    @property
+    def rows(self) -> int:
+        return self._export.rows
+
+    @property
+    def cursor(self) -> str | None:
+        return self._export.cursor

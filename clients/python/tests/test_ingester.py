@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -174,6 +176,99 @@ def test_an_error_of_the_program_does_not_lose_events() -> None:
     with pytest.raises(RuntimeError, match="a bug"):
         anyio.run(story)
     assert recorded == ["kept"]
+
+
+def test_on_error_may_wait_for_a_thread_that_sends() -> None:
+    release, sent_in_time = threading.Event(), list[bool]()
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        release.wait(30)
+        return httpx.Response(202, json=ACCEPTED)
+
+    def send_again() -> None:
+        with pytest.raises(UsageError, match="closed"):
+            ingester.send("b", {"type": "event"})
+
+    def on_error(failure: FailedBatch) -> None:
+        sender = threading.Thread(target=send_again)
+        sender.start()
+        sender.join(5)
+        sent_in_time.append(not sender.is_alive())
+
+    ingester = client_of(handler).ingester(max_delay=0, close_timeout=0.01, on_error=on_error)
+    ingester.send("a", {"type": "event"})
+    ingester.close()
+    release.set()
+    assert sent_in_time == [True]
+
+
+def test_closing_waits_for_what_is_being_reported() -> None:
+    reporting, failed = threading.Event(), list[str]()
+
+    def on_error(failure: FailedBatch) -> None:
+        reporting.set()
+        # Until the time to close is over.
+        while ingester.pending_events > 0:
+            time.sleep(0.05)
+        failed.append(failure.object_id)
+
+    ingester = client_of(lambda _: httpx.Response(402, json={})).ingester(
+        max_delay=0, close_timeout=0.01, on_error=on_error
+    )
+    ingester.send("a", {"type": "event"})
+    assert reporting.wait(30)
+    ingester.close()
+    assert failed == ["a"]
+
+
+def test_closing_ends_though_on_error_does_not() -> None:
+    reporting, release = threading.Event(), threading.Event()
+
+    def on_error(failure: FailedBatch) -> None:
+        reporting.set()
+        release.wait(60)
+
+    ingester = client_of(lambda _: httpx.Response(402, json={})).ingester(
+        max_delay=0, close_timeout=0.01, on_error=on_error
+    )
+    ingester.send("a", {"type": "event"})
+    assert reporting.wait(30)
+    started = time.monotonic()
+    ingester.close()
+    assert time.monotonic() - started < 20
+    release.set()
+
+
+def test_a_duration_may_be_infinite() -> None:
+    recorded: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        recorded.extend(names(request))
+        return httpx.Response(202, json=ACCEPTED)
+
+    async def story() -> None:
+        http = httpx.AsyncClient(transport=httpx.MockTransport(handler))
+        client = AsyncAuspex("http://service", "ak_1", "sk_1", http_client=http)
+        async with client.ingester(max_delay=math.inf, retry_for=math.inf, close_timeout=math.inf) as ingester:
+            await ingester.send("a", {"type": "event", "name": "async"})
+
+    with client_of(handler).ingester(max_delay=math.inf, retry_for=math.inf, close_timeout=math.inf) as ingester:
+        ingester.send("a", {"type": "event", "name": "sync"})
+    anyio.run(story)
+    assert recorded == ["sync", "async"]
+
+
+def test_what_is_left_at_close_is_returned_however_much_failed_before() -> None:
+    refused = client_of(lambda _: httpx.Response(402, json={}))
+    ingester = refused.ingester(max_pending_events=2, max_delay=60, close_timeout=0)
+    for number in range(3):
+        ingester.send(f"refused/{number}", {"type": "event"})
+        ingester.flush()
+    ingester.send("left", {"type": "event"})
+    with pytest.raises(IngestError) as caught:
+        ingester.close()
+    assert caught.value.failed_events == 4
+    assert [batch.object_id for batch in caught.value.batches] == ["refused/0", "refused/1", "left"]
 
 
 def test_a_program_that_just_ends_loses_nothing(world: dict[str, str], account: Callable[..., dict[str, str]]) -> None:

@@ -20,7 +20,7 @@ def blocks_of(page: Path) -> list[str]:
 
 def test_the_code_of_the_readme_runs(world: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     blocks = blocks_of(README)
-    assert len(blocks) == 10
+    assert len(blocks) == 11
     names: dict[str, Any] = {"__name__": "readme"}
     for number, block in enumerate(blocks, 1):
         exec(compile(block, f"README.md, block {number}", "exec"), names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from auspex import (
     AttemptInfo,
     AuthenticationError,
     BadRequestError,
+    IngestError,
     NotFoundError,
     RateLimitError,
     ServerError,
@@ -310,6 +312,49 @@ def test_reads_money_and_settings(kind: str, connect: Connect, account: Account)
             changed = await client.update_settings(event_retention="days", event_retention_days=30)
             assert changed.event_retention_days == 30
             assert (await client.get_settings()).event_retention == "days"
+
+    tell(kind, story)
+
+
+def test_exports_everything(kind: str, connect: Connect, account: Account) -> None:
+    async def story() -> None:
+        async with connect(account(by="lossy")) as client:
+            for part in range(3):
+                events = [{"type": "message", "content": f"{part} {number}\u2028\n"} for number in range(100)]
+                await client.ingest_events(f"seller/{part}", events=events)
+            export = client.export("events")
+            rows = [row async for row in export]
+            assert {row["content"] for row in rows} == {
+                f"{part} {number}\u2028\n" for part in range(3) for number in range(100)
+            }
+            assert (len(rows), export.rows, export.cursor) == (300, 300, rows[-1]["cursor"])
+            rest = [row async for row in client.export("events", cursor=rows[199]["cursor"])]
+            assert rest == rows[200:]
+            with pytest.raises(BadRequestError):
+                [row async for row in client.export("events", cursor="nonsense")]
+
+    tell(kind, story)
+
+
+def test_closes_in_time(kind: str, connect: Connect, account: Account) -> None:
+    async def story() -> None:
+        # Nothing listens on this port.
+        async with connect(account() | {"url": "http://127.0.0.1:9"}) as client:
+
+            async def send_all() -> None:
+                async with client.ingester(max_delay=0.01, close_timeout=0.5) as ingester:
+                    for number in range(20):
+                        event = {"type": "event", "name": "sale", "metadata": {"number": number}}
+                        await ingester.send(f"seller/{number % 10}", event, object_type="seller")
+
+            started = time.monotonic()
+            with pytest.raises(IngestError) as caught:
+                await send_all()
+            assert time.monotonic() - started < 10
+        assert caught.value.failed_events == 20
+        unsent = [json.loads(event)["metadata"]["number"] for batch in caught.value.batches for event in batch.events]
+        assert sorted(unsent) == list(range(20))
+        assert {batch.object_type for batch in caught.value.batches} == {"seller"}
 
     tell(kind, story)
 

@@ -114,17 +114,7 @@ export abstract class Caller {
     const timer = setTimeout(abort, timeout);
     signal?.addEventListener("abort", abort, { once: true });
     try {
-      if (signal?.aborted) abort();
-      this.#key ??= hmacKey(utf8(this.#secret));
-      const token = await signToken(this.config.key, await this.#key, Date.now(), call.method, request.decodedPath);
-      const response = await this.config.fetch(request.url, {
-        method: call.method,
-        headers: { ...request.headers, authorization: `Bearer ${token}` },
-        // A token is valid for one path of one service, and must not be sent anywhere else.
-        redirect: "manual",
-        signal: controller.signal,
-        ...(request.body === undefined ? {} : { body: request.body }),
-      });
+      const response = await this.#fetch(call, request, controller.signal, signal);
       return { response, body: await response.text() };
     } catch (cause) {
       return broken(cause, timeout, controller.signal.aborted, signal?.aborted ?? false);
@@ -132,6 +122,54 @@ export abstract class Caller {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
     }
+  }
+
+  /**
+   * @internal Makes one attempt, and yields the body piece by piece; `timeout` is for each piece. Throws a
+   * {@link StreamFailure}.
+   */
+  async *stream(call: Call, options: RequestOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+    const request = encode(this.config, call, options);
+    const timeout = options.timeout ?? this.config.timeout;
+    const { signal } = options;
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    let timer = setTimeout(abort, timeout);
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      const response = await this.#fetch(call, request, controller.signal, signal);
+      if (response.status !== 200) throw new StreamFailure(failed({ response, body: await response.text() }));
+      const reader = response.body?.getReader();
+      for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+        clearTimeout(timer);
+        yield part.value;
+        // Not while the program works on the rows.
+        timer = setTimeout(abort, timeout);
+      }
+    } catch (cause) {
+      if (cause instanceof StreamFailure) throw cause;
+      const outcome = broken(cause, timeout, controller.signal.aborted, signal?.aborted ?? false);
+      throw new StreamFailure({ ...failed(outcome), aborted: signal?.aborted ?? false });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      // Who stops reading needs no more of it.
+      controller.abort();
+    }
+  }
+
+  async #fetch(call: Call, request: Encoded, over: AbortSignal, signal: AbortSignal | undefined): Promise<Response> {
+    if (signal?.aborted) throw new AbortedError("the call was aborted");
+    this.#key ??= hmacKey(utf8(this.#secret));
+    const token = await signToken(this.config.key, await this.#key, Date.now(), call.method, request.decodedPath);
+    return this.config.fetch(request.url, {
+      method: call.method,
+      headers: { ...request.headers, authorization: `Bearer ${token}` },
+      // A token is valid for one path of one service, and must not be sent anywhere else.
+      redirect: "manual",
+      signal: over,
+      ...(request.body === undefined ? {} : { body: request.body }),
+    });
   }
 
   #report(call: Call, attempt: number, started: number, outcome: Outcome, retryIn: number | undefined): void {
@@ -147,6 +185,20 @@ export abstract class Caller {
       retryIn,
     };
     this.config.onAttempt?.(info);
+  }
+}
+
+/** @internal How a stream ended before its end. */
+export class StreamFailure extends Error {
+  readonly failure: Failure;
+  readonly error: AuspexError;
+  readonly aborted: boolean;
+
+  constructor({ failure, error, aborted = false }: { failure: Failure; error: AuspexError; aborted?: boolean }) {
+    super(error.message);
+    this.failure = failure;
+    this.error = error;
+    this.aborted = aborted;
   }
 }
 

@@ -2,7 +2,8 @@
 
 import { pause, type RequestOptions } from "./caller.js";
 import { WaitTimeoutError } from "./errors.js";
-import { Operations } from "./generated/operations.js";
+import { Export, type ExportOptions } from "./exports.js";
+import { type ExportRowsQuery, Operations } from "./generated/operations.js";
 import type { ObjectAnalysis } from "./generated/records.js";
 import { Ingester, type IngesterOptions } from "./ingester.js";
 import { responseOf } from "./response.js";
@@ -58,6 +59,11 @@ export class Auspex extends Operations {
       // Not all programs at the same instant.
       await pause(Math.min(wait * (0.75 + Math.random() / 2), left), request.signal);
     }
+  }
+
+  /** Exports everything of one kind: `for await (const row of client.export("events"))`, in bounded memory. */
+  export(what: ExportRowsQuery["what"], options: ExportOptions = {}): Export {
+    return new Export(this, what, options);
   }
 
   /** Sends events in the background, many to a request. */

@@ -1,5 +1,7 @@
 // The errors of the client. All of them are an `AuspexError`.
 
+import type { FailedBatch } from "./ingester.js";
+
 /** What is known about a failure. */
 export interface ErrorDetails {
   status?: number | undefined;
@@ -97,10 +99,13 @@ export class WaitTimeoutError extends AuspexError {
 export class IngestError extends AuspexError {
   /** How many events were not delivered. */
   readonly failedEvents: number;
+  /** The events themselves: up to `maxPendingEvents` that failed before the ingester was closed, and all that were left then. */
+  readonly batches: readonly FailedBatch[];
 
-  constructor(message: string, failedEvents: number, cause: unknown) {
+  constructor(message: string, failedEvents: number, cause: unknown, batches: readonly FailedBatch[] = []) {
     super(message, { cause });
     this.failedEvents = failedEvents;
+    this.batches = batches;
   }
 }
 

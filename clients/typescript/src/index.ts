@@ -25,6 +25,7 @@ export {
   WaitTimeoutError,
   WebhookVerificationError,
 } from "./errors.js";
+export { Export, type ExportOptions, type ExportRow } from "./exports.js";
 export type * from "./generated/operations.js";
 export type * from "./generated/records.js";
 export { type FailedBatch, Ingester, type IngesterOptions } from "./ingester.js";

@@ -15,6 +15,9 @@ import type { EventInput } from "./generated/records.js";
 import { backoff, isTransient } from "./retry.js";
 import { utf8 } from "./signing.js";
 
+// A timer with more milliseconds than this fires at once.
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 /** The options of an ingester. */
 export interface IngesterOptions {
   /** How many events one request has at most; 100 by default, 500 at most. */
@@ -31,6 +34,11 @@ export interface IngesterOptions {
   maxInFlight?: number;
   /** For how many milliseconds temporary failures are retried; 300,000 by default. */
   retryFor?: number;
+  /**
+   * How many milliseconds `close` tries to deliver what is left; 30,000 by default. What is not delivered by then is given up
+   * and reported.
+   */
+  closeTimeout?: number;
   /** Called with what cannot be delivered. Without it, `close` rejects with an {@link IngestError}. */
   onError?: (failure: FailedBatch) => void;
 }
@@ -57,18 +65,24 @@ interface WaitingEvent {
  *
  * Events are grouped by object, and sent when there are `maxBatchEvents` or `maxBatchBytes` of them, or after `maxDelay`
  * milliseconds. Of one object they arrive in the order in which they were given. Await `send`: it waits while too much is
- * pending. Await `close` at the end: it delivers everything. Until then, timers keep the process alive.
+ * pending. Await `close` at the end: it delivers everything, or says within `closeTimeout` what it could not. Until then, timers
+ * keep the process alive.
  */
 export class Ingester {
   readonly #caller: Caller;
   readonly #batches: Batches;
   readonly #maxInFlight: number;
+  readonly #maxFailedEvents: number;
   readonly #retryFor: number;
+  readonly #closeTimeout: number;
+  // Aborted once the time to close is over.
+  readonly #over = new AbortController();
   readonly #onError: ((failure: FailedBatch) => void) | undefined;
   #inFlight = 0;
   #closing = false;
   #flushing = 0;
   #failedEvents = 0;
+  #failures: FailedBatch[] = [];
   #lastFailure: FailedBatch | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   // Events that wait for room, in order.
@@ -87,8 +101,10 @@ export class Ingester {
     };
     this.#caller = caller;
     this.#batches = new Batches(limits);
+    this.#maxFailedEvents = limits.maxPendingEvents;
     this.#maxInFlight = positive("maxInFlight", options.maxInFlight ?? 4);
     this.#retryFor = notNegative("retryFor", options.retryFor ?? 300_000);
+    this.#closeTimeout = notNegative("closeTimeout", options.closeTimeout ?? 30_000);
     this.#onError = options.onError;
   }
 
@@ -126,17 +142,25 @@ export class Ingester {
     }
   }
 
-  /** Delivers everything and ends. Rejects with an {@link IngestError} if something failed and there is no `onError`. */
+  /**
+   * Delivers everything and ends, within `closeTimeout`. Rejects with an {@link IngestError}, which has the events, if something
+   * failed and there is no `onError`. What was being sent when the time was over may have been recorded all the same.
+   */
   async close(): Promise<void> {
     this.#closing = true;
-    // Again for what still waits for room.
-    do await this.flush();
-    while (this.#batches.pendingEvents > 0);
+    const timer = setTimeout(() => this.#over.abort(), Math.min(this.#closeTimeout, LONGEST_TIMER));
+    try {
+      // Again for what still waits for room.
+      do await this.flush();
+      while (this.#batches.pendingEvents > 0);
+    } finally {
+      clearTimeout(timer);
+    }
     if (this.#lastFailure) {
       const { error } = this.#lastFailure;
-      this.#lastFailure = undefined;
-      const message = `${this.#failedEvents} events were not delivered; the last error: ${error.message}`;
-      throw new IngestError(message, this.#failedEvents, error);
+      const [count, failures] = [this.#failedEvents, this.#failures];
+      [this.#lastFailure, this.#failedEvents, this.#failures] = [undefined, 0, []];
+      throw new IngestError(`${count} events were not delivered; the last error: ${error.message}`, count, error, failures);
     }
   }
 
@@ -157,7 +181,9 @@ export class Ingester {
       const batch = this.#batches.take(Date.now(), choice);
       if (!batch) {
         const due = this.#batches.nextDue();
-        if (due !== undefined) this.#timer = setTimeout(() => this.#pump(), Math.max(due - Date.now(), 0));
+        if (due !== undefined) {
+          this.#timer = setTimeout(() => this.#pump(), Math.min(Math.max(due - Date.now(), 0), LONGEST_TIMER));
+        }
         return;
       }
       this.#inFlight += 1;
@@ -166,7 +192,8 @@ export class Ingester {
   }
 
   async #send(batch: Batch): Promise<void> {
-    for (const failure of await deliver(this.#caller, batch, this.#retryFor)) this.#report(failure);
+    const over = { signal: this.#over.signal, reason: `not delivered within ${this.#closeTimeout} ms after close` };
+    for (const failure of await deliver(this.#caller, batch, this.#retryFor, over)) this.#report(failure);
     this.#inFlight -= 1;
     this.#batches.done(batch);
     this.#letIn();
@@ -180,6 +207,9 @@ export class Ingester {
     if (!this.#onError) {
       this.#failedEvents += failure.events.length;
       this.#lastFailure = failure;
+      // Bounded like what waits: a program that ignores failures must not run out of memory by them. What is left when it is
+      // closed is bounded already.
+      if (this.#closing || this.#failedEvents <= this.#maxFailedEvents) this.#failures.push(failure);
       return;
     }
     try {
@@ -191,32 +221,41 @@ export class Ingester {
   }
 }
 
+/** When delivering ends whatever is left, and what is said about the rest. */
+interface Over {
+  signal: AbortSignal;
+  reason: string;
+}
+
 /** Sends a batch, for as long as it may help; returns what could not be delivered. */
-async function deliver(caller: Caller, batch: Batch, retryFor: number): Promise<FailedBatch[]> {
+async function deliver(caller: Caller, batch: Batch, retryFor: number, over: Over): Promise<FailedBatch[]> {
   const giveUpAt = Date.now() + retryFor;
   const path = ["v1", "objects", batch.objectId, "events"];
   const call = { method: "POST", path, body: bodyOf(batch), idempotent: true, repeatable: true };
   for (let round = 1; ; round += 1) {
     try {
-      await caller.call(call, { idempotencyKey: batch.key });
+      await caller.call(call, { idempotencyKey: batch.key, signal: over.signal });
       return [];
     } catch (caught) {
+      if (over.signal.aborted) return [failedBatch(batch, new AuspexError(over.reason, { cause: caught }))];
       const error = caught instanceof AuspexError ? caught : new AuspexError(String(caught), { cause: caught });
       if (error.eventsRecorded) return [];
       const isInvalid = error instanceof BadRequestError || error instanceof PayloadTooLargeError;
       if (isInvalid && batch.events.length > 1) break;
       const delay = Math.max(backoff(1_000, round, Math.random()), (error.retryAfter ?? 0) * 1000);
-      if (!isTemporary(error) || Date.now() + delay > giveUpAt) {
-        const { objectId, objectType } = batch;
-        return [{ objectId, objectType, events: batch.events.map((event) => event.json), error }];
-      }
-      await pause(delay);
+      if (!isTemporary(error) || Date.now() + delay > giveUpAt) return [failedBatch(batch, error)];
+      // If the time is over meanwhile, the next attempt ends at once.
+      await pause(delay, over.signal).catch(() => undefined);
     }
   }
   // One event is invalid, and must not take the others with it.
   const failed: FailedBatch[] = [];
-  for (const half of halves(batch)) failed.push(...(await deliver(caller, half, retryFor)));
+  for (const half of halves(batch)) failed.push(...(await deliver(caller, half, retryFor, over)));
   return failed;
+}
+
+function failedBatch({ objectId, objectType, events }: Batch, error: AuspexError): FailedBatch {
+  return { objectId, objectType, events: events.map((event) => event.json), error };
 }
 
 function isTemporary(error: AuspexError): boolean {

@@ -413,6 +413,42 @@ test("bad limits are refused", async () => {
   await fails(client.ingester().send("", SALE), UsageError);
 });
 
+test("ingester: a duration may be infinite", async () => {
+  let requests = 0;
+  // An answer that takes a while, unless the request is aborted.
+  const client = scripted(async (request) => {
+    requests += 1;
+    request.signal.throwIfAborted();
+    await new Promise((resolve, reject) => {
+      request.signal.addEventListener("abort", reject);
+      setTimeout(resolve, 50);
+    });
+    return { status: 202, json: ACCEPTED };
+  });
+  const ingester = client.ingester({ maxDelay: Infinity, retryFor: Infinity, closeTimeout: Infinity });
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on("warning", warned);
+  await ingester.send("a", SALE);
+  await ingester.close();
+  process.off("warning", warned);
+  assert.deepEqual([requests, ingester.pendingEvents, warnings], [1, 0, []]);
+});
+
+test("ingester: what is left at close is returned, however much failed before", async () => {
+  // What is left fails for the moment, and is tried again until the time is over.
+  const client = scripted((request) => ({ status: request.url.includes("left") ? 503 : 402 }), { maxRetries: 0 });
+  const ingester = client.ingester({ maxPendingEvents: 2, maxDelay: 60_000, closeTimeout: 10 });
+  for (let number = 0; number < 3; number += 1) {
+    await ingester.send(`refused/${number}`, SALE);
+    await ingester.flush();
+  }
+  await ingester.send("left", SALE);
+  const error = await fails(ingester.close(), IngestError);
+  assert.equal(error.failedEvents, 4);
+  assert.deepEqual(error.batches.map((batch) => batch.objectId), ["refused/0", "refused/1", "left"]);
+});
+
 test("ingester: a program that just ends loses nothing", async () => {
   const made = await account();
   const program = `

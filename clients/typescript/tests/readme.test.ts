@@ -24,7 +24,7 @@ function source(page: string, name: string, count: number): string {
 
 test("the code of both READMEs compiles and runs", () => {
   const frontPage = readFileSync(join(root, "..", "..", "README.md"), "utf8");
-  const sources = [source(readme, "readme", 9), source(frontPage, "front-page", 1)];
+  const sources = [source(readme, "readme", 10), source(frontPage, "front-page", 1)];
   const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
   const strict = ["--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "nodenext"];
   const options = [compiler, ...strict, "--types", "node", ...sources];

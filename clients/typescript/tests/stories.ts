@@ -10,6 +10,7 @@ import {
   Auspex,
   AuthenticationError,
   BadRequestError,
+  IngestError,
   isWebhook,
   NotFoundError,
   RateLimitError,
@@ -253,6 +254,44 @@ export const stories: Record<string, () => Promise<void>> = {
     const changed = await client.updateSettings({ event_retention: "days", event_retention_days: 30 });
     assert.equal(changed.event_retention_days, 30);
     assert.equal((await client.getSettings()).event_retention, "days");
+  },
+
+  async exports_everything() {
+    const client = await connect({ baseUrl: world.lossy });
+    const contents = (part: number) => Array.from({ length: 100 }, (_, number) => `${part} ${number}\u2028\n`);
+    for (const part of [0, 1, 2]) {
+      const events = contents(part).map((content) => ({ type: "message", content }) as const);
+      await client.ingestEvents(`seller/${part}`, { events });
+    }
+    const exported = client.export("events");
+    const rows = await collect(exported);
+    assert.deepEqual(rows.map((row) => row.content).sort(), [0, 1, 2].flatMap(contents).sort());
+    assert.deepEqual([rows.length, exported.rows, exported.cursor], [300, 300, rows[299]?.cursor]);
+    const rest = await collect(client.export("events", { cursor: rows[199]?.cursor }));
+    assert.deepEqual(rest, rows.slice(200));
+    await fails(collect(client.export("events", { cursor: "nonsense" })), BadRequestError);
+    // Who stops in the middle leaves nothing open.
+    for await (const row of client.export("events")) {
+      assert.equal(row.cursor, rows[0]?.cursor);
+      break;
+    }
+  },
+
+  async closes_in_time() {
+    // Nothing listens on this port.
+    const client = await connect({ baseUrl: "http://127.0.0.1:65533" });
+    const started = Date.now();
+    const ingester = client.ingester({ maxDelay: 10, closeTimeout: 500 });
+    for (let number = 0; number < 20; number += 1) {
+      const event = { type: "event", name: "sale", metadata: { number } } as const;
+      await ingester.send(`seller/${number % 10}`, event, { objectType: "seller" });
+    }
+    const error = await fails(ingester.close(), IngestError);
+    assert.ok(Date.now() - started < 10_000);
+    assert.equal(error.failedEvents, 20);
+    const unsent = error.batches.flatMap((batch) => batch.events.map((event) => (JSON.parse(event) as typeof SALE & { metadata: { number: number } }).metadata.number));
+    assert.deepEqual(unsent.sort((one, other) => one - other), Array.from({ length: 20 }, (_, number) => number));
+    assert.ok(error.batches.every((batch) => batch.objectType === "seller"));
   },
 
   async sends_many_events() {

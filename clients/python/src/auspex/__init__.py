@@ -4,6 +4,7 @@ from ._batches import FailedBatch
 from ._call import UNSET, Unset
 from ._client import AsyncAuspex, Auspex
 from ._config import AttemptInfo
+from ._exports import AsyncExport, Export
 from ._ingester import AsyncIngester, Ingester
 from ._paging import AsyncPager, Pager
 from ._records import Record
@@ -38,6 +39,7 @@ __all__ = [
     "APIStatusError",
     "APITimeoutError",
     "AsyncAuspex",
+    "AsyncExport",
     "AsyncIngester",
     "AsyncPager",
     "AttemptInfo",
@@ -46,6 +48,7 @@ __all__ = [
     "AuthenticationError",
     "BadRequestError",
     "ConflictError",
+    "Export",
     "FailedBatch",
     "ForbiddenError",
     "IngestError",

@@ -144,6 +144,15 @@ class Batches:
         self.pending_events -= len(batch.events)
         self.pending_bytes -= batch.size
 
+    def drain(self) -> list[Batch]:
+        """Takes everything that is not done."""
+        left = [*self._sending.values(), *self._full, *self._open.values()]
+        self._sending.clear()
+        self._full.clear()
+        self._open.clear()
+        self.pending_events = self.pending_bytes = 0
+        return left
+
     def outstanding(self) -> set[str]:
         """The keys of all batches that are not done."""
         return {batch.key for batch in (*self._open.values(), *self._full, *self._sending.values())}
@@ -170,7 +179,7 @@ def deliver(config: Config, batch: Batch, retry_for: float) -> Steps[list[Failed
             return []
         except (BadRequestError, PayloadTooLargeError) as error:
             if len(batch.events) == 1:
-                return [_failed(batch, error)]
+                return [failed_batch(batch, error)]
             break
         except AuspexError as error:
             rounds += 1
@@ -178,7 +187,7 @@ def deliver(config: Config, batch: Batch, retry_for: float) -> Steps[list[Failed
             if error.events_recorded:
                 return []
             if not _is_temporary(error) or config.monotonic() + delay > give_up_at:
-                return [_failed(batch, error)]
+                return [failed_batch(batch, error)]
             yield Pause(delay)
     # One event is invalid, and must not take the others with it.
     failed: list[FailedBatch] = []
@@ -193,5 +202,6 @@ def _is_temporary(error: AuspexError) -> bool:
     return error.status is not None and is_transient(Failure(error.status), repeatable=True)
 
 
-def _failed(batch: Batch, error: AuspexError) -> FailedBatch:
+def failed_batch(batch: Batch, error: AuspexError) -> FailedBatch:
+    """A batch that could not be delivered."""
     return FailedBatch(batch.object_id, batch.object_type, tuple(batch.events), error)

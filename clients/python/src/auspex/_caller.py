@@ -56,7 +56,7 @@ class Caller:
     def _send(self, attempt: Attempt) -> Outcome:
         deadline = time.monotonic() + attempt.timeout
         try:
-            request = _request(self._http, attempt)
+            request = request_of(self._http, attempt)
             response = self._http.send(request, stream=True, follow_redirects=False)
             try:
                 body = bytearray()
@@ -68,8 +68,8 @@ class Caller:
             finally:
                 response.close()
         except httpx.HTTPError as error:
-            return _broken(error, attempt)
-        return Reply(_info(response), bytes(body))
+            return broken(error, attempt)
+        return Reply(info_of(response), bytes(body))
 
 
 class AsyncCaller:
@@ -100,16 +100,16 @@ class AsyncCaller:
     async def _send(self, attempt: Attempt) -> Outcome:
         try:
             with anyio.fail_after(attempt.timeout):
-                request = _request(self._http, attempt)
+                request = request_of(self._http, attempt)
                 response = await self._http.send(request, follow_redirects=False)
         except httpx.HTTPError as error:
-            return _broken(error, attempt)
+            return broken(error, attempt)
         except TimeoutError:
             return _late(attempt)
-        return Reply(_info(response), response.content)
+        return Reply(info_of(response), response.content)
 
 
-def _request(http: httpx.Client | httpx.AsyncClient, attempt: Attempt) -> httpx.Request:
+def request_of(http: httpx.Client | httpx.AsyncClient, attempt: Attempt) -> httpx.Request:
     return http.build_request(
         attempt.method, _exact(attempt.url), headers=attempt.headers, content=attempt.content, timeout=attempt.timeout
     )
@@ -121,7 +121,7 @@ def _exact(url: str) -> httpx.URL:
     return httpx.URL(f"{url.partition('://')[0]}://{base}").copy_with(raw_path=f"{slash}{rest}".encode())
 
 
-def _info(response: httpx.Response) -> ResponseInfo:
+def info_of(response: httpx.Response) -> ResponseInfo:
     return ResponseInfo(response.status_code, {name.lower(): value for name, value in response.headers.items()})
 
 
@@ -129,7 +129,7 @@ def _late(attempt: Attempt) -> Broken:
     return Broken(f"the service did not respond within {attempt.timeout:g} s", connected=True, timed_out=True)
 
 
-def _broken(error: httpx.HTTPError, attempt: Attempt) -> Broken:
+def broken(error: httpx.HTTPError, attempt: Attempt) -> Broken:
     connected = not isinstance(error, _UNCONNECTED)
     if isinstance(error, httpx.TimeoutException) and connected:
         return _late(attempt)

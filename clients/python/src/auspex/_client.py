@@ -12,6 +12,7 @@ from typing import TypeVar
 import httpx
 
 from ._config import DEFAULT_TIMEOUT_S, DEFAULT_TOTAL_TIMEOUT_S, AttemptInfo, Config, configure
+from ._exports import AsyncExport, Export, ExportKind
 from ._generated import AsyncOperations, Operations
 from ._generated.records import ObjectAnalysis
 from ._ingester import AsyncIngester, Ingester, IngesterOptions, OnError
@@ -113,6 +114,19 @@ class Auspex(Operations):
         """
         return self._run(wait_for_answers(self._config, object_id, signals, since, timeout))
 
+    def export(
+        self, what: ExportKind, *, from_: str | None = None, to: str | None = None, cursor: str | None = None
+    ) -> Export:
+        """Exports everything of one kind: `for row in client.export("events")`, in bounded memory. See `Export`.
+
+        Args:
+            what: What to export; `audit` is for people who are signed in, and refused to keys.
+            from_: A date or a time: nothing earlier.
+            to: A date, which is included, or a time, which is not: nothing later.
+            cursor: The cursor of the row after which to go on; the other arguments must stay the same.
+        """
+        return Export(self, what, from_, to, cursor)
+
     def ingester(
         self,
         *,
@@ -123,6 +137,7 @@ class Auspex(Operations):
         max_pending_bytes: int = 32 * 1024 * 1024,
         max_in_flight: int = 4,
         retry_for: float = 300.0,
+        close_timeout: float = 30.0,
         on_error: OnError | None = None,
     ) -> Ingester:
         """Sends events in the background, many to a request: `with client.ingester() as ingester`. See `Ingester`.
@@ -135,7 +150,10 @@ class Auspex(Operations):
             max_pending_bytes: How many bytes may wait until `send` blocks.
             max_in_flight: How many requests may be on the way at once.
             retry_for: For how many seconds temporary failures are retried.
-            on_error: Called with what cannot be delivered, from a thread of the ingester; it must not call `send`.
+            close_timeout: How many seconds `close` tries to deliver what is left. What is not delivered by then is given up and
+                reported.
+            on_error: Called with what cannot be delivered, from a thread of the ingester or from the one that closes it; it must
+                not call `send`.
         """
         options = IngesterOptions(
             max_batch_events=max_batch_events,
@@ -145,6 +163,7 @@ class Auspex(Operations):
             max_pending_bytes=max_pending_bytes,
             max_in_flight=max_in_flight,
             retry_for=retry_for,
+            close_timeout=close_timeout,
             on_error=on_error,
         )
         return Ingester(self, options)
@@ -224,6 +243,12 @@ class AsyncAuspex(AsyncOperations):
         """Waits until an object has answers, and returns them. See `Auspex.wait_for_answers`."""
         return await self._run(wait_for_answers(self._config, object_id, signals, since, timeout))
 
+    def export(
+        self, what: ExportKind, *, from_: str | None = None, to: str | None = None, cursor: str | None = None
+    ) -> AsyncExport:
+        """Exports everything of one kind: `async for row in client.export("events")`. See `Auspex.export`."""
+        return AsyncExport(self, what, from_, to, cursor)
+
     def ingester(
         self,
         *,
@@ -234,6 +259,7 @@ class AsyncAuspex(AsyncOperations):
         max_pending_bytes: int = 32 * 1024 * 1024,
         max_in_flight: int = 4,
         retry_for: float = 300.0,
+        close_timeout: float = 30.0,
         on_error: OnError | None = None,
     ) -> AsyncIngester:
         """Sends events in the background, many to a request: `async with client.ingester() as ingester`."""
@@ -245,6 +271,7 @@ class AsyncAuspex(AsyncOperations):
             max_pending_bytes=max_pending_bytes,
             max_in_flight=max_in_flight,
             retry_for=retry_for,
+            close_timeout=close_timeout,
             on_error=on_error,
         )
         return AsyncIngester(self, options)

@@ -86,12 +86,12 @@ def _attempts(config: Config, call: Call[Any]) -> Steps[Reply]:
         started = config.monotonic()
         timeout = config.timeout if deadline is None else min(config.timeout, max(deadline - started, 0.001))
         outcome = yield Attempt(
-            call.method, config.base_url + target, _headers(config, call, content), content, timeout
+            call.method, config.base_url + target, headers_of(config, call, content), content, timeout
         )
         if isinstance(outcome, Reply) and _is_success(outcome.info.status, call.method, uncertain):
             _report(config, call, (attempts, started), outcome, None)
             return outcome
-        failure, error = _failed(outcome)
+        failure, error = failed(outcome)
         uncertain = uncertain or (failure.status is None and failure.connected)
         delay = config.retries.delay(attempts, call.is_repeatable, failure, config.fraction())
         if delay is not None and deadline is not None and config.monotonic() + delay >= deadline:
@@ -107,7 +107,8 @@ def _is_success(status: int, method: str, uncertain: bool) -> bool:
     return 200 <= status < 300 or (status == 404 and method == "DELETE" and uncertain)
 
 
-def _headers(config: Config, call: Call[Any], content: bytes | None) -> dict[str, str]:
+def headers_of(config: Config, call: Call[Any], content: bytes | None) -> dict[str, str]:
+    """The headers of a request, with its signature."""
     signed = token(config.key, config.secret, config.clock(), call.method, call.decoded_path)
     headers = {
         "accept": "application/json",
@@ -122,7 +123,8 @@ def _headers(config: Config, call: Call[Any], content: bytes | None) -> dict[str
     return headers
 
 
-def _failed(outcome: Outcome) -> tuple[Failure, AuspexError]:
+def failed(outcome: Outcome) -> tuple[Failure, AuspexError]:
+    """How an attempt failed: for the retries, and for the program."""
     if isinstance(outcome, Reply):
         info = outcome.info
         failure = Failure(info.status, True, info.retry_after, info.events_recorded)

@@ -15,17 +15,22 @@ from typing import TypeVar
 import anyio
 import anyio.abc
 
-from ._batches import MAX_BYTES, MAX_EVENTS, Batch, Batches, FailedBatch, Limits, deliver
+from ._batches import MAX_BYTES, MAX_EVENTS, Batch, Batches, FailedBatch, Limits, deliver, failed_batch
 from ._call import encode
 from ._caller import AsyncCaller, Caller
+from ._exchange import Outcome, Steps
 from ._generated.inputs import EventInput
 from .errors import AuspexError, IngestError, UsageError
 
 OnError = Callable[[FailedBatch], None]
 Self = TypeVar("Self", bound="Ingester")
 AsyncSelf = TypeVar("AsyncSelf", bound="AsyncIngester")
+T = TypeVar("T")
 
 logger = logging.getLogger("auspex")
+
+#: How many seconds `close` waits for the calls of `on_error` that have begun when its time is over.
+REPORT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class IngesterOptions:
     max_pending_bytes: int
     max_in_flight: int
     retry_for: float
+    close_timeout: float
     on_error: OnError | None
 
     def __post_init__(self) -> None:
@@ -48,8 +54,8 @@ class IngesterOptions:
             raise UsageError(f"max_batch_bytes: it must be from 1 to {MAX_BYTES}")
         if min(self.max_pending_events, self.max_pending_bytes, self.max_in_flight) < 1:
             raise UsageError("max_pending_events, max_pending_bytes and max_in_flight must be 1 or more")
-        if min(self.max_delay, self.retry_for) < 0:
-            raise UsageError("max_delay and retry_for must not be negative")
+        if min(self.max_delay, self.retry_for, self.close_timeout) < 0:
+            raise UsageError("max_delay, retry_for and close_timeout must not be negative")
 
 
 class _Ingest:
@@ -67,7 +73,10 @@ class _Ingest:
             )
         )
         self._failed_events = 0
+        self._failures: list[FailedBatch] = []
         self._last_failure: FailedBatch | None = None
+        # The keys of batches whose outcome is known and just being reported.
+        self._settled: set[str] = set()
         self._closing = False
         # How many callers wait for a flush: open batches are then sent at once.
         self._flushing = 0
@@ -85,13 +94,18 @@ class _Ingest:
 
     def _time_left(self) -> float | None:
         due = self._batches.next_due()
-        return None if due is None else max(due - time.monotonic(), 0.0)
+        # Clamped, because a lock cannot wait for longer.
+        return None if due is None else min(max(due - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
 
     def _report(self, failures: list[FailedBatch]) -> None:
         for failure in failures:
             if self._options.on_error is None:
                 self._failed_events += len(failure.events)
                 self._last_failure = failure
+                # Bounded like what waits: a program that ignores failures must not run out of memory by them. What is left
+                # when it is closed is bounded already.
+                if self._closing or self._failed_events <= self._options.max_pending_events:
+                    self._failures.append(failure)
                 logger.error(
                     "%d events of %s were not delivered: %s", len(failure.events), failure.object_id, failure.error
                 )
@@ -103,9 +117,16 @@ class _Ingest:
 
     def _raise_failures(self) -> None:
         if self._last_failure is not None:
-            count, last = self._failed_events, self._last_failure
-            self._failed_events, self._last_failure = 0, None
-            raise IngestError(f"{count} events were not delivered; the last error: {last.error}", count) from last.error
+            count, last, failures = self._failed_events, self._last_failure, self._failures
+            self._failed_events, self._last_failure, self._failures = 0, None, []
+            message = f"{count} events were not delivered; the last error: {last.error}"
+            raise IngestError(message, count, failures) from last.error
+
+    def _give_up(self) -> list[FailedBatch]:
+        """Takes everything that is left, to be reported."""
+        error = AuspexError(f"not delivered within {self._options.close_timeout:g} s after close")
+        left = [batch for batch in self._batches.drain() if batch.key not in self._settled]
+        return [failed_batch(batch, error) for batch in left]
 
     def _check_open(self) -> None:
         if self._closing:
@@ -117,8 +138,9 @@ class Ingester(_Ingest):
 
     Events are grouped by object, and sent when there are `max_batch_events` or `max_batch_bytes` of them, or after
     `max_delay` seconds. Of one object they arrive in the order in which they were given. `send` blocks while `max_pending_events`
-    or `max_pending_bytes` wait. Temporary failures are retried for `retry_for` seconds. What cannot be delivered is given to
-    `on_error`, or raised as `IngestError` when the ingester is closed. Safe to use from several threads.
+    or `max_pending_bytes` wait. Temporary failures are retried for `retry_for` seconds, and closing takes at most `close_timeout`
+    seconds. What cannot be delivered is given to `on_error`, or raised as `IngestError`, with the events, when the ingester is
+    closed. What was being sent when the time was over may have been recorded all the same. Safe to use from several threads.
     """
 
     def __init__(self, caller: Caller, options: IngesterOptions) -> None:
@@ -126,6 +148,7 @@ class Ingester(_Ingest):
         self._caller = caller
         self._changed = threading.Condition()
         self._workers: list[threading.Thread] = []
+        self._given_up = False
         # A program that forgets to close it loses nothing either.
         self._at_exit = _close_at_exit(self)
 
@@ -160,13 +183,27 @@ class Ingester(_Ingest):
                 self._flushing -= 1
 
     def close(self) -> None:
-        """Delivers everything and ends. Raises `IngestError` if something failed and there is no `on_error`."""
+        """Delivers everything and ends, within `close_timeout`. Raises `IngestError` if something failed and there is no `on_error`.
+
+        What is left when the time is over is given to `on_error` from the thread that closes. Calls of `on_error` that have begun
+        by then are waited for, for up to a second more.
+        """
+        left: list[FailedBatch] = []
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self.flush()
-        for worker in self._workers:
-            worker.join()
+            if not self._wait_for(lambda: self._batches.pending_events == 0, self._options.close_timeout):
+                # Workers that wait for a response or to try again end once they see this; nobody waits for them.
+                self._given_up = True
+                self._changed.notify_all()
+                left = self._give_up()
+                # Only for those that know the outcome and are reporting it; not forever, because `on_error` may not return.
+                self._wait_for(lambda: not self._settled, REPORT_SECONDS)
+        # Without the lock: `on_error` may need a lock of the program, held by a thread that calls `send`.
+        self._report(left)
+        if not self._given_up:
+            for worker in self._workers:
+                worker.join()
         atexit.unregister(self._at_exit)
         self._raise_failures()
 
@@ -177,6 +214,10 @@ class Ingester(_Ingest):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _wait_for(self, holds: Callable[[], bool], timeout: float) -> bool:
+        """Waits, with the lock, until a condition holds; returns whether it does."""
+        return self._changed.wait_for(holds, min(timeout, threading.TIMEOUT_MAX))
 
     def _start_worker(self) -> None:
         # Not before there is work for it. A daemon, so that the interpreter reaches its exit handlers.
@@ -193,14 +234,34 @@ class Ingester(_Ingest):
                         return
                     self._changed.wait(self._time_left())
                     batch = self._take()
+            steps = deliver(self._caller._config, batch, self._options.retry_for)
             try:
-                self._report(self._caller._run(deliver(self._caller._config, batch, self._options.retry_for)))
+                failures = self._caller._run(self._until_given_up(steps))
             except Exception as error:
-                self._report([_crashed(batch, error)])
-            finally:
-                with self._changed:
+                failures = [_crashed(batch, error)]
+            with self._changed:
+                if self._given_up:
+                    # It is reported already.
+                    return
+                self._settled.add(batch.key)
+            self._report(failures)
+            with self._changed:
+                self._settled.discard(batch.key)
+                if not self._given_up:
                     self._batches.done(batch)
-                    self._changed.notify_all()
+                self._changed.notify_all()
+
+    def _until_given_up(self, steps: Steps[T]) -> Steps[T]:
+        """The same steps, but none once the ingester has given up: what it has reported must not be sent."""
+        outcome: Outcome = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            if self._given_up:
+                raise AuspexError("the ingester has given up")
+            outcome = yield step
 
 
 class AsyncIngester(_Ingest):
@@ -256,8 +317,12 @@ class AsyncIngester(_Ingest):
         assert self._tasks is not None
         self._closing = True
         self._notify()
+        self._tasks.cancel_scope.deadline = anyio.current_time() + self._options.close_timeout
         # Not the error itself: it would cancel the workers, which still have events to deliver.
         await self._tasks.__aexit__(None, None, None)
+        if self._batches.pending_events > 0:
+            self._report(self._give_up())
+            self._notify()
         if error is None:
             self._raise_failures()
 
@@ -275,12 +340,13 @@ class AsyncIngester(_Ingest):
                     await self._changed.wait()
                 continue
             try:
-                self._report(await self._caller._run(deliver(self._caller._config, batch, self._options.retry_for)))
+                failures = await self._caller._run(deliver(self._caller._config, batch, self._options.retry_for))
             except Exception as error:
-                self._report([_crashed(batch, error)])
-            finally:
-                self._batches.done(batch)
-                self._notify()
+                failures = [_crashed(batch, error)]
+            # Not where it was cancelled: then the batch is still to be delivered or reported.
+            self._report(failures)
+            self._batches.done(batch)
+            self._notify()
 
 
 def _checked(object_id: str, event: EventInput) -> bytes:

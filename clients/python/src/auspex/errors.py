@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from ._batches import FailedBatch
 
 __all__ = [
     "APIConnectionError",
@@ -150,9 +154,12 @@ class WaitTimeoutError(AuspexError, TimeoutError):
 class IngestError(AuspexError):
     """Events that an ingester could not deliver. It is raised when the ingester is closed, unless it has `on_error`."""
 
-    def __init__(self, message: str, failed_events: int) -> None:
+    def __init__(self, message: str, failed_events: int, batches: Sequence[FailedBatch] = ()) -> None:
         super().__init__(message)
         self.failed_events = failed_events
+        """How many events were not delivered."""
+        self.batches = tuple(batches)
+        """The events themselves: up to `max_pending_events` that failed before the ingester was closed, and all that were left then."""
 
 
 class WebhookVerificationError(AuspexError, ValueError):

@@ -1723,7 +1723,8 @@ export abstract class Operations extends Caller {
    * A stream of rows: a JSON object on each line, or CSV with a header line, which is left out after a
    * `cursor`. Each row has its `cursor`, in CSV in the last column. A connection that ends before the stream
    * does is an export that is not complete: send the request again with the cursor of the last row, and
-   * append. Every row that was there when the export started is in it once.
+   * append. An export that takes longer than an hour (`AUSPEX_EXPORT_MAX_SECONDS`) is broken off in the same
+   * way. Every row that was there when the export started is in it once.
    *
    * @throws {@link BadRequestError} A parameter is invalid, or the cursor belongs to another export.
    */

@@ -796,7 +796,7 @@ export interface ObjectList {
   /** The cursor of the next page; absent on the last page and for signal queries. */
   next_cursor?: string;
   /** Each comparison of `q` that was skipped, and why. */
-  warnings?: string[];
+  warnings: string[];
 }
 
 /** The summary of an object. */
@@ -808,6 +808,8 @@ export interface ObjectState {
   compacted_through: string | null;
   compacted_state: CompactedState | null;
   last_analyzed_at: string | null;
+  /** Whether an analysis of it waits or runs. Once this is false, the answers to all events before are there. */
+  analysis_scheduled: boolean;
 }
 
 /** An object in a list. */
@@ -1079,7 +1081,7 @@ export interface Rule {
   /** Whether it is evaluated. */
   enabled: boolean;
   /** Whether its action is carried out; `live` in answers of earlier versions, which do not say it. */
-  mode?: RuleMode;
+  mode: RuleMode;
   /** Why the service disabled it: `address proved` if somebody proved the maker's email address first. */
   disabled_reason?: string;
   /**

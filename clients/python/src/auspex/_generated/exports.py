@@ -27,8 +27,9 @@ class Exports(Caller):
 
         A stream of rows: a JSON object on each line, or CSV with a header line, which is left out after a `cursor`.
         Each row has its `cursor`, in CSV in the last column. A connection that ends before the stream does is an export
-        that is not complete: send the request again with the cursor of the last row, and append. Every row that was
-        there when the export started is in it once.
+        that is not complete: send the request again with the cursor of the last row, and append. An export that takes
+        longer than an hour (`AUSPEX_EXPORT_MAX_SECONDS`) is broken off in the same way. Every row that was there when
+        the export started is in it once.
 
         Args:
             what: What to export. `ledger` needs a role that sees money, `audit` a signed-in admin or owner.

@@ -1097,7 +1097,7 @@ class ObjectList(Record):
     next_cursor: str | None = None
     """The cursor of the next page; absent on the last page and for signal queries."""
 
-    warnings: list[str] | None = None
+    warnings: list[str]
     """Each comparison of `q` that was skipped, and why."""
 
 
@@ -1116,6 +1116,9 @@ class ObjectState(Record):
     compacted_state: CompactedState | None = None
 
     last_analyzed_at: datetime | None = None
+
+    analysis_scheduled: bool
+    """Whether an analysis of it waits or runs. Once this is false, the answers to all events before are there."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1446,7 +1449,7 @@ class Rule(Record):
     enabled: bool
     """Whether it is evaluated."""
 
-    mode: RuleMode | None = None
+    mode: RuleMode
     """Whether its action is carried out; `live` in answers of earlier versions, which do not say it."""
 
     disabled_reason: str | None = None
