@@ -4,7 +4,7 @@ import { defineConfig, type PluginOption } from "vite";
 
 // A running service, for `npm run dev` and `npm run preview`. It must be started with AUSPEX_PUBLIC_URL set to the address of Vite.
 const service = process.env.AUSPEX_URL ?? "http://127.0.0.1:8080";
-const proxy = { "^/(v1|auth|docs|openapi|healthz|readyz)": { target: service, changeOrigin: false } };
+const proxy = { "^/(v1|auth|docs|mcp|openapi|healthz|readyz)": { target: service, changeOrigin: false } };
 const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 export default defineConfig({

@@ -1,12 +1,45 @@
 // axe on every page in both themes, with an account that has something to show.
-import type { Page } from "@playwright/test";
+import type { Browser, Page } from "@playwright/test";
 
 import { SCREENS } from "../src/screens/registry";
-import { addressIn, expect, expectAccessible, test } from "./stage";
+import { addressIn, expect, expectAccessible, problemsOf, test as base, type Sample } from "./stage";
 
 const THRESHOLD = ["sign-in", "register", "forgot", "reset?token=x", "verify?token=x", "confirm?token=x", "withdraw?token=x", "invitation?token=x"];
 
-async function check(page: Page, path: string): Promise<void> {
+interface Visitor {
+  page: Page;
+  problems: string[];
+}
+
+async function visit(browser: Browser, baseURL: string, cookies: Sample["cookies"]): Promise<Visitor> {
+  const context = await browser.newContext({ baseURL, viewport: { width: 1440, height: 900 } });
+  await context.addCookies(cookies);
+  const page = await context.newPage();
+  return { page, problems: await problemsOf(page) };
+}
+
+/** One page for all screens: nothing is changed on them, and scripts are compiled once. */
+const test = base.extend<object, { stranger: Visitor; member: Visitor }>({
+  stranger: [
+    async ({ browser, service }, use) => {
+      const visitor = await visit(browser, service.origin, []);
+      await use(visitor);
+      await visitor.page.context().close();
+    },
+    { scope: "worker" },
+  ],
+  member: [
+    async ({ browser, service, sample }, use) => {
+      const visitor = await visit(browser, service.origin, sample.cookies);
+      await use(visitor);
+      await visitor.page.context().close();
+    },
+    { scope: "worker" },
+  ],
+});
+
+async function check({ page, problems }: Visitor, path: string): Promise<void> {
+  problems.length = 0;
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   await page.goto(path);
   await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
@@ -14,15 +47,13 @@ async function check(page: Page, path: string): Promise<void> {
   await expectAccessible(page);
   await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
   await expectAccessible(page, "contrast");
+  expect(problems, "errors of the page").toEqual([]);
 }
 
 for (const path of THRESHOLD) {
-  test(`/console/${path} is accessible in both themes`, async ({ page }) => check(page, `/console/${path}`));
+  test(`/console/${path} is accessible in both themes`, async ({ stranger }) => check(stranger, `/console/${path}`));
 }
 
 for (const screen of SCREENS) {
-  test(`${screen.name} is accessible in both themes`, async ({ page, context, sample }) => {
-    await context.addCookies(sample.cookies);
-    await check(page, addressIn(screen.path, sample));
-  });
+  test(`${screen.name} is accessible in both themes`, async ({ member, sample }) => check(member, addressIn(screen.path, sample)));
 }

@@ -46,3 +46,17 @@ test("notifications are switched, retention says what it deletes", async ({ page
   await expect(page.getByText("Saved.")).toBeVisible();
   expect(await (await person.api.get(SETTINGS)).json()).toMatchObject({ event_retention: "days", event_retention_days: 30 });
 });
+
+test("a setting that is refused says so, and stays as it was", async ({ page, person }) => {
+  void person;
+  await page.route("**/v1/settings", async (route) => {
+    if (route.request().method() !== "PATCH") return route.continue();
+    await route.fulfill({ status: 403, json: { error: { code: "forbidden", message: "the account is suspended" } } });
+  });
+  await open(page, "/console/account", "Account");
+  const asks = page.getByRole("switch", { name: /Ask new signals about existing objects/ });
+  const before = await asks.isChecked();
+  await asks.press("Space");
+  await expect(page.getByText("The account is suspended.")).toBeVisible();
+  expect(await asks.isChecked()).toBe(before);
+});

@@ -17,7 +17,7 @@ export async function take(page: Page, name: string, path: string): Promise<void
 
 /** Pictures of what the page shows now. */
 export async function shoot(page: Page, name: string): Promise<void> {
-  await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+  await expect(page.getByText("Loading", { exact: true })).toHaveCount(0);
   await page.waitForLoadState("networkidle");
   await page.evaluate(() => scrollTo(0, 0));
   for (const colorScheme of ["light", "dark"] as const) {

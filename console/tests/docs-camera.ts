@@ -14,7 +14,7 @@ const HEIGHT = 900;
 export async function portray(page: Page, name: string, height = HEIGHT): Promise<void> {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   await page.setViewportSize({ width: 1440, height });
-  await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+  await expect(page.getByText("Loading", { exact: true })).toHaveCount(0);
   await page.waitForLoadState("networkidle");
   // Neither a focus ring nor a toast belongs into a picture.
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());

@@ -17,7 +17,7 @@ test("an operator who has proved the address sees how the install is", async ({ 
   await expect.poll(token).toBeTruthy();
   expect((await page.request.post("/auth/console/verify", { data: { token: token() }, headers })).status()).toBe(204);
   await page.reload();
-  await page.getByRole("link", { name: "Health" }).click();
+  await press(page, "link", "Health");
   for (const part of PARTS) await expect(page.getByRole("heading", { name: part, exact: true })).toBeVisible();
   await expect(page.getByText("Set AUSPEX_SMTP_URL to send it.")).toBeVisible();
   await expectAccessibleInBothThemes(page);

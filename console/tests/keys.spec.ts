@@ -1,7 +1,7 @@
 import type { Page } from "@playwright/test";
 
 import { type SigningKey, statusWith, tokenOf } from "./signing";
-import { expect, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
+import { choose, expect, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
 
 test("a key is created, shown once, renamed, rotated and revoked by keyboard", async ({ page, person }) => {
   await open(page, "/console/keys", "Keys");
@@ -65,6 +65,58 @@ test("a key is limited to what its program needs", async ({ page, person }) => {
   await expect(page.getByRole("row", { name: /Collector/ })).toContainText("ingest, read");
   const { api_keys } = (await (await person.api.get("/v1/api_keys")).json()) as { api_keys: { scopes: string[] }[] };
   expect(api_keys.map(({ scopes }) => scopes)).toEqual([["ingest", "read"]]);
+});
+
+test("a bearer key is made for an agent, shown once, and opens what was chosen", async ({ page, person, service }) => {
+  await open(page, "/console/keys", "Keys");
+  await press(page, "button", "Create a key");
+  await type(page, "Name", "Agent");
+  await choose(page, "radio", /^Bearer/);
+  const create = page.getByRole("button", { name: "Create the key" });
+  await expect(create).toBeDisabled();
+  await expect(page.getByRole("checkbox"), "moderate and mcp").toHaveCount(2);
+  await choose(page, "checkbox", /^mcp/);
+  await expect(page.getByRole("checkbox"), "write and label too").toHaveCount(4);
+  await choose(page, "checkbox", /^label/);
+  await expectAccessibleInBothThemes(page);
+  await press(page, "button", "Create the key");
+  const secrets = page.getByRole("dialog", { name: "Your new secret" });
+  await expect(secrets).toContainText("Requests carry it as Authorization: Bearer");
+  const secret = (await secrets.locator("code").nth(1).textContent()) ?? "";
+  expect(secret).toMatch(/^bk_/);
+  await press(page, "button", "I have stored it");
+  await expect(page.getByText(secret)).toHaveCount(0);
+  await expect(page.getByRole("row", { name: /Agent/ })).toContainText("label, mcp (bearer)");
+  const { api_keys } = (await (await person.api.get("/v1/api_keys")).json()) as { api_keys: { kind: string; scopes: string[] }[] };
+  expect(api_keys).toMatchObject([{ kind: "bearer", scopes: ["label", "mcp"] }]);
+
+  const clientInfo = { name: "story", version: "1" };
+  const hello = { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo } };
+  const headers = { Authorization: `Bearer ${secret}`, "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
+  expect((await fetch(`${service.origin}/mcp`, { method: "POST", headers, body: JSON.stringify(hello) })).status).toBe(200);
+  const moderated = await fetch(`${service.origin}/v1/moderations`, { method: "POST", headers, body: JSON.stringify({ input: "Hello" }) });
+  expect(moderated.status, "it was not given the scope moderate").toBe(403);
+});
+
+test("what is chosen for one kind of key is not carried over to the other", async ({ page, person }) => {
+  await open(page, "/console/keys", "Keys");
+  await press(page, "button", "Create a key");
+  await choose(page, "radio", /^Bearer/);
+  await choose(page, "checkbox", /^mcp/);
+  await choose(page, "checkbox", /^write/);
+  await page.getByRole("checkbox", { name: /^mcp/ }).press("Space");
+  await choose(page, "checkbox", /^moderate/);
+  await press(page, "button", "Create the key");
+  await press(page, "button", "I have stored it");
+  await press(page, "button", "Create a key");
+  await choose(page, "radio", /^Bearer/);
+  await choose(page, "radio", /^Signed/);
+  await press(page, "button", "Create the key");
+  await press(page, "button", "I have stored it");
+  await expect(page.getByRole("gridcell", { name: "everything" })).toBeVisible();
+  const { api_keys } = (await (await person.api.get("/v1/api_keys")).json()) as { api_keys: { kind: string; scopes: string[] }[] };
+  const made = api_keys.map(({ kind, scopes }) => `${kind}: ${scopes.join()}`).sort();
+  expect(made).toEqual(["bearer: moderate", "signed: ingest,read,write,label"]);
 });
 
 test("an error of the service stands beside the field that it names", async ({ page, person }) => {

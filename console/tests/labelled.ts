@@ -21,6 +21,9 @@ export async function send(api: APIRequestContext, method: "post" | "put" | "pat
   return text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
+/** Requests that are sent at once: the service writes them in one transaction. */
+const AT_ONCE = 5;
+
 export interface Amounts {
   objects?: number;
   /** How many of them are labelled. */
@@ -30,8 +33,8 @@ export interface Amounts {
 /** Fills an account: a rule that opens reviews in the queue `scams`, objects, and labels of some of them. */
 export async function fillLabelled(api: APIRequestContext, { objects = 100, labelled = 90 }: Amounts = {}): Promise<void> {
   await send(api, "post", "/v1/rules", { name: "Likely scam", when: "is_scammer > 0.5", action_type: "review", action_config: { queue: "scams", signals: ["is_scammer", "trust_score"] } });
-  for (let index = 0; index < objects; index++) {
-    await send(api, "post", `/v1/objects/seller-${index}/events`, {
+  const tell = (index: number) =>
+    send(api, "post", `/v1/objects/seller-${index}/events`, {
       wait: true,
       object_type: "seller",
       events: [
@@ -39,6 +42,8 @@ export async function fillLabelled(api: APIRequestContext, { objects = 100, labe
         { type: "message", content: textOf(index, soundsBad(index)) },
       ],
     });
+  for (let start = 0; start < objects; start += AT_ONCE) {
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, objects - start) }, (_, index) => tell(start + index)));
   }
   const labels = Array.from({ length: labelled }, (_, index) => [
     { object_id: `seller-${index}`, signal: "is_scammer", value: isBad(index) },

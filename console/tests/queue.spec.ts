@@ -1,8 +1,9 @@
 import type { Browser, Page } from "@playwright/test";
 
+import { invitation, join } from "./invite";
 import { fillLabelled, send } from "./labelled";
 import type { Service } from "./service";
-import { expect, expectAccessible, expectAccessibleInBothThemes, open, PASSWORD, press, test, type, type Person } from "./stage";
+import { expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type Person } from "./stage";
 
 const QUEUE = "/console/queue?queue=scams";
 const name = (page: Page) => page.getByRole("region", { name: "The object" }).getByRole("heading", { level: 2 });
@@ -127,17 +128,11 @@ test("a claim is renewed and seen by others, and an empty queue says how reviews
   await expectAccessible(other);
 });
 
-/** Invites an analyst, who joins by the mail's link in a browser of their own. */
+/** An analyst in a browser of their own. */
 async function analyst(owner: Person, email: string, service: Service, browser: Browser): Promise<Page> {
-  await send(owner.api, "post", "/v1/invitations", { email, role: "analyst" });
-  await expect.poll(() => service.mails(email).length).toBe(1);
-  const link = /\/console\/invitation\?token=[\w-]+/.exec(service.mails(email)[0] ?? "")?.[0] ?? "";
   const page = await (await browser.newContext({ baseURL: service.origin })).newPage();
   await page.clock.install();
-  await open(page, link, "Join the account");
-  await type(page, "Password", PASSWORD);
-  await page.keyboard.press("Enter");
-  await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+  await join(page, await invitation(owner, service, email, "analyst"));
   return page;
 }
 
@@ -169,4 +164,15 @@ test("two analysts share a queue: each gets another object, and sees what the ot
   await second.clock.fastForward(11_000);
   await expect(second.getByRole("grid", { name: "Reviews" }).getByRole("row").filter({ hasText: "confirmed" }), "the list follows by itself").toContainText(one);
   for (const desk of [first, second]) await desk.context().close();
+});
+
+test("a question that is JSON is shown as it is asked", async ({ page, person }) => {
+  const instructions = { question: "Does the user pressure others?", look_at: ["tone", "deadlines"] };
+  await send(person.api, "put", "/v1/signals/pressure", { type: "noul", instructions });
+  await send(person.api, "post", "/v1/objects/a/events", { wait: true, events: [{ type: "message", content: "Only today!" }] });
+  await send(person.api, "post", "/v1/reviews", { object_id: "a", queue: "scams", signals: ["pressure"] });
+  await open(page, QUEUE, "Queue scams");
+  const decide = page.getByRole("region", { name: "Your decision" });
+  await expect(decide.getByText(JSON.stringify(instructions))).toBeVisible();
+  await expect(page.getByText("[object Object]")).toHaveCount(0);
 });

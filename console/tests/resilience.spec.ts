@@ -1,6 +1,6 @@
 // What must survive: a session that ends, a connection that breaks, a service that cannot work, a second tab.
 import { Service } from "./service";
-import { expect, open, PASSWORD, press, test, type, WORDS } from "./stage";
+import { conditionEditor, expect, open, PASSWORD, press, test, type, WORDS } from "./stage";
 
 test("a session that ends while typing is renewed on the spot, and the request repeated", async ({ page, person }) => {
   await open(page, "/console/keys", "Keys");
@@ -46,6 +46,30 @@ test("a service that is not ready is said, and noticed when it is back", async (
   ready = true;
   await page.getByRole("button", { name: "Try now" }).press("Enter");
   await expect(page.getByText("The service cannot work right now")).toHaveCount(0);
+});
+
+test("nothing typed is lost while the service cannot work", async ({ page, person }) => {
+  await open(page, "/console/rules/new-rule?when=is_scammer%20%3E%200.9", "New rule");
+  await type(page, "Name", "Typed before the 503");
+  await type(page, "Queue", "scams");
+  let ready = false;
+  await page.route(/\/(v1\/.*|readyz)$/, async (route) => {
+    if (ready) return route.continue();
+    await route.fulfill({ status: 503, json: { error: { code: "not_ready", message: "the database does not respond" } } });
+  });
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("The service cannot work right now")).toBeVisible();
+  await type(page, "Queue", "typed during the 503");
+  ready = true;
+  await press(page, "button", "Try now");
+  await expect(page.getByText("The service cannot work right now")).toHaveCount(0);
+  await expect(page.getByLabel("Name", { exact: true })).toHaveValue("Typed before the 503");
+  await expect(page.getByLabel("Queue", { exact: true })).toHaveValue("typed during the 503");
+  await expect(conditionEditor(page)).toHaveText("is_scammer > 0.9");
+  await press(page, "button", "Create the rule");
+  await expect(page.getByRole("heading", { level: 1, name: "Typed before the 503" })).toBeVisible();
+  const { rules } = (await (await person.api.get("/v1/rules")).json()) as { rules: object[] };
+  expect(rules).toMatchObject([{ when: "is_scammer > 0.9", action_config: { queue: "typed during the 503" } }]);
 });
 
 test("signing out in one tab reaches the other", async ({ page, person, context }) => {

@@ -1,7 +1,7 @@
 // What every story starts from: a running service, a browser that reports violations of the content security policy, and people
 // with accounts of their own.
 import { AxeBuilder } from "@axe-core/playwright";
-import { expect, test as base, type APIRequest, type APIRequestContext, type Page } from "@playwright/test";
+import { expect, test as base, type APIRequest, type APIRequestContext, type Locator, type Page } from "@playwright/test";
 
 import { fillAccount } from "./sample";
 import { fillConfiguration, type Configuration } from "./sample-configuration";
@@ -58,6 +58,24 @@ async function registerAt(service: Service, requests: APIRequest, name = "Acme",
   return { email, password: PASSWORD, api };
 }
 
+/** Collects what goes wrong in a page: errors, and what the content security policy has stopped. */
+export async function problemsOf(page: Page): Promise<string[]> {
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.text().startsWith(VIOLATION)) problems.push(message.text());
+  });
+  await page.addInitScript((prefix) => {
+    document.addEventListener("securitypolicyviolation", (event) => {
+      // Where one types over a selection, Chromium itself gives the new text the style of the old as an attribute; that is stopped, and harmless.
+      if (event.target instanceof Element && event.target.matches("[data-condition-editor]") && event.effectiveDirective === "style-src-attr") return;
+      const element = event.target instanceof Element ? event.target.outerHTML.slice(0, 200) : "";
+      console.log(`${prefix} ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}:${event.columnNumber} ${element}`);
+    });
+  }, VIOLATION);
+  return problems;
+}
+
 export const test = base.extend<Stage, Worlds>({
   settings: [WORDS, { scope: "worker", option: true }],
   service: [
@@ -80,19 +98,7 @@ export const test = base.extend<Stage, Worlds>({
   ],
   baseURL: async ({ service }, use) => use(service.origin),
   page: async ({ page }, use) => {
-    const problems: string[] = [];
-    page.on("pageerror", (error) => problems.push(String(error)));
-    page.on("console", (message) => {
-      if (message.text().startsWith(VIOLATION)) problems.push(message.text());
-    });
-    await page.addInitScript((prefix) => {
-      document.addEventListener("securitypolicyviolation", (event) => {
-        // Where one types over a selection, Chromium itself gives the new text the style of the old as an attribute; that is stopped, and harmless.
-        if (event.target instanceof Element && event.target.matches("[data-condition-editor]") && event.effectiveDirective === "style-src-attr") return;
-        const element = event.target instanceof Element ? event.target.outerHTML.slice(0, 200) : "";
-        console.log(`${prefix} ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}:${event.columnNumber} ${element}`);
-      });
-    }, VIOLATION);
+    const problems = await problemsOf(page);
     await use(page);
     expect(problems, "errors of the page").toEqual([]);
   },
@@ -123,6 +129,9 @@ export async function type(page: Page, label: string, text: string): Promise<voi
   await page.keyboard.type(text);
 }
 
+/** The editor of a condition, once it has taken the place of the plain field. */
+export const conditionEditor = (page: Page): Locator => page.locator("[data-condition-editor]").getByRole("textbox");
+
 /** Presses Tab until something of this role and name has the focus, then Enter. */
 export async function tabTo(page: Page, role: "button" | "link" | "menuitem" | "tab", name: string | RegExp): Promise<void> {
   const target = page.getByRole(role, { name });
@@ -133,9 +142,13 @@ export async function tabTo(page: Page, role: "button" | "link" | "menuitem" | "
     if (!focused || focused === document.body) return "Tab";
     return element.compareDocumentPosition(focused) & Node.DOCUMENT_POSITION_FOLLOWING ? "Shift+Tab" : "Tab";
   });
+  // To look for it by role before each press would take most of a story's time.
+  let element = await target.first().elementHandle();
   for (let presses = 0; presses < 80; presses++) {
-    if (await target.first().evaluate((element) => element === document.activeElement)) return;
-    await page.keyboard.press(key);
+    const found = await element?.evaluate((node) => (node.isConnected ? node === document.activeElement : undefined));
+    if (found) return;
+    if (found === undefined) element = await target.first().elementHandle();
+    else await page.keyboard.press(key);
   }
   throw new Error(`the ${role} ${name} cannot be reached with Tab`);
 }

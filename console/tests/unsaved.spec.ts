@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 
 import { send } from "./labelled";
-import { choose, expect, expectAccessible, open, press, test, type } from "./stage";
+import { choose, conditionEditor, expect, expectAccessible, open, press, test, type } from "./stage";
 
 const question = (page: Page) => page.getByRole("dialog", { name: "Leave without saving?" });
 const heading = (page: Page) => page.getByRole("heading", { level: 1 });
@@ -51,7 +51,7 @@ test("the wording of a signal is kept until somebody says to leave it", async ({
 
 test("a rule is guarded until it is saved", async ({ page, person }) => {
   await open(page, "/console/rules/new-rule", "New rule");
-  await page.getByRole("textbox", { name: "Condition" }).focus();
+  await conditionEditor(page).focus();
   await page.keyboard.type("is_scammer > 0.9");
   await page.keyboard.press("Escape");
   await leaveFor(page, "Keys");

@@ -1,38 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import ts from "typescript";
 
 import { PROGRAMS } from "../src/screens/webhooks/verification";
+import { receiver, type Received } from "./receiver";
 import { choose, expect, expectAccessible, open, press, test, type } from "./stage";
-
-interface Received {
-  headers: IncomingHttpHeaders;
-  body: string;
-}
-
-/** A receiver that refuses everything for good until it is told to take it. */
-async function receiver(): Promise<{ server: Server; url: string; received: Received[]; respondWith: (status: number) => void }> {
-  const received: Received[] = [];
-  let status = 410;
-  const server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (chunk: Buffer) => {
-      body += chunk.toString();
-    });
-    request.on("end", () => {
-      received.push({ headers: request.headers, body });
-      response.writeHead(status).end(status === 410 ? "no longer here" : "");
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`;
-  return { server, url, received, respondWith: (next) => (status = next) };
-}
 
 test("an endpoint is created, its dead delivery looked into and replayed, and the code verifies it", async ({ page, person }) => {
   const { server, url, received, respondWith } = await receiver();
@@ -130,4 +105,22 @@ test("an endpoint is changed, disabled, given a new secret and deleted", async (
   await press(page, "button", "Delete the endpoint…");
   await page.getByRole("button", { name: "Delete the endpoint", exact: true }).press("Enter");
   await expect(page.getByText("No endpoints yet")).toBeVisible();
+});
+
+test("an endpoint without any of the newest deliveries is not said to have none", async ({ page, person, service }) => {
+  const made = await Promise.all(["quiet", "busy"].map((name) => person.api.post("/v1/webhooks", { data: { url: `${service.origin}/hooks/${name}` } })));
+  const [quiet, busy] = await Promise.all(made.map(async (answer) => ((await answer.json()) as { endpoint: { id: string } }).endpoint.id));
+  const tested = async (id: string | undefined) => expect((await person.api.post(`/v1/webhooks/${id}/test`)).ok()).toBe(true);
+  await tested(quiet);
+  await tested(busy);
+  const ended = async () => ((await (await person.api.get("/v1/webhook_deliveries?status=dead")).json()) as { deliveries: unknown[] }).deliveries.length;
+  await expect.poll(ended, "nothing is at these addresses").toBe(2);
+  const endpoints = page.getByRole("grid", { name: "Endpoints" });
+  await open(page, "/console/webhooks", "Webhooks");
+  await expect(endpoints.getByRole("row", { name: /quiet/ })).toContainText(/of 1 delivery/);
+  // The service's own page, only shorter, so that two deliveries are more than one page.
+  await page.route("**/v1/webhook_deliveries?*", (route) => route.continue({ url: route.request().url().replace("limit=200", "limit=1") }));
+  await page.reload();
+  await expect(endpoints.getByRole("row", { name: /busy/ })).toContainText(/of 1 delivery/);
+  await expect(endpoints.getByRole("row", { name: /quiet/ })).toContainText("none among the newest 1 of all endpoints");
 });

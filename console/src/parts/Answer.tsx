@@ -2,6 +2,7 @@
 import type { Schemas } from "../api/client";
 import styles from "./Answer.module.css";
 import { Badge } from "./Notice";
+import { textOf } from "./text";
 import { percent } from "./Values";
 
 type Judgement = Schemas["Judgement"] & {
@@ -37,7 +38,7 @@ export function ProbabilityBar({ value, label, mark }: BarProps) {
 
 /** The level texts of a score signal, by index. */
 export function levelsOf(criteria: unknown): string[] {
-  return Array.isArray(criteria) ? criteria.map(String) : [];
+  return Array.isArray(criteria) ? criteria.map(textOf) : [];
 }
 
 /** The value of an answer in a few words: "78 %", "browsing", "1.4 of 2". */

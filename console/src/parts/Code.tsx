@@ -3,6 +3,7 @@ import { useRef, useState } from "react";
 
 import { Button } from "./Button";
 import styles from "./Code.module.css";
+import { Visible } from "./Foreign";
 import { Notice } from "./Notice";
 
 const SHOWN_MS = 2000;
@@ -32,15 +33,15 @@ export function CopyButton({ text, what, kind = "quiet" }: { text: string; what:
   );
 }
 
-/** A block of code with a button that copies it. `what` completes "Copy …". */
-export function CodeBlock({ code, what }: { code: string; what: string }) {
+/** A block of code with a button that copies it. `what` completes "Copy …". In a foreign one, hidden characters are visible, and copied as they are. */
+export function CodeBlock({ code, what, foreign = false }: { code: string; what: string; foreign?: boolean }) {
   return (
     <div className={styles.block}>
       <div className={styles.copy}>
         <CopyButton text={code} what={what} />
       </div>
       <pre tabIndex={0} aria-label={what}>
-        <code>{code}</code>
+        <code>{foreign ? <Visible text={code} /> : code}</code>
       </pre>
     </div>
   );

@@ -1,7 +1,7 @@
 // The editor of conditions: highlighting, completion, the service's own check underlined where it is, and the number of matches.
 // CodeMirror is loaded when the first editor is shown; until then, and if it cannot be loaded, a plain field does.
 import { useQuery } from "@tanstack/react-query";
-import { Component, lazy, Suspense, useDeferredValue, useEffect, useId, useState, type ReactNode } from "react";
+import { Component, lazy, Suspense, useDeferredValue, useEffect, useId, useLayoutEffect, useRef, useState, type ReactNode, type RefObject } from "react";
 
 import { api, take, type Schemas } from "../api/client";
 import styles from "./Condition.module.css";
@@ -57,6 +57,42 @@ class Fallback extends Component<{ plain: ReactNode; children: ReactNode }, { fa
   override render = () => (this.state.failed ? this.props.plain : this.props.children);
 }
 
+interface StandInProps extends Pick<Props, "label" | "value" | "onChange" | "onEnter"> {
+  /** The field, while it has the focus. */
+  focused: RefObject<HTMLInputElement | null>;
+}
+
+/** The plain field. What takes its place goes on where one was in it, be that the editor or, if it cannot be loaded, another plain field. */
+function StandIn({ focused, onEnter, ...field }: StandInProps) {
+  const around = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const left = focused.current;
+    const input = around.current?.querySelector("input");
+    if (!left || !input || left === input) return;
+    input.focus();
+    input.setSelectionRange(left.selectionStart, left.selectionEnd, left.selectionDirection ?? undefined);
+  }, [focused]);
+  return (
+    <div
+      ref={around}
+      onFocusCapture={({ target }) => {
+        if (target instanceof HTMLInputElement) focused.current = target;
+      }}
+      onBlurCapture={() => {
+        focused.current = null;
+      }}
+      onKeyDownCapture={(event) => {
+        if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+        // As in the editor: it does not send the form.
+        event.preventDefault();
+        onEnter?.();
+      }}
+    >
+      <TextField name="condition" code {...field} />
+    </div>
+  );
+}
+
 export function ConditionEditor({ label, value, onChange, signals, use, onCheck, onEnter, autoFocus }: Props) {
   const labelId = useId();
   const settled = useSettled(value);
@@ -64,7 +100,8 @@ export function ConditionEditor({ label, value, onChange, signals, use, onCheck,
   const said = settled === value && value.trim() !== "" && !check.isPlaceholderData ? check.data : undefined;
   useEffect(() => onCheck?.(said), [said, onCheck]);
   const shown = useDeferredValue(said);
-  const plain = <TextField name="condition" label={label} value={value} onChange={onChange} code />;
+  const standIn = useRef<HTMLInputElement>(null);
+  const plain = <StandIn label={label} value={value} onChange={onChange} onEnter={onEnter} focused={standIn} />;
   return (
     <div className={styles.condition}>
       <Fallback plain={plain}>
@@ -72,7 +109,7 @@ export function ConditionEditor({ label, value, onChange, signals, use, onCheck,
           <span id={labelId} className={styles.label}>
             {label}
           </span>
-          <Editor label={label} value={value} onChange={onChange} signals={signals} use={use} error={shown?.error} onEnter={onEnter} autoFocus={autoFocus} />
+          <Editor label={label} value={value} onChange={onChange} signals={signals} use={use} error={shown?.error} onEnter={onEnter} autoFocus={autoFocus} standIn={standIn} />
         </Suspense>
       </Fallback>
       <ConditionStatus check={shown} isEmpty={value.trim() === ""} />

@@ -8,15 +8,16 @@ import { count } from "./Values";
 
 /** Controls, zero-width and bidirectional marks, line and paragraph separators, and tags. Tab and line feed are left alone. */
 const HIDDEN = /([\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B-\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|\u{E0001}|[\u{E0020}-\u{E007F}])/u;
+const EVERY_HIDDEN = new RegExp(HIDDEN, "gu");
 const FOLDED = 600;
 
 const codePoint = (character: string): string => `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-/** The text with every hidden character visible. One that cannot be shown inside an attribute uses `plainForeign`. */
-function Visible({ text }: { text: string }) {
+/** The text with every hidden character visible. For attributes, which are text alone, there is `plainForeign`. */
+export function Visible({ text }: { text: string }) {
   return (
     <>
-      {text.split(new RegExp(HIDDEN, "gu")).map((piece, index) =>
+      {text.split(EVERY_HIDDEN).map((piece, index) =>
         index % 2 === 1 ? (
           <span key={index} className={styles.hidden}>
             {codePoint(piece)}
@@ -31,7 +32,7 @@ function Visible({ text }: { text: string }) {
 
 /** The text for titles and labels: hidden characters as their code points, at most `length` characters. */
 export function plainForeign(text: string, length = 120): string {
-  const shown = text.replaceAll(new RegExp(HIDDEN, "gu"), (character) => `⟨${codePoint(character)}⟩`).replaceAll(/\s+/g, " ");
+  const shown = text.replaceAll(EVERY_HIDDEN, (character) => `⟨${codePoint(character)}⟩`).replaceAll(/\s+/g, " ");
   return shown.length > length ? `${shown.slice(0, length)}…` : shown;
 }
 

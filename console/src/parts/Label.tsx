@@ -3,6 +3,7 @@ import type { Schemas } from "../api/client";
 import { Button as AriaButton, type PressEvent } from "react-aria-components/Button";
 
 import styles from "./Label.module.css";
+import { textOf } from "./text";
 
 export type LabelValue = boolean | number | string;
 type Signal = Pick<Schemas["Signal"], "key" | "type" | "criteria">;
@@ -18,7 +19,7 @@ export interface LabelOption {
 export function labelOptions(signal: Signal): LabelOption[] {
   const criteria = signal.criteria;
   if (signal.type === "score") {
-    return Array.isArray(criteria) ? criteria.map((level, index) => ({ value: index, name: `${index} ${levelName(String(level))}`, hint: String(level) })) : [];
+    return Array.isArray(criteria) ? criteria.map((level, index) => ({ value: index, name: `${index} ${levelName(textOf(level))}`, hint: textOf(level) })) : [];
   }
   const texts = (criteria && typeof criteria === "object" && !Array.isArray(criteria) ? criteria : {}) as Record<string, unknown>;
   const hint = (name: string) => (typeof texts[name] === "string" ? texts[name] : undefined);
@@ -32,7 +33,7 @@ export function labelOptions(signal: Signal): LabelOption[] {
 }
 
 /** The levels of a score in a word or two, by index. */
-export const levelNames = (criteria: unknown): string[] => (Array.isArray(criteria) ? criteria.map((level) => levelName(String(level))) : []);
+export const levelNames = (criteria: unknown): string[] => (Array.isArray(criteria) ? criteria.map((level) => levelName(textOf(level))) : []);
 
 /** "High risk: harm to others" is named by what stands before the colon. */
 function levelName(level: string): string {

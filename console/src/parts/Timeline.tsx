@@ -17,7 +17,8 @@ type Signals = readonly Pick<Schemas["Signal"], "key" | "type" | "criteria">[];
 
 /** What the records name by id or key. */
 export interface Names {
-  rules: ReadonlyMap<string, string>;
+  /** None while they are read. */
+  rules: ReadonlyMap<string, string> | undefined;
   signals: Signals;
 }
 
@@ -149,7 +150,7 @@ function FiringLine({ item, names }: { item: Item; names: Names }) {
   const firing = item.firing as Schemas["RuleFiring"];
   return (
     <Line icon="rules" kind="firing" at={item.at} below={firing.status !== "dispatched" && firing.detail ? <Foreign text={firing.detail} /> : undefined}>
-      Rule <strong>{names.rules.get(firing.rule_id) ?? "that was deleted"}</strong> fired: <code className={styles.long}>{firing.matched_when}</code>{" "}
+      Rule <strong>{names.rules ? (names.rules.get(firing.rule_id) ?? "that was deleted") : "…"}</strong> fired: <code className={styles.long}>{firing.matched_when}</code>{" "}
       <Badge tone={FIRING_TONE[firing.status]}>{firing.status === "dispatched" ? ACTIONS[firing.action_type] ?? firing.action_type : firing.status}</Badge>
     </Line>
   );

@@ -1,8 +1,9 @@
 // Numbers, times and money: each says its unit, and times say their zone.
-import { useEffect, useState } from "react";
+import { useContext, useSyncExternalStore } from "react";
 import { Focusable } from "react-aria-components/Focusable";
 import { Tooltip, TooltipTrigger } from "react-aria-components/Tooltip";
 
+import { ArrowFocus } from "./arrow-focus";
 import styles from "./Values.module.css";
 
 const ABSOLUTE = new Intl.DateTimeFormat("en-GB", {
@@ -27,29 +28,51 @@ export const absoluteTime = (at: string): string => ABSOLUTE.format(new Date(at)
 
 export function relativeTime(at: string, now = Date.now()): string {
   const seconds = (new Date(at).getTime() - now) / 1000;
-  for (const [unit, length] of STEPS) if (Math.abs(seconds) >= length) return RELATIVE.format(Math.trunc(seconds / length), unit);
+  // What was counts whole units that have passed; what is to come is rounded, so that a link made for 7 days does not say 6.
+  const whole = seconds < 0 ? Math.trunc : Math.round;
+  for (const [unit, length] of STEPS) if (Math.abs(seconds) >= length) return RELATIVE.format(whole(seconds / length), unit);
   return "just now";
 }
 
 /** The viewer's time zone, as it is named beside charts and tables. */
 export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+const NOW_MS = 30_000;
+let now = Date.now();
+const watchers = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** One clock for all times on the page. */
+function watchNow(watcher: () => void): () => void {
+  now = Date.now();
+  watchers.add(watcher);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of watchers) each();
+  }, NOW_MS);
+  return () => {
+    watchers.delete(watcher);
+    if (watchers.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
 /** A time: how long ago it was, and on hover or focus the date, the time and the zone. */
 export function Time({ at }: { at: string }) {
-  const [now, setNow] = useState(Date.now);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 30_000);
-    return () => clearInterval(timer);
-  }, []);
+  const since = useSyncExternalStore(watchNow, () => now);
+  const relative = relativeTime(at, since);
+  const absolute = absoluteTime(at);
+  const named = { dateTime: at, role: "note", className: styles.time, "aria-label": `${relative}, ${absolute}`, children: relative };
+  // In a grid with hundreds of them the browser's own hint does; the focus is on the cell.
+  if (useContext(ArrowFocus)) return <time {...named} title={absolute} />;
   return (
     <TooltipTrigger delay={300}>
       <Focusable>
-        <time dateTime={at} tabIndex={0} role="note" className={styles.time} aria-label={`${relativeTime(at, now)}, ${absoluteTime(at)}`}>
-          {relativeTime(at, now)}
-        </time>
+        <time {...named} tabIndex={0} />
       </Focusable>
       <Tooltip className={styles.tooltip} offset={4}>
-        {absoluteTime(at)}
+        {absolute}
       </Tooltip>
     </TooltipTrigger>
   );

@@ -35,6 +35,7 @@ export const SCREENS: readonly ScreenEntry[] = [
   { id: "webhooks", name: "Webhooks", path: "/console/webhooks", navigation: { group: "Configure", icon: "webhooks", key: "W" }, load: () => import("./webhooks/Webhooks") },
   { id: "endpoint", name: "Endpoint", path: "/console/webhooks/$endpointId", load: () => import("./webhooks/Endpoint") },
   { id: "keys", name: "Keys", path: "/console/keys", navigation: { group: "Configure", icon: "keys", key: "K" }, load: () => import("./keys/Keys") },
+  { id: "machine-login", name: "Sign in on a machine", path: "/console/machine-login", load: () => import("./machine-login/MachineLogin") },
   { id: "billing", name: "Billing", path: "/console/billing", navigation: { group: "Account", icon: "billing", key: "B" }, needs: "money.read", load: () => import("./billing/Billing") },
   { id: "members", name: "Members", path: "/console/members", navigation: { group: "Account", icon: "members", key: "M" }, needs: "members.read", load: () => import("./members/Members") },
   { id: "audit-log", name: "Audit log", path: "/console/audit-log", navigation: { group: "Account", icon: "audit", key: "L" }, needs: "audit.read", load: () => import("./audit-log/AuditLog") },

@@ -7,7 +7,7 @@ import { linter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { EditorState, Prec } from "@codemirror/state";
 import { EditorView, keymap, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef, type RefObject } from "react";
 
 import type { Signal } from "../Condition";
 import { completer, conditionLanguage } from "./language";
@@ -21,6 +21,8 @@ interface Props {
   error?: { message: string; at: number };
   onEnter?: () => void;
   autoFocus?: boolean;
+  /** The field that stood in until now, if somebody was in it: the editor takes its selection and the focus. */
+  standIn: RefObject<HTMLInputElement | null>;
 }
 
 const theme = EditorView.theme({
@@ -60,16 +62,24 @@ function diagnosticsOf(text: string, error: Props["error"]): Diagnostic[] {
   return [{ from: start, to: Math.max(start + 1, from + word), severity: "error", message: error.message }];
 }
 
+/** What is selected in a field, for a document of this length. */
+function selectionOf(field: HTMLInputElement, length: number): { anchor: number; head: number } {
+  const start = Math.min(field.selectionStart ?? length, length);
+  const end = Math.min(field.selectionEnd ?? length, length);
+  return field.selectionDirection === "backward" ? { anchor: end, head: start } : { anchor: start, head: end };
+}
+
 export default function Editor(props: Props) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
-  // The editor is made once and reads the newest properties from here.
+  // The editor is made once and reads the newest properties from here. Layout effects: between what React shows and what the editor
+  // holds no key must be pressed.
   const latest = useRef(props);
-  useEffect(() => {
+  useLayoutEffect(() => {
     latest.current = props;
   });
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = host.current;
     if (!element) return;
     const root = element.shadowRoot ?? element.attachShadow({ mode: "open" });
@@ -78,11 +88,15 @@ export default function Editor(props: Props) {
       latest.current.onEnter?.();
       return true;
     };
+    const { value, autoFocus, standIn } = latest.current;
+    const left = standIn.current;
+    standIn.current = null;
     const editor = new EditorView({
       root,
       parent: root,
       state: EditorState.create({
-        doc: latest.current.value,
+        doc: value,
+        selection: left ? selectionOf(left, value.length) : undefined,
         extensions: [
           history(),
           Prec.high(keymap.of([{ key: "Enter", run: enter }, { key: "Ctrl-Space", run: startCompletion }])),
@@ -103,11 +117,11 @@ export default function Editor(props: Props) {
       }),
     });
     view.current = editor;
-    if (latest.current.autoFocus) editor.focus();
+    if (left || autoFocus) editor.focus();
     return () => editor.destroy();
   }, []);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const editor = view.current;
     if (!editor || editor.state.doc.toString() === props.value) return;
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.value } });

@@ -3,6 +3,7 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, take, type Schemas } from "../../api/client";
+import { sentenceOf } from "../../api/error";
 import { queries } from "../../api/session";
 import { ConfirmDialog } from "../../parts/Dialog";
 import { ChoiceField, Switch, TextField } from "../../parts/Field";
@@ -35,6 +36,8 @@ export function Retention() {
   const save = async (body: Schemas["SettingsUpdate"]) => {
     queries.setQueryData(settingsQuery.queryKey, await take(api.PATCH("/v1/settings", { body })));
   };
+  const saveAutoBackfill = (on: boolean) =>
+    void save({ auto_backfill_signals: on }).catch((error: unknown) => toast(sentenceOf(error), { tone: "bad" }));
   const saveRetention = async (days: number | null) => {
     await save({ event_retention: kind, event_retention_days: kind === "days" ? days : null });
     toast("Saved.");
@@ -57,7 +60,7 @@ export function Retention() {
             <TextField name="event_retention_days" label="Days" type="number" inputMode="numeric" defaultValue={String(settings.event_retention_days ?? 90)} hint="From 1 to 3,650." isRequired />
           )}
         </Form>
-        <Switch isSelected={settings.auto_backfill_signals} onChange={(on) => void save({ auto_backfill_signals: on })} hint="A new signal is then asked about every object that is there. That is charged.">
+        <Switch isSelected={settings.auto_backfill_signals} onChange={saveAutoBackfill} hint="A new signal is then asked about every object that is there. That is charged.">
           Ask new signals about existing objects
         </Switch>
       </div>

@@ -1,5 +1,4 @@
-// What can be done to many objects at once: label them, open a review of each, or take them along as a file. How many it is about
-// stands first.
+// What can be done to many objects at once: label them or open a review of each. How many it is about stands first.
 import { useState } from "react";
 
 import { api, take, type Schemas } from "../../api/client";
@@ -12,15 +11,14 @@ import { Form } from "../../parts/Form";
 import { LabelButtons, labelText, type LabelValue } from "../../parts/Label";
 import { toast } from "../../parts/Toast";
 import { count, plural } from "../../parts/Values";
-import { csvOf, download } from "./csv";
 import styles from "./Explore.module.css";
-import { readMatches, type Sort } from "./objects";
+import { Export } from "./Export";
+import { idsOfMatches, type Sort } from "./objects";
 
 type Signal = Schemas["Signal"];
 
 /** As many as one request can label. */
 const MOST_SELECTED = 1000;
-const MOST_EXPORTED = 10_000;
 const AT_ONCE = 4;
 
 interface Props {
@@ -34,19 +32,17 @@ interface Props {
 export function Bulk({ q, sort, signals, selected, onSelect }: Props) {
   const may = useMay();
   const [open, setOpen] = useState<"label" | "review">();
-  const [working, setWorking] = useState<{ what: "select" | "export"; read: number }>();
-  const during = async (what: "select" | "export", work: (onProgress: (read: number) => void) => Promise<void>) => {
-    setWorking({ what, read: 0 });
-    await work((read) => setWorking({ what, read })).catch((error: unknown) => toast(sentenceOf(error), { tone: "bad" }));
-    setWorking(undefined);
+  const [isSelecting, setSelecting] = useState(false);
+  const selectAll = async () => {
+    setSelecting(true);
+    try {
+      onSelect(new Set(await idsOfMatches(q, sort, MOST_SELECTED)));
+    } catch (error) {
+      toast(sentenceOf(error), { tone: "bad" });
+    } finally {
+      setSelecting(false);
+    }
   };
-  const selectAll = () => during("select", async (onProgress) => onSelect(new Set((await readMatches(q, sort, MOST_SELECTED, onProgress)).map((row) => row.object_id))));
-  const exportAll = () =>
-    during("export", async (onProgress) => {
-      const rows = await readMatches(q, sort, MOST_EXPORTED, onProgress);
-      download("objects.csv", csvOf(rows, signals.map(({ key }) => key)));
-      toast(rows.length === MOST_EXPORTED ? `The first ${count(rows.length)} objects are in the file.` : `${plural(rows.length, "object")} ${rows.length === 1 ? "is" : "are"} in the file.`);
-    });
   const canSelect = may("labels.write") || may("reviews.write");
   const close = () => setOpen(undefined);
   return (
@@ -66,13 +62,11 @@ export function Bulk({ q, sort, signals, selected, onSelect }: Props) {
         </>
       )}
       {canSelect && (
-        <Button kind="quiet" isPending={working?.what === "select"} onPress={() => void selectAll()}>
+        <Button kind="quiet" isPending={isSelecting} onPress={() => void selectAll()}>
           {`Select all that match (at most ${count(MOST_SELECTED)})`}
         </Button>
       )}
-      <Button kind="quiet" isPending={working?.what === "export"} onPress={() => void exportAll()}>
-        {working?.what === "export" ? `Exporting: ${count(working.read)}` : "Export as CSV"}
-      </Button>
+      <Export q={q} sort={sort} signals={signals} />
       <LabelMany isOpen={open === "label"} onClose={close} signals={signals} ids={[...selected]} onDone={() => onSelect(new Set())} />
       <ReviewMany isOpen={open === "review"} onClose={close} ids={[...selected]} onDone={() => onSelect(new Set())} />
     </div>

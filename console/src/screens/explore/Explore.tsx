@@ -11,7 +11,8 @@ import { AnswerInline } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
 import { ConditionEditor } from "../../parts/Condition";
 import { SelectField } from "../../parts/Field";
-import { Link, objectPath } from "../../parts/Link";
+import { ForeignInline, plainForeign } from "../../parts/Foreign";
+import { Link, ObjectLink, objectPath } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { Screen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -48,7 +49,7 @@ export default function Explore() {
             Find
           </Button>
         </div>
-        <Threshold signals={signals} condition={draft} onChange={showThreshold} />
+        <Threshold signals={signals} condition={draft} q={q} onChange={showThreshold} />
         <div className={styles.keep}>
           <Views q={q} sort={sort} />
           {q && mayWriteRules && (
@@ -69,7 +70,7 @@ function keysOf(signals: readonly Schemas["Signal"][]): string[] {
   return [...enabled.filter((signal) => signal.type === "noul"), ...enabled.filter((signal) => signal.type !== "noul")].map((signal) => signal.key);
 }
 
-/** Not drawn again while somebody types: only what is asked for counts. */
+/** The table of objects. It renders again only when the query, the order or the signals change, not while somebody types. */
 const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: Sort; signals: readonly Schemas["Signal"][] }) {
   const navigate = useNavigate();
   const may = useMay();
@@ -101,6 +102,8 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
         selected={selected}
         onSelect={may("labels.write") || may("reviews.write") ? setSelected : undefined}
         onNearEnd={more}
+        hasMore={pages.hasNextPage}
+        virtual
         empty={
           q ? (
             <Empty icon="explore" title="No object matches">
@@ -121,8 +124,8 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
 function columnsOf(keys: string[]): ColumnOf<Summary>[] {
   const shown = keys.slice(0, 5);
   return [
-    { id: "object", name: "Object", long: true, width: "2fr", cell: (row) => <Link to={objectPath(row.object_id)}>{row.display_name ?? row.object_id}</Link> },
-    { id: "type", name: "Type", optional: true, cell: (row) => row.object_type },
+    { id: "object", name: "Object", long: true, width: "2fr", cell: (row) => <ObjectLink id={row.object_id} name={row.display_name} /> },
+    { id: "type", name: "Type", optional: true, cell: (row) => <ForeignInline text={row.object_type} length={40} /> },
     ...shown.map((key, index): ColumnOf<Summary> => ({ id: `signal ${key}`, name: key, optional: index > 0, width: "1.5fr", cell: (row) => <AnswerTo objectKey={key} row={row} /> })),
     { id: "events", name: "Events", numeric: true, optional: true, cell: (row) => count(row.event_count) },
     { id: "seen", name: "Last seen", optional: true, cell: (row) => <Time at={row.last_seen} /> },
@@ -132,5 +135,5 @@ function columnsOf(keys: string[]): ColumnOf<Summary>[] {
 function AnswerTo({ objectKey, row }: { objectKey: string; row: Summary }) {
   const answer = row.analysis.find((candidate) => candidate.key === objectKey);
   if (!answer) return <span className={styles.none}>{row.pending.includes(objectKey) ? "pending" : "none"}</span>;
-  return <AnswerInline answer={answer} label={`${objectKey} of ${row.display_name ?? row.object_id}`} />;
+  return <AnswerInline answer={answer} label={`${objectKey} of ${plainForeign(row.display_name ?? row.object_id)}`} />;
 }

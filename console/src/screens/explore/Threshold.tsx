@@ -1,6 +1,6 @@
-// How the answers to one signal are distributed among the objects that match, with a threshold that can be dragged or moved by arrow
-// keys. What it is set to goes into the condition.
-import { useQuery } from "@tanstack/react-query";
+// How the answers to one signal are distributed among the objects that match the rest of the condition, with a threshold that can be
+// dragged or moved by arrow keys. What it is set to goes into the condition.
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Label } from "react-aria-components/Label";
 import { Slider, SliderOutput, SliderThumb, SliderTrack } from "react-aria-components/Slider";
@@ -9,24 +9,30 @@ import { api, take, type Schemas } from "../../api/client";
 import { SelectField } from "../../parts/Field";
 import { count, plural } from "../../parts/Values";
 import styles from "./Threshold.module.css";
-import { thresholdIn, withThreshold } from "./condition-threshold";
+import { besideThreshold, thresholdIn, withThreshold } from "./condition-threshold";
 
 type Signal = Schemas["Signal"];
 type Bin = Schemas["DistributionBin"];
 
-const distributionQuery = (key: string) => ({
-  queryKey: ["distribution", key, ""],
-  queryFn: ({ signal }: { signal: AbortSignal }) => take(api.GET("/v1/signals/{key}/distribution", { params: { path: { key } }, signal })),
-  staleTime: 60_000,
-});
+const distributionQuery = (key: string, q: string) =>
+  queryOptions({
+    queryKey: ["distribution", key, q],
+    queryFn: ({ signal }) => take(api.GET("/v1/signals/{key}/distribution", { params: { path: { key }, query: { q: q || undefined } }, signal })),
+    staleTime: 60_000,
+    // The bars stay until the next are there, so that nothing jumps.
+    placeholderData: (previous) => previous,
+  });
 
 interface Props {
   signals: readonly Signal[];
+  /** As it is typed. */
   condition: string;
+  /** As it was last looked for. */
+  q: string;
   onChange: (condition: string) => void;
 }
 
-export function Threshold({ signals, condition, onChange }: Props) {
+export function Threshold({ signals, condition, q, onChange }: Props) {
   const measured = signals.filter((signal) => signal.enabled && signal.type !== "choice");
   const [chosen, setChosen] = useState<string>();
   const named = measured.find((signal) => thresholdIn(condition, signal.key));
@@ -35,21 +41,24 @@ export function Threshold({ signals, condition, onChange }: Props) {
   return (
     <div className={styles.threshold}>
       <SelectField name="threshold-signal" label="Threshold of" options={measured.map(({ key }) => ({ id: key, label: key }))} value={signal.key} onChange={setChosen} />
-      <Histogram key={signal.key} signal={signal} condition={condition} onChange={onChange} />
+      <Histogram key={signal.key} signal={signal} condition={condition} q={q} onChange={onChange} />
     </div>
   );
 }
 
-function Histogram({ signal, condition, onChange }: { signal: Signal; condition: string; onChange: (condition: string) => void }) {
-  const { data } = useQuery(distributionQuery(signal.key));
+function Histogram({ signal, condition, q, onChange }: Omit<Props, "signals"> & { signal: Signal }) {
+  const rest = besideThreshold(q, signal.key);
+  const { data } = useQuery(distributionQuery(signal.key, rest));
   const levels = Array.isArray(signal.criteria) ? signal.criteria.length : 3;
   const most = signal.type === "noul" ? 1 : levels - 1;
   const step = signal.type === "noul" ? 0.01 : 0.1;
   const set = thresholdIn(condition, signal.key);
-  const [value, setValue] = useState(set?.value ?? most / 2);
+  // A probability above 1 is a percentage.
+  const placed = set && signal.type === "noul" && set.value > 1 ? set.value / 100 : set?.value;
+  const [value, setValue] = useState(placed ?? most / 2);
   useEffect(() => {
-    if (set) setValue(Math.min(most, set.value));
-  }, [set?.value, most]);
+    if (placed !== undefined) setValue(Math.min(most, placed));
+  }, [placed, most]);
   const isBelow = set?.operator.startsWith("<") ?? false;
   const bins = data?.bins ?? [];
   const passes = (bin: Bin) => (isBelow ? (bin.to ?? 0) <= value : (bin.from ?? 0) >= value);
@@ -60,7 +69,7 @@ function Histogram({ signal, condition, onChange }: { signal: Signal; condition:
         <Label>{`${signal.key} ${set?.operator ?? ">"}`}</Label>
         <SliderOutput className={styles.value}>{value.toFixed(signal.type === "noul" ? 2 : 1)}</SliderOutput>
         <span className={styles.passing}>
-          {data && (data.objects === 0 ? "no answers yet" : `about ${count(passing)} of ${data.sampled ? "the newest " : ""}${plural(data.objects, "object")}`)}
+          {data && passingText(data, passing, rest)}
         </span>
       </div>
       <SliderTrack className={styles.track}>
@@ -69,6 +78,12 @@ function Histogram({ signal, condition, onChange }: { signal: Signal; condition:
       </SliderTrack>
     </Slider>
   );
+}
+
+function passingText({ objects, sampled }: Schemas["Distribution"], passing: number, rest: string): string {
+  if (objects === 0) return rest === "" ? "no answers yet" : "no object matches the rest of the condition";
+  const matching = rest === "" ? "" : ` that ${objects === 1 ? "matches" : "match"} the rest of the condition`;
+  return `about ${count(passing)} of ${sampled ? "the newest " : ""}${plural(objects, "object")}${matching}`;
 }
 
 /** The bars stand where their range lies on the track. */

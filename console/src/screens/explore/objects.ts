@@ -2,6 +2,7 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
 
 import { api, take, type Schemas } from "../../api/client";
+import { ApiError } from "../../api/error";
 
 export type Sort = "recent" | "flagged" | "trust";
 export type Summary = Schemas["ObjectSummary"];
@@ -22,7 +23,7 @@ interface Position {
 
 type Page = Schemas["ObjectList"];
 
-const read = (q: string, sort: Sort, position: Position, signal?: AbortSignal): Promise<Page> =>
+const read = (q: string, sort: Sort, position: Position & { strict?: boolean }, signal?: AbortSignal): Promise<Page> =>
   take(api.GET("/v1/objects", { params: { query: { q: q || undefined, sort, limit: PAGE, ...position } }, signal }));
 
 function following(q: string, last: Page, pages: number): Position | undefined {
@@ -40,15 +41,40 @@ export const objectsQuery = (q: string, sort: Sort) =>
     placeholderData: (previous) => previous,
   });
 
-/** Reads what matches, up to a number, and says how far it is. */
-export async function readMatches(q: string, sort: Sort, most: number, onProgress: (read: number) => void): Promise<Summary[]> {
-  const found: Summary[] = [];
+/** The pages of what matches all of the condition: what the service would skip is an error. */
+export async function* pagesOfMatches(q: string, sort: Sort, signal?: AbortSignal): AsyncGenerator<Page> {
   let position: Position | undefined = {};
-  for (let pages = 1; position && found.length < most; pages++) {
-    const page: Page = await read(q, sort, position);
-    found.push(...page.objects);
-    onProgress(Math.min(found.length, most));
+  for (let pages = 1; position; pages++) {
+    const at: Position = position;
+    const page: Page = await patiently(() => read(q, sort, { ...at, strict: true }, signal), signal);
+    yield page;
     position = following(q, page, pages);
+  }
+}
+
+/** How many match, as far as the service counts. */
+export const countOfMatches = (q: string, signal?: AbortSignal): Promise<Schemas["MatchCount"]> =>
+  patiently(() => take(api.GET("/v1/object_count", { params: { query: { q: q || undefined } }, signal })), signal);
+
+/** Where the account has used up its requests, it waits as long as the service says. */
+async function patiently<Answer>(ask: () => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 429) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 1000 * (error.retryAfterSeconds ?? 1)));
+      signal?.throwIfAborted();
+    }
+  }
+}
+
+/** The ids of what matches, up to a number. */
+export async function idsOfMatches(q: string, sort: Sort, most: number): Promise<string[]> {
+  const found: string[] = [];
+  for await (const page of pagesOfMatches(q, sort)) {
+    found.push(...page.objects.map((row) => row.object_id));
+    if (found.length >= most) break;
   }
   return found.slice(0, most);
 }

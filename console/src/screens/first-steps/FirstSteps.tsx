@@ -7,9 +7,10 @@ import { meQuery, queries, useMay } from "../../api/session";
 import { AnswerInline } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
 import { CodeBlock, SecretOnce } from "../../parts/Code";
+import { ForeignInline } from "../../parts/Foreign";
 import { Form, Problem } from "../../parts/Form";
 import { Icon } from "../../parts/Icon";
-import { Link, objectPath } from "../../parts/Link";
+import { Link, ObjectLink } from "../../parts/Link";
 import { Badge, Notice } from "../../parts/Notice";
 import { Screen } from "../../parts/Screen";
 import { Tabs } from "../../parts/Tabs";
@@ -35,9 +36,10 @@ export default function FirstSteps() {
   const [made, setMade] = useState<KeySecret>();
   const arrival = useQuery({ ...arrivalQuery, refetchInterval: POLL_MS });
   const objects = arrival.data?.objects ?? [];
-  const first = objects.find((object) => object.analysis.length > 0) ?? objects[0];
+  const first = mostTelling(objects) ?? objects[0];
   const answered = first !== undefined && first.analysis.length > 0;
-  const hasKey = keys.some((key) => key.status === "active");
+  // A bearer key cannot sign, and the snippets sign.
+  const hasKey = keys.some((key) => key.status === "active" && key.kind !== "bearer");
 
   useEffect(() => {
     if (answered) void take(api.POST("/v1/me/onboarded")).then(() => queries.invalidateQueries({ queryKey: meQuery.queryKey }));
@@ -66,7 +68,7 @@ export default function FirstSteps() {
         </Step>
         <Step number={2} title="Send an event" done={first !== undefined}>
           <Snippets made={made} />
-          {may("refusals.read") && hasKey && <RefusedMeanwhile since={first?.last_seen} />}
+          {may("refusals.read") && <RefusedMeanwhile since={first?.last_seen} />}
           {may("events.write") && <Story />}
         </Step>
         <Step number={3} title="See the answer" done={answered}>
@@ -76,6 +78,14 @@ export default function FirstSteps() {
     </Screen>
   );
 }
+
+type First = Awaited<ReturnType<typeof arrivalQuery.queryFn>>["objects"][number];
+
+const highest = (object: First): number => Math.max(0, ...object.analysis.map((answer) => answer.noul ?? 0));
+
+/** Of the objects with answers, the one with the highest probability: it shows best what signals are for. */
+const mostTelling = (objects: readonly First[]): First | undefined =>
+  objects.filter((object) => object.analysis.length > 0).toSorted((one, other) => highest(other) - highest(one))[0];
 
 function Step({ number, title, done, children }: { number: number; title: string; done: boolean; children: ReactNode }) {
   return (
@@ -134,20 +144,20 @@ function Story() {
   return (
     <div className={styles.story}>
       <p>Or without a program:</p>
-      <Button isPending={state.pending} onPress={() => void play()}>
-        Play a small marketplace story into this account
-      </Button>
-      {state.sent !== undefined && (
+      {/* Once: a seller who signs up a second time looks like another one. */}
+      {state.sent === undefined ? (
+        <Button isPending={state.pending} onPress={() => void play()}>
+          Play a small marketplace story into this account
+        </Button>
+      ) : (
         <p role="status">
-          {plural(state.sent, "object")} sent. You can delete them later.
+          {plural(state.sent, "object")} sent. <Link to="/console/explore">See them in Explore</Link>; you can delete them later, each on its own page.
         </p>
       )}
       {state.problem !== undefined && <Problem problem={state.problem} />}
     </div>
   );
 }
-
-type First = Awaited<ReturnType<typeof arrivalQuery.queryFn>>["objects"][number];
 
 function Arrival({ first, error }: { first: First | undefined; error: unknown }) {
   return (
@@ -161,13 +171,15 @@ function Arrival({ first, error }: { first: First | undefined; error: unknown })
       {first && first.analysis.length === 0 && (
         <p className={styles.waiting}>
           <span className={styles.pulse} aria-hidden="true" />
-          {first.object_id} has arrived. An analysis starts once it has been quiet for three seconds.
+          <span>
+            <ForeignInline text={first.object_id} length={120} /> has arrived. An analysis starts once it has been quiet for three seconds.
+          </span>
         </p>
       )}
       {first && first.analysis.length > 0 && (
         <>
           <Notice tone="good">
-            <Link to={objectPath(first.object_id)}>{first.display_name ?? first.object_id}</Link> has answers to {plural(first.analysis.length, "signal")}.
+            <ObjectLink id={first.object_id} name={first.display_name} /> has answers to {plural(first.analysis.length, "signal")}.
           </Notice>
           <dl className={styles.answers}>
             {first.analysis.map((answer) => (

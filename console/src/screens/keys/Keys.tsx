@@ -7,7 +7,8 @@ import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { CopyButton, SecretOnce } from "../../parts/Code";
 import { ConfirmDialog, Dialog } from "../../parts/Dialog";
-import { Checkbox, TextField } from "../../parts/Field";
+import { Checkbox, ChoiceField, TextField } from "../../parts/Field";
+import { ForeignInline } from "../../parts/Foreign";
 import { Form } from "../../parts/Form";
 import { ActionMenu, type MenuAction } from "../../parts/Menu";
 import { Badge } from "../../parts/Notice";
@@ -18,7 +19,7 @@ import { toast } from "../../parts/Toast";
 import { Time } from "../../parts/Values";
 import styles from "./Keys.module.css";
 import { Refusals } from "./Refusals";
-import { createKey, keysQuery, revokeKey, rotateKey, SCOPES, updateKey, type ApiKey, type KeySecret, type Scope } from "./queries";
+import { createKey, keysQuery, KINDS, revokeKey, rotateKey, SCOPES, updateKey, type ApiKey, type KeySecret, type Kind, type Scope } from "./queries";
 
 type Open = { what: "create" } | { what: "rename" | "rotate" | "revoke"; key: ApiKey };
 
@@ -34,7 +35,7 @@ export default function Keys() {
     </Button>
   );
   return (
-    <Screen title="Keys" about="A key signs the requests of your programs. It can do what the API can do; only members can manage members and money." actions={canWrite && create}>
+    <Screen title="Keys" about="A key lets your programs in. It can do what the API can do; only members can manage members and money." actions={canWrite && create}>
       <Section flush>
         <Table
           label="API keys"
@@ -56,7 +57,7 @@ export default function Keys() {
 
 function columnsOf(canWrite: boolean, setOpen: (open: Open) => void): ColumnOf<ApiKey>[] {
   const columns: ColumnOf<ApiKey>[] = [
-    { id: "name", name: "Name", long: true, cell: (key) => <span className={styles.name}>{key.name}</span>, sort: (key) => key.name },
+    { id: "name", name: "Name", long: true, cell: (key) => <span className={styles.name}><ForeignInline text={key.name} /></span>, sort: (key) => key.name },
     {
       id: "key",
       name: "Key",
@@ -99,21 +100,29 @@ function KeyActions({ apiKey, setOpen }: { apiKey: ApiKey; setOpen: (open: Open)
   return <ActionMenu label={`Actions for ${apiKey.name}`} actions={actions} />;
 }
 
+/** What is chosen at first: of a signed key everything, of a bearer key nothing, since it is kept in more places. */
+const chosenFirst: Record<Kind, readonly Scope[]> = { signed: SCOPES.signed.map(({ id }) => id), bearer: [] };
+
 function CreateForm({ onCreated }: { onCreated: (created: KeySecret) => void }) {
-  const [scopes, setScopes] = useState<readonly Scope[]>(SCOPES.map(({ id }) => id));
-  const toggle = (id: Scope, on: boolean) => setScopes(SCOPES.map((scope) => scope.id).filter((scope) => (scope === id ? on : scopes.includes(scope))));
+  const [kind, setKind] = useState<Kind>("signed");
+  const [chosen, setChosen] = useState(chosenFirst);
+  const offered = SCOPES[kind].filter(({ beside }) => !beside || chosen[kind].includes(beside));
+  const scopes = offered.map(({ id }) => id).filter((id) => chosen[kind].includes(id));
+  const toggle = (id: Scope, on: boolean) => setChosen({ ...chosen, [kind]: on ? [...scopes, id] : scopes.filter((scope) => scope !== id) });
+  const isEverything = kind === "signed" && scopes.length === SCOPES.signed.length;
   return (
     <Form
       submit="Create the key"
       fields={["name"]}
       isDisabled={scopes.length === 0}
-      onSubmit={async ({ name = "" }) => onCreated(await createKey(name, scopes.length === SCOPES.length ? undefined : scopes))}
+      onSubmit={async ({ name = "" }) => onCreated(await createKey(name, kind, isEverything ? undefined : scopes))}
     >
       <TextField name="name" label="Name" placeholder="API key" hint="What it is for, so that you know which one to revoke later." maxLength={100} autoFocus autoComplete="off" />
+      <ChoiceField name="kind" label="Kind" options={[...KINDS]} value={kind} onChange={(next) => setKind(next as Kind)} />
       <fieldset className={styles.scopes}>
         <legend>It may</legend>
-        {SCOPES.map(({ id, hint }) => (
-          <Checkbox key={id} isSelected={scopes.includes(id)} onChange={(on) => toggle(id, on)} hint={hint}>
+        {offered.map(({ id, hint }) => (
+          <Checkbox key={`${kind} ${id}`} isSelected={scopes.includes(id)} onChange={(on) => toggle(id, on)} hint={hint}>
             {id}
           </Checkbox>
         ))}
@@ -123,7 +132,10 @@ function CreateForm({ onCreated }: { onCreated: (created: KeySecret) => void }) 
 }
 
 /** What a key may do, in a word or a few. */
-const rightsOf = (key: ApiKey): string => (SCOPES.every(({ id }) => key.scopes?.includes(id)) ? "everything" : (key.scopes ?? []).join(", "));
+function rightsOf({ kind, scopes = [] }: ApiKey): string {
+  if (kind === "bearer") return `${scopes.join(", ")} (bearer)`;
+  return SCOPES.signed.every(({ id }) => scopes.includes(id)) ? "everything" : scopes.join(", ");
+}
 
 function KeyDialogs({ open, close }: { open: Open | undefined; close: () => void }) {
   const [made, setMade] = useState<KeySecret>();
@@ -140,7 +152,7 @@ function KeyDialogs({ open, close }: { open: Open | undefined; close: () => void
       <Dialog title="Your new secret" isOpen={made !== undefined} onClose={() => setMade(undefined)}>
         {made && (
           <SecretOnce
-            note="Store the secret now: it is not shown again."
+            note={made.api_key.kind === "bearer" ? "Store the secret now: it is not shown again. Requests carry it as Authorization: Bearer, over https only." : "Store the secret now: it is not shown again."}
             items={[
               { name: "Key", value: made.key },
               { name: "Secret", value: made.secret },

@@ -1,8 +1,9 @@
 // Everything that happened about an object, newest first, by kind and a page after another.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { KINDS, stateQuery, timelineQuery, type TimelineKind } from "../../api/objects";
+import { rulesQuery } from "../../api/queries";
 import { queries } from "../../api/session";
 import { Checkbox } from "../../parts/Field";
 import { Foreign } from "../../parts/Foreign";
@@ -16,19 +17,23 @@ import styles from "./Object.module.css";
 
 interface Props {
   objectId: string;
-  names: Names;
+  /** How many events were ever recorded. */
+  eventCount: number;
+  signals: Names["signals"];
   moved: Moved | undefined;
   /** Answers are on their way: the list is read again when they have come. */
   pending: boolean;
 }
 
-export function History({ objectId, names, moved, pending }: Props) {
+export function History({ objectId, eventCount, signals, moved, pending }: Props) {
   const [hidden, setHidden] = useState<ReadonlySet<TimelineKind>>(new Set());
   const kinds = hidden.size === 0 ? [] : KINDS.map(({ id }) => id).filter((id) => !hidden.has(id));
   const none = hidden.size === KINDS.length;
   const timeline = useInfiniteQuery({ ...timelineQuery(objectId, kinds), enabled: !none, placeholderData: (before) => before });
+  const wasPending = useRef(pending);
   useEffect(() => {
-    if (!pending) void queries.invalidateQueries({ queryKey: ["object", objectId, "timeline"] });
+    if (wasPending.current && !pending) void queries.invalidateQueries({ queryKey: ["object", objectId, "timeline"] });
+    wasPending.current = pending;
   }, [pending, objectId]);
   const toggle = (kind: TimelineKind, shown: boolean) => {
     const next = new Set(hidden);
@@ -37,6 +42,10 @@ export function History({ objectId, names, moved, pending }: Props) {
     setHidden(next);
   };
   const items = none ? [] : (timeline.data?.pages.flatMap((page) => page.items) ?? []);
+  const rules = useQuery({ ...rulesQuery, enabled: items.some((item) => item.firing) }).data;
+  const names = useMemo<Names>(() => ({ rules: rules && new Map(rules.map((rule) => [rule.id, rule.name])), signals }), [rules, signals]);
+  const isWhole = timeline.isSuccess && !timeline.hasNextPage;
+  const hasEveryEvent = items.filter((item) => item.event).length >= eventCount;
   return (
     <Section title="Timeline">
       <div className={styles.filters} role="group" aria-label="Kinds that are shown">
@@ -65,7 +74,7 @@ export function History({ objectId, names, moved, pending }: Props) {
           />
         </>
       )}
-      {!timeline.hasNextPage && <Compacted objectId={objectId} />}
+      {isWhole && !hasEveryEvent && <Compacted objectId={objectId} />}
     </Section>
   );
 }

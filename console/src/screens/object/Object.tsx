@@ -7,7 +7,7 @@ import { api, take, type Schemas } from "../../api/client";
 import { sentenceOf } from "../../api/error";
 import { explanationQuery, type Explanation } from "../../api/explanations";
 import { objectQuery } from "../../api/objects";
-import { rulesQuery, signalsQuery } from "../../api/queries";
+import { signalsQuery } from "../../api/queries";
 import { queries, useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { CopyButton } from "../../parts/Code";
@@ -54,20 +54,20 @@ export default function ObjectScreen() {
 
 function OneObject({ objectId }: { objectId: string }) {
   const [{ data: object }, { data: signals }] = useSuspenseQueries({ queries: [{ ...objectQuery(objectId), refetchInterval: pendingInterval }, signalsQuery] });
-  const rules = useQuery(rulesQuery).data ?? [];
   const [dialog, setDialog] = useState<Dialogs>("");
   const [explained, setExplained] = useState<string>();
   const explanation = useQuery({ ...explanationQuery(objectId, explained ?? ""), enabled: explained !== undefined });
   const moved = useMemo(() => movedOf(explained ? explanation.data : undefined), [explained, explanation.data]);
   const name = object.display_name ?? objectId;
-  const names = { rules: new Map(rules.map((rule) => [rule.id, rule.name])), signals };
   const close = () => setDialog("");
   return (
     <Screen
       title={plainForeign(name)}
       about={
         <span className={styles.about}>
-          <span>{object.object_type}</span>
+          <span>
+            <ForeignInline text={object.object_type} length={64} />
+          </span>
           <span className={styles.id}>
             <code>
               <ForeignInline text={objectId} length={300} />
@@ -85,7 +85,7 @@ function OneObject({ objectId }: { objectId: string }) {
           {explained && <Explain signal={explained} result={explanation} onClose={() => setExplained(undefined)} />}
           <AnswersOverTime objectId={objectId} signals={signals} answered={object.analysis.map(({ key }) => key)} />
         </div>
-        <History objectId={objectId} names={names} moved={moved} pending={object.pending.length > 0} />
+        <History objectId={objectId} eventCount={object.event_count} signals={signals} moved={moved} pending={object.pending.length > 0} />
       </div>
       <OpenReview objectId={objectId} signals={signals} isOpen={dialog === "review"} onClose={close} />
       <DeleteObject objectId={objectId} object={object} isOpen={dialog === "delete"} onClose={close} />

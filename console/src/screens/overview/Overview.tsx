@@ -6,7 +6,8 @@ import { api, take, type Schemas } from "../../api/client";
 import { useMay, useMe } from "../../api/session";
 import { AnswerInline, ProbabilityBar } from "../../parts/Answer";
 import { Chart } from "../../parts/Chart";
-import { Link, objectPath } from "../../parts/Link";
+import { plainForeign } from "../../parts/Foreign";
+import { Link, ObjectLink } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { Columns, Screen, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
@@ -35,7 +36,7 @@ export default function Overview() {
   return (
     <Screen title="Overview" about={`${me.tenant_name}, as of now. “Today” is the day in UTC.`}>
       {me.email_verified === false && (
-        <Notice tone="warn">Your address {me.email} is not confirmed yet. Open the link in the mail that you got when you registered; until then rules cannot mail anybody else.</Notice>
+        <Notice tone="warn">Your address {me.email} is not confirmed yet. Open the link in the mail that you got when you registered; until then rules cannot mail anybody else. A service without a mail server keeps its mails in <code>mail</code> in its data folder.</Notice>
       )}
       <Figures overview={overview} firings={firings} usage={usage.data} />
       {overview.objects === 0 ? (
@@ -100,8 +101,8 @@ function TopRisk({ overview }: { overview: Schemas["Overview"] }) {
         rows={overview.top_risk}
         keyOf={(row) => row.object_id}
         columns={[
-          { id: "object", name: "Object", long: true, cell: (row) => <Link to={objectPath(row.object_id)}>{row.display_name ?? row.object_id}</Link> },
-          { id: "risk", name: "Risk", cell: (row) => <ProbabilityBar value={row.risk} label={`Risk of ${row.display_name ?? row.object_id}`} mark={0.8} /> },
+          { id: "object", name: "Object", long: true, cell: (row) => <ObjectLink id={row.object_id} name={row.display_name} /> },
+          { id: "risk", name: "Risk", cell: (row) => <ProbabilityBar value={row.risk} label={`Risk of ${plainForeign(row.display_name ?? row.object_id)}`} mark={0.8} /> },
         ]}
         empty={<Empty icon="good" title="Nothing is flagged">No yes/no signal has an answer yet.</Empty>}
       />

@@ -10,6 +10,7 @@ import { Button } from "../../parts/Button";
 import { TextField } from "../../parts/Field";
 import { LabelButtons } from "../../parts/Label";
 import { Notice } from "../../parts/Notice";
+import { textOf } from "../../parts/text";
 import { absoluteTime } from "../../parts/Values";
 import { decisionOf, type Desk, type Item } from "./desk";
 import styles from "./Queue.module.css";
@@ -110,7 +111,7 @@ function Question({ objectId, signal }: { objectId: string; signal: Schemas["Sig
       <h3>
         <code>{signal.key}</code>
       </h3>
-      <p className={styles.soft}>{String(signal.instructions)}</p>
+      <p className={styles.soft}>{textOf(signal.instructions)}</p>
       {answer ? <AnswerInline answer={answer} label={`The service says about ${signal.key}`} /> : <p className={styles.soft}>No answer yet.</p>}
     </>
   );

@@ -51,7 +51,7 @@ function Queues() {
           columns={[
             { id: "queue", name: "Queue", long: true, sort: (row) => row.queue, cell: (row) => <Link to="/console/queue" search={{ queue: row.queue, view: "list" }}>{row.queue}</Link> },
             { id: "open", name: "Waiting", numeric: true, sort: (row) => row.open, cell: (row) => count(row.open) },
-            { id: "claimed", name: "Claimed", numeric: true, sort: (row) => row.claimed, cell: (row) => count(row.claimed) },
+            { id: "claimed", name: "Claimed", numeric: true, optional: true, sort: (row) => row.claimed, cell: (row) => count(row.claimed) },
             { id: "oldest", name: "Oldest", optional: true, cell: (row) => (row.oldest_at ? <Time at={row.oldest_at} /> : "none waits") },
             { id: "pace", name: "Resolved a day", numeric: true, optional: true, cell: (row) => row.resolved_a_day.toFixed(1) },
             { id: "work", name: "Work", cell: (row) => may("reviews.write") && <Link to="/console/queue" search={{ queue: row.queue }} kind="plain">{`Work through ${row.queue}`}</Link> },

@@ -6,8 +6,7 @@ import { api, take } from "../../api/client";
 import type { Review } from "../../api/reviews";
 import { useMay } from "../../api/session";
 import { SelectField } from "../../parts/Field";
-import { ForeignInline } from "../../parts/Foreign";
-import { Link, objectPath } from "../../parts/Link";
+import { Link, ObjectLink, objectPath } from "../../parts/Link";
 import { Badge } from "../../parts/Notice";
 import { Screen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -89,7 +88,7 @@ export function QueueList({ queue }: { queue: string }) {
 }
 
 const COLUMNS: ColumnOf<Review>[] = [
-  { id: "object", name: "Object", long: true, width: "2fr", cell: (row) => <Link to={objectPath(row.object_id)}><ForeignInline text={row.object_id} length={120} /></Link> },
+  { id: "object", name: "Object", long: true, width: "2fr", cell: (row) => <ObjectLink id={row.object_id} /> },
   { id: "reason", name: "Opened by", optional: true, cell: (row) => REASONS[row.reason] },
   { id: "signals", name: "To be labelled", optional: true, long: true, cell: (row) => row.signals.join(", ") },
   { id: "priority", name: "Worth", numeric: true, optional: true, cell: (row) => row.priority.toFixed(2) },

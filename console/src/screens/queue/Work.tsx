@@ -63,7 +63,7 @@ function AtDesk({ desk }: { desk: Desk }) {
   const state = useStore(desk.state);
   const { data: signals } = useSuspenseQuery(signalsQuery);
   const rules = useQuery(rulesQuery).data;
-  const names = useMemo<Names>(() => ({ rules: new Map(rules?.map((rule) => [rule.id, rule.name])), signals }), [rules, signals]);
+  const names = useMemo<Names>(() => ({ rules: rules && new Map(rules.map((rule) => [rule.id, rule.name])), signals }), [rules, signals]);
   const decision = useRef<HTMLDivElement>(null);
   const item = state.items[state.at];
   const asked = item ? signals.filter(({ key }) => item.review.signals.includes(key)) : [];
@@ -84,7 +84,7 @@ function AtDesk({ desk }: { desk: Desk }) {
       {item ? (
         <div className={styles.desk}>
           <TheObject key={item.review.id} item={item} names={names} />
-          <Decide desk={desk} item={item} signals={asked} active={active} onActive={setActive} onResolve={resolve} rule={item.review.rule_id && names.rules.get(item.review.rule_id)} decisionRef={decision} />
+          <Decide desk={desk} item={item} signals={asked} active={active} onActive={setActive} onResolve={resolve} rule={item.review.rule_id && names.rules?.get(item.review.rule_id)} decisionRef={decision} />
         </div>
       ) : (
         <Section>
@@ -194,7 +194,7 @@ function TheObject({ item, names }: { item: Item; names: Names }) {
           <ForeignInline text={name} length={160} />
         </h2>
         <span className={styles.soft}>
-          {object.data?.object_type}{" "}
+          {object.data && <ForeignInline text={object.data.object_type} length={64} />}{" "}
           <code>
             <ForeignInline text={id} length={80} />
           </code>

@@ -21,9 +21,12 @@ export default function Register() {
       title={first ? "Open the first account" : "Open an account"}
       about={about}
       foot={
-        <p>
-          Already a member? <Link to="/console/sign-in">Sign in</Link>
-        </p>
+        // On an empty install nobody is a member yet.
+        !first && (
+          <p>
+            Already a member? <Link to="/console/sign-in">Sign in</Link>
+          </p>
+        )
       }
     >
       {closed ? (

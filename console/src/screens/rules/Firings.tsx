@@ -1,7 +1,8 @@
 // When a rule fired, for which object, with which answers, and what came of it.
 import { useInfiniteQuery } from "@tanstack/react-query";
 
-import { Link, objectPath } from "../../parts/Link";
+import { ForeignInline } from "../../parts/Foreign";
+import { Link, ObjectLink } from "../../parts/Link";
 import { Badge } from "../../parts/Notice";
 import { Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -12,17 +13,17 @@ import styles from "./Rules.module.css";
 import { valuesText } from "./values";
 
 function Outcome({ firing }: { firing: Firing }) {
-  if (firing.status === "dispatched") return <Badge tone="good">sent</Badge>;
+  if (firing.status === "dispatched") return <Badge tone="good">{firing.action_type === "review" ? "review opened" : "sent"}</Badge>;
   if (firing.status === "shadow") return <Badge tone="info">shadow</Badge>;
   return firing.status === "unconfirmed" ? <Badge tone="warn">recipient not confirmed</Badge> : <Badge tone="bad">failed</Badge>;
 }
 
 const COLUMNS: ColumnOf<Firing>[] = [
-  { id: "object", name: "Object", long: true, cell: (firing) => <Link to={objectPath(firing.object_id)}>{firing.object_id}</Link> },
+  { id: "object", name: "Object", long: true, cell: (firing) => <ObjectLink id={firing.object_id} /> },
   { id: "at", name: "Fired", cell: (firing) => <Time at={firing.fired_at} /> },
   { id: "outcome", name: "Outcome", cell: (firing) => <Outcome firing={firing} /> },
   { id: "values", name: "Answers then", optional: true, cell: (firing) => valuesText(firing.signal_values) },
-  { id: "detail", name: "Detail", long: true, optional: true, cell: (firing) => <span className={styles.soft}>{firing.detail}</span> },
+  { id: "detail", name: "Detail", long: true, optional: true, cell: (firing) => <span className={styles.soft}>{firing.detail && <ForeignInline text={firing.detail} length={300} />}</span> },
 ];
 
 export function Firings({ rule }: { rule: Rule }) {

@@ -6,7 +6,7 @@ import { Button } from "../../parts/Button";
 import { Chart } from "../../parts/Chart";
 import { SelectField } from "../../parts/Field";
 import { Problem } from "../../parts/Form";
-import { Link, objectPath } from "../../parts/Link";
+import { Link, ObjectLink } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { Section } from "../../parts/Screen";
 import { Empty, Skeleton } from "../../parts/States";
@@ -160,7 +160,7 @@ function Examples({ result }: { result: Replay }) {
         rows={rows}
         keyOf={(row) => `${row.object_id} ${row.at}`}
         columns={[
-          { id: "object", name: "Object", long: true, cell: (row) => <Link to={objectPath(row.object_id)}>{row.object_id}</Link> },
+          { id: "object", name: "Object", long: true, cell: (row) => <ObjectLink id={row.object_id} /> },
           { id: "values", name: "Answers then", cell: (row) => valuesText(row.signal_values) },
           { id: "at", name: "When", cell: (row) => <Time at={row.at} /> },
         ]}

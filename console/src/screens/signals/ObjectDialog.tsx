@@ -6,6 +6,7 @@ import { api, take } from "../../api/client";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/Field";
+import { ForeignInline, plainForeign } from "../../parts/Foreign";
 import { Problem } from "../../parts/Form";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { plural } from "../../parts/Values";
@@ -54,9 +55,12 @@ function Search({ onChoose }: Pick<Props, "onChoose">) {
           {found.data.objects.map((object) => (
             <li key={object.object_id} className={styles.event}>
               <p>
-                {object.display_name ?? object.object_id} <span className={styles.soft}>{`${object.object_type}, ${plural(object.event_count, "event")}`}</span>
+                <ForeignInline text={object.display_name ?? object.object_id} />{" "}
+                <span className={styles.soft}>
+                  <ForeignInline text={object.object_type} length={64} />, {plural(object.event_count, "event")}
+                </span>
               </p>
-              <Button kind="quiet" aria-label={`Take the events of ${object.display_name ?? object.object_id}`} onPress={() => void onChoose({ id: object.object_id, name: object.display_name ?? object.object_id, type: object.object_type }).catch(setProblem)}>
+              <Button kind="quiet" aria-label={`Take the events of ${plainForeign(object.display_name ?? object.object_id)}`} onPress={() => void onChoose({ id: object.object_id, name: object.display_name ?? object.object_id, type: object.object_type }).catch(setProblem)}>
                 Take
               </Button>
             </li>

@@ -9,7 +9,7 @@ import { AnswerView, ProbabilityBar, answerText, levelsOf } from "../../parts/An
 import { Button } from "../../parts/Button";
 import { Explanation, MovedMark } from "../../parts/Explanation";
 import { TextField } from "../../parts/Field";
-import { ForeignInline } from "../../parts/Foreign";
+import { Foreign, ForeignInline } from "../../parts/Foreign";
 import { Problem } from "../../parts/Form";
 import { partsOfEvents } from "../../parts/moved";
 import { Section } from "../../parts/Screen";
@@ -162,9 +162,10 @@ function Events({ lines, onChange, explanation }: EventsProps) {
       {lines.map((line, index) => (
         <li key={line.id} className={styles.event} data-struck={line.isStruck || undefined}>
           <span>{index + 1}</span>
-          <p tabIndex={textOf(line.event).length > 400 ? 0 : undefined}>
-            {textOf(line.event)} {parts[index] && explanation && <MovedMark moved={parts[index].moved} type={explanation.answer.type} />}
-          </p>
+          <div className={styles.said} tabIndex={textOf(line.event).length > 100 ? 0 : undefined}>
+            <Foreign text={textOf(line.event)} />
+            {parts[index] && explanation && <MovedMark moved={parts[index].moved} type={explanation.answer.type} />}
+          </div>
           <Button
             kind="quiet"
             aria-pressed={line.isStruck}

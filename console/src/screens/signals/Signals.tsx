@@ -10,6 +10,7 @@ import { Screen, Section } from "../../parts/Screen";
 import { Sparkline } from "../../parts/Sparkline";
 import { Empty } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
+import { textOf } from "../../parts/text";
 import { moneyOfMicros, percent, plural } from "../../parts/Values";
 import { typeName } from "./definition";
 import { distributionQuery, monthlyMicros, qualityQuery, rulesReading, type Rule, type Signal } from "./queries";
@@ -70,7 +71,7 @@ function Named({ signal }: { signal: Signal }) {
         <code>{signal.key}</code>
       </Link>
       {!signal.enabled && <Badge tone="warn">disabled</Badge>}
-      <span className={styles.question}>{typeof signal.instructions === "string" ? signal.instructions : JSON.stringify(signal.instructions)}</span>
+      <span className={styles.question}>{textOf(signal.instructions)}</span>
     </span>
   );
 }

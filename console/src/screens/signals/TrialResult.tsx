@@ -8,7 +8,8 @@ import { useMay } from "../../api/session";
 import { AnswerInline } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
 import { ConfirmDialog } from "../../parts/Dialog";
-import { Link, objectPath } from "../../parts/Link";
+import { plainForeign } from "../../parts/Foreign";
+import { ObjectLink } from "../../parts/Link";
 import { Badge, Notice } from "../../parts/Notice";
 import { Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -127,9 +128,9 @@ function Flips({ trial }: { trial: Trial }) {
         rows={trial.flips ?? []}
         keyOf={(flip) => flip.object_id}
         columns={[
-          { id: "object", name: "Object", long: true, cell: (flip) => <Link to={objectPath(flip.object_id)}>{flip.object_id}</Link> },
-          { id: "present", name: "Present", cell: (flip) => <AnswerInline answer={flip.present} label={`Present answer about ${flip.object_id}`} /> },
-          { id: "proposed", name: "Proposed", cell: (flip) => <AnswerInline answer={flip.proposed} label={`Proposed answer about ${flip.object_id}`} /> },
+          { id: "object", name: "Object", long: true, cell: (flip) => <ObjectLink id={flip.object_id} /> },
+          { id: "present", name: "Present", cell: (flip) => <AnswerInline answer={flip.present} label={`Present answer about ${plainForeign(flip.object_id)}`} /> },
+          { id: "proposed", name: "Proposed", cell: (flip) => <AnswerInline answer={flip.proposed} label={`Proposed answer about ${plainForeign(flip.object_id)}`} /> },
         ]}
         empty={<Empty icon="good" title={trial.status === "running" ? "None so far" : "No answer changes side"} />}
       />

@@ -1,5 +1,6 @@
 // What a signal asks, as the form edits it and as the service takes it.
 import type { Schemas } from "../../api/client";
+import { textOf } from "../../parts/text";
 
 export type SignalType = Schemas["SignalType"];
 
@@ -48,8 +49,6 @@ interface Definition {
   instructions?: unknown;
   criteria?: unknown;
 }
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value));
 
 /** The form's view of a definition. */
 export function draftOf({ type, instructions, criteria }: Definition): Draft {

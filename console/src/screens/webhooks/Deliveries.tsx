@@ -8,6 +8,7 @@ import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { ConfirmDialog } from "../../parts/Dialog";
 import { SelectField } from "../../parts/Field";
+import { ForeignInline, plainForeign } from "../../parts/Foreign";
 import { Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
@@ -77,15 +78,15 @@ function columnsOf(withEndpoint: boolean, urlOf: (id: string) => string, open: (
       cell: (delivery) => <code>{delivery.event_type}</code>,
     },
     { id: "status", name: "Status", cell: (delivery) => <DeliveryState delivery={delivery} /> },
-    { id: "object", name: "Object", long: true, optional: true, cell: (delivery) => delivery.object_id ?? "" },
+    { id: "object", name: "Object", long: true, optional: true, cell: (delivery) => delivery.object_id && <ForeignInline text={delivery.object_id} length={120} /> },
     { id: "attempts", name: "Attempts", numeric: true, optional: true, cell: (delivery) => `${delivery.attempts} of ${delivery.max_attempts}` },
-    { id: "said", name: "Last response", long: true, optional: true, cell: (delivery) => [delivery.last_status_code, delivery.last_error].filter(Boolean).join(", ") },
+    { id: "said", name: "Last response", long: true, optional: true, cell: (delivery) => <ForeignInline text={[delivery.last_status_code, delivery.last_error].filter(Boolean).join(", ")} /> },
     { id: "created", name: "Created", cell: (delivery) => <Time at={delivery.created_at} /> },
     {
       id: "open",
       name: "Details",
       cell: (delivery) => (
-        <Button kind="quiet" aria-label={`Details of ${delivery.event_type} about ${delivery.object_id ?? "the account"}`} onPress={() => open(delivery.id)}>
+        <Button kind="quiet" aria-label={`Details of ${delivery.event_type} about ${delivery.object_id === undefined ? "the account" : plainForeign(delivery.object_id)}`} onPress={() => open(delivery.id)}>
           Show
         </Button>
       ),

@@ -5,7 +5,8 @@ import { sentenceOf } from "../../api/error";
 import { Button } from "../../parts/Button";
 import { CodeBlock } from "../../parts/Code";
 import { Dialog } from "../../parts/Dialog";
-import { Link, objectPath } from "../../parts/Link";
+import { ForeignInline } from "../../parts/Foreign";
+import { ObjectLink } from "../../parts/Link";
 import { Badge } from "../../parts/Notice";
 import { Facts } from "../../parts/Screen";
 import { toast } from "../../parts/Toast";
@@ -32,6 +33,9 @@ const headersOf = (delivery: Delivery): string =>
     "webhook-timestamp: …",
     "webhook-signature: v1,…",
   ].join("\n");
+
+const lastResponseOf = ({ last_status_code, last_error }: Delivery): string =>
+  [last_status_code ? `HTTP ${last_status_code}` : "", last_error].filter(Boolean).join(", ") || "none yet";
 
 export function DeliveryDialog({ delivery, canWrite, onClose }: { delivery: Delivery | undefined; canWrite: boolean; onClose: () => void }) {
   return (
@@ -61,8 +65,8 @@ function Details({ delivery, canWrite }: { delivery: Delivery; canWrite: boolean
           ["Created", absoluteTime(delivery.created_at)],
           ...(delivery.delivered_at ? [["Delivered", absoluteTime(delivery.delivered_at)] as [string, string]] : []),
           ...(delivery.status === "pending" ? [["Next attempt", absoluteTime(delivery.run_after)] as [string, string]] : []),
-          ...(delivery.object_id ? [["Object", <Link key="object" to={objectPath(delivery.object_id)}>{delivery.object_id}</Link>] as [string, React.ReactNode]] : []),
-          ["Last response", [delivery.last_status_code ? `HTTP ${delivery.last_status_code}` : "", delivery.last_error].filter(Boolean).join(", ") || "none yet"],
+          ...(delivery.object_id ? [["Object", <ObjectLink key="object" id={delivery.object_id} length={255} />] as [string, React.ReactNode]] : []),
+          ["Last response", <ForeignInline key="response" text={lastResponseOf(delivery)} length={600} />],
         ]}
       />
       {canWrite && isEnded && (
@@ -76,9 +80,9 @@ function Details({ delivery, canWrite }: { delivery: Delivery; canWrite: boolean
       <CodeBlock code={headersOf(delivery)} what="the request headers" />
       <p className={styles.soft}>The time and the signatures are made anew for each attempt and are not kept.</p>
       <h3>Payload</h3>
-      {delivery.payload === undefined ? <p className={styles.soft}>Not kept any more.</p> : <CodeBlock code={JSON.stringify(delivery.payload, null, 2)} what="the payload" />}
+      {delivery.payload === undefined ? <p className={styles.soft}>Not kept any more.</p> : <CodeBlock code={JSON.stringify(delivery.payload, null, 2)} what="the payload" foreign />}
       <h3>Response body</h3>
-      {delivery.last_response ? <CodeBlock code={delivery.last_response} what="the response body" /> : <p className={styles.soft}>Empty, or no response yet. The first KiB is kept.</p>}
+      {delivery.last_response ? <CodeBlock code={delivery.last_response} what="the response body" foreign /> : <p className={styles.soft}>Empty, or no response yet. The first KiB is kept.</p>}
     </div>
   );
 }

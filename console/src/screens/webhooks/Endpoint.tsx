@@ -16,12 +16,13 @@ import { Tabs } from "../../parts/Tabs";
 import { toast } from "../../parts/Toast";
 import { absoluteTime } from "../../parts/Values";
 import { Deliveries } from "./Deliveries";
+import { endpointPath } from "./endpoint-path";
 import { EndpointForm } from "./EndpointForm";
 import { deleteEndpoint, healthQuery, sendTest, updateEndpoint, type Endpoint as EndpointRecord } from "./queries";
 import { EndpointHealthFacts } from "./Health";
 import { RotateDialog } from "./RotateDialog";
 import { Verification } from "./Verification";
-import { EndpointState, endpointPath } from "./Webhooks";
+import { EndpointState } from "./Webhooks";
 import styles from "./Webhooks.module.css";
 
 export default function Endpoint() {

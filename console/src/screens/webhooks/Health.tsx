@@ -2,7 +2,7 @@
 import { Badge } from "../../parts/Notice";
 import { Facts } from "../../parts/Screen";
 import { absoluteTime, count, percent, plural } from "../../parts/Values";
-import type { Delivery, WebhookHealth } from "./queries";
+import type { Delivery, DeliveryList, WebhookHealth } from "./queries";
 import styles from "./Webhooks.module.css";
 
 export interface EndpointHealth {
@@ -10,17 +10,19 @@ export interface EndpointHealth {
   dead: number;
   /** Waits for another attempt after at least one that failed. */
   retrying: number;
+  /** Of how many deliveries this is told, if there are older ones. */
+  among?: number;
 }
 
-export function healthOf(endpointId: string, deliveries: readonly Delivery[]): EndpointHealth {
+export function healthOf(endpointId: string, { deliveries, next_cursor }: DeliveryList): EndpointHealth {
   const own = deliveries.filter((delivery) => delivery.endpoint_id === endpointId);
   const number = (status: Delivery["status"]) => own.filter((delivery) => delivery.status === status).length;
-  return { delivered: number("delivered"), dead: number("dead"), retrying: own.filter((delivery) => delivery.status === "pending" && delivery.attempts > 0).length };
+  return { delivered: number("delivered"), dead: number("dead"), retrying: own.filter((delivery) => delivery.status === "pending" && delivery.attempts > 0).length, among: next_cursor === undefined ? undefined : deliveries.length };
 }
 
-export function Health({ health: { delivered, dead, retrying } }: { health: EndpointHealth }) {
+export function Health({ health: { delivered, dead, retrying, among } }: { health: EndpointHealth }) {
   const ended = delivered + dead;
-  if (ended + retrying === 0) return <span className={styles.soft}>none yet</span>;
+  if (ended + retrying === 0) return <span className={styles.soft}>{among === undefined ? "none yet" : `none among the newest ${count(among)} of all endpoints`}</span>;
   const tone = dead > 0 ? "bad" : retrying > 0 ? "warn" : "good";
   return (
     <span className={styles.health}>

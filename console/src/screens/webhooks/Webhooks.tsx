@@ -15,14 +15,13 @@ import { Table, type ColumnOf } from "../../parts/Table";
 import { Tabs } from "../../parts/Tabs";
 import { LeaveDialog } from "../../parts/Unsaved";
 import { Deliveries } from "./Deliveries";
+import { endpointPath } from "./endpoint-path";
 import { EndpointForm } from "./EndpointForm";
 import { Health, healthOf } from "./Health";
-import { createEndpoint, newestDeliveriesQuery, type Delivery, type Endpoint, type EndpointSecret } from "./queries";
+import { createEndpoint, newestDeliveriesQuery, type DeliveryList, type Endpoint, type EndpointSecret } from "./queries";
 import { SecretDialog } from "./SecretDialog";
 import { Verification } from "./Verification";
 import styles from "./Webhooks.module.css";
-
-export const endpointPath = (id: string): string => `/console/webhooks/${id}`;
 
 export default function Webhooks() {
   const { tab = "endpoints" } = useSearch({ strict: false }) as { tab?: string };
@@ -86,7 +85,7 @@ function Endpoints({ create }: { create: React.ReactNode }) {
         label="Endpoints"
         rows={endpoints}
         keyOf={(endpoint) => endpoint.id}
-        columns={columnsOf(newest.deliveries)}
+        columns={columnsOf(newest)}
         onOpen={(endpoint) => void navigate({ to: endpointPath(endpoint.id) })}
         empty={
           <Empty icon="webhooks" title="No endpoints yet" action={create}>
@@ -103,7 +102,7 @@ export function EndpointState({ endpoint }: { endpoint: Endpoint }) {
   return <Badge tone="warn">{endpoint.disabled_reason ? `disabled: ${endpoint.disabled_reason}` : "disabled"}</Badge>;
 }
 
-function columnsOf(deliveries: readonly Delivery[]): ColumnOf<Endpoint>[] {
+function columnsOf(newest: DeliveryList): ColumnOf<Endpoint>[] {
   return [
     {
       id: "url",
@@ -119,6 +118,6 @@ function columnsOf(deliveries: readonly Delivery[]): ColumnOf<Endpoint>[] {
     },
     { id: "state", name: "State", cell: (endpoint) => <EndpointState endpoint={endpoint} /> },
     { id: "events", name: "Events", optional: true, cell: (endpoint) => <code>{endpoint.events.join(", ")}</code> },
-    { id: "health", name: "Last deliveries", cell: (endpoint) => <Health health={healthOf(endpoint.id, deliveries)} /> },
+    { id: "health", name: "Last deliveries", cell: (endpoint) => <Health health={healthOf(endpoint.id, newest)} /> },
   ];
 }

@@ -8,6 +8,7 @@ import { queries } from "../../api/session";
 export type Endpoint = Schemas["WebhookEndpoint"];
 export type EndpointSecret = Schemas["WebhookEndpointSecret"];
 export type Delivery = Schemas["WebhookDelivery"];
+export type DeliveryList = Schemas["WebhookDeliveryList"];
 export type Status = Schemas["DeliveryStatus"];
 export type WebhookHealth = Schemas["WebhookHealth"];
 
@@ -75,10 +76,29 @@ export async function deleteEndpoint(id: string): Promise<void> {
 export const rotateSecret = (id: string, overlapHours: number): Promise<EndpointSecret> =>
   take(api.POST("/v1/webhooks/{endpoint_id}/rotate_secret", { params: { path: { endpoint_id: id } }, body: { overlap_hours: overlapHours } }));
 
-export async function sendTest(id: string): Promise<void> {
-  await take(api.POST("/v1/webhooks/{endpoint_id}/test", { params: { path: { endpoint_id: id } } }));
+export async function sendTest(id: string): Promise<Delivery> {
+  const sent = await take(api.POST("/v1/webhooks/{endpoint_id}/test", { params: { path: { endpoint_id: id } } }));
   await deliveriesChanged();
+  return sent;
 }
+
+const TEST_MS = 700;
+const MOST_TRIES = 60;
+
+/** A test that was sent, asked for again until its first attempt is over, but not for ever. */
+export const testQuery = (endpointId: string, deliveryId: string) =>
+  queryOptions({
+    queryKey: [...DELIVERIES, "test", deliveryId],
+    queryFn: async ({ client, queryKey }) => {
+      const { deliveries } = await take(api.GET("/v1/webhook_deliveries", { params: { query: { endpoint_id: endpointId, limit: PAGE } } }));
+      const delivery = deliveries.find(({ id }) => id === deliveryId);
+      const outcome = delivery && !isMoving(delivery) ? delivery : undefined;
+      return { outcome, isLastTry: triesOf(client.getQueryState(queryKey)) + 1 >= MOST_TRIES };
+    },
+    refetchInterval: ({ state }) => (state.data?.outcome || triesOf(state) >= MOST_TRIES ? false : TEST_MS),
+  });
+
+const triesOf = (state?: { dataUpdateCount: number; errorUpdateCount: number }): number => (state ? state.dataUpdateCount + state.errorUpdateCount : 0);
 
 export async function replayDelivery(id: string): Promise<void> {
   await replayOne(id);

@@ -1,0 +1,1 @@
+import{Dn as e,Gt as t,Wt as n}from"./Notice-B7MFgLfa.js";var r=(r,i)=>e({queryKey:[`explanation`,r,i],queryFn:({signal:e})=>t(n.POST(`/v1/objects/{object_id}/explain`,{params:{path:{object_id:r}},body:{signal:i},signal:e})),staleTime:1/0,refetchOnWindowFocus:!1,refetchOnReconnect:!1,retry:!1});export{r as t};

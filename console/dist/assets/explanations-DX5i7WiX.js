@@ -1,1 +1,0 @@
-import{Gt as e,Kt as t,On as n}from"./Notice-DiSsNfk_.js";var r=(r,i)=>n({queryKey:[`explanation`,r,i],queryFn:({signal:n})=>t(e.POST(`/v1/objects/{object_id}/explain`,{params:{path:{object_id:r}},body:{signal:i},signal:n})),staleTime:1/0,refetchOnWindowFocus:!1,refetchOnReconnect:!1,retry:!1});export{r as t};

@@ -1,0 +1,1 @@
+var e=e=>typeof e==`string`?e:e==null?``:JSON.stringify(e);export{e as t};

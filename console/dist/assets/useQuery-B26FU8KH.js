@@ -1,0 +1,1 @@
+import{kn as e,zn as t}from"./Notice-B7MFgLfa.js";function n(n,r){return e(n,t,r)}export{n as t};

@@ -1,1 +1,0 @@
-import{An as e,Bn as t}from"./Notice-DiSsNfk_.js";function n(n,r){return e(n,t,r)}export{n as t};
