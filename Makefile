@@ -98,8 +98,19 @@ bench-console: ## Measure the console in a browser with a million objects behind
 	scripts/chromium
 	cd console && npm install --no-audit --no-fund && node scripts/million.mjs $(abspath $(BUILT))/release/auspex $(abspath $(BUILT))/release/auspex-bench
 
+.PHONY: simulate
+simulate: ## Simulate 1,000 nodes and 1,000,000 tenants (SEED=… draws another load), and print what must change from which size on
+	cargo build --release --quiet --package auspex-bench
+	$(BUILT)/release/auspex-bench simulate $(SEED)
+
+# A development build: bytes do not depend on it.
+.PHONY: costs
+costs: ## Measure what an event, an analysis and a delivery write and keep on both databases
+	cargo build --quiet --package auspex-bench
+	scripts/with-postgres --durable $(BUILT)/debug/auspex-bench costs
+
 .PHONY: eval
-eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost
+eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost; see eval-moderation
 	mkdir -p target/eval
 	python3 training/evaluate.py questions target/eval/questions.jsonl $(AUSPEX_EVAL_DATA)
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
@@ -125,3 +136,18 @@ faults: ## Run three processes on PostgreSQL and one on SQLite under faults for 
 	cargo build --quiet --bin auspex --bin auspex-faults
 	scripts/with-postgres --durable $(BUILT)/debug/auspex-faults $(BUILT)/debug/auspex \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
+
+# Not in CI: it takes ten minutes or more. `SEED=…` repeats what is drawn; `OPTIONS="--failovers 40"` goes on for longer.
+.PHONY: failover
+failover: ## Let the primary of a Patroni cluster fall ten times under three processes with load, and check that nothing is lost
+	scripts/server-parts patroni:patroni etcd:etcd-server haproxy:haproxy
+	scripts/with-postgres true
+	cargo build --quiet --bin auspex --bin auspex-faults
+	$(BUILT)/debug/auspex-faults $(BUILT)/debug/auspex --only cluster $(if $(SEED),--seed $(SEED)) $(OPTIONS)
+
+.PHONY: poolers
+poolers: ## Run three processes behind PgBouncer under faults for two minutes, and check that one in transaction mode is refused
+	scripts/server-parts pgbouncer:pgbouncer
+	cargo build --quiet --bin auspex --bin auspex-faults
+	scripts/with-postgres --durable $(BUILT)/debug/auspex-faults $(BUILT)/debug/auspex --only pooler \
+		--seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(OPTIONS)

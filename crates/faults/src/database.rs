@@ -1,12 +1,16 @@
 //! What the database says, read past the service.
 
+use std::collections::HashMap;
 use std::str::FromStr as _;
 
-use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use uuid::Uuid;
 
 use crate::Result;
+
+/// What the harness calls itself there.
+const NAME: &str = "faults";
 
 /// A connection to it.
 pub(crate) enum Database {
@@ -94,7 +98,8 @@ impl Database {
                 SqlitePoolOptions::new().max_connections(1).connect_with(options).await?,
             ));
         }
-        Ok(Self::Postgres(PgPoolOptions::new().max_connections(2).connect(url).await?))
+        let options = PgConnectOptions::from_str(url)?.application_name(NAME);
+        Ok(Self::Postgres(PgPoolOptions::new().max_connections(2).connect_with(options).await?))
     }
 
     /// Reads everything about a tenant.
@@ -136,6 +141,18 @@ impl Database {
             ),
             balance_micros: balance.first().map_or(0, |(balance,)| *balance),
         })
+    }
+
+    /// How many connections to this database there are under each name; none on SQLite.
+    pub(crate) async fn connections(&self) -> Result<Option<HashMap<String, i64>>> {
+        let Self::Postgres(pool) = self else { return Ok(None) };
+        let counted: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT application_name, count(*) FROM pg_stat_activity
+             WHERE datname = current_database() GROUP BY application_name",
+        )
+        .fetch_all(pool)
+        .await?;
+        Ok(Some(counted.into_iter().collect()))
     }
 
     /// What waits, apart from jobs that nobody can pay for and deliveries to the endpoint whose receiver never responds.

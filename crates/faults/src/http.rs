@@ -29,9 +29,7 @@ pub(crate) struct Response {
 
 impl Http {
     pub(crate) fn new() -> Result<Self> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder();
-        Ok(Self(client.no_proxy().timeout(TIMEOUT).connect_timeout(CONNECT_TIMEOUT).build()?))
+        Ok(Self(client(TIMEOUT)?))
     }
 
     pub(crate) async fn is_ready(&self, url: &str) -> bool {
@@ -62,6 +60,13 @@ impl Http {
         let bytes = response.bytes().await?;
         Ok(Response { status, events_recorded, body: serde_json::from_slice(&bytes).unwrap_or_default() })
     }
+}
+
+/// A client for servers on loopback.
+pub(crate) fn client(timeout: Duration) -> Result<reqwest::Client> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().timeout(timeout).connect_timeout(CONNECT_TIMEOUT);
+    Ok(client.build()?)
 }
 
 fn token(tenant: &Tenant, method: &str, path: &str) -> Result<String> {

@@ -83,6 +83,12 @@ impl Journal {
         lock(&self.acknowledged).push((node, Instant::now()));
     }
 
+    /// When a node first acknowledged something after this time.
+    pub(crate) fn acknowledged_after(&self, node: usize, since: Instant) -> Option<Instant> {
+        let acknowledged = lock(&self.acknowledged);
+        acknowledged.iter().filter(|(by, at)| *by == node && *at >= since).map(|(_, at)| *at).min()
+    }
+
     pub(crate) fn count(&self, status: u16) {
         *lock(&self.statuses).entry(status).or_default() += 1;
     }

@@ -5,26 +5,56 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::analyzer::call_of;
 use crate::http::Response;
 use crate::journal::{Fate, Journal, Marker, Sent};
 use crate::random::Random;
-use crate::system::System;
+use crate::system::{Backend, System};
 
 /// The objects that are used again and again.
 const OLD_OBJECTS: u64 = 24;
 /// How often a request with an idempotency key is sent until somebody says what became of it.
 const TRIES: usize = 6;
 
+/// Everybody who sends.
+pub(crate) struct Load {
+    stop: CancellationToken,
+    senders: TaskTracker,
+}
+
+impl Load {
+    /// Starts the senders of a round.
+    pub(crate) fn start(system: &Arc<System>, journal: &Arc<Journal>, seed: u64, round: usize) -> Self {
+        let (stop, senders) = (CancellationToken::new(), TaskTracker::new());
+        let name = system.backend.name();
+        for number in 0..if system.backend == Backend::Sqlite { 4 } else { 6 } {
+            let random = Random::new(seed, &format!("{name} round {round} sender {number}"));
+            let home = number % system.nodes.len();
+            let sender =
+                Sender { system: Arc::clone(system), journal: Arc::clone(journal), random, home, round };
+            senders.spawn(sender.run(stop.clone()));
+        }
+        Self { stop, senders }
+    }
+
+    /// Waits until everybody knows what became of the last request.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.senders.close();
+        self.senders.wait().await;
+    }
+}
+
 /// One of those who send.
-pub(crate) struct Sender {
-    pub(crate) system: Arc<System>,
-    pub(crate) journal: Arc<Journal>,
-    pub(crate) random: Random,
+struct Sender {
+    system: Arc<System>,
+    journal: Arc<Journal>,
+    random: Random,
     /// The node that it prefers, so that each node is always asked.
-    pub(crate) home: usize,
-    pub(crate) round: usize,
+    home: usize,
+    round: usize,
 }
 
 /// A request with events, before it is sent.
@@ -38,7 +68,7 @@ struct Draft {
 
 impl Sender {
     /// Sends until it is told to stop.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             match self.random.below(100) {
                 0..88 => self.send().await,

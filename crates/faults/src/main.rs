@@ -1,26 +1,33 @@
 //! Runs real deployments under faults that are drawn from a seed, and checks after every round that nothing acknowledged was
 //! lost, doubled or left undone.
 //!
-//! `make faults` builds the service and runs this for a few minutes; `make faults SECONDS=7200 SEED=7` for longer.
+//! `make faults` builds the service and runs this for a few minutes; `make faults SECONDS=7200 SEED=7` for longer. `make poolers`
+//! puts a `PgBouncer` before PostgreSQL. `make failover` makes the primary of a cluster fall, again and again.
 
 #![expect(clippy::print_stdout, reason = "it prints its results")]
 
 mod analyzer;
 mod check;
+mod cluster;
 mod database;
+mod failover;
 mod host;
 mod http;
 mod journal;
 mod load;
 mod node;
+mod parts;
 mod peer;
 mod plan;
+mod pooler;
 mod proxy;
 mod random;
 mod receiver;
 mod round;
 mod system;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +36,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Parser;
 use client::Timestamp;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::check::Checked;
@@ -55,9 +63,12 @@ struct Arguments {
     /// The first round, to repeat a schedule from there.
     #[arg(long, default_value_t = 0)]
     first: usize,
-    /// Only this deployment.
+    /// Only this deployment; by default, SQLite and PostgreSQL.
     #[arg(long)]
     only: Option<Backend>,
+    /// How often the primary of the cluster falls.
+    #[arg(long, default_value_t = 10)]
+    failovers: usize,
     /// Kinds of faults to leave out.
     #[arg(long, value_delimiter = ',')]
     without: Vec<Kind>,
@@ -77,7 +88,13 @@ async fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let seed = arguments.seed.unwrap_or_else(|| now().micros().unsigned_abs() % 1_000_000);
     let directory = tempfile::Builder::new().prefix("auspex-faults-").tempdir()?;
-    say(&format!("seed {seed}, {} s, in {}", arguments.seconds, directory.path().display()));
+    // Servers that run as another user pass through it.
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o711))?;
+    let extent = match arguments.only {
+        Some(Backend::Cluster) => format!("{} failovers", arguments.failovers),
+        _ => format!("{} s", arguments.seconds),
+    };
+    say(&format!("seed {seed}, {extent}, in {}", directory.path().display()));
     let ran = tokio::select! {
         ran = run(&arguments, seed, directory.path()) => ran,
         _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
@@ -105,6 +122,9 @@ async fn main() -> Result<ExitCode> {
 
 async fn run(arguments: &Arguments, seed: u64, directory: &Path) -> Result<Report> {
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
+    if let Some(backend @ (Backend::Pooler | Backend::Cluster)) = arguments.only {
+        return rounds(backend, arguments, seed, directory, until).await;
+    }
     let wanted = |backend| arguments.only.is_none_or(|only| only == backend);
     let run = async |backend| {
         if wanted(backend) {
@@ -135,19 +155,22 @@ async fn rounds(
     let binary = arguments.binary.canonicalize()?;
     let system = Arc::new(System::start(backend, &binary, directory, &arguments.without).await?);
     let kinds: Vec<String> = system.kinds.iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
-    say(&format!("{} is up; faults: {}", backend.name(), kinds.join(", ")));
-    let tasks = TaskTracker::new();
+    let kinds = if kinds.is_empty() { String::new() } else { format!("; faults: {}", kinds.join(", ")) };
+    say(&format!("{} is up{kinds}", backend.name()));
+    let (tasks, ended) = (TaskTracker::new(), CancellationToken::new());
     for number in 0..system.nodes.len() {
-        let system = Arc::clone(&system);
-        tasks.spawn(async move { system.nodes[number].supervise().await });
+        let (system, ended) = (Arc::clone(&system), ended.clone());
+        tasks.spawn(async move { ended.run_until_cancelled(system.nodes[number].supervise()).await });
     }
     let journal = Arc::new(Journal::default());
     let mut report = Report::default();
     for round in arguments.first.. {
-        if report.rounds > 0 && Instant::now() + ROUND > until {
-            break;
-        }
-        let outcome = round::run(&system, &journal, seed, round).await?;
+        let outcome = match &system.cluster {
+            Some(_) if report.rounds == arguments.failovers => break,
+            Some(cluster) => failover::run(&system, cluster, &journal, seed, round).await?,
+            None if report.rounds > 0 && Instant::now() + ROUND > until => break,
+            None => round::run(&system, &journal, seed, round).await?,
+        };
         report.rounds += 1;
         report.faults += outcome.faults;
         report.failures += outcome.wrong.len();
@@ -162,6 +185,10 @@ async fn rounds(
     for node in &system.nodes {
         node.kill().await;
     }
+    // The system ends with the last of those who share it, before its directory is removed.
+    ended.cancel();
+    tasks.close();
+    tasks.wait().await;
     Ok(report)
 }
 

@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::check::{self, Checked, Known, KnownEndpoint};
 use crate::database::Waiting;
 use crate::journal::Journal;
-use crate::load::Sender;
+use crate::load::Load;
 use crate::peer::Manner;
 use crate::plan::{self, Action, Fault, Weather};
-use crate::random::Random;
 use crate::receiver::Role;
-use crate::system::{Backend, System};
-use crate::{Result, say};
+use crate::system::System;
+use crate::{Result, say, system};
 
 /// How long the load goes on after the last fault.
 const AFTER: Duration = Duration::from_secs(3);
@@ -32,6 +30,8 @@ const RECOVERY: Duration = Duration::from_secs(10);
 /// started with a wrong clock corrects it after ten seconds, and until then no signature is in its time.
 const READS: usize = 5;
 const STALE: Duration = Duration::from_secs(30);
+/// The connections that a node may have to PostgreSQL.
+const CONNECTIONS: i64 = 20;
 /// How many of the failures are shown.
 const SHOWN: usize = 12;
 
@@ -67,7 +67,18 @@ pub(crate) async fn run(
     let strikes = disturb(system, journal, &faults, seed, round, &mut wrong).await;
     lift(system)?;
     wrong.extend(silences(system.nodes.len(), begun, Instant::now(), &strikes, &journal.take_acknowledged()));
-    let lifted = Instant::now();
+    conclude(system, journal, &format!("{name} round {round}"), Instant::now(), faults.len(), wrong).await
+}
+
+/// Waits until what is left of a round is done, and checks everything.
+pub(crate) async fn conclude(
+    system: &System,
+    journal: &Journal,
+    name: &str,
+    lifted: Instant,
+    faults: usize,
+    mut wrong: Vec<String>,
+) -> Result<Outcome> {
     if let Err(error) = system.wait_until_ready().await {
         wrong.push(error.to_string());
     }
@@ -79,6 +90,7 @@ pub(crate) async fn run(
     }
     let (checked, found) = check_all(system, journal).await?;
     wrong.extend(found);
+    wrong.extend(check_connections(system).await?);
     wrong.extend(check_reads(system).await?);
     if let Err(error) = system.admin(&["audit"]).await {
         wrong.push(error.to_string());
@@ -86,20 +98,20 @@ pub(crate) async fn run(
     let exits: u64 = system.nodes.iter().map(crate::node::Node::exits).sum();
     let Checked { events, analyses, firings, deliveries, dead } = checked;
     say(&format!(
-        "{name} round {round}: responses {}; settled in {:.1} s; in all {events} events, {analyses} analyses, {firings} firings, \
+        "{name}: responses {}; settled in {:.1} s; in all {events} events, {analyses} analyses, {firings} firings, \
          {deliveries} deliveries ({dead} dead), {exits} failed starts; {}",
         journal.take_statuses(),
         settled.as_secs_f64(),
         if wrong.is_empty() { "everything holds".to_owned() } else { format!("{} FAILURES", wrong.len()) },
     ));
     for failure in wrong.iter().take(SHOWN) {
-        say(&format!("{name} round {round}: {failure}"));
+        say(&format!("{name}: {failure}"));
     }
-    Ok(Outcome { faults: faults.len(), checked, wrong })
+    Ok(Outcome { faults, checked, wrong })
 }
 
 /// Gives the poor tenant money for some analyses, so that work that waits for money goes on.
-async fn refill_poor(system: &System) -> Result<()> {
+pub(crate) async fn refill_poor(system: &System) -> Result<()> {
     for tenant in system.tenants.iter().filter(|tenant| tenant.is_poor) {
         system.admin(&["credit", &tenant.id.to_string(), "20"]).await?;
     }
@@ -115,14 +127,7 @@ async fn disturb(
     round: usize,
     wrong: &mut Vec<String>,
 ) -> Vec<Strike> {
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let senders = if system.backend == Backend::Sqlite { 4 } else { 6 };
-    for number in 0..senders {
-        let random = Random::new(seed, &format!("{} round {round} sender {number}", system.backend.name()));
-        let home = number % system.nodes.len();
-        let sender = Sender { system: Arc::clone(system), journal: Arc::clone(journal), random, home, round };
-        tasks.spawn(sender.run(stop.clone()));
-    }
+    let (load, tasks) = (Load::start(system, journal, seed, round), TaskTracker::new());
     let struck: Vec<_> = faults
         .iter()
         .map(|fault| {
@@ -143,9 +148,7 @@ async fn disturb(
         }
     }
     tokio::time::sleep(AFTER).await;
-    stop.cancel();
-    tasks.close();
-    tasks.wait().await;
+    load.stop().await;
     strikes
 }
 
@@ -307,6 +310,19 @@ async fn check_all(system: &System, journal: &Journal) -> Result<(Checked, Vec<S
         wrong.extend(receivers.flat_map(|receiver| receiver.forged()));
     }
     Ok((all, wrong))
+}
+
+/// On PostgreSQL every node is known by its name, and has no more connections than it may.
+async fn check_connections(system: &System) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let Some(connections) = system.database.connections().await? else { return Ok(wrong) };
+    for name in (0..system.nodes.len()).map(system::node_name) {
+        let count = connections.get(&name).copied().unwrap_or(0);
+        if !(1..=CONNECTIONS).contains(&count) {
+            wrong.push(format!("{name} has {count} connections"));
+        }
+    }
+    Ok(wrong)
 }
 
 /// Every node shows what is in the database, however long it caches.

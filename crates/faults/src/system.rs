@@ -13,14 +13,17 @@ use tokio::process::Command;
 use uuid::Uuid;
 
 use crate::analyzer::Analyzer;
+use crate::cluster::Cluster;
 use crate::database::Database;
 use crate::host::{self, ClockShim, Disk, Postgres, ProcessClock};
 use crate::http::Http;
 use crate::node::Node;
+use crate::parts::Workplace;
 use crate::plan::Kind;
+use crate::pooler::{self, Pooler};
 use crate::proxy::Proxy;
 use crate::receiver::{Receiver, Role};
-use crate::{Result, random::Random};
+use crate::{Result, random::Random, say};
 
 /// How long processes may take until they are ready, on a busy machine.
 pub(crate) const READY: Duration = Duration::from_mins(1);
@@ -33,6 +36,8 @@ pub(crate) const PRICE_MICROS: i64 = 10_000;
 /// The analyses that a process may run at a time, and the verdicts that a tenant may.
 pub(crate) const WORKERS: usize = 8;
 pub(crate) const SYNC_LIMIT: usize = 8;
+/// The processes that try to start behind a pooler in transaction mode.
+const STARTS: usize = 10;
 /// The master key of the deployment.
 const MASTER_KEY: &str = "ZmF1bHRzLWZhdWx0cy1mYXVsdHMtZmF1bHRzLWZhdWw=";
 
@@ -43,6 +48,10 @@ pub(crate) enum Backend {
     Sqlite,
     /// Three processes on PostgreSQL.
     Postgres,
+    /// Three processes on PostgreSQL behind `PgBouncer` in session mode.
+    Pooler,
+    /// Three processes on two PostgreSQL, one of which is the primary.
+    Cluster,
 }
 
 /// A tenant.
@@ -73,6 +82,8 @@ pub(crate) struct System {
     pub(crate) http: Http,
     pub(crate) disk: Disk,
     pub(crate) postgres: Option<Postgres>,
+    pub(crate) cluster: Option<Cluster>,
+    _pooler: Option<Pooler>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) directory: PathBuf,
     binary: PathBuf,
@@ -84,13 +95,15 @@ impl Backend {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
+            Self::Pooler => "pooler",
+            Self::Cluster => "cluster",
         }
     }
 
     fn nodes(self) -> usize {
         match self {
             Self::Sqlite => 1,
-            Self::Postgres => 3,
+            Self::Postgres | Self::Pooler | Self::Cluster => 3,
         }
     }
 }
@@ -106,25 +119,36 @@ impl System {
         let directory = directory.join(backend.name());
         let disk = Disk::new(directory.join("data"))?;
         let postgres = match backend {
-            Backend::Sqlite => None,
-            Backend::Postgres => {
+            Backend::Sqlite | Backend::Cluster => None,
+            Backend::Postgres | Backend::Pooler => {
                 Some(Postgres::from_environment().ok_or("start it with scripts/with-postgres")?)
             }
         };
-        let url = match &postgres {
-            None => format!("sqlite:{}", disk.path().join("auspex.db").display()),
-            Some(postgres) => new_database(&postgres.url).await?,
+        let cluster = match backend {
+            Backend::Cluster => Some(Cluster::start(&Workplace::new(directory.join("servers"))?).await?),
+            _ => None,
         };
+        let server =
+            postgres.as_ref().map(|postgres| &postgres.url).or(cluster.as_ref().map(|cluster| &cluster.url));
+        let url = match server {
+            None => format!("sqlite:{}", disk.path().join("auspex.db").display()),
+            Some(server) => new_database(server).await?,
+        };
+        let pooler = match backend {
+            Backend::Pooler => Some(start_pooler(&directory, binary, &url, disk.path()).await?),
+            _ => None,
+        };
+        let way = pooler.as_ref().map_or_else(|| Ok(url.clone()), |pooler| pooler.url(&url))?;
         let (address, analyzer) = Analyzer::start().await?;
         let shim = ClockShim::new(&directory)?;
         let mut nodes = Vec::new();
         for number in 0..backend.nodes() {
             let clock = ProcessClock::new(directory.join(format!("clock-{number}")))?;
             let log = directory.join(format!("node-{number}.log"));
-            let (port, variables, proxy) = surroundings(disk.path(), &url, address).await?;
+            let (port, variables, proxy) = surroundings(number, disk.path(), &way, address).await?;
             nodes.push(Node::new(binary.to_owned(), port, variables, log, (clock, shim.clone()), proxy));
         }
-        let kinds = kinds(&disk, postgres.as_ref(), shim.is_some(), without);
+        let kinds = kinds(backend, &disk, postgres.as_ref(), shim.is_some(), without);
         let (http, tenants) = (Http::new()?, Vec::new());
         let binary = binary.to_owned();
         auspex(&binary, &url, disk.path(), &["migrate"]).await?;
@@ -138,6 +162,8 @@ impl System {
             http,
             disk,
             postgres,
+            cluster,
+            _pooler: pooler,
             kinds,
             directory,
             binary,
@@ -243,8 +269,17 @@ fn text(value: &Value) -> Result<String> {
     Ok(value.as_str().ok_or_else(|| format!("no text: {value}"))?.to_owned())
 }
 
-/// The kinds of faults that this machine allows.
-fn kinds(disk: &Disk, postgres: Option<&Postgres>, has_clock: bool, without: &[Kind]) -> Vec<Kind> {
+/// The kinds of faults that this machine allows; those of a cluster are its primary's.
+fn kinds(
+    backend: Backend,
+    disk: &Disk,
+    postgres: Option<&Postgres>,
+    has_clock: bool,
+    without: &[Kind],
+) -> Vec<Kind> {
+    if backend == Backend::Cluster {
+        return Vec::new();
+    }
     let mut kinds = vec![Kind::Kill, Kind::Terminate, Kind::Freeze, Kind::Receivers, Kind::Analyzer];
     if has_clock {
         kinds.push(Kind::Clock);
@@ -263,21 +298,21 @@ fn kinds(disk: &Disk, postgres: Option<&Postgres>, has_clock: bool, without: &[K
 
 /// The port of a node, its settings, and its way to the database.
 async fn surroundings(
+    number: usize,
     data: &Path,
     url: &str,
     analyzer: SocketAddr,
 ) -> Result<(u16, Vec<(&'static str, String)>, Option<Proxy>)> {
     // Free a moment ago; a node that finds its port taken ends at once, and the run with it.
     let port = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
-    let (proxy, url) = match url.strip_prefix("postgres://") {
-        None => (None, url.to_owned()),
-        Some(rest) => {
-            let (user, rest) = rest.split_once('@').ok_or("postgres://user@host:port/database")?;
-            let (host, database) = rest.split_once('/').ok_or("postgres://user@host:port/database")?;
-            let proxy = Proxy::to(host.parse()?).await?;
-            let url = format!("postgres://{user}@{}/{database}", proxy.address);
-            (Some(proxy), url)
-        }
+    let (proxy, url) = if url.starts_with("sqlite:") {
+        (None, url.to_owned())
+    } else {
+        let (user, host, database) = pooler::split(url)?;
+        let proxy = Proxy::to(host.parse()?).await?;
+        let name = node_name(number);
+        let url = format!("postgres://{user}@{}/{database}?application_name={name}", proxy.address);
+        (Some(proxy), url)
     };
     let mut variables = settings(&url, data);
     variables.extend([
@@ -287,6 +322,11 @@ async fn surroundings(
     Ok((port, variables, proxy))
 }
 
+/// What a node calls itself on PostgreSQL.
+pub(crate) fn node_name(number: usize) -> String {
+    format!("auspex-{number}")
+}
+
 /// Short times, so that what is owed comes within a round.
 fn settings(url: &str, data: &Path) -> Vec<(&'static str, String)> {
     let workers = WORKERS.to_string();
@@ -294,7 +334,8 @@ fn settings(url: &str, data: &Path) -> Vec<(&'static str, String)> {
     let fixed = [
         ("AUSPEX_MASTER_KEY", MASTER_KEY),
         ("AUSPEX_ANALYZER", "systemone"),
-        ("AUSPEX_ANALYZER_URL", "http://127.0.0.1:9"),
+        ("AUSPEX_ANALYZER_URL", "http://127.0.0.1:9/v1"),
+        ("AUSPEX_LISTEN", "127.0.0.1:0"),
         ("AUSPEX_ANALYZER_MODEL", "faults"),
         ("AUSPEX_ANALYZER_TIMEOUT_MS", "3000"),
         ("AUSPEX_DEBOUNCE_MS", "300"),
@@ -316,13 +357,41 @@ fn settings(url: &str, data: &Path) -> Vec<(&'static str, String)> {
 
 async fn auspex(binary: &Path, url: &str, data: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(binary);
-    command.args(arguments).env_clear().envs(settings(url, data)).stdin(Stdio::null());
+    command.args(arguments).env_clear().envs(settings(url, data)).stdin(Stdio::null()).kill_on_drop(true);
     let output = command.output().await?;
     if output.status.success() {
         return Ok(String::from_utf8(output.stdout)?.trim_end().to_owned());
     }
     let said = [output.stdout, output.stderr].concat();
     Err(format!("auspex {}: {}", arguments.join(" "), String::from_utf8_lossy(&said)).into())
+}
+
+/// Starts a pooler in session mode, after it was seen that one in transaction mode is refused.
+async fn start_pooler(directory: &Path, binary: &Path, url: &str, data: &Path) -> Result<Pooler> {
+    let place = Workplace::new(directory.join("servers"))?;
+    let unfit = Pooler::start(&place, url, "transaction").await?;
+    let unfit = unfit.url(url)?;
+    // At once, so that they disturb each other's look at it.
+    let mut starts = tokio::task::JoinSet::new();
+    for _ in 0..STARTS {
+        let (binary, url, data) = (binary.to_owned(), unfit.clone(), data.to_owned());
+        starts.spawn(async move {
+            let started = auspex(&binary, &url, &data, &["serve"]);
+            tokio::time::timeout(READY, started).await
+        });
+    }
+    let mut shown = String::new();
+    for start in starts.join_all().await {
+        shown = match start {
+            Ok(Err(error)) if error.to_string().contains("pool_mode = session") => {
+                error.to_string().lines().last().unwrap_or_default().to_owned()
+            }
+            Ok(Err(error)) => return Err(format!("behind a pooler in transaction mode: {error}").into()),
+            Ok(Ok(_)) | Err(_) => return Err("a pooler in transaction mode was not refused".into()),
+        };
+    }
+    say(&format!("PgBouncer in transaction mode: {STARTS} starts refused: {shown}"));
+    Pooler::start(&place, url, "session").await
 }
 
 /// Creates a database in a cluster, and returns its URL.
