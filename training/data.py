@@ -62,6 +62,12 @@ def read_public(folder, names):
     return sets
 
 
+def trained_sets(folder):
+    """The public sets of a folder that are neither held out nor left out; none where no folder is named."""
+    names = [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(folder).glob("*.jsonl.xz"))] if folder else []
+    return read_public(folder, [name for name in names if name not in (*public.HELD_OUT, *public.LEFT_OUT)])
+
+
 class Batches(torch.utils.data.IterableDataset):
     """Endless steps, each a few batches: of histories, of what a teacher answered, of public rows, of generated cases.
 
@@ -72,6 +78,8 @@ class Batches(torch.utils.data.IterableDataset):
 
     # The shares of histories that are also read with an order in them, and among many other events.
     ORDERED, LONG = 0.025, 0.05
+    # The last token that is no word, and the one that stands for a word that goes unread.
+    reserved, unread = SEP, UNK
 
     def __init__(self, groups, sets, seed, tokens=None, plan=(), taught=None):
         self.groups, self.sets, self.seed, self.tokens, self.plan, self.taught = groups, sets, seed, tokens or {}, plan, taught
@@ -123,7 +131,7 @@ class Batches(torch.utils.data.IterableDataset):
             # Some words of the state go unread: what is asked is seldom in one word alone.
             ids, state = arrays[0], arrays[3] < 0
             unread = np.random.default_rng(draw.getrandbits(32)).random(len(ids)) < draw.uniform(0.02, 0.1)
-            ids[state & unread & (ids > SEP)] = UNK
+            ids[state & unread & (ids > self.reserved)] = self.unread
         examples = [(arrays, *rest)]
         if draw.random() < self.ORDERED:
             examples.append(self.example(render(object_type, combine.with_order(draw, events, asked), called), asked[:own], back=1))
@@ -212,21 +220,33 @@ class Batches(torch.utils.data.IterableDataset):
         if batch:
             batches.append(batch)
         self.random.shuffle(batches)
-        yield from map(collated, batches)
+        yield from map(self.collated, batches)
+
+    def collated(self, batch):
+        return collated(batch)
+
+
+def agreements(examples, widest):
+    """Two questions of a batch a row that must agree, and for each candidate of the first where it stands in the second. What is beyond stays where it is."""
+    starts, pairs, count = [], [], 0
+    for row, (_, targets, own, back) in enumerate(examples):
+        starts.append(count)
+        count += len(targets)
+        pairs += [(starts[row] + one, starts[row] + other, order) for one, other, order in own]
+        if back:
+            same = min(len(targets), len(examples[row - back][1]))
+            pairs += [(starts[row - back] + at, starts[row] + at, list(range(len(targets[at][0])))) for at in range(same)]
+    agree, order = np.array([pair[:2] for pair in pairs], np.int64).reshape(-1, 2), np.tile(np.arange(widest), (len(pairs), 1))
+    for row, (_, _, own) in enumerate(pairs):
+        order[row, : len(own)] = own
+    return agree, order
 
 
 def collated(examples):
     """Padded arrays. A pad is a node of its own that sees itself."""
     longest = -(-max(len(example[0][0]) for example in examples) // 16) * 16
     nodes = max(example[0][4].shape[0] for example in examples) + 1
-    asked, starts, pairs = [], [], []
-    for row, (arrays, targets, own, back) in enumerate(examples):
-        starts.append(len(asked))
-        pairs += [(starts[row] + one, starts[row] + other, order) for one, other, order in own]
-        if back:
-            count = min(len(targets), len(examples[row - back][1]))
-            pairs += [(starts[row - back] + at, starts[row] + at, list(range(len(targets[at][0])))) for at in range(count)]
-        asked += [(row, first, target) for first, target in zip(arrays[5], targets)]
+    asked = [(row, first, target) for row, (arrays, targets, *_) in enumerate(examples) for first, target in zip(arrays[5], targets)]
     widest = max(len(first) for _, first, _ in asked)
     size = len(examples)
     fields = [np.zeros((size, longest), np.int32), np.zeros((size, longest), np.int16), np.full((size, longest), nodes - 1, np.int16), np.full((size, longest), 999, np.int16)]
@@ -244,11 +264,7 @@ def collated(examples):
     for number, (_, first, (target, _)) in enumerate(asked):
         places[number, : len(first)] = first
         goals[number, : len(target)] = target
-    # Two questions a row, and for each candidate of the first where it stands in the second. What is beyond stays where it is.
-    agree, order = np.array([pair[:2] for pair in pairs], np.int64).reshape(-1, 2), np.tile(np.arange(widest), (len(pairs), 1))
-    for row, (_, _, own) in enumerate(pairs):
-        order[row, : len(own)] = own
-    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals, ordered, agree, order)]
+    return [torch.from_numpy(array) for array in (*fields, sees, of, places, goals, ordered, *agreements(examples, widest))]
 
 
 def folders(root, held_out):

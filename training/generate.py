@@ -87,9 +87,9 @@ def agreement(answers):
     """Of pairs that should agree: how far the first candidates are apart, and how often the top is the same."""
     known, groups = {answer["id"]: answer for answer in answers}, {}
     for answer in answers:
-        if not answer.get("like"):
+        other, order = answer.get("like") or (None, None)
+        if other not in known:
             continue
-        other, order = answer["like"]
         one, two = evaluate.probabilities(known[other]), evaluate.probabilities(answer)
         two = [two[at] for at in order]
         top = max(range(len(one)), key=one.__getitem__)
@@ -102,7 +102,7 @@ def kept(answers):
     """A decisive event among others, as a share of what it is alone."""
     known, groups = {answer["id"]: answer for answer in answers}, {}
     for answer in answers:
-        if answer["task"] == "weak places" and answer.get("like") and answer["shares"][0] > 0.5:
+        if answer["task"] == "weak places" and (answer.get("like") or [None])[0] in known and answer["shares"][0] > 0.5:
             alone = evaluate.probabilities(known[answer["like"][0]])[0]
             groups.setdefault(answer["part"], []).append((evaluate.probabilities(answer)[0], alone))
     lines = ["| a decisive event | questions | probability of yes | alone | share that is left |", "|---|---|---|---|---|"]

@@ -138,12 +138,12 @@ def groups_of_nibbles(matrix):
     return scale, nibbles[0::2] | nibbles[1::2] << 4
 
 
-def save(path, config, tensors, words="i4"):
-    """A line of magic, the header's length, the header as JSON, then the tensors: matrices as bytes with a scale a row."""
+def save(path, config, tensors, words="i4", matrices="i8"):
+    """A line of magic, the header's length, the header as JSON, then the tensors: matrices as bytes with a scale a row, or as nibbles."""
     header, data = {"config": config, "tensors": {}}, bytearray()
     for name, tensor in tensors.items():
         tensor = tensor.detach().float().cpu().numpy()
-        kind = words if name == "word.weight" else "i8" if tensor.ndim == 2 and min(tensor.shape) > 32 else "f32"
+        kind = words if name in ("word.weight", "token_embd.weight") else matrices if tensor.ndim == 2 and min(tensor.shape) > 32 else "f32"
         header["tensors"][name] = {"kind": kind, "shape": list(tensor.shape), "offset": len(data)}
         if kind == "f32":
             data += tensor.astype("<f4").tobytes()

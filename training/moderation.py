@@ -4,6 +4,8 @@
                                                      threshold at which wrong answers cost least
 
 Of the public sets only `olid` has never been trained on. The cases are few: they show a question that fails, not how good one is.
+A case is a text with the names of the questions that are answered by `yes`, and of those that people would answer differently: they
+are left `open`, and not asked about it. Every other answer is no. For `sexual/minors` there are only texts that it must not flag.
 """
 
 import json
@@ -40,17 +42,17 @@ def line(text, definition, is_yes):
     return {"text": text, "object_type": "message", "signal": {"type": "noul"} | definition, "value": is_yes}
 
 
-def sets(folder):
-    """Every set by its name: the names of its questions, and for each text which of them are answered by yes."""
+def sets(folder, known):
+    """Every set by its name: the names of its questions, and for each text which of them are answered by yes, and which are open."""
     cases = [json.loads(one) for one in (HERE / "moderation_cases.jsonl").read_text().splitlines()]
-    yield "written cases", sorted({name for case in cases for name in case["yes"]}), [(case["text"], set(case["yes"])) for case in cases]
+    yield "written cases", list(known), [(case["text"], set(case["yes"]), set(case.get("open", []))) for case in cases]
     if folder:
         import public
 
         draw = random.Random(7)
         for name, questions in PUBLIC.items():
             rows = draw.sample(public.rows(folder, name), ROWS)
-            texts = [(row["text"], {question for question, yes in questions.items() if row["label"] in yes}) for row in rows]
+            texts = [(row["text"], {question for question, yes in questions.items() if row["label"] in yes}, set()) for row in rows]
             yield name, list(questions), texts
 
 
@@ -62,10 +64,11 @@ def main(auspex, folder=None):
     known = definitions()
     print("| set | question | texts | yes | AUC | precision at 0.5 | recall at 0.5 | best threshold |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name, questions, texts in sets(folder):
+    for name, questions, texts in sets(folder, known):
         with tempfile.NamedTemporaryFile("w", suffix=".ndjson") as file:
             for question in questions:
-                file.writelines(json.dumps(line(text, known[question], question in yes)) + "\n" for text, yes in texts)
+                asked = ((text, yes) for text, yes, still_open in texts if question not in still_open)
+                file.writelines(json.dumps(line(text, known[question], question in yes)) + "\n" for text, yes in asked)
             file.flush()
             told = subprocess.run([auspex, "model", "eval", "--json", file.name], check=True, stdout=subprocess.PIPE).stdout
         for question, report in zip(questions, json.loads(told)):

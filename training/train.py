@@ -79,9 +79,10 @@ def held_out(options, batches):
     found = []
     for folder in judges:
         writer = pathlib.Path(folder).name
-        for group in data.read_histories([folder]):
+        for _, language, group in data.read_described([folder]):
             for object_type, events, asked in group:
-                found.append(([{"task": f"histories {writer}" if not q["signal"] else f"default signals {writer}", "kind": q["type"]} for q, _ in asked], render(object_type, events), asked))
+                told = [{"task": f"{'default signals' if question['signal'] else 'histories'} {writer}", "kind": question["type"], "lang": language} for question, _ in asked]
+                found.append((told, render(object_type, events), asked))
     draw = random.Random(5)
     batches.random = draw
     for name in public.HELD_OUT if options.data else ():
@@ -184,8 +185,7 @@ def main():
     folders, _ = data.folders(options.histories, options.held_out.split(","))
     described = data.read_described(folders)
     groups = [group for *_, group in described]
-    names = [path.name[: -len(".jsonl.xz")] for path in sorted(pathlib.Path(options.data).glob("*.jsonl.xz"))] if options.data else []
-    sets = data.read_public(options.data, [name for name in names if name not in (*public.HELD_OUT, *public.LEFT_OUT)])
+    sets = data.trained_sets(options.data)
     tokens = {"histories": options.tokens, "public": options.public_tokens or options.tokens, "generated": options.generated_tokens, "taught": options.taught_tokens}
     turns = ["histories"] + ["public"] * (options.share if sets else 0) + ["generated"] * bool(options.generated_tokens)
     batches = data.Batches(groups, sets, options.seed, tokens, [turns])
