@@ -4,6 +4,8 @@ Schemathesis makes up single requests, and would never come that far. Each respo
 here, and fit its schema.
 """
 
+import base64
+import hashlib
 import json
 import time
 import urllib.error
@@ -63,6 +65,7 @@ def tell(url, token):
     tell_of_endpoints(ask)
     tell_of_keys(ask)
     tell_of_passkeys(ask, url)
+    tell_of_a_machine(ask)
     invited = ask(201, "POST", "/v1/invitations", {"email": "story@example.com", "role": "viewer"})
     ask(204, "DELETE", "/v1/invitations/{invitation_id}", invitation_id=invited["id"])
 
@@ -138,6 +141,15 @@ def tell_of_endpoints(ask):
     ask(202, "POST", "/v1/webhook_deliveries/{delivery_id}/replay", delivery_id=sent["id"])
     ask(200, "GET", "/v1/webhooks/{endpoint_id}/health", endpoint_id=endpoint)
     ask(204, "DELETE", "/v1/webhooks/{endpoint_id}", endpoint_id=endpoint)
+
+
+def tell_of_a_machine(ask):
+    verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    code = ask(201, "POST", "/v1/me/machine_login", {"name": "story", "challenge": challenge})["code"]
+    made = ask(201, "POST", "/auth/console/machine_login", {"code": code, "verifier": verifier})
+    ask(400, "POST", "/auth/console/machine_login", {"code": code, "verifier": verifier})
+    ask(204, "DELETE", "/v1/api_keys/{key_id}", key_id=made["api_key"]["id"])
 
 
 def tell_of_passkeys(ask, url):
