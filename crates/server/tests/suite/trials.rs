@@ -29,6 +29,7 @@ testkit::on_both!(
     a_trial_goes_on_after_its_process_was_killed,
     an_object_that_ends_its_process_is_left_without_an_answer,
     trials_without_money_hold_up_nobody,
+    trials_of_a_suspended_account_wait,
 );
 
 /// Answers by the wording: one that says "exact" is right about every text, any other says 0.6 or the middle.
@@ -467,4 +468,37 @@ async fn trials_without_money_hold_up_nobody(stage: &WordedStage) {
     // Nobody waits for the clock: the credit itself lets them go on.
     stage.app.credit_everybody(100).await;
     until("all are done", async || number(&stage.store, waiting).await == 0).await;
+}
+
+/// Nothing is asked or charged for an account that is shut out; its trial goes on afterwards.
+async fn trials_of_a_suspended_account_wait(stage: &WordedStage) {
+    let token = stage.app.register("ann@example.com").await;
+    let key = stage.app.api_key(&token).await;
+    let other = stage.app.api_key(&stage.app.register("bob@example.com").await).await;
+    for key in [&key, &other] {
+        let events = json!({"wait": true, "events": [{"type": "message", "content": "a good deal"}]});
+        let verdict = post(stage, key, "/v1/objects/user_1/events", &events).await;
+        assert_eq!(verdict.status, 200, "{}", verdict.text);
+    }
+    stage.is_stopped.store(true, Ordering::SeqCst);
+    for key in [&key, &other] {
+        let started = post(stage, key, TRIALS, &json!({"instructions": "exact", "over": "recent"})).await;
+        assert_eq!(started.status, 202, "{}", started.text);
+    }
+    let tenant = model::TenantId(crate::admin::tenant_of(&stage.app, &token).await.parse().unwrap());
+    stage.app.service().accounts.closure.suspend(tenant).await.unwrap();
+    stage.is_stopped.store(false, Ordering::SeqCst);
+    until("the other account's trial is done", async || {
+        stage.app.advance(std::time::Duration::from_millis(200));
+        read(stage, &other, TRIALS).await["trials"].to_string().contains("\"done\"")
+    })
+    .await;
+    assert_eq!(number(&stage.store, "SELECT count(*) FROM trials WHERE status = 'running'").await, 1);
+    assert_eq!(number(&stage.store, "SELECT count(*) FROM trial_objects WHERE has_ended").await, 1);
+    stage.app.service().accounts.closure.resume(tenant).await.unwrap();
+    until("the trial goes on", async || {
+        stage.app.advance(std::time::Duration::from_secs(2));
+        number(&stage.store, "SELECT count(*) FROM trials WHERE status = 'running'").await == 0
+    })
+    .await;
 }

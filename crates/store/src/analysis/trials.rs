@@ -149,12 +149,14 @@ pub async fn count_ended(conn: &mut Conn, tenant: TenantId, trial: Uuid) -> Resu
     Ok(count)
 }
 
-/// The running trials that no process runs, oldest first.
+/// The running trials that no process runs, oldest first. Those of suspended accounts wait.
 pub async fn unleased(conn: &mut Conn, now: Timestamp, limit: i64) -> Result<Vec<Trial>> {
     fetch_all!(
         conn,
         select!(
-            "WHERE status = 'running' AND (lease_until IS NULL OR lease_until <= $1) ORDER BY created_at, trial_id LIMIT $2"
+            "WHERE status = 'running' AND (lease_until IS NULL OR lease_until <= $1)
+                   AND (SELECT suspended_at FROM tenants WHERE tenants.tenant_id = trials.tenant_id) IS NULL
+             ORDER BY created_at, trial_id LIMIT $2"
         ),
         now,
         limit
