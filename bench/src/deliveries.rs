@@ -30,6 +30,8 @@ const LONG: usize = 500_000;
 const TIMED: usize = 20_000;
 /// Deliveries at the start of each round that are not timed: an endpoint first has to prove that it is healthy.
 const WARM_UP: usize = 2_200;
+/// What a round takes out of a backlog.
+pub(crate) const PER_ROUND: usize = WARM_UP + TIMED;
 const ROUNDS: usize = 5;
 /// Concurrent requests of the bare loop.
 const BARE_REQUESTS: usize = 64;
@@ -104,16 +106,17 @@ pub(crate) async fn bare_loop(receiver: &Receiver) -> Result<f64, Box<dyn Error>
 }
 
 /// The rates of one round: requests per second of the bare loop, and deliveries per second.
-struct Round {
+struct Rates {
     bare: f64,
     rate: f64,
 }
 
-struct Backlog<'a> {
-    service: &'a Service,
-    caller: Caller,
-    tenant: TenantId,
-    receiver: &'a Receiver,
+/// A receiver, and the account whose deliveries wait for it.
+pub(crate) struct Backlog<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) caller: Caller,
+    pub(crate) tenant: TenantId,
+    pub(crate) receiver: &'a Receiver,
 }
 
 impl Backlog<'_> {
@@ -128,20 +131,20 @@ impl Backlog<'_> {
 
     /// Deliveries per second from a long backlog, in rounds, each right after a bare loop: the load of the machine changes
     /// within seconds.
-    async fn long(&self) -> Result<Vec<Round>, Box<dyn Error>> {
+    async fn long(&self) -> Result<Vec<Rates>, Box<dyn Error>> {
         let endpoint = register(self.service, self.caller, &self.receiver.url, false).await?;
         queue(self.service, self.tenant, endpoint, LONG).await?;
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
             let bare = bare_loop(self.receiver).await?;
-            rounds.push(Round { bare, rate: self.round(endpoint).await? });
+            rounds.push(Rates { bare, rate: self.round(endpoint).await? });
         }
         self.remove(endpoint).await?;
         Ok(rounds)
     }
 
     /// Enables the endpoint for one round, and returns deliveries per second.
-    async fn round(&self, endpoint: Uuid) -> Result<f64, Box<dyn Error>> {
+    pub(crate) async fn round(&self, endpoint: Uuid) -> Result<f64, Box<dyn Error>> {
         self.receiver.arrivals().clear();
         self.enable(endpoint, true).await?;
         while self.receiver.count() <= WARM_UP + TIMED {
@@ -157,7 +160,7 @@ impl Backlog<'_> {
     }
 
     /// Removes an endpoint, and waits until the rest of its backlog is gone, which would disturb the next measurement.
-    async fn remove(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
+    pub(crate) async fn remove(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
         self.service.actions.endpoints.delete(self.tenant, endpoint).await?;
         while self.service.store().pending().await?.deliveries > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -165,7 +168,7 @@ impl Backlog<'_> {
         Ok(())
     }
 
-    async fn enable(&self, endpoint: Uuid, enabled: bool) -> Result<(), service::Error> {
+    pub(crate) async fn enable(&self, endpoint: Uuid, enabled: bool) -> Result<(), service::Error> {
         let update = WebhookEndpointUpdate { enabled: Some(enabled), ..WebhookEndpointUpdate::default() };
         self.service.actions.endpoints.update(self.caller, endpoint, &update).await?;
         Ok(())

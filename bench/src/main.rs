@@ -14,6 +14,7 @@ mod exports;
 mod ingest;
 mod load;
 mod messages;
+mod neighbours;
 mod process;
 mod reads;
 mod replay;
@@ -68,7 +69,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The parts that are measured by default, by their names on the command line.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "process",
     "signing",
     "ingest",
@@ -76,6 +77,7 @@ const PARTS: [&str; 10] = [
     "history",
     "verdicts",
     "deliveries",
+    "neighbours",
     "messages",
     "idle",
     "statistics",
@@ -187,6 +189,7 @@ fn measure_part(
         ("history", Some(target)) => runtime.block_on(analyses::measure_history(target)),
         ("verdicts", Some(target)) => runtime.block_on(verdicts::measure(target)),
         ("deliveries", Some(target)) => runtime.block_on(deliveries::measure(target)),
+        ("neighbours", Some(target)) => runtime.block_on(neighbours::measure(target)),
         ("idle", Some(target)) => runtime.block_on(messages::measure_idle(binary, target)),
         _ => Err(format!("{part} is no part").into()),
     };

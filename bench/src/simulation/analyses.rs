@@ -11,7 +11,7 @@ use model::TenantId;
 use service::runtime::Turns;
 use uuid::Uuid;
 
-use super::Design;
+use super::design::Design;
 use super::present::Present;
 use super::random::{Random, Tenants};
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use model::Timestamp;
 use service::runtime::Share;
 
-use super::Design;
+use super::design::Design;
 use super::random::{Random, Tenants};
 
 /// The row of a budget in one window.

@@ -13,6 +13,7 @@
 
 mod analyses;
 mod budgets;
+mod design;
 mod present;
 mod random;
 mod traffic;
@@ -20,11 +21,8 @@ mod traffic;
 use std::error::Error;
 use std::time::Duration;
 
-use server::config::Config;
-use service::analysis::{LEASE_MARGIN, SCHEDULER_SOON};
-use service::upkeep::BACKSTOP_INTERVAL;
-
 use self::analyses::{Case, Outcome, percentile};
+use self::design::{CALM, Design};
 use self::random::{Random, Tenants};
 use crate::Figure;
 
@@ -34,59 +32,8 @@ const MEANT_FOR: usize = 30;
 const TENANTS: usize = 1_000_000;
 /// The share of all load of the largest tenant.
 const LARGEST: f64 = 0.5;
-/// The load of the queue in shares of what it can do, with room to spare.
-const CALM: f64 = 0.8;
 /// The same with half as much again as it can do.
 const BEYOND: f64 = 1.5;
-
-/// The design as the code and the default settings have it, and what the simulation assumes of the rest.
-struct Design {
-    workers: usize,
-    debounce_us: u64,
-    lease_us: u64,
-    poll_us: u64,
-    soon_us: u64,
-    requests_per_minute: i64,
-    bytes_per_minute: i64,
-    /// Assumed: how long an analysis takes.
-    analysis_us: u64,
-    /// Assumed: a round trip to the database.
-    round_trip_us: u64,
-    /// Assumed: a commit of the recorder, all its statements included.
-    commit_us: u64,
-    /// Assumed: an event of 70 characters and its metadata.
-    bytes_per_request: i64,
-}
-
-impl Design {
-    fn of_settings() -> Result<Self, Box<dyn Error>> {
-        let settings = Config::from_environment(std::iter::empty())?;
-        let micros = |duration: Duration| duration.as_micros() as u64;
-        Ok(Self {
-            workers: usize::from(settings.workers),
-            debounce_us: micros(settings.debounce),
-            lease_us: micros(settings.analyzer.timeout + LEASE_MARGIN),
-            poll_us: micros(BACKSTOP_INTERVAL),
-            soon_us: micros(SCHEDULER_SOON),
-            requests_per_minute: i64::from(settings.rate_limit_per_minute),
-            bytes_per_minute: i64::from(settings.ingest_mib_per_minute.0) * 1_024 * 1_024,
-            analysis_us: 500_000,
-            round_trip_us: 300,
-            commit_us: 2_000,
-            bytes_per_request: 300,
-        })
-    }
-
-    /// What the analyzer slots of so many nodes can do.
-    fn analyses_per_second(&self, nodes: usize) -> f64 {
-        (nodes * self.workers) as f64 * 1e6 / self.analysis_us as f64
-    }
-
-    /// The requests that keep so many nodes busy, one for each analysis.
-    fn requests_per_second(&self, nodes: usize) -> f64 {
-        CALM * self.analyses_per_second(nodes)
-    }
-}
 
 /// What was found for one number of nodes.
 struct Simulated {

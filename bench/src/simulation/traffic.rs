@@ -7,7 +7,7 @@ use service::actions::{FAILING_SENDERS, HEALTHY_SENDERS, MAX_SENDERS};
 use service::runtime::HEARTBEAT_INTERVAL;
 use service::upkeep::{BACKSTOP_INTERVAL, SWEEP_INTERVAL};
 
-use super::Design;
+use super::design::Design;
 use super::random::Random;
 
 /// The clock, and a transaction that renews the row, deletes stale ones and counts the others (`Nodes::beat`).

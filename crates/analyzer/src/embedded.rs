@@ -24,7 +24,7 @@ const INQUIRIES_PER_THREAD: usize = 4;
 pub struct Embedded {
     pool: DeciderPool,
     /// For inquiries that have begun. A tenant has at most a quarter of them.
-    places: Arc<Turns>,
+    slots: Arc<Turns>,
     /// For passes, one for each thread: more would only compete for the threads and take memory.
     turns: Arc<Turns>,
     /// How long an inquiry may take.
@@ -37,8 +37,8 @@ impl Embedded {
     pub fn new(limit: Duration) -> Result<Self, Failure> {
         let pool = DeciderPool::start().map_err(Failure::failed)?;
         let threads = pool.threads();
-        let places = Turns::new(threads * INQUIRIES_PER_THREAD, threads);
-        Ok(Self { pool, places, turns: Turns::new(threads, threads), limit })
+        let slots = Turns::new(threads * INQUIRIES_PER_THREAD, threads);
+        Ok(Self { pool, slots, turns: Turns::new(threads, threads), limit })
     }
 
     /// Answers an inquiry, whose evaluation is begun by `begin`, within the time that it may take.
@@ -70,18 +70,18 @@ impl Embedded {
         has_begun: &AtomicBool,
     ) -> Result<Decision, Failure> {
         let Inquiry { is_urgent, tenant, .. } = inquiry;
-        let place = Arc::new(self.places.take(tenant, is_urgent).await);
+        let slot = Arc::new(self.slots.take(tenant, is_urgent).await);
         let turn = self.turns.take(tenant, is_urgent).await;
         has_begun.store(true, Ordering::Relaxed);
-        let held = Held { _turn: turn, _place: Arc::clone(&place) };
+        let lease = PassLease { _turn: turn, _slot: Arc::clone(&slot) };
         let (sender, receiver) = oneshot::channel();
-        self.pool.begin(begin, move |begun| held.send(sender, begun));
+        self.pool.begin(begin, move |begun| lease.send(sender, begun));
         let mut evaluation: Evaluation = received(receiver).await?;
         loop {
             let turn = self.turns.take(tenant, is_urgent).await;
-            let held = Held { _turn: turn, _place: Arc::clone(&place) };
+            let lease = PassLease { _turn: turn, _slot: Arc::clone(&slot) };
             let (sender, receiver) = oneshot::channel();
-            self.pool.advance(evaluation, move |progress| held.send(sender, progress));
+            self.pool.advance(evaluation, move |progress| lease.send(sender, progress));
             match received(receiver).await? {
                 Progress::More(more) => evaluation = more,
                 Progress::Done(decision) => return Ok(decision),
@@ -97,17 +97,17 @@ fn all_questions(inquiry: Inquiry<'_>) -> impl FnOnce(&Decider) -> Evaluation + 
 }
 
 /// What a pass occupies until it has ended, even if nobody waits for it any more.
-struct Held {
+struct PassLease {
     _turn: Turn,
-    _place: Arc<Turn>,
+    _slot: Arc<Turn>,
 }
 
 type Outcome<T> = Result<T, InvalidWeights>;
 
-impl Held {
+impl PassLease {
     /// Ends the turn and hands the outcome to the caller, if there still is one.
     fn send<T>(self, sender: oneshot::Sender<Outcome<T>>, outcome: Outcome<T>) {
-        // What nobody waits for is freed before its place is.
+        // What nobody waits for is freed before its slot is.
         drop(sender.send(outcome));
         drop(self);
     }
@@ -125,11 +125,11 @@ impl Analyzer for Embedded {
     fn count_tokens<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
         Box::pin(async move {
             let Inquiry { is_urgent, tenant, .. } = inquiry;
-            let place = Arc::new(self.places.take(tenant, is_urgent).await);
+            let slot = Arc::new(self.slots.take(tenant, is_urgent).await);
             let turn = self.turns.take(tenant, is_urgent).await;
-            let held = Held { _turn: turn, _place: place };
+            let lease = PassLease { _turn: turn, _slot: slot };
             let (sender, receiver) = oneshot::channel();
-            self.pool.begin(all_questions(inquiry), move |begun| held.send(sender, begun));
+            self.pool.begin(all_questions(inquiry), move |begun| lease.send(sender, begun));
             let begun: Evaluation = received(receiver).await.ok()?;
             Some(begun.input_tokens())
         })
@@ -149,7 +149,7 @@ impl Analyzer for Embedded {
         let begin = move |decider: &Decider| decider.begin_unread(&state, &question, &parts);
         let findings = async move {
             let findings = self.findings(inquiry, begin).await?;
-            // Answers are told apart by their place, so all of them must be there.
+            // Answers are told apart by their index, so all of them must be there.
             match findings.answers.iter().find_map(|answer| answer.as_ref().err()) {
                 Some(error) => Err(Failure::failed(error.clone())),
                 None => Ok(findings),

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::environment;
 use crate::failure::Failure;
-use crate::output::remark;
+use crate::messages::remark;
 
 /// How long the browser may take to send its request. A connection that sends none keeps no other waiting for longer.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(2);

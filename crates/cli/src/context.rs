@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::environment;
 use crate::failure::Failure;
-use crate::output::{Output, View, remark};
+use crate::messages::remark;
+use crate::output::{Output, View};
 use crate::profiles::{self, Profiles};
 
 /// Where a service is if nobody says otherwise: on this machine.

@@ -3,7 +3,7 @@
 use client::{Error, Refusal};
 
 use crate::cells::harmless;
-use crate::output::{ErrorStyle, error_line};
+use crate::messages::{ErrorStyle, error_line};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]

@@ -10,6 +10,7 @@ mod data;
 mod environment;
 mod failure;
 mod json_text;
+mod messages;
 mod output;
 mod paging;
 mod profiles;

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use client::Timestamp;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -171,41 +171,6 @@ fn written(outcome: std::io::Result<()>) -> Result<(), Failure> {
         std::io::ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::other(format!("standard output: {reason}")),
     })
-}
-
-/// Prints a remark that is no part of the output.
-pub(crate) fn remark(text: &str) {
-    error_line(&ErrorStyle::detect().hint(text));
-}
-
-/// Prints a line on standard error; where nobody reads that, there is nobody to tell.
-pub(crate) fn error_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// How messages on standard error look.
-pub(crate) struct ErrorStyle {
-    colours: bool,
-}
-
-impl ErrorStyle {
-    pub(crate) fn detect() -> Self {
-        Self { colours: std::io::stderr().is_terminal() && !environment::refuses_colours() }
-    }
-
-    pub(crate) fn problem(&self, text: &str) -> String {
-        self.paint(text, Style::new().bold().fg_color(Some(AnsiColor::Red.into())))
-    }
-
-    pub(crate) fn hint(&self, text: &str) -> String {
-        self.paint(text, Style::new().dimmed())
-    }
-
-    /// The text in this style, without what a terminal would act on: messages quote what others wrote.
-    fn paint(&self, text: &str, style: Style) -> String {
-        let text = harmless(text);
-        if self.colours { format!("{style}{text}{style:#}") } else { text }
-    }
 }
 
 /// The time of this machine.

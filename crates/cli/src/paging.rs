@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Output, View, remark};
+use crate::messages::remark;
+use crate::output::{Output, View};
 
 /// The largest page that every list of the service gives; some give larger ones.
 const LARGEST_PAGE: u64 = 100;

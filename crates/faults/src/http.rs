@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::system::Tenant;
+use crate::tenant::Tenant;
 use crate::{Result, now};
 
 /// Longer than a verdict may take.

@@ -25,6 +25,7 @@ mod random;
 mod receiver;
 mod round;
 mod system;
+mod tenant;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

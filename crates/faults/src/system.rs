@@ -23,6 +23,7 @@ use crate::plan::Kind;
 use crate::pooler::{self, Pooler};
 use crate::proxy::Proxy;
 use crate::receiver::{Receiver, Role};
+use crate::tenant::{Endpoint, Tenant};
 use crate::{Result, random::Random, say};
 
 /// How long processes may take until they are ready, on a busy machine.
@@ -52,24 +53,6 @@ pub(crate) enum Backend {
     Pooler,
     /// Three processes on two PostgreSQL, one of which is the primary.
     Cluster,
-}
-
-/// A tenant.
-pub(crate) struct Tenant {
-    pub(crate) id: Uuid,
-    pub(crate) key: String,
-    pub(crate) secret: String,
-    /// Whether it runs out of money.
-    pub(crate) is_poor: bool,
-    /// The rules that fire when the answer becomes yes, and when it becomes no.
-    pub(crate) rules: [Uuid; 2],
-    pub(crate) endpoints: Vec<Endpoint>,
-}
-
-/// A webhook endpoint with the receiver behind it.
-pub(crate) struct Endpoint {
-    pub(crate) id: Uuid,
-    pub(crate) receiver: Arc<Receiver>,
 }
 
 /// A deployment.

@@ -27,11 +27,13 @@ mod facts;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::fmt;
 
 pub use bound::{Accepts, AnswerValue, BoundComparison, BoundCondition, BoundNode, SignalShape, ValueRange};
-pub use facts::{BoundFact, EventWindow, Facts, MAX_WINDOW};
+pub use facts::{BoundFact, Facts};
+pub use window::{EventWindow, MAX_WINDOW};
 
 use bound::Binder;
 
@@ -132,19 +134,19 @@ pub enum Query {
     Text(String),
 }
 
-/// Where a condition stands, which decides what is an error in it.
+/// What is an error in a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Every error counts, and facts are known.
+enum Strictness {
+    /// That of a rule: every error counts, and facts are known.
     Rule,
-    /// What cannot be understood is skipped, and there are no facts.
+    /// That of a query: what cannot be understood is skipped, and there are no facts.
     Query,
 }
 
 impl Condition {
     /// Parses a condition. [`Condition::bind`] checks that its signals exist.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
-        let parsed = syntax::parse(text, Place::Rule);
+        let parsed = syntax::parse(text, Strictness::Rule);
         if let Some(skipped) = parsed.skipped.into_iter().next() {
             return Err(skipped.error);
         }
@@ -176,7 +178,7 @@ impl Condition {
         &self,
         signals: impl Fn(&str) -> Option<SignalShape>,
     ) -> Result<BoundCondition, ConditionError> {
-        let mut binder = Binder::new(&signals, Place::Rule);
+        let mut binder = Binder::new(&signals, Strictness::Rule);
         let root = binder.bind(&self.root);
         match (binder.skipped.into_iter().next(), root) {
             (None, Some(root)) => Ok(BoundCondition::new(root)),
@@ -202,11 +204,11 @@ impl Query {
         text: &str,
         signals: impl Fn(&str) -> Option<SignalShape>,
     ) -> (Self, Vec<Skipped>) {
-        let parsed = syntax::parse(text, Place::Query);
+        let parsed = syntax::parse(text, Strictness::Query);
         if !parsed.has_operator {
             return (Self::Text(text.to_owned()), Vec::new());
         }
-        let mut binder = Binder::new(&signals, Place::Query);
+        let mut binder = Binder::new(&signals, Strictness::Query);
         let root = parsed.root.and_then(|root| binder.bind(&root));
         let mut skipped = parsed.skipped;
         skipped.append(&mut binder.skipped);

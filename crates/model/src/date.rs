@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::Timestamp;
-
 /// Days since 1970-01-01, written `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date(i64);
@@ -14,8 +12,6 @@ pub struct Date(i64);
 /// A text that is not a calendar day written `YYYY-MM-DD`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidDate;
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 impl Date {
     /// The day this many days after 1970-01-01.
@@ -39,11 +35,6 @@ impl Date {
     #[must_use]
     pub const fn plus_days(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
-    }
-
-    /// The day's first instant.
-    pub const fn midnight(self) -> Timestamp {
-        Timestamp::from_micros(self.0.saturating_mul(MICROS_PER_DAY))
     }
 }
 
@@ -111,6 +102,7 @@ impl utoipa::ToSchema for Date {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Timestamp;
 
     #[test]
     fn reads_what_it_writes() {

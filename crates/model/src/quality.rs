@@ -4,6 +4,7 @@
 //! labels always give the same interval, and bounded, so that its cost grows with the number of labels only.
 //! `docs/quality.md` gives the formulae.
 
+mod basics;
 mod bootstrap;
 pub mod calibration;
 mod classes;
@@ -11,25 +12,14 @@ mod interval;
 mod report;
 mod yes_no;
 
-use crate::Timestamp;
 use crate::api::{Figure, QualityDifference};
 
+pub(crate) use self::basics::{BINS, float, integer};
+pub use self::basics::{Labelled, MIN_AUDITS, MIN_LABELS, SELECTED_NOTE};
 pub use self::classes::{ClassAnswer, Classes};
 pub use self::interval::wilson;
 pub use self::report::Scope;
 pub use self::yes_no::{Costs, YesNoAnswer};
-
-/// The fewest labels that figures are given for.
-pub const MIN_LABELS: usize = 10;
-/// With fewer labels of objects drawn at random, figures describe the objects that were selected for labelling.
-pub const MIN_AUDITS: usize = 30;
-/// The number of equal bins that a calibration error is computed over.
-pub(crate) const BINS: usize = 10;
-
-/// What it means that labels are about selected objects.
-pub const SELECTED_NOTE: &str = "Most of these objects were selected for labelling, for example because a rule flagged them: \
-     labels of flagged objects alone say nothing about what was missed, so recall and AUC may look better than they are. \
-     Label objects that are drawn at random to measure that.";
 
 /// Two answers to the same question about the same object, compared with its label.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,17 +89,6 @@ pub fn difference(pairs: &[PairedAnswer]) -> Option<QualityDifference> {
     })
 }
 
-/// A label with what it is compared with, and when it was given.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Labelled<T> {
-    /// The answer and the label.
-    pub answer: T,
-    /// When the label was given.
-    pub at: Timestamp,
-    /// Whether the object was drawn at random.
-    pub audit: bool,
-}
-
 impl Figure {
     /// The figure with its interval inside a range, and itself inside its interval.
     pub(crate) fn clamped(self, min: f64, max: f64) -> Self {
@@ -119,17 +98,6 @@ impl Figure {
             high: self.high.clamp(min, max).max(self.value),
         }
     }
-}
-
-/// A count as a number to compute with.
-#[expect(clippy::cast_precision_loss, reason = "counts of labels are far below 2^53")]
-pub(crate) fn float(count: usize) -> f64 {
-    count as f64
-}
-
-/// Counts of labels as the API has them.
-pub(crate) fn integer(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -58,6 +58,13 @@ impl Timestamp {
     }
 }
 
+impl Date {
+    /// The day's first instant.
+    pub const fn midnight(self) -> Timestamp {
+        Timestamp::from_micros(self.days().saturating_mul(86_400 * MICROS_PER_SECOND))
+    }
+}
+
 impl Add<Duration> for Timestamp {
     type Output = Self;
 

@@ -89,7 +89,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
             return Ok(ExitCode::SUCCESS);
         }
         Command::Config { reference: true } => {
-            print_line(crate::config::reference()?.trim_end());
+            print_line(crate::config::reference::reference()?.trim_end());
             return Ok(ExitCode::SUCCESS);
         }
         command => command,

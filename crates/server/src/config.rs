@@ -1,6 +1,7 @@
 //! The configuration: every setting with its type and default, read once at start. An invalid value prevents the start.
 
-mod reference;
+mod error;
+pub mod reference;
 mod sources;
 mod values;
 
@@ -10,18 +11,13 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-pub use self::reference::reference;
+pub use self::error::ConfigError;
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
 pub use self::values::{
     AnalyzerKind, DomainList, EmailList, Enforcement, Environment, Flag, Hours, LogFormat, Mebibytes, Millis,
     NetworkList, Price, PriceTable, Role, Seconds,
 };
-
-/// Why the configuration is invalid. The message names the setting.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
 
 /// All settings of the service.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
@@ -222,10 +218,12 @@ impl Config {
         let table = match file {
             None => toml::Table::new(),
             Some((_, path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| ConfigError(format!("AUSPEX_CONFIG: cannot read {path}: {error}")))?;
-                text.parse()
-                    .map_err(|error| ConfigError(format!("AUSPEX_CONFIG: {path} is not TOML: {error}")))?
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    ConfigError::new(format!("AUSPEX_CONFIG: cannot read {path}: {error}"))
+                })?;
+                text.parse().map_err(|error| {
+                    ConfigError::new(format!("AUSPEX_CONFIG: {path} is not TOML: {error}"))
+                })?
             }
         };
         Self::from_settings(Settings::new(variables.into_iter(), table))

@@ -2,6 +2,7 @@
 
 mod access;
 mod account;
+mod app;
 mod audit_log;
 mod authenticate;
 mod billing;
@@ -38,6 +39,7 @@ mod reference;
 mod request_body;
 mod reviews;
 mod rules;
+mod session_answer;
 mod session_cookie;
 mod sessions;
 mod sign_in;
@@ -47,40 +49,20 @@ mod two_factor;
 mod usage;
 mod webhooks;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use service::{Error, Kind, Service};
-use url::Url;
+use service::{Error, Kind};
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use self::access::{OperationAccess, access_table, operations};
+pub(crate) use self::app::App;
 pub(crate) use self::body_budget::BodyBudget;
 pub(crate) use self::connections::{ConnectionLimits, Connections};
 use self::envelope::Refusal;
 pub(crate) use self::mcp::McpEndpoint;
 pub(crate) use self::session_cookie::SessionCookie;
-use crate::config::NetworkList;
-use crate::meters::Meters;
-
-/// The state that handlers share.
-#[derive(Clone)]
-pub(crate) struct App {
-    pub(crate) service: Arc<Service>,
-    pub(crate) public_url: Url,
-    /// The directory whose disk must not be full.
-    pub(crate) data_dir: PathBuf,
-    pub(crate) trusted_proxies: NetworkList,
-    /// `None` if metrics are disabled.
-    pub(crate) meters: Option<Meters>,
-    pub(crate) bodies: BodyBudget,
-    pub(crate) session_cookie: SessionCookie,
-    pub(crate) mcp: McpEndpoint,
-}
 
 /// The whole HTTP API.
 pub(crate) fn router(app: App) -> Router {

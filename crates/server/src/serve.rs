@@ -71,7 +71,7 @@ impl Server {
             mcp: McpEndpoint::new(&service, &public_url),
         };
         let routes = if config.role == Role::Worker { http::health_router(app) } else { http::router(app) };
-        let connections = Connections::accept(listener, routes, limits);
+        let connections = Connections::accept(listener, routes, limits, workers.health().clone());
         info!(%address, "listening");
         Ok(Self { address, public_url, service, connections, workers, collector })
     }

@@ -93,7 +93,7 @@ impl Wiring {
 
     pub(crate) fn objects(&self, nodes: &Nodes) -> Objects {
         let recorder = Recorder {
-            store: self.store.for_groups(),
+            store: self.store.clone(),
             clock: self.clock.clone(),
             random: self.random.clone(),
             admission: Admission {

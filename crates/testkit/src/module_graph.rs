@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 
 /// The imports of a crate, from module to module. `a::b` is the file `a/b.rs`, and the crate's root has no name.
+///
+/// Imports are the paths that start with `crate`, `super` or `self`. A folder's own file that calls its parts by their bare names
+/// (`part::run()`) does not import them: a folder and its parts are one thing there.
 #[derive(Debug, Default)]
 pub struct ModuleGraph {
     imports: BTreeMap<String, BTreeSet<String>>,

@@ -32,7 +32,7 @@ fn inquiry(questions: &[Question], tenant: u128) -> Inquiry<'_> {
 async fn is_free(embedded: &Embedded) {
     let threads = embedded.pool.threads();
     let free = async {
-        while (embedded.turns.free(), embedded.places.free()) != (threads, threads * INQUIRIES_PER_THREAD) {
+        while (embedded.turns.free(), embedded.slots.free()) != (threads, threads * INQUIRIES_PER_THREAD) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -12,7 +12,8 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, Progres
 
 use crate::context::Common;
 use crate::failure::Failure;
-use crate::output::{Output, remark};
+use crate::messages::remark;
+use crate::output::Output;
 
 /// An export takes as long as it takes: a service that restarts is waited for.
 const RETRIES: u32 = 8;

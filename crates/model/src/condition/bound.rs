@@ -7,10 +7,11 @@
 //! Numbers are compared exactly, as whole millionths, which is what answers are rounded to: a bound is the decimal that
 //! was written, and rounding to percents and to levels is half up.
 
-use super::facts::{BoundFact, EventWindow, Facts};
+use super::facts::{BoundFact, Facts};
 use super::syntax::shown;
+use super::window::EventWindow;
 use super::{
-    Comparison, ConditionError, MAX_COMPARISONS, Node, Operator, Place, Skipped, Subject, too_many,
+    Comparison, ConditionError, MAX_COMPARISONS, Node, Operator, Skipped, Strictness, Subject, too_many,
     without_duplicates,
 };
 use crate::{Question, SignalType};
@@ -230,15 +231,15 @@ impl BoundNode {
 /// Resolves a condition, and skips what is invalid.
 pub(super) struct Binder<'s> {
     signals: &'s dyn Fn(&str) -> Option<SignalShape>,
-    place: Place,
+    strictness: Strictness,
     /// The comparisons that were bound.
     bound: usize,
     pub(super) skipped: Vec<Skipped>,
 }
 
 impl<'s> Binder<'s> {
-    pub(super) fn new(signals: &'s dyn Fn(&str) -> Option<SignalShape>, place: Place) -> Self {
-        Self { signals, place, bound: 0, skipped: Vec::new() }
+    pub(super) fn new(signals: &'s dyn Fn(&str) -> Option<SignalShape>, strictness: Strictness) -> Self {
+        Self { signals, strictness, bound: 0, skipped: Vec::new() }
     }
 
     /// Resolves a part; none if nothing of it is valid.
@@ -293,7 +294,9 @@ impl<'s> Binder<'s> {
         let accepts = match ((self.signals)(key), key.as_str()) {
             (Some(SignalShape::Noul), _) => comparison.bind_noul(key),
             (Some(SignalShape::Score { levels }), _) => comparison.bind_score(key, levels),
-            (Some(SignalShape::Choice { options }), _) => comparison.bind_choice(key, &options, self.place),
+            (Some(SignalShape::Choice { options }), _) => {
+                comparison.bind_choice(key, &options, self.strictness)
+            }
             (None, "age") => return self.fact(comparison, comparison.bind_age(), is_negated),
             (None, "type") => return self.fact(comparison, comparison.bind_type(), is_negated),
             (None, _) => Err(error(comparison.columns.subject, format!("unknown signal {}", shown(key)))),
@@ -308,7 +311,7 @@ impl<'s> Binder<'s> {
         fact: Result<BoundFact, ConditionError>,
         is_negated: bool,
     ) -> Result<BoundNode, ConditionError> {
-        if self.place == Place::Query {
+        if self.strictness == Strictness::Query {
             let message =
                 format!("{} is a fact, which only rules know", shown(&comparison.subject.to_string()));
             return Err(error(comparison.columns.subject, message));
@@ -478,7 +481,12 @@ impl Comparison {
         Ok(number.compared(self.operator, equal, ValueRange::POSITIONS))
     }
 
-    fn bind_choice(&self, key: &str, options: &[String], place: Place) -> Result<Accepts, ConditionError> {
+    fn bind_choice(
+        &self,
+        key: &str,
+        options: &[String],
+        strictness: Strictness,
+    ) -> Result<Accepts, ConditionError> {
         let option = self.value.clone();
         let accepts = match self.operator {
             Operator::Equal => Accepts::Option(option),
@@ -488,7 +496,7 @@ impl Comparison {
                 return Err(error(self.columns.operator, message));
             }
         };
-        if place == Place::Query || options.contains(&self.value) {
+        if strictness == Strictness::Query || options.contains(&self.value) {
             Ok(accepts)
         } else {
             let options: Vec<String> = options.iter().map(|option| shown(option)).collect();

@@ -7,21 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::syntax::{quoted_if_needed, shown};
+use super::window::{EventWindow, UNITS, duration};
 use super::{BoundCondition, Comparison, ConditionError, Operator};
-
-/// The longest window and the longest duration.
-pub const MAX_WINDOW: Duration = Duration::from_hours(30 * 24);
-/// Units of durations, in seconds; the longest one that fits is written.
-const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
-
-/// Events with a name within a time up to the newest event read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EventWindow {
-    /// The name; any if none.
-    pub name: Option<String>,
-    /// How far back they are counted.
-    pub window: Duration,
-}
 
 /// The facts about an object that conditions are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,17 +83,6 @@ impl fmt::Display for EventWindow {
         };
         write!(formatter, "events({name}, {}{letter})", seconds / unit)
     }
-}
-
-/// Parses a duration such as `30s`, `15m`, `24h` or `7d`, of at most 30 days.
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    let (_, unit) = UNITS.into_iter().find(|(letter, _)| text.ends_with(*letter))?;
-    let digits = &text[..text.len() - 1];
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let number: u64 = digits.parse().ok()?;
-    Some(Duration::from_secs(number.checked_mul(unit)?)).filter(|duration| *duration <= MAX_WINDOW)
 }
 
 impl Comparison {

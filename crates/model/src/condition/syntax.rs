@@ -1,8 +1,8 @@
 //! The tokenizer and parser of conditions.
 
-use super::facts::{EventWindow, duration};
+use super::window::{EventWindow, duration};
 use super::{
-    Columns, Comparison, ConditionError, MAX_DEPTH, Node, Operator, Place, Skipped, Subject, is_key,
+    Columns, Comparison, ConditionError, MAX_DEPTH, Node, Operator, Skipped, Strictness, Subject, is_key,
     is_reserved,
 };
 
@@ -36,10 +36,10 @@ pub(super) struct Parsed {
 
 /// Parses a text. A part that is invalid ends at the next joiner. The work and the depth of recursion are bounded: by the
 /// length of the text, and by [`MAX_DEPTH`].
-pub(super) fn parse(text: &str, place: Place) -> Parsed {
+pub(super) fn parse(text: &str, strictness: Strictness) -> Parsed {
     let tokens = tokens(text);
     let has_operator = tokens.iter().any(|token| matches!(token.kind, Kind::Operator(_)));
-    let mut parser = Parser { text, place, tokens, next: 0, groups: 0, depth: 0, skipped: Vec::new() };
+    let mut parser = Parser { text, strictness, tokens, next: 0, groups: 0, depth: 0, skipped: Vec::new() };
     let root = parser.any();
     Parsed { root, skipped: parser.skipped, has_operator }
 }
@@ -162,7 +162,7 @@ fn word(rest: &str, position: Position) -> (Kind<'_>, usize) {
         },
         _ => letter.is_whitespace() || *letter == ',' || operator(&rest[*at..]).is_some(),
     };
-    let length = rest.char_indices().find(|place| ends(place)).map_or(rest.len(), |(at, _)| at);
+    let length = rest.char_indices().find(|letter| ends(letter)).map_or(rest.len(), |(at, _)| at);
     let word = &rest[..length];
     let kind = match word {
         _ if word.eq_ignore_ascii_case("and") => Kind::And,
@@ -187,7 +187,7 @@ fn quoted(rest: &str, quote: char) -> Option<(Kind<'_>, usize)> {
 
 struct Parser<'t> {
     text: &'t str,
-    place: Place,
+    strictness: Strictness,
     tokens: Vec<Token<'t>>,
     next: usize,
     /// The parentheses that are open.
@@ -358,7 +358,7 @@ impl Parser<'_> {
             let text = text.chars().take(MAX_SHOWN + 1).collect();
             self.skipped.push(Skipped { text, error });
         }
-        if self.place == Place::Rule {
+        if self.strictness == Strictness::Rule {
             self.next = self.tokens.len() - 1;
         }
     }

@@ -8,6 +8,7 @@
 
 mod columns;
 mod csv;
+mod error;
 mod journal;
 mod labels;
 mod line;
@@ -24,6 +25,7 @@ use client::{Client, Error, Ingest};
 use futures_util::StreamExt as _;
 
 use self::columns::{EventColumns, LabelColumns, Mapping, assignment};
+use self::error::ImportError;
 use self::journal::Journal;
 use self::labels::LabelImport;
 use self::lines::{BadLine, Lines, Position, Syntax};
@@ -141,17 +143,6 @@ struct Import {
     skipped: AtomicU64,
     /// Set by the first failure: requests in flight finish, and no more are sent.
     stop: AtomicBool,
-}
-
-/// Why an import stopped.
-#[derive(Debug, thiserror::Error)]
-enum ImportError {
-    #[error("{0}")]
-    BadLine(BadLine),
-    #[error("lines {first} to {last}: {cause}")]
-    Service { first: u64, last: u64, cause: Error },
-    #[error("the journal cannot be written: {0}")]
-    Journal(std::io::Error),
 }
 
 pub(super) async fn run(arguments: Arguments) -> CommandResult {

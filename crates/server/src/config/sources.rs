@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// The prefix of every variable's name.
 pub const PREFIX: &str = "AUSPEX_";
@@ -128,7 +128,9 @@ impl Settings {
     pub(super) fn finish(self) -> Result<(Vec<Setting>, Vec<String>), ConfigError> {
         let known = |name: &str| self.effective.iter().any(|setting| setting.name == name);
         if let Some(unknown) = self.file.keys().find(|name| !known(name)) {
-            return Err(ConfigError(format!("the configuration file sets {unknown}, which is no setting")));
+            return Err(ConfigError::new(format!(
+                "the configuration file sets {unknown}, which is no setting"
+            )));
         }
         let unknown =
             self.environment.keys().filter(|name| !known(name) && !NOT_SETTINGS.contains(&name.as_str()));
@@ -148,7 +150,7 @@ fn parse<T: FromStr<Err: Display>>(name: &'static str, text: &str, origin: Origi
 impl ConfigError {
     /// An error about a setting, named as in the source that set it.
     pub(super) fn invalid(name: &str, origin: Origin, reason: impl Display) -> Self {
-        Self(match origin {
+        Self::new(match origin {
             Origin::File => format!("{name} in the configuration file is not valid: {reason}"),
             Origin::Environment | Origin::Default => {
                 format!("{PREFIX}{} is not valid: {reason}", name.to_ascii_uppercase())

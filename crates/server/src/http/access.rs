@@ -11,6 +11,9 @@ use model::MemberRole::{self, Admin, Analyst, Owner, Viewer};
 use model::Scope::{self, Ingest, Label, Mcp, Moderate, Read, Write};
 use service::{Caller, Error, Kind};
 
+/// What the paths of the Perspective API begin with: their key is in the query.
+pub(super) const PERSPECTIVE_PATHS: &str = "/v1alpha1/";
+
 /// Who may call an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {

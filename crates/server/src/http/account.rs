@@ -14,7 +14,7 @@ use super::authenticate::{Authenticated, Member};
 use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
-use super::session_cookie::SessionAnswer;
+use super::session_answer::SessionAnswer;
 
 /// Read the authenticated caller.
 ///

@@ -15,7 +15,7 @@ use url::form_urlencoded;
 
 use super::client_address::{ClientAddress, RequestId, agent};
 use super::envelope::Refusal;
-use super::{App, access, perspective};
+use super::{App, access};
 
 /// Query parameters that clients have put tokens in by mistake; logs and browser histories keep them.
 const TOKEN_PARAMETERS: [&str; 3] = ["access_token", "token", "jwt"];
@@ -135,7 +135,7 @@ fn is_from_console(app: &App, headers: &HeaderMap) -> bool {
 /// The bearer key in the query of a request, where clients of the Perspective API have it. Elsewhere it would get into logs.
 fn key_in_query<'a>(request: &Parts, query: &'a [(String, String)]) -> Option<&'a str> {
     let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let key = query.iter().find(|(name, _)| name == "key" && path.starts_with(perspective::PREFIX));
+    let key = query.iter().find(|(name, _)| name == "key" && path.starts_with(access::PERSPECTIVE_PATHS));
     key.map(|(_, value)| value.as_str())
 }
 

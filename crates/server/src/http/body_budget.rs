@@ -51,11 +51,11 @@ struct InFlight {
 pub(super) struct BodyLease {
     budget: BodyBudget,
     network: IpAddr,
-    held: Mutex<Option<Held>>,
+    counted: Mutex<Option<CountedBytes>>,
 }
 
 #[derive(Clone, Copy)]
-struct Held {
+struct CountedBytes {
     sender: Sender,
     bytes: usize,
 }
@@ -70,7 +70,7 @@ impl BodyBudget {
     /// A lease of nothing yet, for a request from this address.
     pub(super) fn lease(&self, address: IpAddr) -> Arc<BodyLease> {
         let network = client_network(address);
-        Arc::new(BodyLease { budget: self.clone(), network, held: Mutex::default() })
+        Arc::new(BodyLease { budget: self.clone(), network, counted: Mutex::default() })
     }
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
@@ -122,15 +122,15 @@ impl BodyLease {
 
     /// Counts bytes of a body that have arrived from `tenant`, or refuses them.
     pub(super) fn grow(&self, tenant: Option<TenantId>, bytes: usize) -> Result<(), Error> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Held { sender, bytes: before } =
-            held.unwrap_or_else(|| Held { sender: self.sender(tenant), bytes: 0 });
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let CountedBytes { sender, bytes: before } =
+            counted.unwrap_or_else(|| CountedBytes { sender: self.sender(tenant), bytes: 0 });
         let mut in_flight = self.budget.in_flight();
         if !in_flight.has_room(self.budget.limit, sender, bytes) {
             return Err(no_room());
         }
         in_flight.add(sender, bytes);
-        *held = Some(Held { sender, bytes: before + bytes });
+        *counted = Some(CountedBytes { sender, bytes: before + bytes });
         Ok(())
     }
 
@@ -141,8 +141,8 @@ impl BodyLease {
 
 impl Drop for BodyLease {
     fn drop(&mut self) {
-        if let Some(held) = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            self.budget.in_flight().remove(held.sender, held.bytes);
+        if let Some(counted) = self.counted.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            self.budget.in_flight().remove(counted.sender, counted.bytes);
         }
     }
 }

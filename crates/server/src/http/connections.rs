@@ -13,6 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use service::Health;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -76,10 +77,26 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Starts accepting connections.
-    pub(crate) fn accept(listener: TcpListener, router: Router, limits: ConnectionLimits) -> Self {
+    /// Starts accepting connections. If accepting panics, the panic is counted and the port stays open.
+    pub(crate) fn accept(
+        listener: TcpListener,
+        router: Router,
+        limits: ConnectionLimits,
+        health: Health,
+    ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        tasks.spawn(accept(listener, router, limits, tasks.clone(), stop.clone()));
+        let acceptor = Acceptor {
+            listener,
+            router,
+            idle: limits.idle,
+            slots: Arc::new(Semaphore::new(limits.total)),
+            addresses: Addresses::new(limits.per_address, limits.trusted_proxies),
+            tasks: tasks.clone(),
+            stop: stop.clone(),
+        };
+        tasks.spawn(async move {
+            health.supervise("connections", &acceptor.stop, || acceptor.run()).await;
+        });
         Self { tasks, stop }
     }
 
@@ -91,46 +108,56 @@ impl Connections {
     }
 }
 
-async fn accept(
+/// Accepts connections within their limits.
+struct Acceptor {
     listener: TcpListener,
     router: Router,
-    limits: ConnectionLimits,
+    idle: Duration,
+    slots: Arc<Semaphore>,
+    addresses: Addresses,
     tasks: TaskTracker,
     stop: CancellationToken,
-) {
-    let slots = Arc::new(Semaphore::new(limits.total));
-    let addresses = Addresses::new(limits.per_address, limits.trusted_proxies);
-    loop {
-        let accepted = tokio::select! {
-            accepted = next(&listener, &slots) => accepted,
-            () = stop.cancelled() => break,
-        };
-        match accepted {
-            Ok((stream, peer, slot)) => {
-                let Some(admission) = addresses.admit(peer.ip()) else {
-                    metrics::counter!("auspex_connections_refused_total").increment(1);
-                    debug!(%peer, "refused a connection: its address has too many");
-                    continue;
-                };
-                let held = (slot, admission);
-                tasks.spawn(serve(stream, peer, router.clone(), limits.idle, stop.clone(), held));
-            }
-            Err(error) => {
-                warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
+impl Acceptor {
+    /// Accepts connections until it is stopped.
+    async fn run(&self) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.next() => accepted,
+                () = self.stop.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, peer, slot)) => {
+                    let Some(admission) = self.addresses.admit(peer.ip()) else {
+                        metrics::counter!("auspex_connections_refused_total").increment(1);
+                        debug!(%peer, "refused a connection: its address has too many");
+                        continue;
+                    };
+                    let serving = serve(
+                        stream,
+                        peer,
+                        self.router.clone(),
+                        self.idle,
+                        self.stop.clone(),
+                        (slot, admission),
+                    );
+                    self.tasks.spawn(serving);
+                }
+                Err(error) => {
+                    warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
-}
 
-async fn next(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let slot = Arc::clone(slots).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    stream.set_nodelay(true)?;
-    Ok((stream, peer, slot))
+    async fn next(&self) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(std::io::Error::other)?;
+        let (stream, peer) = self.listener.accept().await?;
+        stream.set_nodelay(true)?;
+        Ok((stream, peer, slot))
+    }
 }
 
 /// Serves one connection until it ends, has been idle for `idle_limit`, or has been asked to stop and is done.

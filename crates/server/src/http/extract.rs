@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use service::{Caller, Error, Kind};
+use service::{Caller, Error, Kind, Sort};
 use tokio::time::Instant;
 use url::form_urlencoded;
 
@@ -218,6 +218,16 @@ fn has_escaped_nul(body: &[u8]) -> bool {
         rest = &rest[at + 6..];
     }
     false
+}
+
+/// The order of a list of objects, by its name in requests.
+pub(super) fn sort_named(name: Option<&str>) -> Result<Sort, Error> {
+    match name {
+        None | Some("recent") => Ok(Sort::Recent),
+        Some("flagged") => Ok(Sort::Flagged),
+        Some("trust") => Ok(Sort::Trust),
+        Some(_) => Err(Error::bad_request("sort: it must be recent, flagged or trust")),
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::authenticate::{HeldSession, Member};
 use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
-use super::session_cookie::SessionAnswer;
+use super::session_answer::SessionAnswer;
 
 /// List the providers that users can sign in with.
 ///

@@ -19,7 +19,7 @@ use super::authenticate::Member;
 use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
-use super::session_cookie::SessionAnswer;
+use super::session_answer::SessionAnswer;
 
 /// Which part of a list is wanted.
 #[derive(Deserialize, IntoParams)]

@@ -10,7 +10,7 @@ use model::api::{
     MatchCount, ObjectAnalysis, ObjectList, ObjectState, Overview, Timeline,
 };
 use serde::Deserialize;
-use service::{AnswerQuery, ObjectQuery, Sort, TimelineQuery};
+use service::{AnswerQuery, ObjectQuery, TimelineQuery};
 use utoipa::IntoParams;
 
 use super::App;
@@ -103,23 +103,13 @@ pub(super) async fn list(
 ) -> Result<Json<ObjectList>, Refusal> {
     let query = ObjectQuery {
         q: parameters.q,
-        sort: sort_named(parameters.sort.as_deref())?,
+        sort: extract::sort_named(parameters.sort.as_deref())?,
         limit: parameters.limit.unwrap_or(100),
         offset: parameters.offset.unwrap_or(0),
         cursor: parameters.cursor,
         strict: parameters.strict.unwrap_or(false),
     };
     Ok(Json(app.service.objects.reads.list(caller.tenant, &query).await?))
-}
-
-/// The order of a list of objects, by its name in requests.
-pub(super) fn sort_named(name: Option<&str>) -> Result<Sort, service::Error> {
-    match name {
-        None | Some("recent") => Ok(Sort::Recent),
-        Some("flagged") => Ok(Sort::Flagged),
-        Some("trust") => Ok(Sort::Trust),
-        Some(_) => Err(service::Error::bad_request("sort: it must be recent, flagged or trust")),
-    }
 }
 
 /// Count objects.

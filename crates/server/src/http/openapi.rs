@@ -18,7 +18,8 @@ use utoipa::openapi::{
 };
 
 use self::operation_ids::operation_id;
-use super::{openapi_document, perspective};
+use super::access::PERSPECTIVE_PATHS;
+use super::openapi_document;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -169,7 +170,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         for operation in operations(item) {
             let is_authenticated = operation.security.is_some() || path.starts_with("/v1/");
             if is_authenticated && path != "/metrics" {
-                if !path.starts_with(perspective::PREFIX) {
+                if !path.starts_with(PERSPECTIVE_PATHS) {
                     add_error(operation, "401", "The credential is missing, invalid, expired or revoked.");
                 }
                 add_error(
@@ -209,7 +210,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
                 add_error(operation, "500", "Internal error.");
                 add_error(operation, "503", "The database does not respond.");
             }
-            if path.starts_with(perspective::PREFIX) {
+            if path.starts_with(PERSPECTIVE_PATHS) {
                 give_errors_of_perspective(operation);
             }
             list_choices(path, operation);

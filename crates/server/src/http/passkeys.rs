@@ -15,7 +15,7 @@ use super::authenticate::Member;
 use super::client_address::Client;
 use super::envelope::Refusal;
 use super::extract;
-use super::session_cookie::SessionAnswer;
+use super::session_answer::SessionAnswer;
 
 /// List the user's passkeys.
 ///

@@ -16,9 +16,6 @@ use super::body_budget::Leased;
 use super::envelope::Refusal;
 use super::extract;
 
-/// What the paths of these routes begin with.
-pub(super) const PREFIX: &str = "/v1alpha1/";
-
 /// Score a comment by the attributes of the Perspective API.
 ///
 /// Takes and answers what that API does, with a bearer key that has the scope `moderate` in the query parameter `key`. The

@@ -4,18 +4,8 @@
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
-use model::Timestamp;
-use model::api::{Token, TokenType};
-use serde::Serialize;
-use service::Error;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::App;
-use super::envelope::Refusal;
 use crate::config::Environment;
 
 /// How a client asks for a cookie.
@@ -46,7 +36,7 @@ impl SessionCookie {
     }
 
     /// The header that stores a token for as long as it is valid.
-    fn store(self, token: &str, lifetime: Duration) -> HeaderValue {
+    pub(super) fn store(self, token: &str, lifetime: Duration) -> HeaderValue {
         self.header(token, lifetime.as_secs())
     }
 
@@ -61,45 +51,6 @@ impl SessionCookie {
         let text = format!("{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Strict{secure}");
         // Tokens are letters, digits, hyphens and underscores.
         HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
-    }
-}
-
-/// How a sign-in answers: with the token, or with a cookie that holds it where the request asks for one.
-pub(super) struct SessionAnswer {
-    cookie: Option<SessionCookie>,
-    now: Timestamp,
-}
-
-impl FromRequestParts<App> for SessionAnswer {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let cookie = match parts.headers.get(SESSION_HEADER) {
-            None => None,
-            Some(value) if value.as_bytes() == b"cookie" => Some(app.session_cookie),
-            Some(_) => return Err(Error::bad_request("X-Auspex-Session: it must be cookie").into()),
-        };
-        Ok(Self { cookie, now: app.service.clock().now() })
-    }
-}
-
-/// A session whose token is in a cookie.
-#[derive(Serialize)]
-struct SessionInCookie {
-    expires_at: Timestamp,
-    token_type: TokenType,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    new_user: Option<bool>,
-}
-
-impl SessionAnswer {
-    /// The response to a request that has opened a session.
-    pub(super) fn answer(self, status: StatusCode, token: Token) -> Response {
-        let Some(cookie) = self.cookie else { return (status, Json(token)).into_response() };
-        let Token { token, expires_at, token_type, new_user } = token;
-        let stored = cookie.store(&token, expires_at.since(self.now));
-        let body = SessionInCookie { expires_at, token_type, new_user };
-        (status, [(header::SET_COOKIE, stored)], Json(body)).into_response()
     }
 }
 

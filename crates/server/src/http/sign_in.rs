@@ -15,7 +15,7 @@ use super::authenticate::{HeldSession, Member};
 use super::client_address::{Client, ClientAddress};
 use super::envelope::Refusal;
 use super::extract;
-use super::session_cookie::SessionAnswer;
+use super::session_answer::SessionAnswer;
 
 /// Read what a sign-in page needs to know.
 ///

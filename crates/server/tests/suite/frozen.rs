@@ -16,7 +16,7 @@ use crate::scripted_analyzer::{number, until};
 
 const NODES: usize = 3;
 const FREEZES: usize = 4;
-/// How soon the others work again. A machine that is busy with other tests may need as long again in some rounds.
+/// How soon the others work again. A machine that is busy with other tests may need as long again in one round.
 const PROMISED: Duration = Duration::from_secs(10);
 /// Requests that each node works on at a time.
 const CLIENTS: usize = 4;
@@ -163,7 +163,8 @@ async fn a_frozen_process_stops_no_other_and_loses_nothing() {
         nodes[victim].signal("-CONT");
         load.works_again(victim, Instant::now()).await;
     }
-    assert!(took.iter().min() < Some(&PROMISED) && took.iter().all(|one| *one < 2 * PROMISED), "{took:?}");
+    let in_time = took.iter().filter(|one| **one < PROMISED).count();
+    assert!(in_time >= FREEZES - 1 && took.iter().all(|one| *one < 2 * PROMISED), "{took:?}");
     load.stop.cancel();
     clients.close();
     clients.wait().await;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
@@ -200,6 +201,50 @@ fn a_locked_row_refuses_only_the_requests_about_it() {
         assert_eq!(post("locked", "fourth").await.status, 202);
         let found = key.call(app, Method::GET, "/v1/objects/locked", &Value::Null).await.json();
         assert_eq!(found["event_count"], 2, "what was refused is not recorded: {found}");
+        app.advance(Duration::from_secs(3));
+    });
+}
+
+/// More objects are locked than could be waited for one after the other; requests about others are recorded meanwhile, and
+/// those about the locked objects as soon as they are free.
+#[test]
+fn many_locked_rows_keep_no_request_about_others_waiting() {
+    const LOCKED: usize = 8;
+    const FREE: usize = 24;
+    testkit::run_on(Backend::Postgres, async |app: &App| {
+        let key = app.api_key(&app.register("ann@example.com").await).await;
+        let locked: Vec<String> = (0..LOCKED).map(|number| format!("locked_{number}")).collect();
+        for object in &locked {
+            assert_eq!(send(app, &key, object).await.status, 202);
+        }
+        let mut holder = PgConnection::connect(app.database_url()).await.unwrap();
+        let mut holding = holder.begin().await.unwrap();
+        let all =
+            sqlx::query("SELECT 1 FROM objects WHERE object_id LIKE 'locked%' ORDER BY object_id FOR UPDATE");
+        all.execute(&mut *holding).await.unwrap();
+        let post = async |object: String| {
+            let path = format!("/v1/objects/{object}/events");
+            key.call(app, Method::POST, &path, &json!({"events": [{"type": "event", "name": "again"}]})).await
+        };
+        let blocked = join_all(locked.iter().map(|object| post(object.clone())));
+        let free = async {
+            let started = Instant::now();
+            for round in 0..3 {
+                let objects = (0..FREE).map(|number| post(format!("free_{round}_{number}")));
+                for reply in join_all(objects).await {
+                    assert_eq!(reply.status, 202, "{}", reply.text);
+                }
+            }
+            let took = started.elapsed();
+            holding.rollback().await.unwrap();
+            took
+        };
+        let (replies, took) = tokio::join!(blocked, free);
+        println!("{} requests beside {LOCKED} locked objects took {took:?}", 3 * FREE);
+        assert!(took < Duration::from_secs(8), "{took:?}");
+        for reply in replies {
+            assert_eq!(reply.status, 202, "{}", reply.text);
+        }
         app.advance(Duration::from_secs(3));
     });
 }

@@ -44,7 +44,7 @@ const SETTINGS: &[(&str, &str)] = &[
 pub(crate) struct Process {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    told: String,
+    printed: String,
     log: PathBuf,
     base: String,
     client: Client,
@@ -57,16 +57,16 @@ impl Process {
         command.envs(variables.iter().copied()).stdin(Stdio::null());
         let mut child = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut told = String::new();
-        stdout.read_line(&mut told).unwrap();
-        let Some((_, base)) = told.trim_end().split_once(" listens on ") else {
-            panic!("the service did not start: {told:?} {}", std::fs::read_to_string(&log).unwrap());
+        let mut printed = String::new();
+        stdout.read_line(&mut printed).unwrap();
+        let Some((_, base)) = printed.trim_end().split_once(" listens on ") else {
+            panic!("the service did not start: {printed:?} {}", std::fs::read_to_string(&log).unwrap());
         };
         let base = base.to_owned();
         // Another test of this process may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
-        Self { child, stdout, told, log, base, client }
+        Self { child, stdout, printed, log, base, client }
     }
 
     /// The same service, spoken to in HTTP/2.
@@ -97,9 +97,9 @@ impl Process {
     pub(crate) fn stop(mut self) -> String {
         let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(killed.success());
-        self.stdout.read_to_string(&mut self.told).unwrap();
+        self.stdout.read_to_string(&mut self.printed).unwrap();
         assert!(self.child.wait().unwrap().success());
-        std::mem::take(&mut self.told) + &std::fs::read_to_string(&self.log).unwrap()
+        std::mem::take(&mut self.printed) + &std::fs::read_to_string(&self.log).unwrap()
     }
 }
 
@@ -350,17 +350,17 @@ fn with_password(url: &str) -> String {
     }
 }
 
-/// A process that has been told secrets of every kind.
-struct Told {
+/// A process that has been given secrets of every kind.
+struct EntrustedProcess {
     process: Process,
     secrets: Secrets,
-    /// What a command beside it has said.
-    said: String,
+    /// What a command beside it wrote to standard error.
+    command_output: String,
 }
 
-impl Told {
+impl EntrustedProcess {
     /// Starts a process with these settings beside those that are secret, and tells it everything.
-    async fn by(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
+    async fn start(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
         let (directory, url) = (database.directory(), with_password(database.url()));
         let mut secrets = Secrets::default();
         for (what, secret) in [
@@ -392,8 +392,8 @@ impl Told {
         let mut import = auspex(directory, &url, &["admin", "key", "import-legacy", "--tenant", &tenant]);
         import.envs(variables.iter().copied());
         let imported = finish(import, OLD_KEY.as_bytes());
-        let said = String::from_utf8_lossy(&imported.stderr).into_owned();
-        assert!(imported.status.success(), "{said}");
+        let command_output = String::from_utf8_lossy(&imported.stderr).into_owned();
+        assert!(imported.status.success(), "{command_output}");
         let printed = String::from_utf8(imported.stdout).unwrap();
         let legacy = printed.split_whitespace().last().unwrap();
         key_story(&process, &token, legacy, &mut secrets).await;
@@ -402,7 +402,7 @@ impl Told {
         key_story(&process, &token, legacy, &mut secrets).await;
         bearer_story(&process, &token, &mut secrets).await;
         webhook_story(&process, &token).await;
-        Self { process, secrets, said }
+        Self { process, secrets, command_output }
     }
 }
 
@@ -411,15 +411,15 @@ async fn nothing_secret_is_logged(database: &TestDatabase, format: &str) {
     let url = collector.url();
     let settings =
         [("AUSPEX_LOG", "trace"), ("AUSPEX_LOG_FORMAT", format), ("AUSPEX_OTLP_ENDPOINT", url.as_str())];
-    let told = Told::by(database, &settings).await;
+    let entrusted = EntrustedProcess::start(database, &settings).await;
     // What it has to tell of traces is sent before it ends.
-    let log = tokio::task::spawn_blocking(|| told.process.stop()).await.unwrap();
+    let log = tokio::task::spawn_blocking(|| entrusted.process.stop()).await.unwrap();
     assert!(log.lines().count() > 100, "trace is on: {log}");
-    told.secrets.are_not_in(&log);
-    told.secrets.are_not_in(&told.said);
+    entrusted.secrets.are_not_in(&log);
+    entrusted.secrets.are_not_in(&entrusted.command_output);
     let traces = format!("{:?}", collector.spans());
     assert!(traces.contains("comments:analyze"), "{traces}");
-    told.secrets.are_not_in(&traces);
+    entrusted.secrets.are_not_in(&traces);
 }
 
 /// Everything in the database: SQLite's files, or the rows of PostgreSQL's tables, in which bytes are hexadecimal.
@@ -441,18 +441,18 @@ async fn dump(database: &TestDatabase) -> Vec<u8> {
 }
 
 async fn no_secret_is_in_a_dump_of_the_database(database: &TestDatabase) {
-    let told = Told::by(database, &[]).await;
+    let entrusted = EntrustedProcess::start(database, &[]).await;
     let dump = dump(database).await;
     assert!(AhoCorasick::new(["ada@acme.example"]).unwrap().is_match(&dump), "it has what is no secret");
     // A code of six digits comes up by chance.
-    let long = told.secrets.0.iter().filter(|(_, secret)| secret.len() > 6);
+    let long = entrusted.secrets.0.iter().filter(|(_, secret)| secret.len() > 6);
     let forms: Vec<(&str, String)> =
         long.flat_map(|(what, secret)| [(*what, secret.clone()), (*what, hex::encode(secret))]).collect();
     let searched = AhoCorasick::new(forms.iter().map(|(_, form)| form)).unwrap();
     if let Some(found) = searched.find(&dump) {
         panic!("the dump has a secret: {:?}", forms[found.pattern().as_usize()]);
     }
-    told.process.stop();
+    entrusted.process.stop();
 }
 
 async fn nothing_secret_is_logged_as_text(database: &TestDatabase) {

@@ -8,6 +8,7 @@ use testkit::Backend;
 
 use crate::app::App;
 use crate::metrics::{scrape, value};
+use crate::process;
 use crate::receiver::Receiver;
 use crate::scripted_analyzer::{send_event, until};
 
@@ -16,10 +17,11 @@ testkit::on_both!(
     a_loop_that_keeps_failing_makes_the_process_not_ready,
 );
 
-const LOOPS: [&str; 15] = [
+const LOOPS: [&str; 16] = [
     "backstop",
     "chat",
     "concluder",
+    "connections",
     "courier",
     "feeder",
     "heartbeat",
@@ -53,6 +55,8 @@ async fn every_loop_starts_again_and_the_service_goes_on(app: &App) {
     }
     assert_eq!(app.get("/readyz").await.status, 200);
     assert!(service.health().failing_workers().is_empty());
+    // A client that has no connection yet gets one.
+    assert_eq!(process::client().get(app.url("/healthz")).send().await.unwrap().status(), 200);
 
     // Events are recorded, analyzed and delivered, mails are sent, everything is analyzed again, and old events go.
     let token = app.register("ann@example.com").await;

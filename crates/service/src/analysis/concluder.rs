@@ -18,7 +18,7 @@ use store::analysis::storage::StorageChanges;
 use store::analysis::verdict_slots;
 use store::billing::balance::{self, AnalysisCharge};
 use store::billing::usage::UsageSource;
-use store::{Batch, Conn, Lease, Store};
+use store::{Batch, Conn, Lease, LockWait, Store};
 use uuid::Uuid;
 
 use crate::actions::{Announcements, ConcludedAnalysis, Effects};
@@ -163,11 +163,10 @@ impl Group for ConclusionWriter {
         fits.count()
     }
 
-    async fn write(&self, group: &[Arc<Conclusion>]) -> Result<Vec<Outcome>> {
+    async fn write(&self, group: &[Arc<Conclusion>], wait: LockWait) -> Result<Vec<Outcome>> {
         // Invalidated before and after the commit: a reader that sees the commit must not get an older cached value.
         self.invalidate_objects(group);
-        // One conclusion may wait for a lock; several are written one by one if they would have to.
-        let store = if group.len() > 1 { self.store.for_groups() } else { self.store.clone() };
+        let store = self.store.for_groups(wait);
         let (outcomes, effects) =
             store.write("conclude", async |conn: &mut Conn| self.write_group(conn, group).await).await?;
         self.invalidate_objects(group);

@@ -3,6 +3,7 @@
 use model::TenantId;
 use model::api::{LedgerBatch, LedgerEntry, LedgerPage};
 use model::money::cents;
+use store::billing::decimal::Decimal;
 use store::billing::ledger::{self, LedgerBatch as StoredBatch, LedgerEntry as StoredEntry, LedgerKind};
 use store::{Conn, Store};
 use uuid::Uuid;
@@ -72,7 +73,7 @@ async fn records(
         }
         (None, kind, true) => return grouped_records(conn, tenant, kind, before, limit).await,
     };
-    entries.into_iter().map(record).collect()
+    Ok(entries.into_iter().map(record).collect())
 }
 
 /// Entries with one for each bulk run: three sorted lists, merged.
@@ -88,7 +89,7 @@ async fn grouped_records(
         let credits = ledger::entries_of_kind(conn, tenant, LedgerKind::Credit, before, limit);
         entries.extend(credits.await?);
     }
-    let mut records: Vec<(i64, LedgerEntry)> = entries.into_iter().map(record).collect::<Result<_>>()?;
+    let mut records: Vec<(i64, LedgerEntry)> = entries.into_iter().map(record).collect();
     records.extend(ledger::batches(conn, tenant, before, limit).await?.into_iter().map(batch_record));
     records.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
     records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -96,9 +97,7 @@ async fn grouped_records(
 }
 
 /// An entry as the API shows it, with its number.
-pub(crate) fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
-    let decimal =
-        |text: Option<String>| text.map(|text| text.parse()).transpose().map_err(crate::runtime::internal);
+pub(crate) fn record(entry: StoredEntry) -> (i64, LedgerEntry) {
     let record = LedgerEntry {
         id: entry.entry_id,
         delta_cents: cents(entry.delta_micros),
@@ -108,8 +107,8 @@ pub(crate) fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
         reason: entry.reason.as_str().to_owned(),
         model: entry.model,
         object_id: entry.object_id,
-        cost_usd: decimal(entry.cost_usd)?,
-        cost_margin: decimal(entry.cost_margin)?,
+        cost_usd: entry.cost_usd.map(|Decimal(cost)| cost),
+        cost_margin: entry.cost_margin.map(|Decimal(margin)| margin),
         input_tokens: entry.input_tokens,
         output_tokens: entry.output_tokens,
         payment_ref: entry.payment_ref,
@@ -118,7 +117,7 @@ pub(crate) fn record(entry: StoredEntry) -> Result<(i64, LedgerEntry)> {
         batch: None,
         created_at: entry.created_at,
     };
-    Ok((entry.seq, record))
+    (entry.seq, record)
 }
 
 fn batch_record(batch: StoredBatch) -> (i64, LedgerEntry) {

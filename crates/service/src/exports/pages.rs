@@ -215,9 +215,8 @@ async fn entries(
     let found = ledger::entries_after(conn, tenant, after, ROWS).await?;
     let (read, last) = (found.len(), found.last().map(|entry| Position::Ledger(entry.seq)));
     let found = found.into_iter().filter(|entry| range.contains(&entry.created_at));
-    let row =
-        |entry| ledger_record(entry).map(|(seq, entry)| (Position::Ledger(seq), ExportedRow::Ledger(entry)));
-    let rows = found.map(row).collect::<Result<_>>()?;
+    let records = found.map(ledger_record);
+    let rows = records.map(|(seq, entry)| (Position::Ledger(seq), ExportedRow::Ledger(entry))).collect();
     Ok(Page::new(rows, last, (read, ROWS)))
 }
 

@@ -8,7 +8,7 @@ use model::{TenantId, Timestamp};
 use store::analysis::jobs::{BornLeased, LeasedJob, Leasing};
 use store::objects::recorder::{self, Admission};
 use store::objects::request::{IngestRequest as NewRequest, Recorded};
-use store::{Conn, Lease, Store};
+use store::{Conn, Lease, LockWait, Store};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::objects::cache::ObjectCache;
@@ -67,7 +67,7 @@ impl Group for Recorder {
         fits.count()
     }
 
-    async fn write(&self, entries: &[NewRequest]) -> Result<Vec<Recorded>> {
+    async fn write(&self, entries: &[NewRequest], wait: LockWait) -> Result<Vec<Recorded>> {
         let shard = self.random.shard();
         let now = self.clock.now();
         let lease = Lease { token: self.random.id(now), until: now + DUE_AT_ONCE + self.lease };
@@ -76,6 +76,7 @@ impl Group for Recorder {
         let leasing = (!slots.is_empty()).then_some(leasing);
         let written = self
             .store
+            .for_groups(wait)
             .write("record", async |conn: &mut Conn| {
                 recorder::record_and_lease(conn, entries, self.admission, shard, leasing).await
             })

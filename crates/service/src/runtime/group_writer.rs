@@ -1,20 +1,29 @@
 //! A group writer: one task that writes for many callers. Whenever it is free it commits everything that waits in one
 //! transaction, and each caller continues once its write is durable.
+//!
+//! A piece that cannot be written because another transaction has locked a row of it leaves the groups: it is tried again
+//! beside them, so that the pieces of others never wait for that lock.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use store::StoreError as _;
+use store::{LockWait, StoreError as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Error, Kind, Result, internal};
 
-/// How long the pieces of a group that failed are written one by one.
-const ONE_BY_ONE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a group that failed is searched for the pieces that keep it from being written. What has not been tried by then
+/// is tried beside the next groups.
+const SEARCH_LIMIT: Duration = Duration::from_secs(1);
+/// How long a piece is tried again while others have locked what it changes: as long as a transaction may take.
+const BLOCKED_LIMIT: Duration = Duration::from_secs(8);
+/// The maximum number of pieces that are tried again and again, and of those that wait to be: more are refused.
+const MAX_BLOCKED: usize = 256;
 
 /// Defines what is written in groups, and how.
 pub(crate) trait Group: Send + Sync + 'static {
@@ -33,10 +42,15 @@ pub(crate) trait Group: Send + Sync + 'static {
     fn fitting(pieces: &[Self::Piece]) -> usize;
 
     /// Writes pieces in one transaction, all or none, and returns one outcome for each.
-    fn write(&self, pieces: &[Self::Piece]) -> impl Future<Output = Result<Vec<Self::Outcome>>> + Send;
+    fn write(
+        &self,
+        pieces: &[Self::Piece],
+        wait: LockWait,
+    ) -> impl Future<Output = Result<Vec<Self::Outcome>>> + Send;
 }
 
-type QueuedPiece<G> = (<G as Group>::Piece, oneshot::Sender<Result<<G as Group>::Outcome>>);
+type Caller<G> = oneshot::Sender<Result<<G as Group>::Outcome>>;
+type QueuedPiece<G> = (<G as Group>::Piece, Caller<G>);
 
 /// Submits pieces to a writer.
 pub(crate) struct GroupWriter<G: Group> {
@@ -126,6 +140,17 @@ impl<G: Group> Queue<G> {
 
     /// Writes until `stop` is cancelled, then writes what is still queued.
     pub(crate) async fn run(&mut self, group: &G, stop: &CancellationToken) {
+        let (blocked, waiting_for_locks) = mpsc::channel(MAX_BLOCKED);
+        let beside = write_blocked(group, self.progress.clone(), waiting_for_locks);
+        tokio::join!(self.write_groups(group, stop, blocked), beside);
+    }
+
+    async fn write_groups(
+        &mut self,
+        group: &G,
+        stop: &CancellationToken,
+        blocked: mpsc::Sender<BlockedPiece<G>>,
+    ) {
         let mut waiting = Vec::new();
         loop {
             let received = tokio::select! {
@@ -144,57 +169,165 @@ impl<G: Group> Queue<G> {
             while !pieces.is_empty() {
                 let fitting = G::fitting(&pieces).clamp(1, pieces.len());
                 let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
-                let outcomes = write_all(group, &pieces).await;
-                self.progress.ended(pieces.len(), outcomes.iter().any(Result::is_ok));
-                for (caller, outcome) in callers.into_iter().zip(outcomes) {
-                    // The caller may have been dropped.
-                    let _ = caller.send(outcome);
+                let started = Instant::now();
+                let outcomes = write_group(group, &pieces).await;
+                let ended = outcomes.iter().flatten().count();
+                self.progress.ended(ended, outcomes.iter().flatten().any(Result::is_ok));
+                for ((piece, caller), outcome) in pieces.into_iter().zip(callers).zip(outcomes) {
+                    match outcome {
+                        // The caller may have been dropped.
+                        Some(outcome) => drop(caller.send(outcome)),
+                        None => self.set_aside(&blocked, BlockedPiece { piece, caller, since: started }),
+                    }
                 }
                 (pieces, callers) = (later, later_callers);
             }
         }
     }
+
+    fn set_aside(&self, blocked: &mpsc::Sender<BlockedPiece<G>>, piece: BlockedPiece<G>) {
+        if let Err(refused) = blocked.try_send(piece) {
+            self.progress.ended(1, false);
+            drop(refused.into_inner().caller.send(Err(locked())));
+        }
+    }
 }
 
-/// Writes pieces together, or one by one if that fails, so that a piece that cannot be written does not affect others.
-async fn write_all<G: Group>(group: &G, pieces: &[G::Piece]) -> Vec<Result<G::Outcome>> {
+/// A piece that could not be written in a group because another transaction has locked what it changes, or that was not
+/// tried because others of its group were blocked.
+struct BlockedPiece<G: Group> {
+    piece: G::Piece,
+    caller: Caller<G>,
+    /// When its group was first tried.
+    since: Instant,
+}
+
+/// Writes blocked pieces one by one, in turns, until each is written or has waited for too long.
+async fn write_blocked<G: Group>(group: &G, progress: Progress, mut queue: mpsc::Receiver<BlockedPiece<G>>) {
+    // Each with how long it waits next: the first time around briefly, because most are free.
+    let mut waiting = VecDeque::new();
+    loop {
+        if waiting.is_empty() {
+            let Some(blocked) = queue.recv().await else { return };
+            waiting.push_back((blocked, LockWait::Brief));
+        }
+        while waiting.len() < MAX_BLOCKED
+            && let Ok(blocked) = queue.try_recv()
+        {
+            waiting.push_back((blocked, LockWait::Brief));
+        }
+        let Some((blocked, wait)) = waiting.pop_front() else { continue };
+        let outcome = match write(group, std::slice::from_ref(&blocked.piece), wait).await {
+            Ok(mut outcomes) => outcomes.pop().ok_or_else(|| internal("no outcome")),
+            Err(Failed::Blocked) if blocked.since.elapsed() < BLOCKED_LIMIT => {
+                waiting.push_back((blocked, LockWait::Usual));
+                continue;
+            }
+            Err(failed) => Err(failed.into()),
+        };
+        progress.ended(1, outcome.is_ok());
+        drop(blocked.caller.send(outcome));
+    }
+}
+
+/// Writes pieces together, or in parts and then one by one if that fails, so that a piece that cannot be written does not
+/// affect others. There is no outcome for those that have to wait for another transaction.
+async fn write_group<G: Group>(group: &G, pieces: &[G::Piece]) -> Vec<Option<Result<G::Outcome>>> {
     #[expect(clippy::cast_precision_loss, reason = "at most a thousand")]
     metrics::histogram!(G::METER).record(pieces.len() as f64);
-    let error = match write_catching_panics(group, pieces).await {
-        Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
-        Err(error) => error,
-    };
-    // If the database is down, the commit may or may not have succeeded: a retry could write twice. After a conflict nothing
-    // was committed, and perhaps one row that another transaction has locked concerns one piece only.
-    let is_conflict = error.store_error().is_some_and(store::Error::is_transient);
-    if error.kind() == Kind::NotReady && !is_conflict {
-        tracing::warn!(cause = error.cause(), "cannot write {}: {error}", G::PIECES);
-        return pieces.iter().map(|_| Err(unavailable())).collect();
-    }
-    if pieces.len() == 1 {
-        return vec![Err(error)];
-    }
+    let mut outcomes: Vec<Option<Result<G::Outcome>>> = pieces.iter().map(|_| None).collect();
     let started = Instant::now();
-    let mut outcomes = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        // Each may have to wait for a lock; whoever comes next should not wait for all of them.
-        if started.elapsed() > ONE_BY_ONE_LIMIT {
-            outcomes.push(Err(unavailable()));
-            continue;
+    // Parts as large as their number: what is blocked is found in few transactions, and each fails for few others.
+    let (all, part) = (pieces.len(), pieces.len().isqrt());
+    let mut sizes = vec![all, part, 1];
+    sizes.dedup();
+    for size in sizes {
+        let wait = if size == all { LockWait::Usual } else { LockWait::Brief };
+        for start in (0..all).step_by(size) {
+            let range = start..(start + size).min(all);
+            let is_written = outcomes[range.clone()].iter().all(Option::is_some);
+            if is_written {
+                continue;
+            }
+            if size < all && started.elapsed() > SEARCH_LIMIT {
+                return outcomes;
+            }
+            match write(group, &pieces[range.clone()], wait).await {
+                Ok(written) => {
+                    for (outcome, written) in outcomes[range].iter_mut().zip(written) {
+                        *outcome = Some(Ok(written));
+                    }
+                }
+                // The commit may or may not have succeeded: a retry could write twice.
+                Err(Failed::Unavailable) => {
+                    let open = outcomes.iter_mut().filter(|outcome| outcome.is_none());
+                    open.for_each(|outcome| *outcome = Some(Err(unavailable())));
+                    return outcomes;
+                }
+                Err(Failed::Refused(error)) if range.len() == 1 => outcomes[start] = Some(Err(error)),
+                Err(Failed::Refused(_) | Failed::Blocked) => {}
+            }
         }
-        let outcome = write_catching_panics(group, std::slice::from_ref(piece)).await;
-        outcomes.push(outcome.and_then(|mut one| one.pop().ok_or_else(|| internal("no outcome"))));
     }
     outcomes
+}
+
+/// Why pieces were not written.
+enum Failed {
+    /// The database does not answer: nobody knows whether they were written.
+    Unavailable,
+    /// Another transaction has locked a row, or conflicts again and again. Nothing was written, and perhaps it is about one
+    /// piece only.
+    Blocked,
+    /// One of them cannot be written.
+    Refused(Error),
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Unavailable => unavailable(),
+            Failed::Blocked => locked(),
+            Failed::Refused(error) => error,
+        }
+    }
 }
 
 fn unavailable() -> Error {
     Error::new(Kind::NotReady, "the database does not answer")
 }
 
+fn locked() -> Error {
+    Error::new(Kind::NotReady, "another transaction has locked the data; send the request again")
+}
+
+/// Writes pieces in one transaction.
+async fn write<G: Group>(
+    group: &G,
+    pieces: &[G::Piece],
+    wait: LockWait,
+) -> std::result::Result<Vec<G::Outcome>, Failed> {
+    let error = match write_catching_panics(group, pieces, wait).await {
+        Ok(outcomes) => return Ok(outcomes),
+        Err(error) => error,
+    };
+    Err(if error.store_error().is_some_and(store::Error::is_transient) {
+        Failed::Blocked
+    } else if error.kind() == Kind::NotReady {
+        tracing::warn!(cause = error.cause(), "cannot write {}: {error}", G::PIECES);
+        Failed::Unavailable
+    } else {
+        Failed::Refused(error)
+    })
+}
+
 /// Writes pieces, turning a panic into an error so that it does not end the writer.
-async fn write_catching_panics<G: Group>(group: &G, pieces: &[G::Piece]) -> Result<Vec<G::Outcome>> {
-    let written = AssertUnwindSafe(group.write(pieces)).catch_unwind().await;
+async fn write_catching_panics<G: Group>(
+    group: &G,
+    pieces: &[G::Piece],
+    wait: LockWait,
+) -> Result<Vec<G::Outcome>> {
+    let written = AssertUnwindSafe(group.write(pieces, wait)).catch_unwind().await;
     let outcomes = written.unwrap_or_else(|_| Err(internal(format!("writing {} panicked", G::PIECES))))?;
     if outcomes.len() == pieces.len() {
         Ok(outcomes)
@@ -230,7 +363,7 @@ mod tests {
             pieces.iter().take_while(|piece| **piece < STANDS_ALONE).count()
         }
 
-        async fn write(&self, pieces: &[u32]) -> Result<Vec<u32>> {
+        async fn write(&self, pieces: &[u32], _wait: LockWait) -> Result<Vec<u32>> {
             tokio::task::yield_now().await;
             self.groups.lock().unwrap().push(pieces.to_vec());
             assert!(!pieces.contains(&PANICS), "a piece that panics");

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+/// The delay before a loop that panicked is restarted.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// A loop that panics this often within [`WINDOW`] is failing: starting it again does not help.
 const MAX_DEATHS: usize = 5;
 const WINDOW: Duration = Duration::from_mins(1);
@@ -47,6 +49,20 @@ impl Health {
     fn loops(&self) -> MutexGuard<'_, BTreeMap<&'static str, LoopHealth>> {
         // A panic elsewhere cannot leave an entry half-written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a loop until it ends or is stopped. If it panics, the panic is counted and the loop started again.
+    pub async fn supervise<F: Future<Output = ()> + Send>(
+        &self,
+        worker: &'static str,
+        stop: &CancellationToken,
+        mut run: impl FnMut() -> F + Send,
+    ) {
+        while !self.survives(worker, run()).await {
+            if stop.run_until_cancelled(tokio::time::sleep(RESTART_AFTER)).await.is_none() {
+                return;
+            }
+        }
     }
 
     /// Runs a loop until it ends; false if it panicked, which is logged and counted.

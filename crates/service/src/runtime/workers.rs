@@ -1,15 +1,10 @@
 //! Background tasks: every task is tracked, and shutdown stops it and waits for it.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::runtime::group_writer::{Group, Queue};
 use crate::runtime::health::{Health, Supervision};
-
-/// The delay before a loop that panicked is restarted.
-const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// The tasks of one process. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
@@ -53,11 +48,7 @@ impl Workers {
         let (stop, health) = (self.stop.clone(), self.health.clone());
         self.tasks.spawn(async move {
             let supervision = Supervision { stop: stop.clone(), health: health.clone() };
-            while !health.survives(worker, run(supervision.clone())).await {
-                if stop.run_until_cancelled(tokio::time::sleep(RESTART_AFTER)).await.is_none() {
-                    return;
-                }
-            }
+            health.supervise(worker, &stop, move || run(supervision.clone())).await;
         });
     }
 

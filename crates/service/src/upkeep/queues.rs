@@ -4,9 +4,7 @@ use model::{TenantId, Timestamp};
 use serde::Serialize;
 use store::analysis::jobs::Priority;
 use store::outbox::messages::Channel;
-use store::upkeep::queues::{
-    self, DeliveryPlace, FailingEndpoint, JobKey, MessageKey, QueueState, Selection,
-};
+use store::upkeep::queues::{self, DeliveryKey, FailingEndpoint, JobKey, MessageKey, QueueState, Selection};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -22,7 +20,7 @@ pub(crate) const DELIVERIES: &str = "deliveries";
 
 /// Before every key.
 const NO_TENANT: TenantId = TenantId(Uuid::nil());
-const FIRST_DELIVERY: DeliveryPlace = (NO_TENANT, Uuid::nil(), Uuid::nil());
+const FIRST_DELIVERY: DeliveryKey = (NO_TENANT, Uuid::nil(), Uuid::nil());
 const FIRST_MESSAGE: MessageKey = (NO_TENANT, Uuid::nil());
 
 fn first_job() -> JobKey {
@@ -125,13 +123,13 @@ impl Queues {
                 .await
             }
             WorkKind::Deliveries => {
-                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryKey| {
                     queues::requeue_deliveries(conn, chosen, after, now, STEP).await
                 })
                 .await
             }
             WorkKind::DeadLetters => {
-                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryKey| {
                     queues::requeue_dead_letters(conn, chosen, after, now, STEP).await
                 })
                 .await
@@ -158,13 +156,13 @@ impl Queues {
                 .await
             }
             WorkKind::Deliveries => {
-                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryKey| {
                     queues::drop_deliveries(conn, chosen, after, now, STEP).await
                 })
                 .await
             }
             WorkKind::DeadLetters => {
-                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryPlace| {
+                self.walk(FIRST_DELIVERY, async |conn: &mut Conn, after: &DeliveryKey| {
                     queues::drop_dead_letters(conn, chosen, after, STEP).await
                 })
                 .await

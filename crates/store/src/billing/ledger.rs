@@ -4,6 +4,7 @@ use model::{TenantId, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use crate::billing::decimal::Decimal;
 use crate::db::{Conn, Result, fetch_all};
 
 /// Whether an entry adds money or takes it.
@@ -49,8 +50,8 @@ pub struct LedgerEntry {
     pub balance_after_micros: i64,
     pub model: Option<String>,
     pub object_id: Option<String>,
-    pub cost_usd: Option<String>,
-    pub cost_margin: Option<String>,
+    pub cost_usd: Option<Decimal>,
+    pub cost_margin: Option<Decimal>,
     pub input_tokens: Option<i64>,
     pub output_tokens: Option<i64>,
     pub batch_id: Option<Uuid>,

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod balance;
 pub mod checkouts;
+pub mod decimal;
 pub mod ledger;
 pub mod unpaid;
 pub mod usage;

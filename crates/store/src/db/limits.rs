@@ -26,13 +26,23 @@ pub(crate) const PING_LIMIT: Duration = Duration::from_secs(2);
 /// How long a connection that was lent may take to become usable again before it is thrown away.
 pub(crate) const RETURN_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a transaction of a group waits for a lock before it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// As long as others take that are busy with the same rows.
+    Usual,
+    /// Only long enough to find out that another transaction keeps a row locked.
+    Brief,
+}
+
 /// Limits of one kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limits {
     /// A request's or a worker's: what everybody waits for.
     Ordinary,
-    /// What many have asked for is written together: after it has waited for a lock in vain, it is not tried again as it is.
-    Group,
+    /// What many have asked for is written together: it waits for locks for less time than a single request, and after it
+    /// has waited in vain it is not tried again as it is.
+    Group(LockWait),
     /// A sweep, an audit or the removal of much at once: a statement may take minutes.
     Maintenance,
     /// A migration: it waits for the one before it and rewrites whole tables.
@@ -44,8 +54,8 @@ impl Limits {
     /// SQLite's is longer, because all writers wait for each other, and for an `auspex admin` command beside them.
     pub(crate) fn deadline(self, backend: Backend) -> Duration {
         match (self, backend) {
-            (Self::Ordinary | Self::Group, Backend::Postgres) => Duration::from_secs(8),
-            (Self::Ordinary | Self::Group, Backend::Sqlite) => Duration::from_secs(30),
+            (Self::Ordinary | Self::Group(_), Backend::Postgres) => Duration::from_secs(8),
+            (Self::Ordinary | Self::Group(_), Backend::Sqlite) => Duration::from_secs(30),
             (Self::Maintenance, _) => Duration::from_mins(30),
             (Self::Migration, _) => Duration::from_hours(6),
         }
@@ -55,7 +65,9 @@ impl Limits {
     /// but for migrations: nothing else may hold locks while its process is frozen.
     pub(crate) fn postgres_settings(self) -> Option<&'static str> {
         match self {
-            Self::Ordinary | Self::Group => None,
+            Self::Ordinary => None,
+            Self::Group(LockWait::Usual) => Some("SET LOCAL lock_timeout = '500ms'"),
+            Self::Group(LockWait::Brief) => Some("SET LOCAL lock_timeout = '50ms'"),
             Self::Maintenance => Some("SET LOCAL statement_timeout = '10min'"),
             Self::Migration => Some(
                 "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '1h'; \

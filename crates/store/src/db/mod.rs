@@ -88,6 +88,7 @@ pub use dialect::Backend;
 pub use error::{Error, Result, StoreError};
 pub use file_lock::FileLock;
 pub use lease::Lease;
+pub use limits::LockWait;
 pub use migrate::Schema;
 pub use notify::{Listener, Notification};
 pub use transaction::Store;

@@ -11,7 +11,7 @@ use crate::db::audit;
 use crate::db::conn::{Conn, Lent};
 use crate::db::connect::Database;
 use crate::db::error::{Error, Result, StoreError};
-use crate::db::limits::Limits;
+use crate::db::limits::{Limits, LockWait};
 use crate::db::writability::Writability;
 
 /// The service's memory: one database, on either backend, at the newest schema.
@@ -73,7 +73,8 @@ impl Store {
             let outcome = self.try_write(name, deadline, work.clone()).await;
             let error = outcome.as_ref().err().and_then(E::store_error);
             let is_transient = error.is_some_and(|error| {
-                error.is_transient() && !(self.limits == Limits::Group && error.is_lock_timeout())
+                let is_split = matches!(self.limits, Limits::Group(_)) && error.is_lock_timeout();
+                error.is_transient() && !is_split
             });
             if !is_transient || tries == MAX_TRIES || Instant::now() >= deadline {
                 self.writability.record(outcome.is_ok(), error);
@@ -158,10 +159,10 @@ impl Store {
         Self { limits: Limits::Maintenance, ..self.clone() }
     }
 
-    /// The same database for work that is split if it waits in vain for a lock that somebody else holds.
+    /// The same database for work that is split if it waits in vain for a lock that another transaction holds.
     #[must_use]
-    pub fn for_groups(&self) -> Self {
-        Self { limits: Limits::Group, ..self.clone() }
+    pub fn for_groups(&self, wait: LockWait) -> Self {
+        Self { limits: Limits::Group(wait), ..self.clone() }
     }
 
     fn deadline(&self) -> Duration {
@@ -200,7 +201,7 @@ impl Store {
             Database::Postgres(pool) => {
                 let connection = pool.acquire().await?;
                 Conn::Postgres(match self.limits {
-                    Limits::Ordinary | Limits::Group => Lent::plain(connection),
+                    Limits::Ordinary | Limits::Group(_) => Lent::plain(connection),
                     // Other limits hold for a transaction, so that they end with it.
                     Limits::Maintenance | Limits::Migration => {
                         Lent::begun(connection, self.begin(POSTGRES_BEGIN_READ)).await?

@@ -173,7 +173,7 @@ impl Selection {
 /// The key of a job: whose it is, and its object.
 pub type JobKey = (TenantId, String);
 /// The key of a delivery that waits or was given up: whose it is, its endpoint and itself.
-pub type DeliveryPlace = (TenantId, Uuid, Uuid);
+pub type DeliveryKey = (TenantId, Uuid, Uuid);
 /// The key of a message: whose it is, and itself.
 pub type MessageKey = (TenantId, Uuid);
 
@@ -254,10 +254,10 @@ async fn move_jobs(
 pub async fn requeue_deliveries(
     conn: &mut Conn,
     chosen: &Selection,
-    after: &DeliveryPlace,
+    after: &DeliveryKey,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<DeliveryPlace>> {
+) -> Result<Vec<DeliveryKey>> {
     let statement = format!(
         "WITH chosen AS MATERIALIZED (
              SELECT tenant_id AS chosen_tenant, endpoint_id AS chosen_endpoint, delivery_id AS chosen_delivery
@@ -272,7 +272,7 @@ pub async fn requeue_deliveries(
          RETURNING tenant_id, endpoint_id, delivery_id",
         conn.backend().skip_locked()
     );
-    let mut moved: Vec<DeliveryPlace> = fetch_all!(
+    let mut moved: Vec<DeliveryKey> = fetch_all!(
         conn,
         AssertSqlSafe(statement),
         chosen.tenants.0,
@@ -293,10 +293,10 @@ pub async fn requeue_deliveries(
 pub async fn drop_deliveries(
     conn: &mut Conn,
     chosen: &Selection,
-    after: &DeliveryPlace,
+    after: &DeliveryKey,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<DeliveryPlace>> {
+) -> Result<Vec<DeliveryKey>> {
     #[derive(sqlx::FromRow)]
     struct Dropped {
         tenant_id: TenantId,
@@ -349,10 +349,10 @@ pub async fn drop_deliveries(
             delivery.last_response.as_deref()
         )?;
     }
-    let mut places: Vec<DeliveryPlace> =
+    let mut keys: Vec<DeliveryKey> =
         dropped.iter().map(|row| (row.tenant_id, row.endpoint_id, row.delivery_id)).collect();
-    places.sort_unstable();
-    Ok(places)
+    keys.sort_unstable();
+    Ok(keys)
 }
 
 /// What a delivery or a firing says of itself that the operator dropped.
@@ -362,9 +362,9 @@ const DROPPED: &str = "dropped by the operator";
 async fn dead_letters(
     conn: &mut Conn,
     chosen: &Selection,
-    after: &DeliveryPlace,
+    after: &DeliveryKey,
     limit: i64,
-) -> Result<Vec<DeliveryPlace>> {
+) -> Result<Vec<DeliveryKey>> {
     fetch_all!(
         conn,
         "SELECT tenant_id, endpoint_id, delivery_id FROM webhook_outcomes
@@ -386,10 +386,10 @@ async fn dead_letters(
 pub async fn requeue_dead_letters(
     conn: &mut Conn,
     chosen: &Selection,
-    after: &DeliveryPlace,
+    after: &DeliveryKey,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<DeliveryPlace>> {
+) -> Result<Vec<DeliveryKey>> {
     let dead = dead_letters(conn, chosen, after, limit).await?;
     for (tenant, endpoint, delivery) in &dead {
         deliveries::replay(conn, *tenant, *delivery, now).await?;
@@ -409,9 +409,9 @@ pub async fn requeue_dead_letters(
 pub async fn drop_dead_letters(
     conn: &mut Conn,
     chosen: &Selection,
-    after: &DeliveryPlace,
+    after: &DeliveryKey,
     limit: i64,
-) -> Result<Vec<DeliveryPlace>> {
+) -> Result<Vec<DeliveryKey>> {
     let dead = dead_letters(conn, chosen, after, limit).await?;
     for of_one in dead.chunk_by(|one, other| one.0 == other.0) {
         let keys: Vec<deliveries::DeliveryKey> =

@@ -5,8 +5,8 @@ use client::Client;
 use client::api::LabelCreate;
 use serde_json::Value;
 
-use super::ImportError;
 use super::columns::LabelColumns;
+use super::error::ImportError;
 use super::journal::Journal;
 use super::lines::{BadLine, Lines, Mark};
 use super::progress::Progress;

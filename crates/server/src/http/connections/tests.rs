@@ -38,7 +38,7 @@ async fn listen(per_address: usize, trusted_proxies: &str, idle: Duration) -> Li
     let address = listener.local_addr().unwrap();
     let trusted_proxies = trusted_proxies.parse().unwrap();
     let limits = ConnectionLimits { total: 100, per_address, trusted_proxies, idle };
-    Listening { connections: Connections::accept(listener, router, limits), address }
+    Listening { connections: Connections::accept(listener, router, limits, Health::default()), address }
 }
 
 impl Listening {

@@ -20,7 +20,7 @@ use super::arguments::{
     TryWording, WhyNotDelivered,
 };
 use crate::http::envelope;
-use crate::http::objects::sort_named;
+use crate::http::extract::sort_named;
 use crate::parse_errors;
 
 /// How many rows a list has unless more are asked for: agents read all of it.

@@ -9,7 +9,7 @@ use store::{Conn, Store};
 use tracing::debug;
 use url::Url;
 
-use super::verifier::{self, Asked, Claim, Refused, Verifier};
+use super::verifier::{self, Ceremony, Claim, Refused, Verifier};
 use crate::accounts::tokens;
 use crate::runtime::{Clock, Error, Kind, Result, internal};
 
@@ -68,7 +68,7 @@ impl PasskeyChecks {
 
     /// Asks for any passkey.
     pub(super) async fn ask(&self) -> Result<PasskeyRequestOptions> {
-        let Asked { options, state } = self.verifier()?.ask_to_sign().map_err(internal)?;
+        let Ceremony { options, state } = self.verifier()?.ask_to_sign().map_err(internal)?;
         let challenge = Challenge { user_id: None, user_handle: None, state };
         self.store
             .write("start_passkey_sign_in", async |conn: &mut Conn| {

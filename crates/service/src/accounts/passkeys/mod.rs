@@ -18,7 +18,7 @@ use tracing::error;
 use uuid::Uuid;
 
 use self::checks::refused;
-use self::verifier::{Asked, Credential};
+use self::verifier::{Ceremony, Credential};
 use crate::accounts::authentication::Authentication;
 use crate::accounts::sessions::{Sessions, end_others};
 use crate::accounts::users::existing_user;
@@ -64,7 +64,7 @@ impl Passkeys {
                 let known = passkeys::of_user(conn, tenant, user.user_id).await?;
                 let handle = known.first().map_or_else(|| self.new_handle(), |passkey| passkey.user_handle);
                 let known: Vec<&str> = known.iter().map(|passkey| passkey.credential_id.as_str()).collect();
-                let Asked { options, state } =
+                let Ceremony { options, state } =
                     verifier.ask_to_create(handle, &user.email, &known).map_err(internal)?;
                 passkeys::delete_challenges_of(conn, user.user_id).await?;
                 let challenge = Challenge { user_id: Some(user.user_id), user_handle: Some(handle), state };

@@ -50,8 +50,8 @@ impl std::error::Error for Refused {}
 
 type Checked<T> = std::result::Result<T, Refused>;
 
-/// A question to an authenticator.
-pub(super) struct Asked<Options> {
+/// A ceremony that has begun: an authenticator is to create a passkey, or to sign with one.
+pub(super) struct Ceremony<Options> {
     /// For the browser.
     pub(super) options: Options,
     /// What the answer is verified with, in JSON. It stays here.
@@ -98,7 +98,7 @@ impl Verifier {
         handle: Uuid,
         email: &str,
         known: &[&str],
-    ) -> Checked<Asked<PasskeyCreationOptions>> {
+    ) -> Checked<Ceremony<PasskeyCreationOptions>> {
         // The known ones are a hint to the browser. One that is used all the same is found where it is stored.
         let (asked, state) =
             self.webauthn.start_passkey_registration(handle, email, email, None).map_err(Refused::because)?;
@@ -129,7 +129,7 @@ impl Verifier {
             },
             attestation: "none".to_owned(),
         };
-        Ok(Asked { options, state: stored(&state)? })
+        Ok(Ceremony { options, state: stored(&state)? })
     }
 
     /// Verifies a new passkey.
@@ -149,7 +149,7 @@ impl Verifier {
     }
 
     /// Asks for any passkey of this site.
-    pub(super) fn ask_to_sign(&self) -> Checked<Asked<PasskeyRequestOptions>> {
+    pub(super) fn ask_to_sign(&self) -> Checked<Ceremony<PasskeyRequestOptions>> {
         let (asked, state) = self.webauthn.start_discoverable_authentication().map_err(Refused::because)?;
         let options = PasskeyRequestOptions {
             challenge: encoded(&asked.public_key.challenge),
@@ -157,7 +157,7 @@ impl Verifier {
             timeout: self.timeout_ms(),
             user_verification: REQUIRED.to_owned(),
         };
-        Ok(Asked { options, state: stored(&state)? })
+        Ok(Ceremony { options, state: stored(&state)? })
     }
 
     /// What the use of a passkey names.

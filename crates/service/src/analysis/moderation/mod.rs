@@ -54,7 +54,7 @@ struct Scored {
 }
 
 /// The questions that are put to each text.
-struct Asked {
+struct TextQuestions {
     questions: Vec<Question>,
     /// The tenant's signals that override a built-in question, with their calibrations.
     overriding: Arc<QuestionSet>,
@@ -85,7 +85,7 @@ impl Moderation {
     }
 
     /// The questions, with a tenant's own signals where they override one.
-    async fn asked(&self, tenant: TenantId, questions: &[&BuiltInQuestion]) -> Result<Asked> {
+    async fn asked(&self, tenant: TenantId, questions: &[&BuiltInQuestion]) -> Result<TextQuestions> {
         let keys: Vec<String> = questions.iter().map(|built_in| built_in.question.key.clone()).collect();
         let overriding = self.questions.get(tenant, SignalSelection::Keys(&keys)).await?;
         let own = |key: &str| {
@@ -95,7 +95,7 @@ impl Moderation {
         let questions = questions
             .iter()
             .map(|built_in| own(&built_in.question.key).unwrap_or(&built_in.question).clone());
-        Ok(Asked { questions: questions.collect(), overriding })
+        Ok(TextQuestions { questions: questions.collect(), overriding })
     }
 
     /// Asks about each text. The response has the usage of all calls and no answers.
@@ -103,7 +103,7 @@ impl Moderation {
         &self,
         tenant: TenantId,
         texts: &[&str],
-        asked: &Asked,
+        asked: &TextQuestions,
         caller: &Waiting,
     ) -> std::result::Result<(Vec<Vec<f64>>, AnalyzerResponse), Failure> {
         let now = self.clock.now();
@@ -129,7 +129,7 @@ impl Moderation {
         &'a self,
         tenant: TenantId,
         state: String,
-        asked: &'a Asked,
+        asked: &'a TextQuestions,
         caller: &'a Waiting,
     ) -> BoxFuture<'a, std::result::Result<(Vec<f64>, AnalyzerResponse), Failure>> {
         Box::pin(async move {

@@ -13,12 +13,12 @@ fn verifier() -> Verifier {
 }
 
 fn creation(verifier: &Verifier) -> (Value, String) {
-    let Asked { options, state } = verifier.ask_to_create(HANDLE, "ann@example.com", &["AAAA"]).unwrap();
+    let Ceremony { options, state } = verifier.ask_to_create(HANDLE, "ann@example.com", &["AAAA"]).unwrap();
     (serde_json::to_value(options).unwrap(), state)
 }
 
 fn request(verifier: &Verifier) -> (Value, String) {
-    let Asked { options, state } = verifier.ask_to_sign().unwrap();
+    let Ceremony { options, state } = verifier.ask_to_sign().unwrap();
     (serde_json::to_value(options).unwrap(), state)
 }
 
