@@ -7,6 +7,7 @@
 mod bootstrap;
 pub mod calibration;
 mod classes;
+pub mod escalation;
 mod interval;
 mod report;
 mod yes_no;
