@@ -131,7 +131,7 @@ pub struct LabelAnswer {
     /// What the first analyzer had said, where the second one answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub first: Option<FirstAnswer>,
+    pub first: Option<Box<FirstAnswer>>,
     /// The version of the signal that was asked.
     #[schema(minimum = 1)]
     pub version: i64,

@@ -77,16 +77,13 @@ fn groups(answers: &[Compared]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for same in values {
         let wrong = same.iter().filter(|answer| !answer.is_right).count();
-        match groups.last_mut().filter(|group| group.answers < least) {
-            Some(group) => {
-                group.high = same[0].value;
-                group.answers += same.len();
-                group.wrong += wrong;
-            }
-            None => {
-                let (low, high) = (same[0].value, same[0].value);
-                groups.push(Group { low, high, answers: same.len(), wrong });
-            }
+        if let Some(group) = groups.last_mut().filter(|group| group.answers < least) {
+            group.high = same[0].value;
+            group.answers += same.len();
+            group.wrong += wrong;
+        } else {
+            let (low, high) = (same[0].value, same[0].value);
+            groups.push(Group { low, high, answers: same.len(), wrong });
         }
     }
     groups
@@ -299,14 +296,13 @@ mod tests {
             prop_assert_eq!(Some((band.escalated, band.wrong)), fewest(&mut { bands }));
             let below = fit_below(&answers, target);
             prop_assert_eq!(outcome(&answers, below.escalation), (below.escalated, below.wrong));
-            match fewest(&mut { belows }) {
-                Some(fewest) => prop_assert_eq!((below.escalated, below.wrong), fewest),
-                None => {
-                    let least = values()
-                        .map(|value| error(outcome(&answers, Some(Escalation::Below(value))), labels))
-                        .fold(1.0, f64::min);
-                    prop_assert!((error((below.escalated, below.wrong), labels) - least).abs() < 1e-12);
-                }
+            if let Some(fewest) = fewest(&mut { belows }) {
+                prop_assert_eq!((below.escalated, below.wrong), fewest);
+            } else {
+                let least = values()
+                    .map(|value| error(outcome(&answers, Some(Escalation::Below(value))), labels))
+                    .fold(1.0, f64::min);
+                prop_assert!((error((below.escalated, below.wrong), labels) - least).abs() < 1e-12);
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::analysis::questions::QuestionSet;
 use crate::analysis::response::{AnalyzerResponse, SecondResponse};
 use crate::analysis::stage::Stage;
 use crate::billing::Prices;
-use crate::runtime::{Clock, Result, Waiting, count_panic};
+use crate::runtime::{Clock, Waiting, count_panic};
 
 /// The tokens that an answer is expected to have, before it is known.
 const TOKENS_OF_ANSWER: u64 = 32;
