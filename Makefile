@@ -115,6 +115,7 @@ eval: ## Evaluate the embedded model on held-out histories (and public data sets
 	python3 training/evaluate.py questions target/eval/questions.jsonl $(AUSPEX_EVAL_DATA)
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
 	python3 training/evaluate.py judge target/eval/answers.jsonl
+	python3 training/evaluate.py escalation target/eval/answers.jsonl
 	cargo run --release --quiet --package auspex-decider --example eval
 
 .PHONY: eval-moderation

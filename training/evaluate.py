@@ -3,6 +3,8 @@
     python3 training/evaluate.py questions OUT [PUBLIC]   writes the held-out questions: histories, and public sets where given
     python3 training/evaluate.py judge ANSWERS            prints the table of answers that an analyzer gave
     python3 training/evaluate.py calibrate ANSWERS        prints temperature and bias a kind, fitted on these answers
+    python3 training/evaluate.py escalation ANSWERS [SHARE]   prints the error that is left when the least certain answers go to a
+                                                          second analyzer that is right in this share of cases (0.95)
 
 An answer is a line of JSON: task, kind, shares (what is right), and logits or probabilities. Nothing beyond Python is needed.
 """
@@ -146,6 +148,43 @@ def crossed(answers):
     return moved
 
 
+ESCALATED = (0, 5, 10, 20, 30, 50, 100)
+
+
+def certainty(answer):
+    """How sure an answer is, from 0 to 1, as the service compares answers of all types."""
+    shares = probabilities(answer)
+    if answer["kind"] == "noul":
+        return abs(2 * shares[0] - 1)
+    return 1 + sum(share * math.log(share) for share in shares if share > 0) / math.log(len(shares))
+
+
+def is_right(answer):
+    """Whether an answer is right; None where nobody can say."""
+    shares, predicted = answer["shares"], probabilities(answer)
+    if answer["kind"] == "noul":
+        return None if abs(shares[0] - 0.5) < 0.1 else (predicted[0] >= 0.5) == (shares[0] > 0.5)
+    at = max(range(len(predicted)), key=predicted.__getitem__)
+    if answer["kind"] == "score":
+        at = int(sum(level * share for level, share in enumerate(predicted)) + 0.5)
+    return shares[at] >= max(shares) - 0.02
+
+
+def escalation(answers, accuracy):
+    """The share of wrong answers by the share that is escalated, the least certain first, for each kind."""
+    lines = ["| kind | questions | " + " | ".join(f"{share} %" for share in ESCALATED) + " |", "|---|---|" + "---|" * len(ESCALATED)]
+    for kind in (*KINDS, "all"):
+        own = [answer for answer in answers if kind in (answer["kind"], "all") and is_right(answer) is not None]
+        own.sort(key=certainty)
+        errors = []
+        for share in ESCALATED:
+            first = round(len(own) * share / 100)
+            wrong = sum(not is_right(answer) for answer in own[first:]) + first * (1 - accuracy)
+            errors.append(wrong / len(own) if own else 0)
+        lines.append(f"| {kind} | {len(own)} | " + " | ".join(f"{error:.3f}" for error in errors) + " |")
+    return "\n".join(lines)
+
+
 def key(row):
     """A name for a question about a history."""
     told = json.dumps([row["state"], row["kind"], row["ask"], row["criteria"]], ensure_ascii=False)
@@ -199,6 +238,8 @@ def main():
     elif what == "judge":
         answers = read(rest[0])
         print(table(answers) + "\n" + "\n".join(table(pooled(answers)).splitlines()[2:]))
+    elif what == "escalation":
+        print(escalation(read(rest[0]), float(rest[1]) if len(rest) > 1 else 0.95))
     elif what == "calibrate":
         answers = read(rest[0])
         moved = crossed(answers)

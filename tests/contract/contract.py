@@ -84,6 +84,7 @@ def start_service(binary, directory, log, payments_port):
         "AUSPEX_LOG": "error",
         # The shapes of answers are looked at here, not the answers: the model would take most of the time.
         "AUSPEX_ANALYZER": "words",
+        "AUSPEX_ESCALATE_ANALYZER": "words",
         # Nothing is to be refused for coming too often or for want of money: such a refusal proves nothing.
         "AUSPEX_RATE_LIMIT_PER_MINUTE": "1000000",
         "AUSPEX_SIGNUP_CREDIT_CENTS": "10000000",

@@ -59,6 +59,7 @@ def tell(url, token):
         events = {"wait": True, "events": [{"type": "message", "content": content}]}
         ask(200, "POST", "/v1/objects/{object_id}/events", events, object_id=f"story_{number}")
     tell_of_labels(ask)
+    tell_of_escalation(ask)
     tell_of_calibrations(ask)
     tell_of_trials(ask)
     tell_of_reviews(ask)
@@ -103,6 +104,13 @@ def tell_of_calibrations(ask):
     fitted = ask(201, "POST", "/v1/signals/{key}/calibrations", {}, key="is_scammer")
     for identifier in (fitted["id"], None):
         ask(200, "PUT", "/v1/signals/{key}/calibration", {"id": identifier}, key="is_scammer")
+
+
+def tell_of_escalation(ask):
+    path = "/v1/signals/{key}/escalation"
+    for escalation in ({"band": [0.4, 0.6]}, {"target_error": 0.2}, {"band": None}):
+        ask(200, "PUT", path, escalation, key="is_scammer")
+    ask(200, "GET", path, key="is_scammer")
 
 
 def tell_of_trials(ask):

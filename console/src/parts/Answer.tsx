@@ -9,6 +9,8 @@ type Judgement = Schemas["Judgement"] & {
   /** What the analyzer said before calibration. */
   raw?: Omit<Schemas["Judgement"], "type">;
   escalated?: boolean;
+  /** The model that answered, where that is said. */
+  model?: string;
 };
 
 interface BarProps {
@@ -73,7 +75,7 @@ export function AnswerView({ answer, label, levels = [] }: { answer: Judgement; 
         {answer.noul === undefined && <span className={styles.value}>{answerText(answer)}</span>}
         {answer.confidence !== undefined && <span className={styles.soft}>confidence {percent(answer.confidence)}</span>}
         {answer.raw && <Badge>calibrated</Badge>}
-        {answer.escalated && <Badge>second analyzer</Badge>}
+        {answer.escalated && <Badge>{answer.model ? `second analyzer: ${answer.model}` : "second analyzer"}</Badge>}
       </div>
       {answer.noul !== undefined && <ProbabilityBar value={answer.noul} label={label} />}
       {rows.length > 0 && (

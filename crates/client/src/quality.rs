@@ -2,9 +2,9 @@
 
 use http::Method;
 use model::api::{
-    Calibration, CalibrationInput, CalibrationSwitched, Label, LabelCreate, LabelInput, LabelList,
-    LabelSource, LabelsAccepted, LabelsCreate, Signal, SignalQuality, Trial, TrialCreate, TrialEstimate,
-    TrialList, TrialStarted,
+    Calibration, CalibrationInput, CalibrationSwitched, EscalationInput, Label, LabelCreate, LabelInput,
+    LabelList, LabelSource, LabelsAccepted, LabelsCreate, Signal, SignalEscalation, SignalQuality, Trial,
+    TrialCreate, TrialEstimate, TrialList, TrialStarted,
 };
 use uuid::Uuid;
 
@@ -94,6 +94,21 @@ impl Client {
     ) -> Result<CalibrationSwitched, Error> {
         let call = Call::new(Method::PUT, &["v1", "signals", signal, "calibration"])?;
         self.call(call.json(&CalibrationInput { id })?).await
+    }
+
+    /// Returns which answers of a signal go to the second analyzer, and what that has cost today.
+    pub async fn escalation(&self, signal: &str) -> Result<SignalEscalation, Error> {
+        self.call(Call::new(Method::GET, &["v1", "signals", signal, "escalation"])?).await
+    }
+
+    /// Sets which answers of a signal go to the second analyzer.
+    pub async fn set_escalation(
+        &self,
+        signal: &str,
+        escalation: &EscalationInput,
+    ) -> Result<SignalEscalation, Error> {
+        let call = Call::new(Method::PUT, &["v1", "signals", signal, "escalation"])?;
+        self.call(call.json(escalation)?).await
     }
 
     /// Starts a trial of another wording of a signal.

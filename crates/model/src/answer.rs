@@ -104,6 +104,29 @@ pub struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub raw: Option<RawAnswer>,
+    /// Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or failed, so that
+    /// the first answer stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub escalated: Option<bool>,
+    /// The second analyzer's model, where that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub model: Option<String>,
+}
+
+/// What the first analyzer said where the second one answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FirstAnswer {
+    /// Its value, calibrated where a calibration was on.
+    #[serde(flatten)]
+    pub value: RawAnswer,
+    /// Its own answer, where a calibration was on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub raw: Option<RawAnswer>,
+    /// Its model.
+    pub model: String,
 }
 
 /// What the analyzer said before calibration. Only the fields of its type are set.
@@ -135,13 +158,41 @@ impl Answer {
     /// Derives the answer from a distribution over the question's candidates.
     pub fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
         let judgement = Judgement::new(question, distribution)?;
-        Ok(Self { signal: question.key.clone(), judgement, raw: None })
+        Ok(Self::of(question.key.clone(), judgement))
     }
 
     /// The answer with a calibrated value; its own value becomes the raw one.
     #[must_use]
     pub fn calibrated(self, value: Judgement) -> Self {
-        Self { signal: self.signal, judgement: value, raw: Some(self.judgement.into()) }
+        Self { judgement: value, raw: Some(self.judgement.into()), ..self }
+    }
+
+    /// An answer as an analyzer gives it.
+    pub fn of(signal: String, judgement: Judgement) -> Self {
+        Self { signal, judgement, raw: None, escalated: None, model: None }
+    }
+
+    /// The second analyzer's answer in place of this one, and what this one was.
+    #[must_use]
+    pub fn escalated(self, second: Judgement, model: &str, first_model: &str) -> (Self, FirstAnswer) {
+        let Self { signal, judgement, raw, .. } = self;
+        let first = FirstAnswer { value: judgement.into(), raw, model: first_model.to_owned() };
+        let answer =
+            Self { escalated: Some(true), model: Some(model.to_owned()), ..Self::of(signal, second) };
+        (answer, first)
+    }
+
+    /// The answer, which stands although the first analyzer was unsure.
+    #[must_use]
+    pub fn unescalated(self) -> Self {
+        Self { escalated: Some(false), ..self }
+    }
+}
+
+impl FirstAnswer {
+    /// What the first analyzer itself said, before any calibration.
+    pub fn own(&self, kind: SignalType) -> Judgement {
+        self.raw.as_ref().unwrap_or(&self.value).judgement(kind)
     }
 }
 

@@ -59,6 +59,8 @@ pub enum AuditAction {
     CalibrationFitted,
     #[serde(rename = "calibration.switched")]
     CalibrationSwitched,
+    #[serde(rename = "escalation.updated")]
+    EscalationUpdated,
     #[serde(rename = "rule.created")]
     RuleCreated,
     #[serde(rename = "rule.updated")]
@@ -112,6 +114,7 @@ crate::text_values!(AuditAction {
     SignalDeleted = "signal.deleted",
     CalibrationFitted = "calibration.fitted",
     CalibrationSwitched = "calibration.switched",
+    EscalationUpdated = "escalation.updated",
     RuleCreated = "rule.created",
     RuleUpdated = "rule.updated",
     RuleDeleted = "rule.deleted",
@@ -152,6 +155,7 @@ impl AuditAction {
             "put_signal" | "restore_signal" | "adopt_trial" => Self::SignalUpdated,
             "keep_calibration" => Self::CalibrationFitted,
             "set_calibration" => Self::CalibrationSwitched,
+            "set_escalation" => Self::EscalationUpdated,
             "delete_signal" => Self::SignalDeleted,
             "create_rule" => Self::RuleCreated,
             "update_rule" => Self::RuleUpdated,

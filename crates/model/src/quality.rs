@@ -8,6 +8,7 @@ mod basics;
 mod bootstrap;
 pub mod calibration;
 mod classes;
+pub mod escalation;
 mod interval;
 mod report;
 mod yes_no;

@@ -13,6 +13,8 @@
 //! | `p` | the probabilities: by option, or a list in the order of the levels | `choice`, `score` |
 //! | `f` | the confidence | `choice`, `score` |
 //! | `r` | the analyzer's own answer, as an object of `n`, `c`, `l`, `p`, `f` | where a calibration is on |
+//! | `e` | whether the second analyzer answered | where the first was unsure |
+//! | `m` | the second analyzer's model | where that answered |
 //!
 //! Exactly one of `n`, `c` and `l` is there, and says the type. A reader skips names that it does not know, so that later
 //! versions may add some, and a number may be written in any JSON form.
@@ -50,6 +52,10 @@ pub struct RecordedAnswer<'a> {
     confidence: Option<f64>,
     #[serde(rename = "r", default, borrow)]
     raw: Option<&'a RawValue>,
+    #[serde(rename = "e", default)]
+    escalated: Option<bool>,
+    #[serde(rename = "m", default, borrow)]
+    model: Option<Cow<'a, str>>,
 }
 
 /// The analyzer's own answer, as it is kept.
@@ -121,7 +127,13 @@ impl RecordedAnswer<'_> {
             probabilities: shares,
             confidence: self.confidence,
         };
-        Ok(Answer { signal: self.signal.clone().into_owned(), judgement, raw: raw.map(RawAnswer::from) })
+        Ok(Answer {
+            signal: self.signal.clone().into_owned(),
+            judgement,
+            raw: raw.map(RawAnswer::from),
+            escalated: self.escalated,
+            model: self.model.as_deref().map(str::to_owned),
+        })
     }
 }
 
@@ -144,6 +156,10 @@ struct WrittenAnswer<'a> {
     confidence: Option<f64>,
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     raw: Option<WrittenRaw<'a>>,
+    #[serde(rename = "e", skip_serializing_if = "Option::is_none")]
+    escalated: Option<bool>,
+    #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
 }
 
 /// What [`RecordedRaw`] reads.
@@ -196,6 +212,8 @@ pub fn encode<'a>(answers: impl Iterator<Item = (&'a Answer, i64)>) -> String {
                 probabilities: raw.probabilities.as_ref().map(|shares| Shares::of(*kind, shares)),
                 confidence: raw.confidence,
             }),
+            escalated: answer.escalated,
+            model: answer.model.as_deref(),
         }
     });
     let written: Vec<WrittenAnswer<'_>> = written.collect();
@@ -272,6 +290,18 @@ mod tests {
         );
         let read = parse(&row).unwrap();
         assert_eq!(read.iter().map(|answer| answer.answer().unwrap()).collect::<Vec<_>>(), calibrated);
+    }
+
+    #[test]
+    fn an_answer_keeps_that_it_was_escalated_and_to_which_model() {
+        let [sure, unsure, refused] = answers().try_into().unwrap();
+        let second = unsure.judgement.clone();
+        let (escalated, _) = unsure.escalated(second, "large \"2\"", "small");
+        let written = vec![sure, escalated, refused.unescalated()];
+        let row = encode(written.iter().map(|answer| (answer, 1)));
+        assert!(row.contains(r#""e":true,"m":"large \"2\"""#) && row.contains(r#""e":false}"#), "{row}");
+        let read = parse(&row).unwrap();
+        assert_eq!(read.iter().map(|answer| answer.answer().unwrap()).collect::<Vec<_>>(), written);
     }
 
     #[test]

@@ -205,7 +205,7 @@ mod tests {
             probabilities: None,
             confidence: None,
         };
-        Answer { signal: signal.to_owned(), judgement, raw: None }
+        Answer::of(signal.to_owned(), judgement)
     }
 
     fn choice(signal: &str, option: &str) -> Answer {

@@ -9,13 +9,16 @@ use analyzer::{Analyzer, Anthropic, Endpoint, OpenAi, SystemOne, WordCounter};
 use model::Tariff;
 use service::mail::{MailTemplates, Mailer, Transport};
 use service::{
-    Clock, Dependencies, GithubOptions, GoogleOptions, MasterKey, OidcOptions, Options, Providers, Random,
-    Sealer, Service, Stripe, StripeOptions, Traces, Workers,
+    Clock, Dependencies, EscalationOptions, GithubOptions, GoogleOptions, MasterKey, OidcOptions, Options,
+    Providers, Random, Sealer, Service, Stripe, StripeOptions, Traces, Workers,
 };
 use store::{FileLock, Store};
 use url::Url;
 
-use crate::config::{AnalyzerKind, Config, ConfigError, Enforcement, Price, Secret};
+use crate::config::{
+    self, AnalyzerKind, AnalyzerNames, Config, ConfigError, Enforcement, FIRST_ANALYZER, Price,
+    SECOND_ANALYZER, Secret,
+};
 
 /// The file in the data directory with a generated master key.
 pub(crate) const MASTER_KEY_FILE: &str = "master.key";
@@ -110,6 +113,7 @@ pub(crate) async fn assemble_for(
         mailer,
         templates: MailTemplates::new(public_url.as_str()),
         analyzer,
+        second_analyzer: second_analyzer(config)?,
         traces,
     };
     Ok(Service::start(dependencies, options(config, public_url))?)
@@ -169,6 +173,11 @@ fn options(config: &Config, public_url: &Url) -> Options {
         sync_limit: config.sync_limit,
         workers: config.workers,
         analyzer_timeout: config.analyzer.timeout,
+        escalation: config.escalation.analyzer.as_ref().map(|second| EscalationOptions {
+            timeout: second.timeout,
+            per_day: Some(i64::from(config.escalation.per_day)).filter(|limit| *limit > 0),
+            micros_per_day: i64::try_from(config.escalation.micros_per_day).ok().filter(|limit| *limit > 0),
+        }),
         claim: config.claim,
         replay_inline: i64::from(config.replay_inline),
         export_max: config.export_max,
@@ -270,16 +279,30 @@ pub(crate) fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
+/// The first analyzer.
 pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+    analyzer_of(config, &FIRST_ANALYZER, &config.analyzer)
+}
+
+/// The second analyzer, if there is one.
+fn second_analyzer(config: &Config) -> Result<Option<Arc<dyn Analyzer>>, StartError> {
+    let second = config.escalation.analyzer.as_ref();
+    second.map(|settings| analyzer_of(config, &SECOND_ANALYZER, settings)).transpose()
+}
+
+fn analyzer_of(
+    config: &Config,
+    names: &AnalyzerNames,
+    settings: &config::Analyzer,
+) -> Result<Arc<dyn Analyzer>, StartError> {
     install_tls();
-    let settings = &config.analyzer;
     match settings.kind {
-        AnalyzerKind::Embedded => return embedded(config),
+        AnalyzerKind::Embedded => return embedded(config, names, settings),
         AnalyzerKind::Words => return Ok(Arc::new(WordCounter)),
         AnalyzerKind::Openai | AnalyzerKind::Anthropic | AnalyzerKind::Systemone => {}
     }
     let Some(url) = &settings.url else {
-        return Err(config.invalid("analyzer_url", &"it is required").into());
+        return Err(config.invalid(names.url, &"it is required").into());
     };
     let endpoint = Endpoint {
         url: url.clone(),
@@ -289,7 +312,7 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
         // Verdicts get slots of their own, so that running analyses do not delay them.
         max_concurrency: usize::from(config.workers) + usize::try_from(config.sync_limit).unwrap_or(0),
     };
-    let invalid = |reason| config.invalid("analyzer_url", &reason);
+    let invalid = |reason| config.invalid(names.url, &reason);
     Ok(match settings.kind {
         AnalyzerKind::Openai => Arc::new(OpenAi::new(endpoint).map_err(invalid)?),
         AnalyzerKind::Anthropic => Arc::new(Anthropic::new(endpoint).map_err(invalid)?),
@@ -299,16 +322,24 @@ pub(crate) fn analyzer(config: &Config) -> Result<Arc<dyn Analyzer>, StartError>
 }
 
 #[cfg(feature = "embedded")]
-fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
-    let embedded = analyzer::Embedded::new(config.analyzer.timeout);
-    Ok(Arc::new(embedded.map_err(|reason| config.invalid("analyzer", &reason))?))
+fn embedded(
+    config: &Config,
+    names: &AnalyzerNames,
+    settings: &config::Analyzer,
+) -> Result<Arc<dyn Analyzer>, StartError> {
+    let embedded = analyzer::Embedded::new(settings.timeout);
+    Ok(Arc::new(embedded.map_err(|reason| config.invalid(names.kind, &reason))?))
 }
 
 #[cfg(not(feature = "embedded"))]
-fn embedded(config: &Config) -> Result<Arc<dyn Analyzer>, StartError> {
+fn embedded(
+    config: &Config,
+    names: &AnalyzerNames,
+    _settings: &config::Analyzer,
+) -> Result<Arc<dyn Analyzer>, StartError> {
     let reason = "this binary was built without the embedded model (cargo feature `embedded`); set it to systemone, \
                   openai, anthropic or words";
-    Err(config.invalid("analyzer", &reason).into())
+    Err(config.invalid(names.kind, &reason).into())
 }
 
 fn providers(config: &Config, public_url: &Url, clock: Clock) -> Result<Providers, StartError> {

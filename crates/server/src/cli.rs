@@ -119,7 +119,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     }
     let outcome = runtime.block_on(async {
         match command {
-            Command::Serve => serve(config).await,
+            Command::Serve => Box::pin(serve(config)).await,
             Command::Migrate => migrate(&config).await,
             Command::Backup(arguments) => backup::back_up(&arguments, &config).await,
             Command::Restore(arguments) => backup::restore(&arguments, &config).await,

@@ -1,5 +1,6 @@
 //! The configuration: every setting with its type and default, read once at start. An invalid value prevents the start.
 
+mod analyzers;
 mod error;
 pub mod reference;
 mod sources;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+pub(crate) use self::analyzers::{AnalyzerNames, FIRST as FIRST_ANALYZER, SECOND as SECOND_ANALYZER};
 pub use self::error::ConfigError;
 use self::sources::Settings;
 pub use self::sources::{Origin, PREFIX, Secret, Setting};
@@ -43,6 +45,8 @@ pub struct Config {
     pub workers: u16,
     /// The analyzer.
     pub analyzer: Analyzer,
+    /// The second analyzer, if there is one.
+    pub escalation: Escalation,
     /// The prices of analyses.
     pub prices: Prices,
     /// How long an object must be quiet before it is analyzed.
@@ -124,6 +128,17 @@ pub struct Analyzer {
     pub api_key: Option<Secret>,
     pub model: Option<String>,
     pub timeout: Duration,
+}
+
+/// The second analyzer, which is asked where the first is unsure, and what an account may have it answer.
+#[derive(Clone, Debug)]
+pub struct Escalation {
+    /// The analyzer.
+    pub analyzer: Option<Analyzer>,
+    /// Answers that an account may escalate on a day; 0 is no limit.
+    pub per_day: u32,
+    /// What they may cost an account on a day, in micro-dollars; 0 is no limit.
+    pub micros_per_day: u64,
 }
 
 /// The prices of analyses.
@@ -245,6 +260,7 @@ impl Config {
             role: set.value("role", "all")?,
             workers: set.value("workers", "16")?,
             analyzer: Analyzer::read(set)?,
+            escalation: Escalation::read(set)?,
             prices: Prices::read(set)?,
             debounce: set.value::<Millis>("debounce_ms", "3000")?.0,
             debounce_max: set.value::<Millis>("debounce_max_ms", "30000")?.0,
@@ -286,7 +302,7 @@ impl Config {
         config.confirm_recipients = settings.value::<Flag>("confirm_recipients", by_default)?.0;
         (config.effective, config.warnings) = settings.finish()?;
         config.check()?;
-        config.warnings.extend(config.warn_of_analyzer_url());
+        config.warnings.extend(config.warn_of_analyzers());
         if config.env == Environment::Production && config.smtp_url.is_none() {
             let mails = config.data_dir.join("mail");
             config.warnings.push(format!(
@@ -347,40 +363,11 @@ impl Config {
         if self.webhooks.max_attempts == 0 {
             return invalid("webhook_max_attempts", "it must be at least 1");
         }
-        self.check_analyzer()?;
+        self.check_analyzers()?;
         if let Err(reason) = self.log.parse::<tracing_subscriber::EnvFilter>() {
             return invalid("log", &reason.to_string());
         }
         Ok(())
-    }
-
-    /// An analyzer behind HTTP needs the base URL of its server, and most servers the name of a model.
-    fn check_analyzer(&self) -> Result<(), ConfigError> {
-        let (kind, settings) = (self.analyzer.kind, &self.analyzer);
-        let Some(operation) = kind.operation() else { return Ok(()) };
-        let Some(url) = &settings.url else {
-            return Err(self.invalid("analyzer_url", &"this analyzer needs the address of its server"));
-        };
-        if url.path().trim_end_matches('/').ends_with(operation) {
-            let reason = format!("{url} ends with /{operation}, which is added to it: leave that out");
-            return Err(self.invalid("analyzer_url", &reason));
-        }
-        if kind != AnalyzerKind::Systemone && settings.model.is_none() {
-            return Err(
-                self.invalid("analyzer_model", &"this analyzer needs the name of a model of its server")
-            );
-        }
-        Ok(())
-    }
-
-    /// A warning about a base URL that is most likely incomplete.
-    fn warn_of_analyzer_url(&self) -> Option<String> {
-        let operation = self.analyzer.kind.operation()?;
-        let url = self.analyzer.url.as_ref().filter(|url| matches!(url.path(), "" | "/"))?;
-        let url = url.as_str().trim_end_matches('/');
-        Some(format!(
-            "{PREFIX}ANALYZER_URL has no path, so {url}/{operation} is called; most servers answer at {url}/v1/{operation}"
-        ))
     }
 
     /// Links in mails carry credentials and sign-ins return to the public URL, so nobody may be able to listen.
@@ -444,6 +431,22 @@ impl Analyzer {
             api_key: set.secret("analyzer_api_key")?,
             model: set.optional("analyzer_model")?,
             timeout: set.value::<Millis>("analyzer_timeout_ms", "30000")?.0,
+        })
+    }
+}
+
+impl Escalation {
+    /// All settings are read, so that they are known, also without a second analyzer.
+    fn read(set: &mut Settings) -> Result<Self, ConfigError> {
+        let kind: Option<AnalyzerKind> = set.optional("escalate_analyzer")?;
+        let url = set.optional("escalate_url")?;
+        let model = set.optional("escalate_model")?;
+        let api_key = set.secret("escalate_api_key")?;
+        let timeout = set.value::<Millis>("escalate_timeout_ms", "30000")?.0;
+        Ok(Self {
+            analyzer: kind.map(|kind| Analyzer { kind, url, api_key, model, timeout }),
+            per_day: set.value("escalate_per_day", "0")?,
+            micros_per_day: set.value("escalate_micros_per_day", "0")?,
         })
     }
 }

@@ -14,6 +14,7 @@ mod connections;
 mod console;
 mod docs;
 mod envelope;
+mod escalation;
 mod events;
 mod exports;
 mod extract;
@@ -223,6 +224,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(quality::report))
         .routes(routes!(quality::fit_calibration))
         .routes(routes!(quality::set_calibration))
+        .routes(routes!(escalation::get, escalation::set))
         .routes(routes!(reviews::list, reviews::open))
         .routes(routes!(reviews::queues))
         .routes(routes!(reviews::next))

@@ -34,7 +34,7 @@ pub use self::billing::{
 };
 pub use self::exports::{Export, ExportQuery, Exports};
 pub use self::objects::{AnswerQuery, Ingested, ObjectQuery, Objects, Sort};
-pub use self::options::Options;
+pub use self::options::{EscalationOptions, Options};
 pub use self::outbox::mail;
 pub use self::quality::{LabelQuery, Quality, QualityQuery};
 #[cfg(feature = "test-util")]

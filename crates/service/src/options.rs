@@ -42,6 +42,8 @@ pub struct Options {
     pub workers: u16,
     /// How long one call of the analyzer may take.
     pub analyzer_timeout: Duration,
+    /// The second analyzer's settings, if there is one.
+    pub escalation: Option<EscalationOptions>,
     /// How long a claimed review waits for its claimer.
     pub claim: Duration,
     /// The number of analyses up to which a caller waits for the replay of a rule.
@@ -76,4 +78,27 @@ pub struct Options {
     pub tariff: Tariff,
     /// Prices by model, where they differ from the default.
     pub tariffs: BTreeMap<String, Tariff>,
+}
+
+/// The settings of the second analyzer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EscalationOptions {
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// The answers that each tenant may escalate on a day, if they are limited.
+    pub per_day: Option<i64>,
+    /// What they may cost each tenant on a day, in micro-dollars, if that is limited.
+    pub micros_per_day: Option<i64>,
+}
+
+impl Options {
+    /// How long the calls of both analyzers may take, one after the other.
+    pub(crate) fn asking_timeout(&self) -> Duration {
+        self.analyzer_timeout + self.escalation_timeout()
+    }
+
+    /// How long the call of the second analyzer may take; no time without one.
+    pub(crate) fn escalation_timeout(&self) -> Duration {
+        self.escalation.map_or(Duration::ZERO, |escalation| escalation.timeout)
+    }
 }

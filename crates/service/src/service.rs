@@ -23,7 +23,7 @@ use crate::runtime::{
     Waiting, Wakeup, Workers, internal,
 };
 use crate::upkeep::{Backstop, Checkup, Gauges, Listener, Readiness, Sweeper};
-use crate::wiring::Wiring;
+use crate::wiring::{Analyzers, Wiring};
 
 /// The rooms of one process.
 pub struct Service {
@@ -82,6 +82,8 @@ pub struct Dependencies {
     pub payments: Option<Stripe>,
     /// Answers questions.
     pub analyzer: Arc<dyn Analyzer>,
+    /// Answers those that the first one is unsure of, where it is configured.
+    pub second_analyzer: Option<Arc<dyn Analyzer>>,
     /// Where traces are sent.
     pub traces: Traces,
 }
@@ -114,6 +116,7 @@ impl Service {
             providers,
             payments,
             analyzer,
+            second_analyzer,
             traces,
         } = dependencies;
         let (scheduler, sweeper, trials) = (Wakeup::default(), Wakeup::default(), Wakeup::default());
@@ -128,6 +131,11 @@ impl Service {
                 metering: options.metering,
                 // Servers add a date or a version to the name of the model that was requested.
                 tariff: *options.tariffs.get(analyzer.model()).unwrap_or(&options.tariff),
+                second_tariff: second_analyzer
+                    .as_ref()
+                    .and_then(|second| options.tariffs.get(second.model()))
+                    .copied()
+                    .unwrap_or(options.tariff),
                 tariffs: options.tariffs.clone(),
             },
             unpaid: Unpaid {
@@ -189,7 +197,8 @@ impl Service {
             audit_days,
             wakeup: sweeper,
         };
-        Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzer)))
+        let analyzers = Analyzers { first: analyzer, second: second_analyzer };
+        Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzers)))
     }
 
     fn assemble(
@@ -197,12 +206,12 @@ impl Service {
         accounts: Accounts,
         sweeper: Sweeper,
         billing: Billing,
-        analyzer: Arc<dyn Analyzer>,
+        analyzers: Analyzers,
     ) -> Self {
         let (store, clock) = (wiring.store.clone(), wiring.clock.clone());
         let nodes = Nodes::new(store.clone(), clock.clone(), &wiring.random);
         let (objects, actions) = (wiring.objects(&nodes), wiring.actions());
-        let scheduler = wiring.scheduler(analyzer, wiring.concluder(&actions, &billing));
+        let scheduler = wiring.scheduler(analyzers, wiring.concluder(&actions, &billing));
         let analysis = wiring.analysis(&objects, &billing, &scheduler);
         let trials = wiring.trial_runner(&billing, &scheduler);
         let limit = wiring.options.rate_limit_per_minute;

@@ -12,9 +12,9 @@ use crate::actions::{
     Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
 };
 use crate::analysis::{
-    Analysis, Asker, BulkRuns, CachedQuestions, Concluder, ConclusionWriter, Explanations, Jobs,
-    LEASE_MARGIN, Moderation, Playground, Running, Scheduler, Signals, Timeline, TrialRunner, Trials,
-    VerdictSlots, Verdicts,
+    Analysis, Asker, BulkRuns, CachedQuestions, Caps, Concluder, ConclusionWriter, Escalations, Escalator,
+    Explanations, Jobs, LEASE_MARGIN, Moderation, Playground, Running, Scheduler, Signals, Stage, Timeline,
+    TrialRunner, Trials, VerdictSlots, Verdicts,
 };
 use crate::billing::{
     Auditor, BalanceRules, Balances, Billing, Checkouts, Ledger, Prices, Stripe, Unpaid, UsageReports,
@@ -25,9 +25,16 @@ use crate::objects::{
 use crate::options::Options;
 use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
-use crate::quality::{Calibrations, Computing, Labels, Quality, QualityReports};
+use crate::quality::{Calibrations, Computing, EscalationFits, Labels, Quality, QualityReports};
 use crate::runtime::intake::Intake;
 use crate::runtime::{Clock, Nodes, Outbound, Random, RateBudget, Sealer, Traces, Wakeup, Workers};
+
+/// What answers questions.
+pub(crate) struct Analyzers {
+    pub(crate) first: Arc<dyn Analyzer>,
+    /// Asked where the first is unsure.
+    pub(crate) second: Option<Arc<dyn Analyzer>>,
+}
 
 /// What several rooms share.
 pub(crate) struct Wiring {
@@ -101,7 +108,7 @@ impl Wiring {
                 storage_quota: self.options.storage_quota_bytes,
             },
             intake: self.jobs.clone(),
-            lease: self.options.analyzer_timeout + LEASE_MARGIN,
+            lease: self.options.asking_timeout() + LEASE_MARGIN,
             scheduler: self.scheduler.clone(),
             cache: Arc::clone(&self.objects),
         };
@@ -238,14 +245,33 @@ impl Wiring {
         Concluder::start(&writer, self.traces.clone(), &self.workers)
     }
 
-    pub(crate) fn scheduler(&self, analyzer: Arc<dyn Analyzer>, concluder: Concluder) -> Scheduler {
+    /// Who asks the analyzers.
+    fn asker(&self, analyzers: Analyzers) -> Asker {
+        let stage = |analyzer: Arc<dyn Analyzer>| {
+            let workers = usize::from(self.options.workers);
+            Stage::new(analyzer, self.clock.clone(), self.traces.clone(), workers)
+        };
+        let second = analyzers.second.map(|second| Escalator {
+            stage: stage(second),
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            prices: self.prices.clone(),
+            caps: self.options.escalation.map_or_else(Caps::default, |escalation| Caps {
+                answers: escalation.per_day,
+                micros: escalation.micros_per_day,
+            }),
+        });
+        Asker::new(stage(analyzers.first), second)
+    }
+
+    pub(crate) fn scheduler(&self, analyzers: Analyzers, concluder: Concluder) -> Scheduler {
         let workers = usize::from(self.options.workers);
         Scheduler {
             store: self.store.clone(),
             clock: self.clock.clone(),
             random: self.random.clone(),
             traces: self.traces.clone(),
-            asker: Asker::new(analyzer, self.clock.clone(), self.traces.clone(), workers),
+            asker: self.asker(analyzers),
             concluder: Arc::new(concluder),
             unpaid: self.unpaid.clone(),
             running: Running::default(),
@@ -253,7 +279,7 @@ impl Wiring {
             intake: self.jobs.clone(),
             feeder: Wakeup::default(),
             workers,
-            analyzer_timeout: self.options.analyzer_timeout,
+            asking_timeout: self.options.asking_timeout(),
             unreleased: Arc::default(),
         }
     }
@@ -266,6 +292,7 @@ impl Wiring {
             random: self.random.clone(),
             running: scheduler.running.clone(),
             analyzer_timeout: self.options.analyzer_timeout,
+            escalation_timeout: self.options.escalation_timeout(),
             limit: self.options.sync_limit,
         };
         let bulk_runs = BulkRuns {
@@ -285,6 +312,13 @@ impl Wiring {
                 bulk_runs: bulk_runs.clone(),
                 questions: questions.clone(),
                 objects: Arc::clone(&self.objects),
+            },
+            escalations: Escalations {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                questions: questions.clone(),
+                fits: EscalationFits { store: self.store.clone(), computing: self.computing.clone() },
+                model: scheduler.asker.second().map(|second| second.model().to_owned()),
             },
             trials: Trials {
                 store: self.store.clone(),

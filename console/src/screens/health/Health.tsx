@@ -18,6 +18,7 @@ const NAMES: Record<keyof Install, string> = {
   queues: "Queues",
   lag: "Lag of analyses",
   analyzer: "Analyzer",
+  second_analyzer: "Second analyzer",
   deliveries: "Webhook deliveries",
   mail: "Mail",
   database: "Database",

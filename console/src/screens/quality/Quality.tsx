@@ -13,6 +13,7 @@ import { count, percent, plural } from "../../parts/Values";
 import { ByWeek } from "./ByWeek";
 import { Calibration } from "./Calibration";
 import { Confusion } from "./Confusion";
+import { Escalation } from "./Escalation";
 import { qualityQuery, versionsQuery, type Figure, type Quality } from "./queries";
 import styles from "./Quality.module.css";
 import { Reliability } from "./Reliability";
@@ -78,6 +79,7 @@ function OneSignal({ signal, signals }: { signal: Schemas["Signal"]; signals: re
         <Measured quality={quality.data} signal={signal} costs={costs} onCosts={show} />
       )}
       {quality.data && <Calibration signal={signal} versions={versions} labels={quality.data.labels} />}
+      {quality.data && <Escalation signal={signal} />}
     </>
   );
 }

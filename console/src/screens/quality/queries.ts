@@ -43,5 +43,18 @@ export async function switchCalibration(key: string, id: string | null): Promise
   return switched;
 }
 
+/** Which answers of a signal go to the second analyzer, and what they have cost today. */
+export const escalationQuery = (key: string) =>
+  queryOptions({
+    queryKey: ["escalation", key],
+    queryFn: ({ signal }) => take(api.GET("/v1/signals/{key}/escalation", { params: { path: { key } }, signal })),
+  });
+
+export async function setEscalation(key: string, body: Schemas["EscalationInput"]): Promise<Schemas["SignalEscalation"]> {
+  const set = await take(api.PUT("/v1/signals/{key}/escalation", { params: { path: { key } }, body }));
+  await queries.invalidateQueries({ queryKey: ["escalation", key] });
+  return set;
+}
+
 /** Whether a condition names a signal. */
 export const reads = (when: string, key: string): boolean => new RegExp(`(^|[^\\w])${key.replace(/[^\w]/g, "\\$&")}($|[^\\w])`).test(when);

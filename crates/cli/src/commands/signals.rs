@@ -1,5 +1,6 @@
 //! `auspex signals`: the questions that are asked about every object, how good their answers are, and other wordings of them.
 
+mod escalation;
 mod quality;
 mod trials;
 
@@ -111,6 +112,8 @@ pub enum Command {
     /// Fit the answers to the labels, and switch that on or off.
     #[command(subcommand)]
     Calibration(quality::Calibration),
+    /// Say which answers go to a second analyzer, and show what that has cost today.
+    Escalation(escalation::Arguments),
     /// Try another wording on objects that are there.
     #[command(subcommand)]
     Trial(trials::Command),
@@ -197,6 +200,7 @@ impl Command {
             }
             Self::Quality(arguments) => arguments.run(&context).await,
             Self::Calibration(command) => command.run(&context).await,
+            Self::Escalation(arguments) => arguments.run(&context).await,
             Self::Trial(command) => command.run(&context).await,
         }
     }

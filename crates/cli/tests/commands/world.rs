@@ -62,6 +62,7 @@ impl Stage for World {
             ("AUSPEX_LISTEN", "127.0.0.1:0"),
             ("AUSPEX_LOG", "error"),
             ("AUSPEX_ANALYZER", "words"),
+            ("AUSPEX_ESCALATE_ANALYZER", "words"),
             ("AUSPEX_DEBOUNCE_MS", "50"),
             ("AUSPEX_DEBOUNCE_MAX_MS", "500"),
             ("AUSPEX_RATE_LIMIT_PER_MINUTE", "1000000"),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::api::{Author, UnknownName};
 use crate::quality::{ClassAnswer, Classes, YesNoAnswer};
 use crate::record::object_only;
-use crate::{Answer, Judgement, Question, SignalType, Timestamp};
+use crate::{Answer, FirstAnswer, Judgement, Question, SignalType, Timestamp};
 
 /// How a label was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -125,9 +125,13 @@ pub struct Label {
 /// What the service said when a label was given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabelAnswer {
-    /// The answer.
+    /// The answer. Its model is left to the field beside it.
     #[serde(flatten)]
     pub answer: Answer,
+    /// What the first analyzer had said, where the second one answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub first: Option<Box<FirstAnswer>>,
     /// The version of the signal that was asked.
     #[schema(minimum = 1)]
     pub version: i64,
@@ -135,6 +139,24 @@ pub struct LabelAnswer {
     pub model: String,
     /// The sequence number of the newest event that was read.
     pub read_seq: i64,
+}
+
+impl LabelAnswer {
+    /// What the first analyzer said, calibrated where a calibration was on.
+    pub fn first_judgement(&self) -> Judgement {
+        let judgement = &self.answer.judgement;
+        self.first.as_ref().map_or_else(|| judgement.clone(), |first| first.value.judgement(judgement.kind))
+    }
+
+    /// What the first analyzer itself said, before any calibration.
+    pub fn first_own_judgement(&self) -> Judgement {
+        let Answer { judgement, raw, .. } = &self.answer;
+        match (&self.first, raw) {
+            (Some(first), _) => first.own(judgement.kind),
+            (None, Some(raw)) => raw.judgement(judgement.kind),
+            (None, None) => judgement.clone(),
+        }
+    }
 }
 
 /// A label to be given.

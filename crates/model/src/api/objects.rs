@@ -227,6 +227,10 @@ pub struct SignalResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub raw: Option<RawAnswer>,
+    /// Where the first analyzer was unsure: whether the second one answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub escalated: Option<bool>,
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -237,7 +241,9 @@ pub struct SignalResult {
 
 impl From<SignalResult> for Answer {
     fn from(result: SignalResult) -> Self {
-        Self { signal: result.key, judgement: result.judgement, raw: result.raw }
+        let SignalResult { key, judgement, raw, escalated, model, .. } = result;
+        let model = model.filter(|_| escalated == Some(true));
+        Self { signal: key, judgement, raw, escalated, model }
     }
 }
 

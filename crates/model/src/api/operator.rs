@@ -37,6 +37,10 @@ pub struct InstallHealth {
     pub lag: HealthPart,
     /// What answers the questions.
     pub analyzer: HealthPart,
+    /// What answers those that the first analyzer is unsure of; left out without a second analyzer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub second_analyzer: Option<HealthPart>,
     /// Webhook deliveries.
     pub deliveries: HealthPart,
     /// Outgoing mail.

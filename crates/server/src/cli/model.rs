@@ -9,6 +9,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::api::{EventInput, Figure, LabelValue, SignalInput, SignalQuality};
+use model::quality::escalation::{Compared, error_at};
 use model::quality::{ClassAnswer, Classes, Costs, Labelled, Scope};
 use model::{Answer, History, HistoryEvent, Judgement, Question, SignalType, Timestamp, event};
 use serde::Deserialize;
@@ -23,6 +24,8 @@ use crate::{assembly, parse_errors};
 
 /// Lines that are asked about at a time.
 const CONCURRENT: usize = 4;
+/// Shares of answers that a second analyzer may get, in percent.
+const SHARES: [f64; 7] = [0.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0];
 /// The type of an object whose line names none.
 const OBJECT_TYPE: &str = "user";
 
@@ -46,6 +49,14 @@ pub(super) struct EvalArguments {
     /// Print the figures as JSON, in the shape of `GET /v1/signals/{key}/quality`.
     #[arg(long)]
     json: bool,
+    /// Also print the error that is left when the least certain answers go to a second analyzer that is right in this share of cases.
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "json")]
+    second_accuracy: Option<f64>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "it must be 0 to 1".to_owned())
 }
 
 /// A labelled line.
@@ -79,6 +90,9 @@ pub(super) async fn run(command: Command, config: &Config) -> CommandResult {
         print_line(&serde_json::to_string_pretty(&reports)?);
     } else {
         print(&reports, analyzer.model());
+        if let Some(accuracy) = arguments.second_accuracy {
+            print_escalations(&cases, &answers, accuracy);
+        }
     }
     Ok(())
 }
@@ -217,6 +231,37 @@ fn print(reports: &[SignalQuality], model: &str) {
             shown(figures.calibration_error.as_ref()),
             report.best_threshold.map_or_else(String::new, |threshold| format!("{threshold:.2}")),
         ]);
+    }
+    table.print();
+}
+
+/// The error of both analyzers together by the share that is escalated, for each question and for all lines.
+fn print_escalations(cases: &[Case], answers: &[Judgement], accuracy: f64) {
+    let mut by_question: IndexMap<&str, Vec<Compared>> = IndexMap::new();
+    let mut all = Vec::with_capacity(cases.len());
+    let mut classes = Classes::default();
+    for (case, answer) in cases.iter().zip(answers) {
+        let yes_no = case.value.compare_yes_no(answer).map(|compared| compared.is_right());
+        let is_right = yes_no
+            .or_else(|| case.value.compare_class(&mut classes, answer).map(|compared| compared.is_right()));
+        let Some(is_right) = is_right else { continue };
+        let compared = Compared { value: answer.certainty(), is_right };
+        by_question.entry(&case.question.key).or_default().push(compared);
+        all.push(compared);
+    }
+    print_line(&format!(
+        "\nThe share of wrong answers by the share that is escalated, the least certain first, to a second analyzer that is right in \
+         {:.1} % of cases:",
+        accuracy * 100.0
+    ));
+    let mut table = Table::new(&["QUESTION", "LINES", "0 %", "5 %", "10 %", "20 %", "30 %", "50 %", "100 %"]);
+    by_question.insert("all", all);
+    for (question, compared) in by_question {
+        let [none, some @ .., all] =
+            SHARES.map(|share| format!("{:.3}", error_at(&compared, share / 100.0, accuracy)));
+        let [five, ten, twenty, thirty, fifty] = some;
+        let lines = compared.len().to_string();
+        table.row([question.to_owned(), lines, none, five, ten, twenty, thirty, fifty, all]);
     }
     table.print();
 }

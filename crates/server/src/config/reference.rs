@@ -83,6 +83,30 @@ const GROUPS: &[Group] = &[
         ],
     ),
     (
+        "Second analyzer",
+        &[
+            (
+                "escalate_analyzer",
+                "what answers those that the first analyzer is unsure of, any kind as for `AUSPEX_ANALYZER`; the embedded model only behind another one. See [analyzers.md](analyzers.md#a-second-analyzer)",
+                "openai",
+            ),
+            ("escalate_url", "the base URL of its server", "https://llm.example.com/v1"),
+            ("escalate_model", "the model that its server is asked for", "qwen2.5:72b"),
+            ("escalate_api_key", "the key that its server wants", "sk-second"),
+            ("escalate_timeout_ms", "how long its answer may take", "60000"),
+            (
+                "escalate_per_day",
+                "answers that an account may escalate on a day (UTC); 0 is no limit",
+                "1000",
+            ),
+            (
+                "escalate_micros_per_day",
+                "what they may cost an account on a day (UTC), in millionths of a US dollar; 0 is no limit",
+                "5000000",
+            ),
+        ],
+    ),
+    (
         "Prices and billing",
         &[
             ("price_input_per_mtok", "the price of a million tokens read, in US dollars", "0.15"),

@@ -105,6 +105,33 @@ fn an_invalid_value_is_named() {
 }
 
 #[test]
+fn the_second_analyzer_is_checked_like_the_first() {
+    assert!(with(&[]).unwrap().escalation.analyzer.is_none());
+    let refused = refusal(with(&[("AUSPEX_ESCALATE_ANALYZER", "embedded")]));
+    assert!(refused.contains("AUSPEX_ESCALATE_ANALYZER") && refused.contains("first analyzer"), "{refused}");
+    let refused = refusal(with(&[("AUSPEX_ESCALATE_ANALYZER", "openai")]));
+    assert!(refused.contains("AUSPEX_ESCALATE_URL"), "{refused}");
+    let url = ("AUSPEX_ESCALATE_URL", "http://host");
+    let refused = refusal(with(&[("AUSPEX_ESCALATE_ANALYZER", "anthropic"), url]));
+    assert!(refused.contains("AUSPEX_ESCALATE_MODEL"), "{refused}");
+    let config = with(&[
+        ("AUSPEX_ANALYZER", "words"),
+        ("AUSPEX_ESCALATE_ANALYZER", "systemone"),
+        url,
+        ("AUSPEX_ESCALATE_API_KEY", "sk-hidden"),
+        ("AUSPEX_ESCALATE_TIMEOUT_MS", "1500"),
+        ("AUSPEX_ESCALATE_PER_DAY", "7"),
+    ])
+    .unwrap();
+    assert!(config.warnings[0].contains("AUSPEX_ESCALATE_URL has no path"), "{:?}", config.warnings);
+    let escalation = &config.escalation;
+    assert_eq!((escalation.per_day, escalation.micros_per_day), (7, 0));
+    assert_eq!(escalation.analyzer.as_ref().unwrap().timeout, Duration::from_millis(1_500));
+    assert!(!format!("{config:?}").contains("sk-hidden"));
+    assert!(with(&[("AUSPEX_ANALYZER", "words"), ("AUSPEX_ESCALATE_ANALYZER", "embedded")]).is_ok());
+}
+
+#[test]
 fn the_address_and_the_model_of_an_analyzer_are_checked() {
     let analyzer = |kind: &str, url: &str, model: Option<&str>| {
         let model = model.map(|model| ("AUSPEX_ANALYZER_MODEL", model));

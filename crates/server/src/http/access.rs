@@ -130,6 +130,8 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("GET", "/v1/signals/{key}/distribution", both(Viewer, Read)),
     ("GET", "/v1/signals/{key}/quality", both(Viewer, Read)),
     ("POST", "/v1/signals/{key}/calibrations", both(Admin, Write)),
+    ("GET", "/v1/signals/{key}/escalation", both(Admin, Read)),
+    ("PUT", "/v1/signals/{key}/escalation", both(Admin, Write)),
     ("PUT", "/v1/signals/{key}/calibration", both(Admin, Write)),
     ("GET", "/v1/signals/{key}/trials", both(Viewer, Read)),
     ("POST", "/v1/signals/{key}/trials", both(Analyst, Write)),

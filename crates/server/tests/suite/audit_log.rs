@@ -243,6 +243,8 @@ async fn walk_quality(walk: &mut Walk<'_>) {
     let calibration = json!({"id": id(&fitted, "/id")});
     let path = "/v1/signals/{key}/calibration";
     walk.call((M::PUT, path), &["is_rude"], calibration, "calibration.switched").await;
+    let path = "/v1/signals/{key}/escalation";
+    walk.call((M::PUT, path), &["is_rude"], json!({"band": null}), "escalation.updated").await;
     let trial = json!({"instructions": "Is it impolite?", "over": "labelled", "limit": 1});
     let started = walk.app.call(&walk.token, M::POST, "/v1/signals/is_rude/trials", &trial).await;
     let trial = id(&started, "/trial/id");

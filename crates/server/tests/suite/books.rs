@@ -240,6 +240,7 @@ fn charge<'a>(
         output_tokens: 7,
         batch_id,
         source: if is_sync { UsageSource::Sync } else { UsageSource::Async },
+        is_second_stage: false,
         signal_keys: vec!["is_scammer", "trust_score"],
     }
 }

@@ -30,6 +30,7 @@ mod docs;
 #[cfg(feature = "embedded")]
 mod embedded_model;
 mod erasure;
+mod escalation;
 mod explanations;
 mod exports;
 mod first_proof;

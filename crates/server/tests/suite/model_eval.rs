@@ -62,6 +62,17 @@ async fn labelled_lines_are_asked_and_compared() {
     let table = String::from_utf8(ran.stdout).unwrap();
     assert!(table.starts_with("Answers of scripted;"), "{table}");
     assert!(table.contains("question_1  noul    12     0.750 (0.468 to 0.911)"), "{table}");
+    let arguments = ["lines.ndjson", "--signal", "signal.json", "--second-accuracy", "0.9"];
+    let table = String::from_utf8(eval(&directory, &analyzer, &arguments).await.stdout).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    for expected in [
+        ["question_1", "12", "0.250", "0.243", "0.235", "0.220", "0.205", "0.175", "0.100"],
+        ["question_2", "10", "0.600", "0.575", "0.550", "0.500", "0.450", "0.350", "0.100"],
+    ] {
+        assert!(rows.contains(&expected.to_vec()), "{expected:?} in {table}");
+    }
+    let wrong = ["lines.ndjson", "--signal", "signal.json", "--second-accuracy", "2"];
+    assert!(!eval(&directory, &analyzer, &wrong).await.status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -71,10 +71,14 @@ pub(crate) struct ScriptedAnalyzer {
 }
 
 struct Script {
+    /// The name of its model.
+    model: &'static str,
     /// What is done with the next requests, one each.
     next: Mutex<VecDeque<Turn>>,
     /// What is done with all others.
     usual: Mutex<Turn>,
+    /// The types of the questions of each request.
+    kinds: Mutex<Vec<Vec<String>>>,
     /// The states that were asked about, in order of arrival.
     seen: watch::Sender<Vec<String>>,
     /// Requests that wait for a gate or are never answered.
@@ -84,7 +88,14 @@ struct Script {
 impl ScriptedAnalyzer {
     /// Listens on a port of its own and answers everything.
     pub(crate) async fn start() -> Self {
+        Self::start_as("scripted").await
+    }
+
+    /// The same, with a model of this name.
+    pub(crate) async fn start_as(model: &'static str) -> Self {
         let script = Script {
+            model,
+            kinds: Mutex::default(),
             next: Mutex::new(VecDeque::new()),
             usual: Mutex::new(Turn::Answer(0.5)),
             seen: watch::channel(Vec::new()).0,
@@ -149,8 +160,13 @@ impl ScriptedAnalyzer {
         self.script.seen.borrow().clone()
     }
 
+    /// The types of the questions of each request, in order of arrival.
+    pub(crate) fn kinds(&self) -> Vec<Vec<String>> {
+        self.script.kinds.lock().unwrap().clone()
+    }
+
     /// Requests that it holds back or never answers.
-    fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.script.waiting.load(Ordering::SeqCst)
     }
 
@@ -180,15 +196,18 @@ async fn answer(State(script): State<Arc<Script>>, Json(request): Json<Value>) -
     // Counted first: whoever has seen the request arrive also finds it waiting.
     let waiting =
         matches!(turn, Turn::AnswerWhenOpened(..) | Turn::Silence).then(|| WaitingRequest::count(&script));
+    let questions = request["questions"].as_object().unwrap().values();
+    let kinds = questions.map(|question| question["type"].as_str().unwrap().to_owned());
+    script.kinds.lock().unwrap().push(kinds.collect());
     script.seen.send_modify(|seen| seen.push(state));
     let reply = match turn {
-        Turn::Answer(probability) => findings(&request, probability, None),
+        Turn::Answer(probability) => findings(script.model, &request, probability, None),
         Turn::AnswerWhenOpened(probability, gate) => {
             gate.0.acquire().await.unwrap().forget();
             drop(waiting);
-            findings(&request, probability, None)
+            findings(script.model, &request, probability, None)
         }
-        Turn::Only(kind) => findings(&request, 0.5, Some(kind)),
+        Turn::Only(kind) => findings(script.model, &request, 0.5, Some(kind)),
         Turn::Refuse(status, retry_after) => {
             let headers = retry_after.map(|wait| [(header::RETRY_AFTER, wait)]);
             let status = StatusCode::from_u16(status).unwrap();
@@ -217,13 +236,13 @@ impl Drop for WaitingRequest {
     }
 }
 
-fn findings(request: &Value, probability: f64, only: Option<&str>) -> Response {
+fn findings(model: &str, request: &Value, probability: f64, only: Option<&str>) -> Response {
     let asked = request["questions"].as_object().unwrap();
     let asked = asked.iter().filter(|(_, question)| only.is_none_or(|kind| question["type"] == kind));
     let answers: Map<String, Value> =
         asked.map(|(id, question)| (id.clone(), finding(question, probability))).collect();
     let usage = json!({"input_tokens": TOKENS.0, "output_tokens": TOKENS.1});
-    Json(json!({"model": "scripted", "answers": answers, "usage": usage})).into_response()
+    Json(json!({"model": model, "answers": answers, "usage": usage})).into_response()
 }
 
 fn finding(question: &Value, probability: f64) -> Value {
@@ -275,14 +294,21 @@ impl<S> Deref for Scripted<S> {
     }
 }
 
-impl<S: Settings> Stage for Scripted<S> {
-    async fn set_up(backend: Backend) -> Self {
+impl<S: Settings> Scripted<S> {
+    /// The service with these settings too.
+    pub(crate) async fn start(backend: Backend, more: &[(&str, &str)]) -> Self {
         let analyzer = ScriptedAnalyzer::start().await;
         let url = analyzer.url();
-        let settings = [S::SETTINGS, &with_analyzer(&url)].concat();
+        let settings = [S::SETTINGS, &with_analyzer(&url), more].concat();
         let app = App::start(backend, &settings).await;
         let store = Store::open(app.database_url()).await.unwrap();
         Self { app, analyzer, store, settings: PhantomData }
+    }
+}
+
+impl<S: Settings> Stage for Scripted<S> {
+    async fn set_up(backend: Backend) -> Self {
+        Self::start(backend, &[]).await
     }
 
     async fn tear_down(self) {

@@ -153,6 +153,7 @@ impl Tenants {
                 criteria: Some(signal.criteria.to_string()),
                 version: 1,
                 calibration_id: None,
+                escalation: None,
                 enabled: true,
                 created_at: now,
                 updated_at: now,

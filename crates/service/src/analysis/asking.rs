@@ -1,86 +1,68 @@
-//! Calls of the analyzer. Its input is prepared in `history`; its answers are written by the concluder.
+//! Calls of the analyzers. Their input is prepared in `history`; their answers are written by the concluder.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use analyzer::{AdaptiveLimit, Analyzer, BoxFuture, Failure, Findings, Inquiry};
-use model::{Answer, Question, TenantId, Timestamp};
-use opentelemetry::trace::SpanKind;
+use analyzer::{Failure, Inquiry};
+use model::{Question, TenantId, Timestamp};
 
+use crate::analysis::escalating::Escalator;
 use crate::analysis::history::AnalysisInput;
 use crate::analysis::questions::QuestionSet;
-use crate::analysis::recent_calls::{CallCounts, RecentCalls};
-use crate::runtime::{Clock, Error, Kind, Traces, Waiting, traces};
+use crate::analysis::recent_calls::CallCounts;
+use crate::analysis::response::AnalyzerResponse;
+use crate::analysis::stage::Stage;
+use crate::runtime::Waiting;
 
-/// The most tokens that one analysis is charged for: a server that reports wrong numbers must not empty a balance.
-const MAX_TOKENS: u64 = 10_000_000;
-/// How long a token is, where the analyzer cannot count them.
-const BYTES_PER_TOKEN: u64 = 4;
-/// When to retry if the analyzer is busy and does not say for how long.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
-
-/// The analyzer's answers, with model, usage and latency.
-pub(crate) struct AnalyzerResponse {
-    pub(crate) answers: Vec<Answer>,
-    pub(crate) model: String,
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
-    pub(crate) latency_ms: u64,
-    /// The trace that the call is part of.
-    pub(crate) traceparent: Option<String>,
-}
-
-impl AnalyzerResponse {
-    /// Calibrates the answers of signals that have a calibration.
-    fn calibrated(self, questions: &QuestionSet) -> Self {
-        Self { answers: questions.calibrated(self.answers), ..self }
-    }
-
-    /// The same response with the usage of another call added, for requests that are charged once for several calls.
-    pub(crate) fn with_usage_of(self, other: &Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            ..self
-        }
-    }
-}
-
-/// Calls the analyzer, with a concurrency limit for queued jobs that adapts to its load. Cheap to clone.
+/// Calls the analyzers: the first one for everything, and for a tenant's signals a second one where the first is unsure. Cheap to
+/// clone.
 #[derive(Clone)]
 pub(crate) struct Asker {
-    analyzer: Arc<dyn Analyzer>,
-    clock: Clock,
-    traces: Traces,
-    limit: Arc<Mutex<AdaptiveLimit>>,
-    recent: Arc<RecentCalls>,
+    first: Stage,
+    second: Option<Escalator>,
 }
 
 impl Asker {
-    /// Calls `analyzer`; at most `workers` queued jobs run concurrently.
-    pub(crate) fn new(analyzer: Arc<dyn Analyzer>, clock: Clock, traces: Traces, workers: usize) -> Self {
-        Self {
-            analyzer,
-            clock,
-            traces,
-            limit: Arc::new(Mutex::new(AdaptiveLimit::new(workers))),
-            recent: Arc::default(),
-        }
+    pub(crate) fn new(first: Stage, second: Option<Escalator>) -> Self {
+        Self { first, second }
     }
 
-    /// The analyzer's default model.
+    /// The first analyzer's default model.
     pub(crate) fn model(&self) -> &str {
-        self.analyzer.model()
+        self.first.model()
     }
 
-    /// How the analyzer answered this process in the last ten minutes.
+    /// The second analyzer, if there is one.
+    pub(crate) fn second(&self) -> Option<&Stage> {
+        self.second.as_ref().map(Escalator::stage)
+    }
+
+    /// How the first analyzer answered this process in the last ten minutes.
     pub(crate) fn recent_calls(&self, now: Timestamp) -> CallCounts {
-        self.recent.counts(now)
+        self.first.recent_calls(now)
     }
 
-    /// Asks the questions about an object of a tenant, and calibrates the answers of signals that have a calibration;
-    /// `caller` waits for the answers, if anybody does.
+    /// How many queued jobs may run concurrently now, and when to check again if that is none.
+    pub(crate) fn allowed(&self, now: Timestamp) -> (usize, Option<Timestamp>) {
+        self.first.allowed(now)
+    }
+
+    /// Asks a tenant's signals about an object: first the first analyzer, as [`Self::ask`] does, then the second one where the
+    /// first is unsure. Only the first one's failures are failures.
+    pub(crate) async fn ask_in_stages(
+        &self,
+        tenant: TenantId,
+        input: &AnalysisInput,
+        caller: Option<&Waiting>,
+    ) -> std::result::Result<AnalyzerResponse, Failure> {
+        let response = self.ask(tenant, input, caller).await?;
+        Ok(match &self.second {
+            Some(escalator) => escalator.escalate(tenant, input, response, caller).await,
+            None => response,
+        })
+    }
+
+    /// Asks the first analyzer the questions about an object of a tenant, and calibrates the answers of signals that have a
+    /// calibration; `caller` waits for the answers, if anybody does.
     pub(crate) async fn ask(
         &self,
         tenant: TenantId,
@@ -90,7 +72,7 @@ impl Asker {
         self.ask_about(tenant, &input.state, &input.questions, caller).await
     }
 
-    /// Asks the questions about a text, and calibrates the answers of signals that have a calibration.
+    /// Asks the first analyzer the questions about a text, and calibrates the answers of signals that have a calibration.
     pub(crate) async fn ask_about(
         &self,
         tenant: TenantId,
@@ -101,8 +83,8 @@ impl Asker {
         Ok(self.inquire(tenant, state, questions.questions(), caller).await?.calibrated(questions))
     }
 
-    /// Asks the only question about an object, and again without each of some parts of its history; see
-    /// [`Analyzer::analyze_unread`]. None if the analyzer cannot do so.
+    /// Asks the first analyzer the only question about an object, and again without each of some parts of its history; see
+    /// [`analyzer::Analyzer::analyze_unread`]. None if it cannot do so.
     pub(crate) async fn ask_unread(
         &self,
         tenant: TenantId,
@@ -112,22 +94,17 @@ impl Asker {
     ) -> Option<std::result::Result<AnalyzerResponse, Failure>> {
         let questions = input.questions.questions();
         let inquiry = Inquiry { state: &input.state, questions, is_urgent: true, tenant: Some(tenant) };
-        let analysis = self.analyzer.analyze_unread(inquiry, parts)?;
-        let response = self.respond(inquiry, analysis, Some(caller)).await;
+        let analysis = self.first.analyzer().analyze_unread(inquiry, parts)?;
+        let response = self.first.respond(inquiry, analysis, Some(caller)).await;
         Some(response.map(|response| response.calibrated(&input.questions)))
     }
 
-    /// The tokens that answering questions about a text will read: counted where the analyzer can, otherwise by a rule of thumb.
+    /// The tokens that the first analyzer will read to answer questions about a text; see [`Stage::count_tokens`].
     pub(crate) async fn count_tokens(&self, tenant: TenantId, state: &str, questions: &[Question]) -> u64 {
-        let inquiry = Inquiry { state, questions, is_urgent: false, tenant: Some(tenant) };
-        if let Some(tokens) = self.analyzer.count_tokens(inquiry).await {
-            return tokens.min(MAX_TOKENS);
-        }
-        let bytes = state.len() + questions.iter().map(Question::length).sum::<usize>();
-        (bytes as u64).div_ceil(BYTES_PER_TOKEN).min(MAX_TOKENS)
+        self.first.count_tokens(tenant, state, questions).await
     }
 
-    /// Asks questions about a text.
+    /// Asks the first analyzer questions about a text.
     pub(crate) async fn inquire(
         &self,
         tenant: TenantId,
@@ -135,120 +112,6 @@ impl Asker {
         questions: &[Question],
         caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
-        let inquiry = Inquiry { state, questions, is_urgent: caller.is_some(), tenant: Some(tenant) };
-        self.respond(inquiry, self.analyzer.analyze(inquiry), caller).await
-    }
-
-    /// Awaits an analysis of the inquiry, until its caller leaves.
-    async fn respond(
-        &self,
-        inquiry: Inquiry<'_>,
-        analysis: BoxFuture<'_, std::result::Result<Findings, Failure>>,
-        caller: Option<&Waiting>,
-    ) -> std::result::Result<AnalyzerResponse, Failure> {
-        let started = Instant::now();
-        let started_at = self.clock.now();
-        let outcome = match caller {
-            Some(caller) if self.analyzer.is_cancellable() => tokio::select! {
-                biased;
-                outcome = self.in_span(inquiry, analysis) => outcome,
-                () = caller.left() => Err(Failure::CallerLeft),
-            },
-            _ => self.in_span(inquiry, analysis).await,
-        };
-        self.adapt(started_at, outcome.as_ref().err());
-        self.recent.record(self.clock.now(), outcome.as_ref().err());
-        let findings: Findings = outcome?;
-        // An analysis that leaves parts unread has several answers to its only question.
-        let questions = inquiry.questions.iter().cycle();
-        let answers = questions.zip(&findings.answers).filter_map(|(question, finding)| {
-            let distribution = finding.as_ref().ok()?;
-            Answer::new(question, distribution).ok()
-        });
-        let answers: Vec<Answer> = answers.collect();
-        if answers.is_empty() {
-            return Err(none_answered());
-        }
-        Ok(AnalyzerResponse {
-            answers,
-            model: findings.model,
-            input_tokens: findings.input_tokens.min(MAX_TOKENS),
-            output_tokens: findings.output_tokens.min(MAX_TOKENS),
-            latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            traceparent: traces::current(),
-        })
-    }
-
-    /// Awaits an analysis in a span that follows OpenTelemetry's conventions for generative AI.
-    async fn in_span(
-        &self,
-        inquiry: Inquiry<'_>,
-        analysis: BoxFuture<'_, std::result::Result<Findings, Failure>>,
-    ) -> std::result::Result<Findings, Failure> {
-        let call = self.traces.child("ask", SpanKind::Client);
-        call.note("gen_ai.operation.name", "generate_content");
-        call.note("gen_ai.request.model", self.analyzer.model().to_owned());
-        call.note("auspex.questions", i64::try_from(inquiry.questions.len()).unwrap_or(i64::MAX));
-        let outcome = call.around(analysis).await;
-        match &outcome {
-            Ok(findings) => {
-                let tokens = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-                call.note("gen_ai.response.model", findings.model.clone());
-                call.note("gen_ai.usage.input_tokens", tokens(findings.input_tokens));
-                call.note("gen_ai.usage.output_tokens", tokens(findings.output_tokens));
-            }
-            Err(Failure::Throttled { .. }) => call.fail("throttled"),
-            Err(Failure::Busy) => call.fail("busy"),
-            Err(Failure::Down(_)) => call.fail("down"),
-            Err(Failure::Failed(_)) => call.fail("failed"),
-            Err(Failure::OutOfTime) => call.fail("out_of_time"),
-            Err(Failure::CallerLeft) => call.fail("caller_left"),
-        }
-        outcome
-    }
-
-    /// Adapts the limit: an analyzer that is rate-limiting or down slows the queue.
-    fn adapt(&self, started_at: Timestamp, failure: Option<&Failure>) {
-        let now = self.clock.now();
-        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        match failure {
-            None => limit.succeeded(started_at),
-            Some(Failure::Throttled { retry_after }) => limit.throttled(started_at, *retry_after, now),
-            Some(Failure::Down(_)) => limit.throttled(started_at, None, now),
-            // Inquiries of the same account may be all that it waited for: the others need not slow down.
-            Some(Failure::Busy | Failure::Failed(_) | Failure::OutOfTime | Failure::CallerLeft) => {}
-        }
-    }
-
-    /// How many queued jobs may run concurrently now, and when to check again if that is none.
-    pub(crate) fn allowed(&self, now: Timestamp) -> (usize, Option<Timestamp>) {
-        let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        (limit.allowed(now), limit.resume_at(now))
-    }
-}
-
-pub(crate) fn none_answered() -> Failure {
-    Failure::Failed("the analyzer answered none of the questions".into())
-}
-
-/// The error for a caller who waits when the analyzer fails.
-pub(crate) fn refusal(failure: Failure) -> Error {
-    match failure {
-        Failure::Throttled { retry_after } => {
-            Error::new(Kind::AnalyzerBusy, "the analyzer is rate-limiting; retry later")
-                .retry_after(retry_after.unwrap_or(BUSY_WAIT))
-        }
-        Failure::Busy => {
-            Error::new(Kind::AnalyzerBusy, "the analyzer is busy; retry later").retry_after(BUSY_WAIT)
-        }
-        Failure::OutOfTime => {
-            let message = "the analyzer gave the inquiry up: it takes too long; ask less, or retry later";
-            Error::new(Kind::AnalyzerBusy, message).retry_after(BUSY_WAIT)
-        }
-        // Nobody reads it.
-        Failure::CallerLeft => Error::new(Kind::AnalyzerBusy, "the caller left"),
-        Failure::Down(cause) | Failure::Failed(cause) => {
-            Error::new(Kind::AnalyzerError, "the analyzer failed").because(cause)
-        }
+        self.first.inquire(tenant, state, questions, caller).await
     }
 }

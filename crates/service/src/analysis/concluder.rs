@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::api::AnalysisSource;
 use model::recorded_answer::{analysis_id, encode};
-use model::{Answer, Judgement, TenantId, Timestamp};
+use model::{Answer, Charge, FirstAnswer, Judgement, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::analysis::answer_history::{self, NewAnalysis};
 use store::analysis::concluder::{self, LockedObjects, NewAnswer, NewAnswers};
@@ -22,8 +22,8 @@ use store::{Batch, Conn, Lease, LockWait, Store};
 use uuid::Uuid;
 
 use crate::actions::{Announcements, ConcludedAnalysis, Effects};
-use crate::analysis::asking::AnalyzerResponse;
 use crate::analysis::history::AnalysisInput;
+use crate::analysis::response::AnalyzerResponse;
 use crate::billing::{Balances, Prices};
 use crate::objects::ObjectCache;
 use crate::runtime::group_writer::{Group, GroupWriter};
@@ -201,7 +201,7 @@ impl ConclusionWriter {
         // An analysis is charged even if its object was deleted meanwhile.
         let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
-            paid.map(|paid| self.charge_for(paid.conclusion, now)).collect();
+            paid.flat_map(|paid| self.charges_for(paid.conclusion, now)).collect();
         let with_rules: Vec<ConcludedAnalysis<'_>> = concluded
             .iter()
             .filter(|analysis| locked.has_rules(analysis.tenant, analysis.object_id))
@@ -263,23 +263,49 @@ impl ConclusionWriter {
         .collect()
     }
 
-    fn charge_for<'a>(&self, conclusion: &'a Conclusion, now: Timestamp) -> AnalysisCharge<'a> {
+    /// The charge of each stage.
+    fn charges_for<'a>(
+        &self,
+        conclusion: &'a Conclusion,
+        now: Timestamp,
+    ) -> impl Iterator<Item = AnalysisCharge<'a>> + use<'a> {
         let response = &conclusion.response;
+        // Answers are counted once, with the stage that reads all signals.
         let answered = response.answers.iter().filter(|_| conclusion.asks_signals);
-        let charge = self.prices.charge(&response.model, response.input_tokens, response.output_tokens);
+        let keys = answered.map(|answer| answer.signal.as_str()).collect();
+        let usage = (response.input_tokens, response.output_tokens);
+        let charge = self.prices.charge(&response.model, usage.0, usage.1);
+        let first = self.charge_for(conclusion, now, (&response.model, usage), &charge);
+        let second = response.second.as_ref().map(|second| {
+            let usage = (second.input_tokens, second.output_tokens);
+            let charge = self.prices.charge_second(&second.model, usage.0, usage.1);
+            let second = self.charge_for(conclusion, now, (&second.model, usage), &charge);
+            AnalysisCharge { is_second_stage: true, ..second }
+        });
+        std::iter::once(AnalysisCharge { signal_keys: keys, ..first }).chain(second)
+    }
+
+    fn charge_for<'a>(
+        &self,
+        conclusion: &'a Conclusion,
+        now: Timestamp,
+        (model, (input_tokens, output_tokens)): (&'a str, (u64, u64)),
+        charge: &Charge,
+    ) -> AnalysisCharge<'a> {
         AnalysisCharge {
             tenant: conclusion.tenant,
             entry_id: self.random.id(now),
             micros: charge.micros,
             cost_usd: charge.cost_usd(),
             cost_margin: charge.cost_margin(),
-            model: &response.model,
+            model,
             object_id: conclusion.object.as_ref().map(|object| object.object_id.as_str()),
-            input_tokens: i64::try_from(response.input_tokens).unwrap_or(i64::MAX),
-            output_tokens: i64::try_from(response.output_tokens).unwrap_or(i64::MAX),
+            input_tokens: i64::try_from(input_tokens).unwrap_or(i64::MAX),
+            output_tokens: i64::try_from(output_tokens).unwrap_or(i64::MAX),
             batch_id: conclusion.job.and_then(|job| job.bulk_run_id),
             source: if conclusion.job.is_none() { UsageSource::Sync } else { UsageSource::Async },
-            signal_keys: answered.map(|answer| answer.signal.as_str()).collect(),
+            is_second_stage: false,
+            signal_keys: Vec::new(),
         }
     }
 }
@@ -410,7 +436,13 @@ fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysi
 fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>> {
     let object = conclusion.object.as_ref()?;
     let signals = &object.input.questions.signals;
-    let answers = conclusion.response.answers.iter().filter_map(|answer| new_answer(answer, signals));
+    let firsts = conclusion.response.second.as_ref().map(|second| &second.firsts);
+    let first = |answer: &Answer| firsts.and_then(|firsts| firsts.get(&answer.signal));
+    let answers = conclusion
+        .response
+        .answers
+        .iter()
+        .filter_map(|answer| Some(new_answer(answer, asked(answer, signals)?, first(answer))));
     Some(NewAnswers {
         tenant: conclusion.tenant,
         object_id: &object.object_id,
@@ -426,10 +458,9 @@ fn asked<'a>(answer: &Answer, signals: &'a [Signal]) -> Option<&'a Signal> {
     signals.iter().find(|signal| signal.key == answer.signal)
 }
 
-fn new_answer(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
-    let signal = asked(answer, signals)?;
+fn new_answer(answer: &Answer, signal: &Signal, first: Option<&FirstAnswer>) -> NewAnswer {
     let Judgement { noul, choice, probabilities, confidence, .. } = &answer.judgement;
-    Some(NewAnswer {
+    NewAnswer {
         signal_id: signal.signal_id,
         version: signal.version,
         is_noul: noul.is_some(),
@@ -439,5 +470,8 @@ fn new_answer(answer: &Answer, signals: &[Signal]) -> Option<NewAnswer> {
         probabilities: probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),
         confidence: *confidence,
         raw: answer.raw.as_ref().and_then(|raw| serde_json::to_string(raw).ok()),
-    })
+        escalated: answer.escalated,
+        model: answer.model.clone(),
+        first: first.and_then(|first| serde_json::to_string(first).ok()),
+    }
 }

@@ -13,10 +13,11 @@ use store::analysis::signals::{self, Signal};
 use store::{Conn, Store};
 use tokio::time::{Instant, timeout_at};
 
-use crate::analysis::asking::{AnalyzerResponse, Asker, none_answered, refusal};
+use crate::analysis::asking::Asker;
 use crate::analysis::concluder::Concluder;
 use crate::analysis::history::{AnalysisInput, read_input};
 use crate::analysis::questions::QuestionSet;
+use crate::analysis::response::{AnalyzerResponse, none_answered, refusal};
 use crate::analysis::verdict::conclude;
 use crate::analysis::verdict_slots::VerdictSlots;
 use crate::billing::{Balances, Prices};

@@ -6,6 +6,8 @@ mod bulk_runs;
 mod calibration;
 mod concluder;
 pub(crate) mod default_signals;
+mod escalating;
+mod escalations;
 mod explanations;
 pub(crate) mod history;
 mod jobs;
@@ -13,16 +15,19 @@ mod moderation;
 mod playground;
 mod questions;
 mod recent_calls;
+mod response;
 mod running;
 mod scheduler;
 mod signal_versions;
 mod signals;
+mod stage;
 mod timeline;
 mod trials;
 mod verdict;
 mod verdict_slots;
 
 pub use self::bulk_runs::BulkRuns;
+pub use self::escalations::Escalations;
 pub use self::explanations::Explanations;
 pub use self::jobs::Jobs;
 pub use self::moderation::Moderation;
@@ -35,10 +40,12 @@ pub use self::verdict::Verdicts;
 
 pub(crate) use self::asking::Asker;
 pub(crate) use self::concluder::{Concluder, ConclusionWriter};
+pub(crate) use self::escalating::{Caps, Escalator};
 pub(crate) use self::questions::CachedQuestions;
 pub(crate) use self::recent_calls::CallCounts;
 pub(crate) use self::running::Running;
 pub(crate) use self::scheduler::Scheduler;
+pub(crate) use self::stage::Stage;
 pub(crate) use self::trials::TrialRunner;
 pub(crate) use self::verdict_slots::VerdictSlots;
 
@@ -54,6 +61,8 @@ pub struct Analysis {
     pub verdicts: Verdicts,
     /// What happened about an object.
     pub timeline: Timeline,
+    /// Which answers of signals go to the second analyzer.
+    pub escalations: Escalations,
     /// Other wordings of signals, put to objects that are there.
     pub trials: Trials,
     /// What moved an answer.

@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 use store::objects::recorder::DEFAULT_OBJECT_TYPE;
 use store::{Conn, Store};
 
-use crate::analysis::asking::{Asker, refusal};
+use crate::analysis::asking::Asker;
 use crate::analysis::concluder::Concluder;
 use crate::analysis::history::{AnalysisInput, history_events};
 use crate::analysis::questions::{CachedQuestions, SignalSelection};
+use crate::analysis::response::refusal;
 use crate::analysis::verdict::conclude;
 use crate::analysis::verdict_slots::VerdictSlots;
 use crate::billing::{Balances, Prices};
@@ -78,16 +79,13 @@ impl Playground {
                 let now = self.clock.now();
                 let input =
                     AnalysisInput::of_events(object_type, history_events(&events, now), now, 0, questions);
-                let response = self.asker.ask(tenant, &input, Some(caller)).await.map_err(refusal)?;
+                let response =
+                    self.asker.ask_in_stages(tenant, &input, Some(caller)).await.map_err(refusal)?;
                 let conclusion = conclude(&self.concluder, slot, response, None, None, true).await?;
                 let response = &conclusion.response;
                 Ok(PlaygroundVerdict {
                     analyzed: true,
-                    cost_micros: self.prices.billed_micros(
-                        &response.model,
-                        response.input_tokens,
-                        response.output_tokens,
-                    ),
+                    cost_micros: response.billed_micros(&self.prices),
                     model: response.model.clone(),
                     latency_ms: response.latency_ms,
                     answers: response.answers.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::quality::calibration::Calibrator;
-use model::{Answer, Question, TenantId};
+use model::{Answer, Escalation, Question, TenantId};
 use store::analysis::signals::{self, Signal};
 use store::quality::calibrations;
 use store::{Conn, Store};
@@ -17,6 +17,8 @@ use crate::runtime::{Result, ShortCache, internal};
 pub(crate) struct QuestionSet {
     pub(crate) signals: Vec<Signal>,
     questions: Vec<Question>,
+    /// Which answers are unsure, of each signal.
+    escalations: Vec<Option<Escalation>>,
     calibrators: Calibrators,
 }
 
@@ -50,7 +52,10 @@ impl QuestionSet {
         let selected = signals.iter().filter(|signal| signal.enabled).filter(is_selected);
         let signals: Vec<Signal> = selected.cloned().collect();
         let questions = signals.iter().map(question).collect::<Result<_>>()?;
-        Ok(Self { signals, questions, calibrators: Arc::clone(calibrators) })
+        let escalation = |signal: &Signal| signal.escalation.as_deref().map(serde_json::from_str).transpose();
+        let escalations =
+            signals.iter().map(escalation).collect::<serde_json::Result<_>>().map_err(internal)?;
+        Ok(Self { signals, questions, escalations, calibrators: Arc::clone(calibrators) })
     }
 
     /// The question set of some signals of a tenant, with their calibrations.
@@ -66,6 +71,12 @@ impl QuestionSet {
 
     pub(crate) fn questions(&self) -> &[Question] {
         &self.questions
+    }
+
+    /// Which answers to a signal are unsure, where that is set.
+    pub(crate) fn escalation(&self, key: &str) -> Option<(&Signal, &Question, Escalation)> {
+        let index = self.signals.iter().position(|signal| signal.key == key)?;
+        Some((&self.signals[index], &self.questions[index], self.escalations[index]?))
     }
 
     /// The analyzer's answers, each calibrated where its signal has a calibration; the others are left as they are.

@@ -32,7 +32,7 @@ use crate::runtime::{Clock, Kind, Random, Result, Supervision, Traces, Wakeup, c
 const POLL: Duration = Duration::from_secs(1);
 /// The delay when due jobs are being claimed by other processes.
 pub const SOON: Duration = Duration::from_millis(50);
-/// How much longer than the analyzer's deadline a job is leased.
+/// How much longer than the deadlines of both analyzers a job is leased.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
 /// How long a suspect is put off while another one runs.
 const PUT_OFF: Duration = Duration::from_secs(1);
@@ -69,8 +69,8 @@ pub(crate) struct Scheduler {
     pub(crate) feeder: Wakeup,
     /// The number of analyzer slots in this process.
     pub(crate) workers: usize,
-    /// The deadline of a call of the analyzer.
-    pub(crate) analyzer_timeout: Duration,
+    /// The deadline of the calls of both analyzers.
+    pub(crate) asking_timeout: Duration,
     /// Jobs whose outcome could not be written, because the database did not respond.
     pub(crate) unreleased: Arc<Mutex<Vec<(LeasedJob, Lease)>>>,
 }
@@ -163,7 +163,7 @@ impl LeasedQueue for JobQueue {
             }
         }
         let was_behind = std::mem::replace(&mut self.is_behind, false);
-        let limit = scheduler.analyzer_timeout + LEASE_MARGIN;
+        let limit = scheduler.asking_timeout + LEASE_MARGIN;
         let lease = Lease { token: scheduler.random.id(now), until: now + limit };
         let claimed = self.claim(now, lease, free).await?;
         let count = claimed.len();
@@ -413,7 +413,7 @@ impl Scheduler {
             }
         };
         // Analyzers keep their deadline themselves; the rest of the lease is for writing.
-        let response = match self.asker.ask(job.tenant_id, &input, None).await {
+        let response = match self.asker.ask_in_stages(job.tenant_id, &input, None).await {
             Ok(response) => response,
             Err(failure) => return self.postpone(job, lease, failure).await,
         };

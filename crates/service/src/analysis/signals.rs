@@ -104,6 +104,8 @@ impl Signals {
                 None => signal_versions::next(conn, tenant, key).await?,
             },
             calibration_id,
+            // It is about the question, not about its wording.
+            escalation: same_question.and_then(|existing| existing.escalation.clone()),
             enabled,
             created_at: existing.map_or(now, |existing| existing.created_at),
             updated_at: now,

@@ -10,13 +10,14 @@ use store::analysis::history::{self, HistoryRequest, ObjectHistory};
 use store::objects::request::Recorded;
 use store::{Conn, Store};
 
-use crate::analysis::asking::{AnalyzerResponse, Asker, refusal};
+use crate::analysis::asking::Asker;
 use crate::analysis::concluder::{AnalyzedObject, Concluder, Conclusion};
 use crate::analysis::history::{
     AnalysisInput, ObjectRequest, Prepared, history_events, read_histories, read_long_history,
 };
 use crate::analysis::jobs::Jobs;
 use crate::analysis::questions::{CachedQuestions, SignalSelection};
+use crate::analysis::response::{AnalyzerResponse, refusal};
 use crate::analysis::verdict_slots::{Slot, VerdictSlots};
 use crate::objects::ingest::{Ingest, refusal as ingest_refusal};
 use crate::runtime::{Clock, Error, Kind, Result, Waiting};
@@ -110,7 +111,7 @@ impl Verdicts {
                         return Err(Error::new(Kind::NotFound, "the object was deleted"));
                     }
                 };
-                let response = match self.asker.ask(tenant, &input, Some(caller)).await {
+                let response = match self.asker.ask_in_stages(tenant, &input, Some(caller)).await {
                     Ok(response) => response,
                     Err(failure) => {
                         if matches!(failure, Failure::CallerLeft) {

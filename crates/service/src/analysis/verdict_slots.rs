@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::analysis::running::Running;
 use crate::runtime::{Clock, Error, Kind, Random, Result, internal};
 
-/// How much longer than the analyzer's deadline a slot lasts; after that the slots of a crashed node are free.
+/// How much longer than the deadlines of both analyzers a slot lasts; after that the slots of a crashed node are free.
 const MARGIN: Duration = Duration::from_secs(5);
 /// When to retry if no slot is free: a verdict will have finished by then.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
@@ -26,8 +26,10 @@ pub(crate) struct VerdictSlots {
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     pub(crate) running: Running,
-    /// The deadline of a call of the analyzer.
+    /// The deadline of a call of the first analyzer.
     pub(crate) analyzer_timeout: Duration,
+    /// The deadline of the call of the second analyzer that may follow; none without one.
+    pub(crate) escalation_timeout: Duration,
     /// The number of slots per tenant, over all nodes.
     pub(crate) limit: u32,
 }
@@ -65,7 +67,7 @@ impl VerdictSlots {
             tenant,
             slot_id: self.random.id(now),
             now,
-            until: now + self.analyzer_timeout + MARGIN,
+            until: now + self.analyzer_timeout + self.escalation_timeout + MARGIN,
             limit: i64::from(self.limit),
         }
     }

@@ -56,7 +56,7 @@ impl UsageReports {
             .await?;
         let mut totals = UsageTotals::default();
         for row in &used {
-            add(&mut totals, row);
+            add(&mut totals, row, row.analyses - row.second_stages);
         }
         let elapsed_days = (to.min(today).days() - from.days() + 1).max(1);
         let burn_rate = rounded_share(totals.spend_micros, elapsed_days);
@@ -71,15 +71,16 @@ impl UsageReports {
             storage_bytes,
             totals,
             series: series(from, to, &used),
-            by_model: breakdown(&used, |row| row.model.as_str()),
-            by_source: breakdown(&used, |row| row.source.as_str()),
+            // With each model, whatever stage it answered.
+            by_model: breakdown(&used, |row| (row.model.as_str(), row.analyses)),
+            by_source: breakdown(&used, |row| (row.source.as_str(), row.analyses - row.second_stages)),
             by_signal: by_signal(signals),
         })
     }
 }
 
-fn add(totals: &mut UsageTotals, row: &DailyUsage) {
-    totals.analyses += row.analyses;
+fn add(totals: &mut UsageTotals, row: &DailyUsage, analyses: i64) {
+    totals.analyses += analyses;
     totals.spend_micros += row.spend_micros;
     totals.input_tokens += row.input_tokens;
     totals.output_tokens += row.output_tokens;
@@ -114,22 +115,25 @@ fn series(from: Date, to: Date, used: &[DailyUsage]) -> Vec<UsageDay> {
     for row in used {
         let entry = usize::try_from(row.day.days() - from.days()).ok().and_then(|at| series.get_mut(at));
         let Some(day) = entry else { continue };
-        day.analyses += row.analyses;
+        // An analysis of two stages is one.
+        let analyses = row.analyses - row.second_stages;
+        day.analyses += analyses;
         day.spend_micros += row.spend_micros;
         if row.source == UsageSource::Sync {
-            day.synchronous += row.analyses;
+            day.synchronous += analyses;
         } else {
-            day.asynchronous += row.analyses;
+            day.asynchronous += analyses;
         }
     }
     series
 }
 
-/// Sums by a key, most spend first, then by key.
-fn breakdown(used: &[DailyUsage], key: impl Fn(&DailyUsage) -> &str) -> Vec<UsageBreakdown> {
+/// Sums by a key, with the number of analyses that count for it; most spend first, then by key.
+fn breakdown(used: &[DailyUsage], part: impl Fn(&DailyUsage) -> (&str, i64)) -> Vec<UsageBreakdown> {
     let mut sums: BTreeMap<&str, UsageTotals> = BTreeMap::new();
     for row in used {
-        add(sums.entry(key(row)).or_default(), row);
+        let (key, analyses) = part(row);
+        add(sums.entry(key).or_default(), row, analyses);
     }
     let parts = sums.into_iter().map(|(key, totals)| UsageBreakdown {
         key: key.to_owned(),

@@ -17,8 +17,7 @@ use crate::runtime::{Result, internal};
 /// The columns of each kind, without the cursor.
 const OBJECTS: &str =
     "object_id,object_type,display_name,event_count,first_seen,last_seen,last_analyzed_at,analysis,pending";
-const ANSWERS: &str =
-    "object_id,at,signal,version,type,noul,score,choice,probabilities,confidence,raw,model,source,read_seq";
+const ANSWERS: &str = "object_id,at,signal,version,type,noul,score,choice,probabilities,confidence,raw,model,source,read_seq,escalated";
 const LABELS: &str =
     "id,object_id,signal,version,value,note,source,by_kind,by_id,by_name,audit,answer,created_at";
 const EVENTS: &str = "object_id,object_type,seq,type,name,content,metadata,occurred_at,received_at";
@@ -124,7 +123,8 @@ fn write_object(line: &mut Line<'_>, exported: &ExportedObject) -> Result<()> {
 }
 
 fn write_answer(line: &mut Line<'_>, exported: &ExportedAnswer) -> Result<()> {
-    let VersionedAnswer { answer: Answer { signal, judgement, raw }, version } = &exported.answer;
+    let VersionedAnswer { answer: Answer { signal, judgement, raw, escalated, .. }, version } =
+        &exported.answer;
     line.text(&exported.object_id);
     line.plain(exported.at);
     line.text(signal);
@@ -139,6 +139,7 @@ fn write_answer(line: &mut Line<'_>, exported: &ExportedAnswer) -> Result<()> {
     line.text(&exported.model);
     line.plain(exported.source.as_str());
     line.plain(exported.read_seq);
+    line.plain_if(*escalated);
     Ok(())
 }
 

@@ -133,12 +133,14 @@ fn answer_rows(
     let record = history_record(analysis, None)?;
     let (id, object_id) = (analysis.analysis_id, analysis.object_id.clone());
     let answers = (0..).zip(record.answers).filter(move |(index, _)| *index >= from);
-    Ok(answers.map(move |(index, answer)| {
+    Ok(answers.map(move |(index, mut answer)| {
+        // Each row has one model: that of its answer.
+        let model = answer.answer.model.take().unwrap_or_else(|| record.model.clone());
         let exported = ExportedAnswer {
             object_id: object_id.clone(),
             at: record.at,
             answer,
-            model: record.model.clone(),
+            model,
             source: record.source,
             read_seq: record.read_seq,
         };

@@ -52,12 +52,14 @@ pub(crate) fn result(signal: &Signal, answer: &StoredAnswer) -> Result<SignalRes
         probabilities: answer.probabilities.as_deref(),
         confidence: answer.confidence,
         raw: answer.raw.as_deref(),
+        escalated: answer.escalated,
     };
-    let Answer { signal, judgement, raw } = columns.answer(signal)?;
+    let Answer { signal, judgement, raw, escalated, .. } = columns.answer(signal)?;
     Ok(SignalResult {
         key: signal,
         judgement,
         raw,
+        escalated,
         model: Some(answer.model.clone()),
         computed_at: answer.computed_at,
     })
@@ -75,10 +77,12 @@ pub(crate) struct AnswerColumns<'a> {
     pub(crate) confidence: Option<f64>,
     /// JSON: the analyzer's own answer, where a calibration is on.
     pub(crate) raw: Option<&'a str>,
+    /// Where the first analyzer was unsure: whether the second one answered.
+    pub(crate) escalated: Option<bool>,
 }
 
 impl AnswerColumns<'_> {
-    /// The answer to a signal.
+    /// The answer to a signal; its model has a column of its own.
     pub(crate) fn answer(self, signal: &Signal) -> Result<Answer> {
         let kind = signal.kind;
         let judgement = Judgement {
@@ -90,6 +94,6 @@ impl AnswerColumns<'_> {
             confidence: self.confidence,
         };
         let raw = self.raw.map(serde_json::from_str).transpose().map_err(internal)?;
-        Ok(Answer { signal: signal.key.clone(), judgement, raw })
+        Ok(Answer { raw, escalated: self.escalated, ..Answer::of(signal.key.clone(), judgement) })
     }
 }

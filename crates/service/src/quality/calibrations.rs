@@ -104,8 +104,7 @@ fn fit(question: &Question, labels: Vec<AnsweredLabel>, versions: &[i64]) -> Res
     Ok((i64::try_from(count).unwrap_or(i64::MAX), fitted))
 }
 
-/// The analyzer's own answer.
+/// The first analyzer's own answer: answers of two models are not mixed.
 fn raw(label: &Comparison) -> Judgement {
-    let answer = &label.answer.answer;
-    answer.raw.as_ref().map_or_else(|| answer.judgement.clone(), |raw| raw.judgement(answer.judgement.kind))
+    label.answer.first_own_judgement()
 }

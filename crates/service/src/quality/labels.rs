@@ -293,9 +293,11 @@ fn label_answer(signal: &Signal, answer: &PresentAnswer) -> Result<LabelAnswer> 
         probabilities: answer.probabilities.as_deref(),
         confidence: answer.confidence,
         raw: answer.raw.as_deref(),
+        escalated: answer.escalated,
     };
     Ok(LabelAnswer {
         answer: columns.answer(signal)?,
+        first: answer.first.as_deref().map(serde_json::from_str).transpose().map_err(internal)?,
         version: answer.version,
         model: answer.model.clone(),
         read_seq: answer.read_seq,

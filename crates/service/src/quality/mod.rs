@@ -2,6 +2,7 @@
 
 mod calibrations;
 mod computing;
+mod escalation_fits;
 mod labelled;
 mod labels;
 mod reports;
@@ -13,6 +14,7 @@ pub use self::reports::{QualityQuery, QualityReports};
 pub(crate) use crate::objects::answers::no_such_signal;
 
 pub(crate) use self::computing::Computing;
+pub(crate) use self::escalation_fits::EscalationFits;
 pub(crate) use self::labels::{
     NewLabel, checked_note, checked_value, page as label_page, record as label_record,
 };

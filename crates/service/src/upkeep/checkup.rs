@@ -73,6 +73,10 @@ impl Checkup {
                 self.asker.recent_calls(now),
                 live.map_or(0, |queue| queue.state.retried),
             ),
+            second_analyzer: self
+                .asker
+                .second()
+                .map(|second| judgement::second_analyzer(second.model(), second.recent_calls(now))),
             deliveries: judgement::deliveries(deliveries.unwrap_or(&idle()), resting_accounts),
             mail: judgement::mail(mails.unwrap_or(&idle()), self.sends_mail),
             database: judgement::database(

@@ -85,21 +85,8 @@ pub(super) fn lag(late: Duration) -> HealthPart {
 }
 
 pub(super) fn analyzer(model: &str, calls: CallCounts, retried: i64) -> HealthPart {
-    let CallCounts { calls, failed, throttled } = calls;
-    let is_enough = calls >= FEW_CALLS;
-    if is_enough && failed * 10 > calls {
-        let advice = format!(
-            "{failed} of the last {calls} calls of {model} failed or found it down. Check its server and AUSPEX_ANALYZER_URL; \
-             the log names the errors."
-        );
-        return part(if failed * 2 > calls { Bad } else { Worry }, advice);
-    }
-    if is_enough && throttled * 2 > calls {
-        let advice = format!(
-            "{model} refused {throttled} of the last {calls} calls because there were too many. Raise the limit at the provider, or \
-             lower AUSPEX_WORKERS."
-        );
-        return part(Worry, advice);
+    if let Some(part) = failing_analyzer(model, "AUSPEX_ANALYZER_URL", calls) {
+        return part;
     }
     if retried > 0 {
         let advice = format!(
@@ -108,17 +95,55 @@ pub(super) fn analyzer(model: &str, calls: CallCounts, retried: i64) -> HealthPa
         );
         return part(Worry, advice);
     }
-    match calls {
+    match calls.calls {
         0 => part(
             Good,
             format!(
                 "This process has not called {model} in the last ten minutes, and no analysis is retried."
             ),
         ),
-        _ => {
-            part(Good, format!("{model} answered {} of the last {calls} calls.", calls - failed - throttled))
-        }
+        _ => answering(model, calls),
     }
+}
+
+/// While it does not answer, nothing is retried: the first answers stand.
+pub(super) fn second_analyzer(model: &str, calls: CallCounts) -> HealthPart {
+    if let Some(failing) = failing_analyzer(model, "AUSPEX_ESCALATE_URL", calls) {
+        let advice = format!("{} Meanwhile the first answers stand.", failing.advice);
+        return part(Worry, advice);
+    }
+    match calls.calls {
+        0 => part(Good, format!("This process has not called {model} in the last ten minutes.")),
+        _ => answering(model, calls),
+    }
+}
+
+fn answering(model: &str, CallCounts { calls, failed, throttled }: CallCounts) -> HealthPart {
+    part(Good, format!("{model} answered {} of the last {calls} calls.", calls - failed - throttled))
+}
+
+/// An analyzer that fails or refuses too many calls.
+fn failing_analyzer(
+    model: &str,
+    setting: &str,
+    CallCounts { calls, failed, throttled }: CallCounts,
+) -> Option<HealthPart> {
+    let is_enough = calls >= FEW_CALLS;
+    if is_enough && failed * 10 > calls {
+        let advice = format!(
+            "{failed} of the last {calls} calls of {model} failed or found it down. Check its server and {setting}; \
+             the log names the errors."
+        );
+        return Some(part(if failed * 2 > calls { Bad } else { Worry }, advice));
+    }
+    if is_enough && throttled * 2 > calls {
+        let advice = format!(
+            "{model} refused {throttled} of the last {calls} calls because there were too many. Raise the limit at the provider, or \
+             lower AUSPEX_WORKERS."
+        );
+        return Some(part(Worry, advice));
+    }
+    None
 }
 
 /// Deliveries by how late they are, and in how many accounts an endpoint rests.

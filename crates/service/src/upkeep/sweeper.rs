@@ -13,7 +13,9 @@ use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, reviews, rules};
 use store::analysis::concluder::{self, LockedObjects};
 use store::analysis::history::{self, EventRange};
-use store::analysis::{answer_history, bulk_runs, signals, storage, tallies, trials, verdict_slots};
+use store::analysis::{
+    answer_history, bulk_runs, escalations, signals, storage, tallies, trials, verdict_slots,
+};
 use store::objects::event_counters;
 use store::quality::{calibrations, labels};
 use store::runtime::rate;
@@ -40,6 +42,8 @@ const DELIVERED_RETENTION: Duration = Duration::from_hours(24 * 30);
 const DEAD_RETENTION: Duration = Duration::from_hours(24 * 90);
 /// How long counts of events are kept; only those of the last day are used.
 const COUNTS_RETENTION: Duration = Duration::from_hours(48);
+/// How long it is counted what was escalated on a day; only today's counts are used.
+const ESCALATIONS_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// How long rate budgets are kept. A budget is for one minute; the rest allows for clock skew.
 const BUDGETS_RETENTION: Duration = Duration::from_hours(1);
 /// How long firings are kept.
@@ -201,6 +205,7 @@ impl Sweeper {
         self.store
             .write("sweep_tenant", async |conn: &mut Conn| {
                 rate::drop_old(conn, tenant, now - BUDGETS_RETENTION).await?;
+                escalations::drop_before(conn, tenant, (now - ESCALATIONS_RETENTION).date()).await?;
                 sweeper::drop_event_tallies(conn, tenant, now - COUNTS_RETENTION).await?;
                 sweeper::drop_tallies_of_deleted_signals(conn, tenant).await
             })

@@ -70,6 +70,12 @@ pub struct NewAnswer {
     pub confidence: Option<f64>,
     /// JSON: the analyzer's own answer, where a calibration is on.
     pub raw: Option<String>,
+    /// Where the first analyzer was unsure: whether the second one answered.
+    pub escalated: Option<bool>,
+    /// What answered, if not the model of the analysis.
+    pub model: Option<String>,
+    /// JSON: what the first analyzer said, where the second one answered.
+    pub first: Option<String>,
 }
 
 /// The answers of one analysis.
@@ -357,14 +363,17 @@ fn upsert_answers(batch: &mut Batch, newer: &[(&NewAnswers<'_>, &NewAnswer)]) {
             .column("probabilities", |row| row.1.probabilities.as_deref())
             .column("confidence", |row| row.1.confidence)
             .column("raw", |row| row.1.raw.as_deref())
-            .column("model", |row| row.0.model)
+            .column("escalated", |row| row.1.escalated)
+            .column("first", |row| row.1.first.as_deref())
+            .column("model", |row| row.1.model.as_deref().unwrap_or(row.0.model))
             .column("read_seq", |row| row.0.read_seq)
             .column("computed_at", |row| row.0.now)
             .insert(
                 "answers",
                 "ON CONFLICT (tenant_id, object_id, signal_id) DO UPDATE SET version = excluded.version, value = excluded.value,
                      choice = excluded.choice, probabilities = excluded.probabilities,
-                     confidence = excluded.confidence, raw = excluded.raw, model = excluded.model, read_seq = excluded.read_seq,
+                     confidence = excluded.confidence, raw = excluded.raw, escalated = excluded.escalated,
+                     first = excluded.first, model = excluded.model, read_seq = excluded.read_seq,
                      computed_at = excluded.computed_at",
             ),
     );

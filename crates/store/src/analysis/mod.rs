@@ -3,6 +3,7 @@
 pub mod answer_history;
 pub mod bulk_runs;
 pub mod concluder;
+pub mod escalations;
 pub mod history;
 pub mod jobs;
 pub mod signal_versions;

@@ -25,6 +25,8 @@ pub struct Signal {
     pub version: i64,
     /// The calibration that is switched on.
     pub calibration_id: Option<Uuid>,
+    /// JSON: which answers go to the second analyzer.
+    pub escalation: Option<String>,
     /// Whether it is asked.
     pub enabled: bool,
     /// When it was created.
@@ -36,7 +38,7 @@ pub struct Signal {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT key, signal_id, type, instructions, criteria, version, calibration_id, enabled, created_at, \
+            "SELECT key, signal_id, type, instructions, criteria, version, calibration_id, escalation, enabled, created_at, \
              updated_at FROM signals ",
             $rest
         )
@@ -63,8 +65,8 @@ pub async fn of_tenants(
     let rows = Rows::of(&tenants)
         .column("tenant_id", |tenant| *tenant)
         .with_given(
-            "SELECT signals.tenant_id, key, signal_id, type, instructions, criteria, version, calibration_id, enabled,
-                    created_at, updated_at
+            "SELECT signals.tenant_id, key, signal_id, type, instructions, criteria, version, calibration_id, escalation,
+                    enabled,                    created_at, updated_at
              FROM given CROSS JOIN signals WHERE signals.tenant_id = given.tenant_id
              ORDER BY given.tenant_id, key",
         )
@@ -94,11 +96,12 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<(
     expect_one(execute!(
         conn,
         "INSERT INTO signals (tenant_id, key, signal_id, type, instructions, criteria, enabled, created_at, updated_at,
-                              version, calibration_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                              version, calibration_id, escalation)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (tenant_id, key) DO UPDATE SET signal_id = excluded.signal_id, type = excluded.type,
              instructions = excluded.instructions, criteria = excluded.criteria, enabled = excluded.enabled,
-             updated_at = excluded.updated_at, version = excluded.version, calibration_id = excluded.calibration_id",
+             updated_at = excluded.updated_at, version = excluded.version, calibration_id = excluded.calibration_id,
+             escalation = excluded.escalation",
         tenant,
         &signal.key,
         signal.signal_id,
@@ -109,7 +112,24 @@ pub async fn put(conn: &mut Conn, tenant: TenantId, signal: &Signal) -> Result<(
         signal.created_at,
         signal.updated_at,
         signal.version,
-        signal.calibration_id
+        signal.calibration_id,
+        &signal.escalation
+    )?)
+}
+
+/// Sets which answers to a question go to the second analyzer. This is no new version.
+pub async fn set_escalation(
+    conn: &mut Conn,
+    tenant: TenantId,
+    key: &str,
+    escalation: Option<&str>,
+) -> Result<()> {
+    expect_one(execute!(
+        conn,
+        "UPDATE signals SET escalation = $3 WHERE tenant_id = $1 AND key = $2",
+        tenant,
+        key,
+        escalation
     )?)
 }
 

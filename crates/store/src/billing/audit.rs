@@ -180,7 +180,7 @@ pub async fn overcounted_signals(
         "SELECT signals.day, signal_key, answered, coalesce(analyzed, 0) FROM
              (SELECT day, signal_key, CAST(sum(analyses) AS bigint) AS answered
               FROM usage_signal_days WHERE tenant_id = $1 GROUP BY day, signal_key) AS signals
-             LEFT JOIN (SELECT day, CAST(sum(analyses) AS bigint) AS analyzed
+             LEFT JOIN (SELECT day, CAST(sum(analyses - second_stages) AS bigint) AS analyzed
                         FROM usage_days WHERE tenant_id = $1 GROUP BY day) AS days ON days.day = signals.day
          WHERE answered > coalesce(analyzed, 0) ORDER BY signals.day, signal_key LIMIT $2",
         tenant,

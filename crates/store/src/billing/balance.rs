@@ -153,6 +153,8 @@ pub struct AnalysisCharge<'a> {
     pub batch_id: Option<Uuid>,
     /// Whether a caller waited for it.
     pub source: UsageSource,
+    /// Whether it is the second stage of an analysis, which has a charge for its first one too.
+    pub is_second_stage: bool,
     /// The signals that were answered.
     pub signal_keys: Vec<&'a str>,
 }
@@ -370,11 +372,11 @@ fn add_model(models: &mut Vec<String>, model: &str) {
     }
 }
 
-/// What a tenant has spent on analyses so far, in micro-dollars, and how many they were.
+/// What a tenant has spent on analyses so far, in micro-dollars, and how many they were: one of two stages is one.
 pub async fn spent(conn: &mut Conn, tenant: TenantId) -> Result<(i64, i64)> {
     fetch_one!(
         conn,
-        "SELECT CAST(coalesce(sum(spend_micros), 0) AS bigint), CAST(coalesce(sum(analyses), 0) AS bigint)
+        "SELECT CAST(coalesce(sum(spend_micros), 0) AS bigint), CAST(coalesce(sum(analyses - second_stages), 0) AS bigint)
          FROM usage_days WHERE tenant_id = $1",
         tenant
     )
@@ -394,6 +396,7 @@ async fn change_balance(conn: &mut Conn, tenant: TenantId, micros: i64) -> Resul
 #[derive(Default)]
 struct UsageSum {
     analyses: i64,
+    second_stages: i64,
     unbilled: i64,
     spend_micros: i64,
     input_tokens: i64,
@@ -407,6 +410,7 @@ pub fn count_usage(batch: &mut Batch, charges: &[AnalysisCharge<'_>], metered: b
     for charge in charges {
         let used = used.entry((charge.tenant, charge.source, charge.model)).or_default();
         used.analyses += 1;
+        used.second_stages += i64::from(charge.is_second_stage);
         used.unbilled += i64::from(!metered);
         used.spend_micros += if metered { charge.micros } else { 0 };
         used.input_tokens += charge.input_tokens;
@@ -424,6 +428,7 @@ pub fn count_usage(batch: &mut Batch, charges: &[AnalysisCharge<'_>], metered: b
             .column("model", |row| row.0.2)
             .column("shard", |_| shard)
             .column("analyses", |row| row.1.analyses)
+            .column("second_stages", |row| row.1.second_stages)
             .column("unbilled", |row| row.1.unbilled)
             .column("spend_micros", |row| row.1.spend_micros)
             .column("input_tokens", |row| row.1.input_tokens)
@@ -432,6 +437,7 @@ pub fn count_usage(batch: &mut Batch, charges: &[AnalysisCharge<'_>], metered: b
                 "usage_days",
                 "ON CONFLICT (tenant_id, day, source, model, shard) DO UPDATE SET
                      analyses = usage_days.analyses + excluded.analyses,
+                     second_stages = usage_days.second_stages + excluded.second_stages,
                      unbilled = usage_days.unbilled + excluded.unbilled,
                      spend_micros = usage_days.spend_micros + excluded.spend_micros,
                      input_tokens = usage_days.input_tokens + excluded.input_tokens,

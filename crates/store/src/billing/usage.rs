@@ -24,6 +24,8 @@ pub struct DailyUsage {
     pub source: UsageSource,
     pub model: String,
     pub analyses: i64,
+    /// How many of them are the second stage of another one.
+    pub second_stages: i64,
     pub spend_micros: i64,
     pub input_tokens: i64,
     pub output_tokens: i64,
@@ -34,6 +36,7 @@ pub async fn by_day(conn: &mut Conn, tenant: TenantId, from: Date, to: Date) -> 
     fetch_all!(
         conn,
         "SELECT day, source, model, CAST(sum(analyses) AS bigint) AS analyses,
+             CAST(sum(second_stages) AS bigint) AS second_stages,
              CAST(sum(spend_micros) AS bigint) AS spend_micros, CAST(sum(input_tokens) AS bigint) AS input_tokens,
              CAST(sum(output_tokens) AS bigint) AS output_tokens
          FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3

@@ -47,6 +47,8 @@ pub struct StoredAnswer {
     pub confidence: Option<f64>,
     /// JSON: the analyzer's own answer, where a calibration is on.
     pub raw: Option<String>,
+    /// Where the first analyzer was unsure: whether the second one answered.
+    pub escalated: Option<bool>,
     /// What answered.
     pub model: String,
     /// When.
@@ -311,7 +313,7 @@ pub async fn answers_of(
         .column("tenant", |_| tenant)
         .column("id", |id| *id)
         .with_given(
-            "SELECT object_id, signal_id, value, choice, probabilities, confidence, raw, model, computed_at
+            "SELECT object_id, signal_id, value, choice, probabilities, confidence, raw, escalated, model, computed_at
              FROM given CROSS JOIN answers WHERE tenant_id = given.tenant AND object_id = id",
         )
         .fetch::<StoredAnswer>(conn)

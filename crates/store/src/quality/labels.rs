@@ -102,6 +102,10 @@ pub struct PresentAnswer {
     pub confidence: Option<f64>,
     /// JSON: the analyzer's own answer, where a calibration is on.
     pub raw: Option<String>,
+    /// Where the first analyzer was unsure: whether the second one answered.
+    pub escalated: Option<bool>,
+    /// JSON: what the first analyzer said, where the second one answered.
+    pub first: Option<String>,
     /// What answered.
     pub model: String,
     /// The newest event that was read.
@@ -119,8 +123,8 @@ pub async fn present_answers(
         .column("object_id", |row| row.0)
         .column("signal_id", |row| row.1)
         .with_given(
-            "SELECT answers.object_id, answers.signal_id, version, value, choice, probabilities, confidence, raw, model,
-                    read_seq
+            "SELECT answers.object_id, answers.signal_id, version, value, choice, probabilities, confidence, raw,
+                    escalated, first, model, read_seq
              FROM given CROSS JOIN answers
              WHERE answers.tenant_id = given.tenant_id AND answers.object_id = given.object_id
                AND answers.signal_id = given.signal_id",

@@ -56,6 +56,7 @@ async fn what_a_label_replaced_can_be_put_back(database: &TestDatabase) {
                 criteria: None,
                 version: 1,
                 calibration_id: None,
+                escalation: None,
                 enabled: true,
                 created_at: at,
                 updated_at: at,

@@ -354,6 +354,7 @@ fn analysis(conn: &Conn, input_tokens: i64) -> Batch {
         output_tokens: 0,
         batch_id: None,
         source: UsageSource::Async,
+        is_second_stage: false,
         signal_keys: vec!["risk"],
     };
     let mut batch = conn.batch();

@@ -208,6 +208,7 @@ async fn answers_come_back_to_the_last_bit(database: &TestDatabase) {
             .then(|| json!({ OBJECTS[object]: NUMBERS[number] }).to_string()),
         confidence: (number != 5).then_some(NUMBERS[number] / 7.0),
         raw: None,
+        escalated: None,
         model: OBJECTS[2 - object].to_owned(),
         computed_at: edges()[number],
     };

@@ -19,7 +19,7 @@ use super::super::backup::postgres::Tools;
 use super::super::table::Table;
 use super::super::{CommandResult, print_json};
 use crate::assembly;
-use crate::config::{AnalyzerKind, Config};
+use crate::config::{Analyzer, AnalyzerKind, Config};
 use crate::disk::{self, DiskFinding};
 
 /// How long anything that is asked may take to answer.
@@ -67,7 +67,7 @@ pub(super) async fn run(json: bool, config: &Config) -> CommandResult {
     check_disk(&mut report, &config.data_dir);
     check_database(&mut report, config).await;
     check_mail(&mut report, config).await;
-    check_analyzer(&mut report, config).await;
+    check_analyzers(&mut report, config).await;
     if json {
         print_json(&report.0)?;
     } else {
@@ -284,32 +284,52 @@ async fn check_mail(report: &mut Report, config: &Config) {
     }
 }
 
-async fn check_analyzer(report: &mut Report, config: &Config) {
-    let url = match (&config.analyzer.kind, &config.analyzer.url) {
-        (AnalyzerKind::Embedded, _) => return check_embedded(report),
-        (AnalyzerKind::Words, _) => {
-            let advice = "set AUSPEX_ANALYZER: the word counter is for benchmarks of the service itself";
-            return report.wrong(State::Worry, "analyzer", "the word counter, which is no model", advice);
-        }
-        (_, Some(url)) => url,
-        (_, None) => return report.wrong(State::Bad, "analyzer", "it has no URL", "set AUSPEX_ANALYZER_URL"),
-    };
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let port = url.port_or_known_default().unwrap_or(443);
-    let advice = "check AUSPEX_ANALYZER_URL, and that its server runs and can be reached from here";
-    match tokio::time::timeout(DEADLINE, TcpStream::connect((host.as_str(), port))).await {
-        Ok(Ok(_)) => report.good("analyzer", format!("{host}:{port} accepts connections")),
-        Ok(Err(error)) => report.wrong(State::Bad, "analyzer", format!("{host}:{port}: {error}"), advice),
-        Err(_) => report.wrong(State::Bad, "analyzer", format!("{host}:{port}: {}", no_answer()), advice),
+/// What the report calls an analyzer, and the prefix of its settings.
+struct AnalyzerPart {
+    name: &'static str,
+    kind: &'static str,
+    url: &'static str,
+}
+
+const FIRST: AnalyzerPart =
+    AnalyzerPart { name: "analyzer", kind: "AUSPEX_ANALYZER", url: "AUSPEX_ANALYZER_URL" };
+const SECOND: AnalyzerPart =
+    AnalyzerPart { name: "second analyzer", kind: "AUSPEX_ESCALATE_ANALYZER", url: "AUSPEX_ESCALATE_URL" };
+
+async fn check_analyzers(report: &mut Report, config: &Config) {
+    check_analyzer(report, &FIRST, &config.analyzer).await;
+    if let Some(second) = &config.escalation.analyzer {
+        check_analyzer(report, &SECOND, second).await;
     }
 }
 
-fn check_embedded(report: &mut Report) {
+async fn check_analyzer(report: &mut Report, part: &AnalyzerPart, settings: &Analyzer) {
+    let AnalyzerPart { name, kind, url: setting } = part;
+    let url = match (&settings.kind, &settings.url) {
+        (AnalyzerKind::Embedded, _) => return check_embedded(report, part),
+        (AnalyzerKind::Words, _) => {
+            let advice = format!("set {kind}: the word counter is for benchmarks of the service itself");
+            return report.wrong(State::Worry, name, "the word counter, which is no model", advice);
+        }
+        (_, Some(url)) => url,
+        (_, None) => return report.wrong(State::Bad, name, "it has no URL", format!("set {setting}")),
+    };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let port = url.port_or_known_default().unwrap_or(443);
+    let advice = format!("check {setting}, and that its server runs and can be reached from here");
+    match tokio::time::timeout(DEADLINE, TcpStream::connect((host.as_str(), port))).await {
+        Ok(Ok(_)) => report.good(name, format!("{host}:{port} accepts connections")),
+        Ok(Err(error)) => report.wrong(State::Bad, name, format!("{host}:{port}: {error}"), advice),
+        Err(_) => report.wrong(State::Bad, name, format!("{host}:{port}: {}", no_answer()), advice),
+    }
+}
+
+fn check_embedded(report: &mut Report, AnalyzerPart { name, kind, .. }: &AnalyzerPart) {
     if cfg!(feature = "embedded") {
-        report.good("analyzer", "the embedded model");
+        report.good(name, "the embedded model");
     } else {
-        let advice = "install a build with it, or set AUSPEX_ANALYZER to another one";
-        report.wrong(State::Bad, "analyzer", "this binary was built without the embedded model", advice);
+        let advice = format!("install a build with it, or set {kind} to another one");
+        report.wrong(State::Bad, name, "this binary was built without the embedded model", advice);
     }
 }
 

@@ -91,6 +91,8 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("get", "/v1/signals/{key}/quality", "getQuality"),
     ("post", "/v1/signals/{key}/calibrations", "createCalibration"),
     ("put", "/v1/signals/{key}/calibration", "putCalibration"),
+    ("get", "/v1/signals/{key}/escalation", "getEscalation"),
+    ("put", "/v1/signals/{key}/escalation", "putEscalation"),
     ("get", "/v1/rules", "listRules"),
     ("post", "/v1/rules", "createRule"),
     ("get", "/v1/rules/{rule_id}", "getRule"),

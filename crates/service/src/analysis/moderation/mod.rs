@@ -17,9 +17,10 @@ use model::{Answer, History, HistoryEvent, Question, SignalType, TenantId, Times
 use store::{Conn, Store};
 
 use self::questions::BuiltInQuestion;
-use crate::analysis::asking::{AnalyzerResponse, Asker, refusal};
+use crate::analysis::asking::Asker;
 use crate::analysis::concluder::Concluder;
 use crate::analysis::questions::{CachedQuestions, QuestionSet, SignalSelection};
+use crate::analysis::response::{AnalyzerResponse, refusal};
 use crate::analysis::verdict::conclude;
 use crate::analysis::verdict_slots::VerdictSlots;
 use crate::billing::Balances;

@@ -35,11 +35,7 @@ pub(super) fn complete(
         compared.iter().filter(|object| side(&object.present) != side(&object.proposed)).collect();
     let agreement = wilson(compared.len() - flips.len(), compared.len());
     flips.sort_by(|one, other| other.change().total_cmp(&one.change()));
-    let answer = |judgement: &Judgement| Answer {
-        signal: signal.key.clone(),
-        judgement: judgement.clone(),
-        raw: None,
-    };
+    let answer = |judgement: &Judgement| Answer::of(signal.key.clone(), judgement.clone());
     let flip = |object: &&Compared| TrialFlip {
         object_id: object.object_id.clone(),
         present: answer(&object.present),

@@ -19,9 +19,10 @@ use store::{Conn, Lease, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use crate::analysis::asking::{AnalyzerResponse, Asker};
+use crate::analysis::asking::Asker;
 use crate::analysis::history::{ObjectRequest, Prepared, read_histories, read_long_history};
 use crate::analysis::questions::{QuestionSet, SignalSelection};
+use crate::analysis::response::AnalyzerResponse;
 use crate::billing::{Balances, Prices, Unpaid};
 use crate::runtime::{Clock, Error, Kind, Random, Result, Wakeup, count_panic, internal};
 
@@ -351,6 +352,7 @@ impl TrialRunner {
             output_tokens: i64::try_from(response.output_tokens).unwrap_or(i64::MAX),
             batch_id: Some(trial.trial_id),
             source: UsageSource::Async,
+            is_second_stage: false,
             signal_keys: vec![signal.key.as_str()],
         }
     }

@@ -72,6 +72,7 @@ pub(crate) async fn accounts(conn: &mut Conn) -> Result<()> {
                 criteria: None,
                 version: 1,
                 calibration_id: None,
+                escalation: None,
                 enabled: true,
                 created_at: NOW,
                 updated_at: NOW,
@@ -235,6 +236,9 @@ pub(crate) fn answers(object_id: &str) -> NewAnswers<'_> {
         probabilities: None,
         confidence: Some(0.5),
         raw: None,
+        escalated: None,
+        model: None,
+        first: None,
     };
     NewAnswers {
         tenant: TENANT,
@@ -275,6 +279,7 @@ pub(crate) fn charges(ids: &[String], first: u128) -> Vec<AnalysisCharge<'_>> {
         output_tokens: 1,
         batch_id: number.is_multiple_of(3).then_some(BULK_RUN),
         source: UsageSource::Async,
+        is_second_stage: false,
         signal_keys: vec!["risk"],
     };
     ids.iter().enumerate().map(charge).collect()

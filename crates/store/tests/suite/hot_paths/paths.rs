@@ -29,6 +29,7 @@ pub(crate) async fn run(capture: &mut Capture<'_>) {
     accounts::authentication(capture).await;
     objects::recording(capture, &SIZES).await;
     analysis::claiming_and_reading_jobs(capture, &[1, 5, 40, 300]).await;
+    analysis::escalating(capture).await;
     analysis::concluding(capture, &[1, 5, 40, 300]).await;
     analysis::bulk_runs(capture).await;
     actions::rules_and_firings(capture, &[1, 5, 40]).await;
@@ -53,6 +54,7 @@ pub(crate) async fn run_work(capture: &mut Capture<'_>) {
     accounts::keys_of_requests(capture).await;
     objects::recording(capture, &[1, 600]).await;
     analysis::claiming_and_reading_jobs(capture, &[1, 300]).await;
+    analysis::escalating(capture).await;
     analysis::concluding(capture, &[1, 300]).await;
     actions::rules_and_firings(capture, &[1, 40]).await;
     deliveries::sending(capture, &[1, 40]).await;

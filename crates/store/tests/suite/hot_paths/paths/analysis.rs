@@ -5,9 +5,12 @@ use model::api::EventType;
 use model::compaction::Folded;
 use store::analysis::bulk_runs::{BulkRunKind, NewBulkRun};
 use store::analysis::concluder::LockedObjects;
+use store::analysis::escalations::Escalated;
 use store::analysis::history::{EventRange, HistoryRequest, Summary};
 use store::analysis::jobs::{CoveredJob, JobLease, NewBulkJob, Priority};
-use store::analysis::{answer_history, bulk_runs, concluder, history, jobs, signals, storage, verdict_slots};
+use store::analysis::{
+    answer_history, bulk_runs, concluder, escalations, history, jobs, signals, storage, verdict_slots,
+};
 use store::billing::{balance, unpaid};
 use store::upkeep::gauges;
 use store::{Conn, Error};
@@ -50,6 +53,27 @@ pub(crate) async fn claiming_and_reading_jobs(capture: &mut Capture<'_>, sizes: 
             history::summary(conn, TENANT, "object-00000").await?;
             signals::of_tenant(conn, TENANT).await?;
             signals::of_tenants(conn, &[TENANT].into()).await
+        })
+        .await;
+}
+
+pub(crate) async fn escalating(capture: &mut Capture<'_>) {
+    let one = Escalated { answers: 1, micros: 20 };
+    let day = NOW.date();
+    capture
+        .write("reserve and settle an escalation", async |conn: &mut Conn| {
+            escalations::lock_day(conn, TENANT, day).await?;
+            let questions: Vec<(Uuid, Escalated)> = SIGNALS.iter().map(|signal| (signal.2, one)).collect();
+            escalations::add(conn, TENANT, day, &questions).await?;
+            escalations::add(conn, TENANT, day, &questions[..1]).await?;
+            let of_signal = escalations::of_signal(conn, TENANT, day, SIGNALS[0].2).await?;
+            assert_eq!(of_signal, Escalated { answers: 2, micros: 40 });
+            Ok(())
+        })
+        .await;
+    capture
+        .write("sweep old escalations", async |conn: &mut Conn| {
+            escalations::drop_before(conn, TENANT, day).await
         })
         .await;
 }
