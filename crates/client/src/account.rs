@@ -2,9 +2,9 @@
 
 use http::Method;
 use model::api::{
-    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, LoginRequest, MachineLoginRedeem, Me,
-    ReauthenticateRequest, RegisterRequest, Session, SessionList, Settings, SettingsUpdate, Token,
-    VerifyRequest,
+    APIKey, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyUpdate, FirstProofPreview, FirstProofRequest,
+    LoginRequest, MachineLoginRedeem, Me, ReauthenticateRequest, RegisterRequest, Session, SessionList,
+    Settings, SettingsUpdate, Token, VerifyRequest,
 };
 use uuid::Uuid;
 
@@ -41,6 +41,12 @@ impl Client {
     /// `keep`, everything that was set up before stays.
     pub async fn verify_email(&self, request: &VerifyRequest) -> Result<(), Error> {
         self.done(Call::new(Method::POST, &["auth", "console", "verify"])?.json(request)?).await
+    }
+
+    /// What a link to prove an address or to reset a password would end; does not use the link up.
+    pub async fn preview_first_proof(&self, token: &str) -> Result<FirstProofPreview, Error> {
+        let request = FirstProofRequest { token: token.to_owned() };
+        self.call(Call::new(Method::POST, &["auth", "console", "first_proof"])?.json(&request)?).await
     }
 
     /// Lists the sessions of the signed-in user, newest first.

@@ -142,6 +142,7 @@ fn console() -> OpenApiRouter<App> {
         .routes(routes!(sign_in::forgot_password))
         .routes(routes!(sign_in::reset_password))
         .routes(routes!(sign_in::verify))
+        .routes(routes!(sign_in::preview_first_proof))
         .routes(routes!(members::accept))
         .routes(routes!(recipients::confirm))
         .routes(routes!(recipients::withdraw))

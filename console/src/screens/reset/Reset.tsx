@@ -25,7 +25,7 @@ export default function Reset() {
           }}
         >
           <PasswordField name="password" label="New password" hint="At least 8 characters, and not easy to guess." isRequired minLength={8} maxLength={256} autoFocus autoComplete="new-password" />
-          <KeepQuestion />
+          <KeepQuestion token={token} />
         </Form>
       ) : (
         <Notice tone="bad">

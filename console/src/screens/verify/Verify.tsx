@@ -34,7 +34,7 @@ export default function Verify() {
             setDone(true);
           }}
         >
-          <KeepQuestion />
+          <KeepQuestion token={token} />
         </Form>
       )}
     </ThresholdPage>

@@ -244,6 +244,38 @@ pub struct VerifyRequest {
     pub keep: Option<bool>,
 }
 
+/// Asking what a link would end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FirstProofRequest {
+    /// The token of a link to prove an address or to reset a password.
+    pub token: String,
+}
+
+/// What ends or is disabled when a link is the first proof of an address, unless it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FirstProofPreview {
+    /// Whether the link would be the first proof of the address. Where it would not, nothing ends by it and nothing is listed.
+    pub first_proof: bool,
+    /// Whether there is a password.
+    pub password: bool,
+    /// Whether two-factor is on.
+    pub two_factor: bool,
+    /// Open sessions.
+    pub sessions: u64,
+    /// The names of API keys.
+    pub keys: Vec<String>,
+    /// The hosts of enabled webhook endpoints, as `https://example.com`.
+    pub endpoints: Vec<String>,
+    /// The names of enabled rules.
+    pub rules: Vec<String>,
+    /// Linked sign-in providers.
+    pub identities: Vec<Identity>,
+    /// The names of passkeys.
+    pub passkeys: Vec<String>,
+    /// The addresses of open invitations.
+    pub invitations: Vec<String>,
+}
+
 /// Asking for the deletion of the account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AccountDeletionRequest {
@@ -329,6 +361,9 @@ pub struct MfaStatus {
     pub enabled: bool,
     /// Recovery codes not used yet; 0 while off.
     pub recovery_codes_remaining: i64,
+    /// True where the second factor is a passkey, without an authenticator app.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passkey: Option<bool>,
 }
 
 /// What an authenticator app needs.
@@ -340,12 +375,17 @@ pub struct MfaSetup {
     pub otpauth_uri: String,
 }
 
-/// Turning two-factor on.
+/// Turning two-factor on: with a code, or with a passkey.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MfaEnableRequest {
     /// A current code from the authenticator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "123456")]
-    pub code: String,
+    pub code: Option<String>,
+    /// What the browser answered to `POST /auth/console/passkey/start`, in place of `code`: a passkey of the user becomes the second
+    /// factor of the password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passkey: Option<PasskeyAssertion>,
 }
 
 /// Codes for when the authenticator is lost. Shown once.
@@ -364,8 +404,12 @@ pub struct MfaDisableRequest {
     #[schema(format = Password)]
     pub password: Option<String>,
     /// A current code or an unused recovery code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "123456")]
-    pub code: String,
+    pub code: Option<String>,
+    /// What the browser answered to `POST /auth/console/passkey/start`, in place of `code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passkey: Option<PasskeyAssertion>,
 }
 
 /// The providers that users can sign in with.

@@ -54,6 +54,7 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("POST", "/auth/console/password/forgot", PUBLIC),
     ("POST", "/auth/console/password/reset", PUBLIC),
     ("POST", "/auth/console/verify", PUBLIC),
+    ("POST", "/auth/console/first_proof", PUBLIC),
     ("POST", "/auth/console/recipients/confirm", PUBLIC),
     ("POST", "/auth/console/recipients/withdraw", PUBLIC),
     ("POST", "/auth/console/invitations/accept", PUBLIC),

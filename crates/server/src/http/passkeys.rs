@@ -90,7 +90,7 @@ pub(super) async fn rename(
     (status = 400, description = "The id is not a UUID.", body = Error),
     (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 404, description = "There is no such passkey.", body = Error),
-    (status = 409, description = "It is the last way to sign in.", body = Error),
+    (status = 409, description = "It is the last way to sign in, or the only one that two-factor rests on.", body = Error),
 ))]
 pub(super) async fn remove(
     State(app): State<App>,

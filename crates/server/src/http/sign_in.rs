@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use model::api::{
-    ConsoleState, Error, ForgotPasswordRequest, LoginRequest, Message, ReauthenticateRequest,
-    RegisterRequest, ResetPasswordRequest, Token, TokenExchangeRequest, VerifyRequest,
+    ConsoleState, Error, FirstProofPreview, FirstProofRequest, ForgotPasswordRequest, LoginRequest, Message,
+    ReauthenticateRequest, RegisterRequest, ResetPasswordRequest, Token, TokenExchangeRequest, VerifyRequest,
 };
 
 use super::App;
@@ -129,6 +129,21 @@ pub(super) async fn verify(
 ) -> Result<StatusCode, Refusal> {
     app.service.accounts.verification.verify(&request, &client, session).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Read what a link would end.
+///
+/// For a link to prove an address or to reset a password, which is not used up by this: what the user of it has set up, and what the
+/// first proof of the address therefore ends or disables unless `keep` is true. Nothing is listed where the address is proved.
+#[utoipa::path(post, path = "/auth/console/first_proof", tag = "console", request_body = FirstProofRequest, responses(
+    (status = 200, body = FirstProofPreview),
+    (status = 400, description = "`invalid_token` for a link that is unknown, used or expired.", body = Error),
+))]
+pub(super) async fn preview_first_proof(
+    State(app): State<App>,
+    extract::Json(request): extract::Json<FirstProofRequest>,
+) -> Result<Json<FirstProofPreview>, Refusal> {
+    Ok(Json(app.service.accounts.verification.preview(&request).await?))
 }
 
 /// Confirm who is signed in.

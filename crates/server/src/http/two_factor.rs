@@ -36,12 +36,13 @@ pub(super) async fn setup(State(app): State<App>, member: Member) -> Result<Json
 
 /// Turn two-factor on.
 ///
+/// With a code of the authenticator app that was set up, or with a passkey: then a sign-in with the password needs a passkey too.
 /// Returns eight recovery codes, which are shown only once. Ends all other sessions of the user. Needs recent proof: see
 /// `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/me/mfa/enable", tag = "console", security(("console_token" = [])),
     request_body = MfaEnableRequest, responses(
     (status = 200, description = "Two-factor is on.", body = MfaRecoveryCodes),
-    (status = 400, description = "`invalid_code`: the code does not match the secret.", body = Error),
+    (status = 400, description = "`invalid_code`: the code does not match the secret; or `invalid_passkey`.", body = Error),
     (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 409, description = "Two-factor is already on, or was not set up.", body = Error),
 ))]
@@ -55,12 +56,12 @@ pub(super) async fn enable(
 
 /// Turn two-factor off.
 ///
-/// Requires the password, if the user has one, and a current code or an unused recovery code. Ends all other sessions of the
+/// Requires the password, if the user has one, and a current code, an unused recovery code or a passkey. Ends all other sessions of the
 /// user. Needs recent proof: see `POST /auth/console/reauthenticate`.
 #[utoipa::path(post, path = "/v1/me/mfa/disable", tag = "console", security(("console_token" = [])),
     request_body = MfaDisableRequest, responses(
     (status = 204, description = "Two-factor is off."),
-    (status = 400, description = "`invalid_password` or `invalid_code`.", body = Error),
+    (status = 400, description = "`invalid_password`, `invalid_code` or `invalid_passkey`.", body = Error),
     (status = 403, description = "Only a signed-in user may do this; or `reauthentication_required`.", body = Error),
     (status = 409, description = "Two-factor is already off.", body = Error),
 ))]

@@ -24,6 +24,7 @@ testkit::on_both!(
     a_provider_ends_all_that_a_squatter_set_up,
     the_link_mailed_at_registration_ends_all_that_a_squatter_set_up,
     what_was_set_up_stays_on_request,
+    a_link_tells_what_it_would_end,
     what_was_set_up_stays_for_who_holds_a_session,
     a_session_of_somebody_else_keeps_nothing,
     only_the_first_proof_ends_anything,
@@ -187,6 +188,40 @@ async fn what_was_set_up_stays_on_request(app: &App) {
     whoami(app, &set_up.session).await.refused(401, "unauthorized");
     login(app, "bob@example.com", PASSWORD).await.refused(401, "unauthorized");
     assert_eq!(login(app, "bob@example.com", NEW).await.status, 200);
+}
+
+async fn a_link_tells_what_it_would_end(stage: &Providers) {
+    let app = &stage.app;
+    let preview = async |token: &str| app.post("/auth/console/first_proof", &json!({"token": token})).await;
+    let squatter = SetUp::by(app, ANN).await;
+    stage.person("github", 6, "eve@example.com", true).await;
+    assert_eq!(stage.link(&squatter.session, "github", 6).await.status, 201);
+    assert_eq!(invite(app, &squatter.session, "friend@example.com", "viewer").await.status, 201);
+    let (verification, reset) = (app.verification(ANN).await, reset_link(app, ANN).await);
+    let expected = json!({
+        "first_proof": true, "password": true, "two_factor": false, "sessions": 1, "keys": ["API key", "second"],
+        "endpoints": ["http://127.0.0.1:9", "http://127.0.0.1:9"], "rules": ["is_scammer > 0.5", "is_scammer > 0.5"],
+        "identities": [{"provider": "github", "email": "eve@example.com", "created_at": app.now()}],
+        "passkeys": [], "invitations": ["friend@example.com"],
+    });
+    for token in [&verification, &reset, &verification] {
+        let reply = preview(token).await;
+        assert_eq!((reply.status.as_u16(), reply.json()), (200, expected.clone()), "reading uses nothing up");
+    }
+    for nonsense in ["", "x", &verification[1..], "rt_nothing"] {
+        preview(nonsense).await.refused(400, "invalid_token");
+    }
+    assert_eq!(app.post(VERIFY, &json!({"token": verification})).await.status, 204);
+    preview(&verification).await.refused(400, "invalid_token");
+    // Nothing ends by a link once the address is proved, so nothing is told.
+    let proved = preview(&reset).await.json();
+    assert_eq!((&proved["first_proof"], &proved["keys"]), (&json!(false), &json!([])));
+    let owner = owner_by_reset(app, &json!({})).await;
+    preview(&reset).await.refused(400, "invalid_token");
+    let lines = get(app, &owner, "/v1/audit_log?action=api_key.revoked").await;
+    assert_eq!(lines["entries"].as_array().unwrap().len(), 2, "{lines}");
+    let lines = get(app, &owner, "/v1/audit_log?action=invitation.withdrawn").await;
+    assert_eq!(lines["entries"][0]["before"]["email"], "friend@example.com");
 }
 
 async fn what_was_set_up_stays_for_who_holds_a_session(stage: &Providers) {

@@ -10,6 +10,7 @@ use crate::app::{App, PASSWORD, Reply};
 use crate::login::{DAY, QUARTER, sign_in, whoami};
 use crate::provider_peers::Providers;
 use crate::registration::staged;
+use crate::signer::Signer;
 
 const MEMBERS: &str = "/v1/members";
 const INVITATIONS: &str = "/v1/invitations";
@@ -31,6 +32,7 @@ testkit::on_both!(
     who_is_removed_is_out_at_once,
     keys_of_who_is_removed_go_on_unless_they_are_revoked,
     claims_of_who_is_removed_are_given_back,
+    claims_of_who_may_no_longer_resolve_them_are_given_back,
     invitations_by_who_is_removed_or_may_do_less_end,
     changing_members_needs_recent_proof,
     nobody_manages_another_account_s_members,
@@ -298,6 +300,43 @@ async fn claims_of_who_is_removed_are_given_back(app: &App) {
     assert_eq!(app.call(&owner, Method::POST, "/v1/reviews/next", &next).await.status, 200);
 }
 
+async fn claims_of_who_may_no_longer_resolve_them_are_given_back(app: &App) {
+    let owner = app.register("ann@example.com").await;
+    let member = join(app, &owner, "bob@example.com", "admin").await;
+    let bob = id_of(app, &member).await;
+    let events = json!({"wait": true, "events": [{"type": "event", "name": "seen"}]});
+    assert_eq!(app.call(&owner, Method::POST, "/v1/objects/o1/events", &events).await.status, 200);
+    let review = json!({"object_id": "o1", "queue": "q"});
+    assert_eq!(app.call(&owner, Method::POST, "/v1/reviews", &review).await.status, 201);
+    let next = json!({"queue": "q"});
+    for what in ["inactive", "revoked", "viewer", "removed"] {
+        let made = app.call(&member, Method::POST, "/v1/api_keys", &json!({})).await.json();
+        let key = Signer::new(made["key"].as_str().unwrap(), made["secret"].as_str().unwrap());
+        let path = format!("/v1/api_keys/{}", made["api_key"]["id"].as_str().unwrap());
+        let claimed = if what == "viewer" {
+            app.call(&member, Method::POST, "/v1/reviews/next", &next).await
+        } else {
+            key.call(app, Method::POST, "/v1/reviews/next", &next).await
+        };
+        assert_eq!(claimed.status, 200, "{what}: {}", claimed.text);
+        assert_eq!(app.call(&owner, Method::POST, "/v1/reviews/next", &next).await.status, 204, "{what}");
+        let done = match what {
+            "inactive" => app.call(&owner, Method::PATCH, &path, &json!({"status": "inactive"})).await,
+            "revoked" => app.call(&owner, Method::DELETE, &path, &Value::Null).await,
+            "viewer" => set_role(app, &owner, &bob, "viewer").await,
+            _ => remove(app, &owner, &format!("{bob}?revoke_keys=true")).await,
+        };
+        assert!(done.status.is_success(), "{what}: {}", done.text);
+        let claimed = app.call(&owner, Method::POST, "/v1/reviews/next", &next).await;
+        assert_eq!(claimed.status, 200, "{what}: {}", claimed.text);
+        let path = format!("/v1/reviews/{}/release", claimed.json()["id"].as_str().unwrap());
+        assert_eq!(app.call(&owner, Method::POST, &path, &Value::Null).await.status, 200, "{what}");
+        if what == "viewer" {
+            assert_eq!(set_role(app, &owner, &bob, "admin").await.status, 200);
+        }
+    }
+}
+
 async fn invitations_by_who_is_removed_or_may_do_less_end(app: &App) {
     let owner = app.register("ann@example.com").await;
     let lowered = join(app, &owner, "bob@example.com", "owner").await;
@@ -343,6 +382,22 @@ async fn keys_of_who_is_removed_go_on_unless_they_are_revoked(app: &App) {
         assert_eq!(keys[0]["status"], if revokes { "revoked" } else { "active" });
         let used = key.call(app, Method::GET, "/v1/me", &Value::Null).await;
         assert_eq!(used.status, if revokes { 401 } else { 200 }, "{}", used.text);
+        let lines = app.call(&owner, Method::GET, "/v1/audit_log?action=api_key.revoked", &Value::Null).await;
+        let lines = lines.json()["entries"].as_array().unwrap().clone();
+        assert_eq!(lines.len(), usize::from(revokes), "{lines:?}");
+        if let Some(line) = lines.first() {
+            assert_eq!(
+                (&line["actor"]["name"], &line["target"]["id"]),
+                (&json!("ann@example.com"), &keys[0]["id"])
+            );
+            assert_eq!(
+                (&line["before"]["key"], &line["before"]["status"]),
+                (&keys[0]["key"], &json!("active"))
+            );
+        }
+        let subjects = app.subjects_to("ann@example.com").await;
+        let told = subjects.iter().filter(|subject| subject.contains("revoked")).count();
+        assert_eq!(told, usize::from(revokes), "{subjects:?}");
     }
 }
 

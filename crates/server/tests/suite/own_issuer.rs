@@ -168,6 +168,11 @@ async fn other_domains_and_unproved_addresses_get_nowhere(stage: &OwnIssuer) {
     }
     let ways = app.call(&token, Method::GET, "/v1/me/identities", &Value::Null).await.json();
     assert_eq!(ways["identities"], json!([]));
+    // The first had a member's address, and the others nobody's.
+    let failed =
+        app.call(&token, Method::GET, "/v1/audit_log?action=session.failed", &Value::Null).await.json();
+    let failed = failed["entries"].as_array().unwrap();
+    assert_eq!((failed.len(), &failed[0]["after"]["reason"]), (1, &json!("domain_not_allowed")));
     stage.person("5", "Cleo@ACME.test", true).await;
     assert_eq!(stage.sign_in("5").await.status, 201, "domains have no case");
 }

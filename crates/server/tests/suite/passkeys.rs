@@ -19,6 +19,7 @@ testkit::on_both!(
     a_passkey_is_added_listed_renamed_and_removed,
     a_passkey_signs_in_without_password_or_code,
     a_passkey_is_the_second_factor_beside_a_password,
+    a_password_can_need_a_passkey_without_an_authenticator_app,
     a_passkey_renews_the_proof_of_its_owner,
     adding_and_removing_needs_recent_proof_and_ends_other_sessions,
     a_challenge_works_once_and_for_a_while,
@@ -182,6 +183,60 @@ async fn a_passkey_is_the_second_factor_beside_a_password(stage: &AtDomain) {
     let mut bobs = Authenticator::p256(SITE, 2);
     assert_eq!(add(app, &other, &mut bobs, "Phone").await.status, 201);
     log_in(PASSWORD, signed(app, &bobs).await).await.refused(401, "unauthorized");
+}
+
+async fn a_password_can_need_a_passkey_without_an_authenticator_app(stage: &AtDomain) {
+    let app = &stage.0;
+    let token = app.register("ann@example.com").await;
+    let change = async |token: &str, what: &str, body: Value| {
+        app.call(token, Method::POST, &format!("/v1/me/mfa/{what}"), &body).await
+    };
+    let mut phone = Authenticator::p256(SITE, 1);
+    assert_eq!(add(app, &token, &mut phone, "Phone").await.status, 201);
+    assert_eq!(login(app, "ann@example.com", PASSWORD).await.status, 200, "a passkey alone asks for nothing");
+    let other = sign_in(app, "ann@example.com").await;
+    let bob = app.register("bob@example.com").await;
+    let mut bobs = Authenticator::p256(SITE, 2);
+    assert_eq!(add(app, &bob, &mut bobs, "Phone").await.status, 201);
+    change(&token, "enable", json!({"passkey": signed(app, &bobs).await}))
+        .await
+        .refused(400, "invalid_passkey");
+    change(&token, "enable", json!({})).await.refused(400, "bad_request");
+    let both = json!({"code": "123456", "passkey": signed(app, &phone).await});
+    change(&token, "enable", both).await.refused(400, "bad_request");
+
+    let enabled = change(&token, "enable", json!({"passkey": signed(app, &phone).await})).await;
+    assert_eq!(enabled.status, 200, "{}", enabled.text);
+    let codes = enabled.json()["recovery_codes"].as_array().unwrap().clone();
+    assert_eq!(codes.len(), 8);
+    whoami(app, &other).await.refused(401, "unauthorized");
+    let status = app.call(&token, Method::GET, "/v1/me/mfa", &Value::Null).await.json();
+    assert_eq!(status, json!({"enabled": true, "recovery_codes_remaining": 8, "passkey": true}));
+    let lines = app.call(&token, Method::GET, "/v1/audit_log?action=mfa.enabled", &Value::Null).await.json();
+    assert_eq!(lines["entries"][0]["after"], json!({"factor": "passkey"}));
+    change(&token, "enable", json!({"passkey": signed(app, &phone).await})).await.refused(409, "conflict");
+    change(&token, "setup", Value::Null).await.refused(409, "conflict");
+
+    let log_in = async |more: Value| {
+        let mut body = json!({"email": "ann@example.com", "password": PASSWORD});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        app.post("/auth/console/login", &body).await
+    };
+    log_in(json!({})).await.refused(401, "mfa_required");
+    log_in(json!({"code": "123456"})).await.refused(401, "unauthorized");
+    log_in(json!({"passkey": signed(app, &bobs).await})).await.refused(401, "unauthorized");
+    assert_eq!(log_in(json!({"passkey": signed(app, &phone).await})).await.status, 200);
+    assert_eq!(log_in(json!({"code": codes[0]})).await.status, 200, "recovery stays");
+    log_in(json!({"code": codes[0]})).await.refused(401, "unauthorized");
+    assert_eq!(use_passkey(app, &phone).await.status, 200);
+
+    let path = format!("{PASSKEYS}/{}", listed(app, &token).await[0]["id"].as_str().unwrap());
+    let message = app.call(&token, Method::DELETE, &path, &Value::Null).await.refused(409, "conflict");
+    assert!(message.contains("two-factor"), "{message}");
+    let off = json!({"password": PASSWORD, "passkey": signed(app, &phone).await});
+    assert_eq!(change(&token, "disable", off).await.status, 204);
+    assert_eq!(log_in(json!({})).await.status, 200);
+    assert_eq!(app.call(&token, Method::DELETE, &path, &Value::Null).await.status, 204);
 }
 
 async fn a_passkey_renews_the_proof_of_its_owner(stage: &AtDomain) {

@@ -219,5 +219,8 @@ async fn a_filled_database_of_schema_12_is_migrated_and_works(database: &TestDat
     assert_eq!(app.subjects_to("ann@old.example").await[0], "From before the upgrade");
     app.settle().await;
     app.audit().await;
+    // The chain that the migration has begun goes on.
+    let checked = crate::audit_chain::check(&app);
+    assert!(checked.status.success(), "{checked:?}");
     app.stop().await;
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use model::api::VerifyRequest;
+use model::api::{FirstProofPreview, FirstProofRequest, VerifyRequest};
 use model::{TenantId, UserId};
-use store::accounts::email_verifications;
+use store::accounts::{email_verifications, sessions};
 use store::{Conn, Store};
 
 use crate::accounts::first_proof::{FirstProof, Proof};
@@ -42,6 +42,21 @@ impl EmailVerification {
         self.notifications.wake();
     }
 
+    /// What a link, of this kind or to reset a password, would end by proving the address. Does not use it up.
+    pub async fn preview(&self, request: &FirstProofRequest) -> Result<FirstProofPreview> {
+        let (hash, now) = (tokens::hash(&request.token), self.clock.now());
+        self.store
+            .read("preview_first_proof", async |conn: &mut Conn| {
+                let found = match email_verifications::find(conn, &hash, now).await? {
+                    Some(found) => Some(found),
+                    None => sessions::find_reset(conn, &hash, now).await?,
+                };
+                let (tenant, user) = found.ok_or_else(invalid_token)?;
+                self.first_proof.preview(conn, tenant, user).await
+            })
+            .await
+    }
+
     /// Proves an address with a link, which is used up by that.
     pub async fn verify(
         &self,
@@ -55,13 +70,15 @@ impl EmailVerification {
             .store
             .write("verify_email", async |conn: &mut Conn| {
                 let taken = email_verifications::take(conn, &hash, self.clock.now()).await?;
-                let (tenant, user) = taken.ok_or_else(|| {
-                    Error::new(Kind::InvalidToken, "the link is not valid, was used, or is too old")
-                })?;
+                let (tenant, user) = taken.ok_or_else(invalid_token)?;
                 self.first_proof.prove(conn, tenant, user, proof).await
             })
             .await?;
         self.first_proof.finish(proved);
         Ok(())
     }
+}
+
+fn invalid_token() -> Error {
+    Error::new(Kind::InvalidToken, "the link is not valid, was used, or is too old")
 }

@@ -6,19 +6,21 @@ use model::api::{
     AuthorizationURL, Identities as IdentityList, Identity, OAuthAuthorizeRequest, OAuthCodeRequest,
     OAuthProviders, Token,
 };
-use model::{EmailAddress, Provider, TenantId, UserId};
+use model::{AuditAction, EmailAddress, Provider, TenantId, UserId};
 use store::accounts::users::{self, User};
 use store::accounts::{identities, passkeys, tenants};
 use store::{Conn, Store};
+use tracing::error;
 
 use crate::accounts::authentication::Authentication;
 use crate::accounts::first_proof::{FirstProof, Proof, Proved};
 use crate::accounts::invitations::Invitations;
-use crate::accounts::providers::{ProvenIdentity, Providers};
-use crate::accounts::sessions::{Sessions, end_others};
+use crate::accounts::providers::{ProvenIdentity, Providers, Unproven};
+use crate::accounts::sessions::{Sessions, end_all_but, end_others};
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
+use crate::runtime::audit::FailedBecause;
 use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result, audit};
 
 /// Sign-in with identity providers.
@@ -63,8 +65,7 @@ impl Identities {
         client: &ClientInfo,
         session: Option<Caller>,
     ) -> Result<Token> {
-        let proven = self.prove(provider, request).await?;
-        let email = verified_email(&proven)?;
+        let (proven, email) = self.prove_entrant(provider, request, client).await?;
         if let Some(invitation) = &request.invitation {
             return self.accept(provider, &proven, invitation, client).await;
         }
@@ -90,6 +91,12 @@ impl Identities {
         let (proved, token) = match attempt().await {
             // A concurrent request may have created the account or the link; the second attempt finds it.
             Err(error) if error.kind() == Kind::Conflict => attempt().await?,
+            Err(error) if error.kind() == Kind::Suspended => {
+                let because = FailedBecause::Suspended;
+                let refused = Unproven { error, because, subject: Some(proven.subject.clone()), email: None };
+                self.record_failure(provider, &refused, client).await;
+                return Err(refused.error);
+            }
             outcome => outcome?,
         };
         self.first_proof.finish(proved);
@@ -123,8 +130,56 @@ impl Identities {
         self.providers.identify(provider, &request.code, &request.code_verifier).await
     }
 
+    /// Proves who signs in, with a verified address. A refusal is on record if the provider has told whose it is.
+    async fn prove_entrant(
+        &self,
+        provider: Provider,
+        request: &OAuthCodeRequest,
+        client: &ClientInfo,
+    ) -> Result<(ProvenIdentity, EmailAddress)> {
+        let refused = match self.providers.prove(provider, &request.code, &request.code_verifier).await {
+            Ok(proven) => match verified_email(&proven) {
+                Ok(email) => return Ok((proven, email)),
+                Err(error) => Box::new(Unproven {
+                    error,
+                    because: FailedBecause::AddressUnverified,
+                    subject: Some(proven.subject),
+                    email: Some(proven.email),
+                }),
+            },
+            Err(refused) => refused,
+        };
+        self.record_failure(provider, &refused, client).await;
+        Err(refused.error)
+    }
+
+    /// Records a refused sign-in of the member whom the identity is linked to, or who has its address.
+    async fn record_failure(&self, provider: Provider, refused: &Unproven, client: &ClientInfo) {
+        let Some(subject) = &refused.subject else { return };
+        let email = refused.email.as_ref().and_then(|email| email.parse::<EmailAddress>().ok());
+        let origin = client.origin(self.clock.now());
+        let recorded = self
+            .store
+            .write("record_failed_sign_in", async |conn: &mut Conn| {
+                let linked = identities::find(conn, provider, subject).await?;
+                let linked = linked.map(|identity| (identity.tenant_id, identity.user_id));
+                let named = match (&linked, &email) {
+                    (None, Some(email)) => users::by_email(conn, email.key()).await?,
+                    _ => None,
+                };
+                let Some(who) = linked.or(named.map(|user| (user.tenant_id, user.user_id))) else {
+                    return Ok(());
+                };
+                audit::record_failed_sign_in(conn, who, &origin, Some(refused.because)).await
+            })
+            .await;
+        if let Err(error) = recorded {
+            error!(cause = error.cause(), "cannot record a failed sign-in: {error}");
+        }
+    }
+
     /// Admits the owner of a provider's identity to a member: the one that it is linked to, or the one with the same email,
-    /// whom it is linked to then.
+    /// whom it is linked to then; that ends the member's other sessions.
     async fn enter(
         &self,
         conn: &mut Conn,
@@ -147,10 +202,13 @@ impl Identities {
             Some(owner) if owner.user_id == user => {}
             _ if shows_address => {
                 let user = existing_user(conn, tenant, user).await?;
-                // A sign-in ends no other session, not even by linking: whoever signs in with two providers at once keeps both.
-                self.add(conn, &user, provider, proven).await?;
-                let who = (tenant, user.user_id);
-                audit::record_linked(conn, who, provider, &client.origin(self.clock.now())).await?;
+                let linked = self.add(conn, &user, provider, proven).await?;
+                // A new way to sign in leaves nobody else signed in, whoever adds it and how.
+                end_all_but(conn, user.user_id, session).await?;
+                let origin = client.origin(self.clock.now());
+                let entrant = audit::Entrant { who: (tenant, user.user_id), origin: &origin };
+                let (action, after) = (AuditAction::IdentityLinked, record(&linked));
+                entrant.record(conn, action, provider, audit::NONE, Some(&after)).await?;
             }
             _ => return Err(Error::new(Kind::Conflict, "this account has just been unlinked")),
         }
@@ -222,7 +280,7 @@ impl Identities {
                     Proved::default()
                 };
                 let identity = self.add(conn, &user, provider, &proven).await?;
-                audit::note(tenant, provider, audit::NONE, audit::NONE);
+                audit::note(tenant, provider, audit::NONE, Some(&record(&identity)));
                 end_others(conn, caller).await?;
                 Ok::<_, Error>((proved, identity))
             })
@@ -264,9 +322,10 @@ impl Identities {
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
-                if !linked.iter().any(|identity| identity.provider == provider) {
+                let Some(found) = linked.iter().find(|identity| identity.provider == provider) else {
                     return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));
-                }
+                };
+                audit::note(tenant, provider, Some(&record(found)), audit::NONE);
                 let passkeys = passkeys::of_user(conn, tenant, user.user_id).await?;
                 if user.password_hash.is_none() && linked.len() == 1 && passkeys.is_empty() {
                     return Err(Error::new(
@@ -275,7 +334,6 @@ impl Identities {
                     ));
                 }
                 identities::delete(conn, tenant, user.user_id, provider).await?;
-                audit::note(tenant, provider, audit::NONE, audit::NONE);
                 end_others(conn, caller).await?;
                 let mail = self.notifications.templates.identity_unlinked(
                     &user.email,
@@ -323,6 +381,6 @@ fn new_identity(
     }
 }
 
-fn record(identity: &identities::Identity) -> Identity {
+pub(crate) fn record(identity: &identities::Identity) -> Identity {
     Identity { provider: identity.provider, email: identity.email.clone(), created_at: identity.created_at }
 }

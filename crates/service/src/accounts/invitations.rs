@@ -66,7 +66,8 @@ impl Invitations {
                 let tenant = tenants::lock(conn, caller.tenant).await?.ok_or_else(Error::gone)?;
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let inviter = self.check(conn, caller, &invitation).await?;
-                invitations::put(conn, &invitation, inviter.user_id, &tokens::hash(&token)).await?;
+                let token_hash = tokens::hash(&token);
+                let replaced = invitations::put(conn, &invitation, inviter.user_id, &token_hash).await?;
                 let account = (tenant.name.as_str(), inviter.email.as_str());
                 let mail =
                     self.notifications.templates.invitation(email.as_str(), account, request.role, &token);
@@ -76,7 +77,8 @@ impl Invitations {
                     audit::NONE,
                     Some(&record(invitation.clone())),
                 );
-                self.notifications.mail_stranger(conn, caller.tenant, &mail).await
+                self.notifications.mail_stranger(conn, caller.tenant, &mail).await?;
+                record_ended(conn, caller.tenant, replaced).await
             })
             .await?;
         self.notifications.wake();
@@ -194,11 +196,24 @@ impl Invitations {
     }
 }
 
+/// Records that open invitations ended with another change. To be called last in the transaction.
+pub(crate) async fn record_ended(
+    conn: &mut Conn,
+    tenant: TenantId,
+    ended: impl IntoIterator<Item = StoredInvitation>,
+) -> Result<()> {
+    for invitation in ended {
+        let (what, id) = ((tenant, AuditAction::InvitationWithdrawn), invitation.invitation_id);
+        audit::also(conn, what, id, Some(&record(invitation)), audit::NONE).await?;
+    }
+    Ok(())
+}
+
 fn invalid_link() -> Error {
     Error::new(Kind::InvalidToken, "the link is not valid, was used or withdrawn, or is too old")
 }
 
-fn record(invitation: StoredInvitation) -> Invitation {
+pub(crate) fn record(invitation: StoredInvitation) -> Invitation {
     Invitation {
         id: invitation.invitation_id,
         email: invitation.email,

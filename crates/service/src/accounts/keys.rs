@@ -3,9 +3,10 @@
 use model::api::{
     APIKey, APIKeyActivity, APIKeyCreate, APIKeyList, APIKeySecret, APIKeyStatus, APIKeyUpdate,
 };
-use model::{KeyId, KeyKind, ScopeSet, TenantId};
+use model::{AuditAction, KeyId, KeyKind, ScopeSet, TenantId, Timestamp, UserId};
 use store::accounts::keys::{self, Key, NewSecret};
-use store::accounts::{sessions, tenants};
+use store::accounts::{sessions, tenants, users};
+use store::actions::reviews;
 use store::runtime::created_by::CreatedBy;
 use store::{Conn, Store};
 
@@ -147,7 +148,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Renames a key, or makes it active or inactive.
+    /// Renames a key, or makes it active or inactive, which gives its claims back.
     pub async fn update(&self, caller: Caller, key: KeyId, update: &APIKeyUpdate) -> Result<APIKey> {
         let tenant = caller.tenant;
         let name = update.name.as_deref().map(key_name).transpose()?;
@@ -163,6 +164,9 @@ impl Keys {
                 let before = find_within(conn, caller, key).await?;
                 if !keys::update(conn, tenant, key, name, status).await? {
                     return Err(no_such_key());
+                }
+                if status == Some(APIKeyStatus::Inactive) {
+                    reviews::release_all_of(conn, tenant, key.0).await?;
                 }
                 let after = keys::find(conn, tenant, key).await?.ok_or_else(no_such_key)?;
                 audit::note(tenant, key.0, Some(&record(&before)), Some(&record(&after)));
@@ -210,7 +214,7 @@ impl Keys {
         Ok(with_secret(&key, secret))
     }
 
-    /// Revokes a key permanently.
+    /// Revokes a key permanently; its claims are given back.
     pub async fn revoke(&self, caller: Caller, key: KeyId) -> Result<()> {
         let tenant = caller.tenant;
         self.store
@@ -223,13 +227,9 @@ impl Keys {
                     return Err(no_such_key());
                 }
                 sessions::delete_of_key(conn, key).await?;
+                reviews::release_all_of(conn, tenant, key.0).await?;
                 audit::note(tenant, key.0, Some(&record(&found)), audit::NONE);
-                let now = self.clock.now();
-                self.notifications
-                    .mail_tenant(conn, tenant, EmailEvent::ApiKeyRevoked, |templates, to| {
-                        templates.api_key_revoked(to, facts(&found), now)
-                    })
-                    .await
+                mail_revoked(conn, &self.notifications, &[found], None, self.clock.now()).await
             })
             .await?;
         self.authentication.clear_cache();
@@ -286,6 +286,42 @@ impl Keys {
             Err(Error::new(Kind::Conflict, "this old key was imported already"))
         }
     }
+}
+
+/// Mails to all members that keys of their account were revoked, but to one who is told otherwise.
+pub(crate) async fn mail_revoked(
+    conn: &mut Conn,
+    notifications: &Notifications,
+    revoked: &[Key],
+    but_to: Option<UserId>,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(tenant) = revoked.first().map(|key| key.tenant_id) else { return Ok(()) };
+    for member in users::of_tenant(conn, tenant).await? {
+        if Some(member.user_id) == but_to {
+            continue;
+        }
+        for key in revoked {
+            let mail = notifications.templates.api_key_revoked(&member.email, facts(key), now);
+            notifications.mail_user(conn, &member, &mail).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Mails and records that keys were revoked with another change. To be called last in the transaction.
+pub(crate) async fn record_revoked(
+    conn: &mut Conn,
+    notifications: &Notifications,
+    revoked: &[Key],
+    now: Timestamp,
+) -> Result<()> {
+    mail_revoked(conn, notifications, revoked, None, now).await?;
+    for key in revoked {
+        let what = (key.tenant_id, AuditAction::ApiKeyRevoked);
+        audit::also(conn, what, key.key_id.0, Some(&record(key)), audit::NONE).await?;
+    }
+    Ok(())
 }
 
 pub(crate) fn key_name(name: &str) -> Result<&str> {

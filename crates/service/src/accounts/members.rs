@@ -9,7 +9,9 @@ use store::runtime::created_by::MadeBy;
 use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
-use crate::accounts::keys::record as key_record;
+use crate::accounts::invitations::record_ended;
+use crate::accounts::keys::{record as key_record, record_revoked};
+use crate::outbox::Notifications;
 use crate::runtime::{Caller, Clock, Error, Kind, PageQuery, Result, audit, cursor, require_role};
 
 /// The members of all accounts.
@@ -17,6 +19,7 @@ pub struct Members {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) authentication: Authentication,
+    pub(crate) notifications: Notifications,
 }
 
 impl Members {
@@ -35,7 +38,7 @@ impl Members {
     }
 
     /// Changes what a member may do. Only owners make and unmake owners, and one of them stays. Open invitations by somebody who
-    /// may do less from now on end.
+    /// may do less from now on end, and who becomes a viewer gives their claims back.
     pub async fn update(&self, caller: Caller, user: UserId, update: &MemberUpdate) -> Result<Member> {
         let member = self
             .store
@@ -46,14 +49,20 @@ impl Members {
                 if update.role != MemberRole::Owner {
                     require_other_owner(&members, user)?;
                 }
+                let mut ended = Vec::new();
                 if update.role < member.role {
                     let by = made_by(&members, user);
-                    invitations::delete_made_by(conn, caller.tenant, by, self.clock.now()).await?;
+                    ended = invitations::delete_made_by(conn, caller.tenant, by, self.clock.now()).await?;
+                }
+                if update.role < MemberRole::Analyst {
+                    // Who may not resolve reviews keeps none from others.
+                    reviews::release_all_of(conn, caller.tenant, user.0).await?;
                 }
                 users::set_role(conn, caller.tenant, user, update.role).await?;
                 let before = record(member.clone());
                 let after = Member { role: update.role, ..before.clone() };
                 audit::note(caller.tenant, user, Some(&before), Some(&after));
+                record_ended(conn, caller.tenant, ended).await?;
                 Ok::<_, Error>(after)
             })
             .await?;
@@ -61,8 +70,8 @@ impl Members {
         Ok(member)
     }
 
-    /// Removes a member: their sessions and the open invitations that they sent end at once. Returns the keys that they made, which
-    /// are revoked only if asked.
+    /// Removes a member: their sessions and the open invitations that they sent end at once, and their claims are given back.
+    /// Returns the keys that they made, which are revoked only if asked.
     pub async fn remove(&self, caller: Caller, user: UserId, revokes_keys: bool) -> Result<MemberRemoved> {
         let keys = self
             .store
@@ -72,21 +81,30 @@ impl Members {
                 let member = record(manageable(&members, caller, user)?.clone());
                 require_other_owner(&members, user)?;
                 let by = made_by(&members, user);
+                let now = self.clock.now();
                 let mut made = keys::made_by(conn, tenant, by).await?;
                 if revokes_keys {
                     keys::revoke_made_by(conn, tenant, by).await?;
+                    for key in &made {
+                        reviews::release_all_of(conn, tenant, key.key_id.0).await?;
+                    }
+                }
+                reviews::release_all_of(conn, tenant, user.0).await?;
+                let ended = invitations::delete_made_by(conn, tenant, by, now).await?;
+                users::delete(conn, tenant, user).await?;
+                audit::note(tenant, user, Some(&member), audit::NONE);
+                if revokes_keys {
+                    record_revoked(conn, &self.notifications, &made, now).await?;
                     for key in &mut made {
                         key.status = APIKeyStatus::Revoked;
                     }
                 }
-                reviews::release_all_of(conn, tenant, user).await?;
-                invitations::delete_made_by(conn, tenant, by, self.clock.now()).await?;
-                users::delete(conn, tenant, user).await?;
-                audit::note(tenant, user, Some(&member), audit::NONE);
+                record_ended(conn, tenant, ended).await?;
                 Ok::<_, Error>(made)
             })
             .await?;
         self.authentication.clear_cache();
+        self.notifications.wake();
         Ok(MemberRemoved { keys: keys.iter().map(key_record).collect() })
     }
 

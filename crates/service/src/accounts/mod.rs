@@ -46,6 +46,7 @@ pub use self::recent_proof::RecentProof;
 pub use self::refusals::{Refusals, RefusedFrom};
 pub use self::sessions::Sessions;
 pub use self::sign_in::SignIn;
+pub(crate) use self::sign_in::record_one_unfinished;
 pub use self::signing::RequestLine;
 pub use self::tenants::Tenants;
 pub use self::two_factor::TwoFactor;
@@ -148,6 +149,7 @@ impl AccountParts {
         };
         let first_proof = FirstProof {
             clock: self.clock.clone(),
+            sealer: self.sealer.clone(),
             authentication: authentication.clone(),
             notifications: self.notifications.clone(),
             courier: self.courier.clone(),
@@ -219,6 +221,7 @@ impl Accounts {
                 store: store.clone(),
                 clock: clock.clone(),
                 authentication: authentication.clone(),
+                notifications: notifications.clone(),
             },
             users: Users { store: store.clone(), operators: parts.operators },
             sign_in: SignIn {
@@ -249,7 +252,7 @@ impl Accounts {
                 sessions: sessions.clone(),
                 authentication: authentication.clone(),
                 notifications: notifications.clone(),
-                checks,
+                checks: checks.clone(),
             },
             identities: Identities {
                 store: store.clone(),
@@ -290,6 +293,7 @@ impl Accounts {
                 throttle,
                 passwords: passwords.clone(),
                 codes,
+                passkeys: checks.clone(),
                 authentication: authentication.clone(),
                 notifications: notifications.clone(),
             },

@@ -127,15 +127,13 @@ impl PasswordReset {
         // Strength first: a refused password must not use up the link.
         Passwords::require_strength(&request.password, &[])?;
         let token_hash = tokens::hash(&request.token);
-        let is_valid = self
+        let found = self
             .store
             .read("reset_link", async |conn: &mut Conn| {
                 sessions::find_reset(conn, &token_hash, self.clock.now()).await
             })
             .await?;
-        if !is_valid {
-            return Err(invalid_token());
-        }
+        found.ok_or_else(invalid_token)?;
         let hash = self.passwords.hash(&request.password).await?;
         let proof = Proof { keep: request.keep == Some(true), session, client: Some(client) };
         let proved = self

@@ -58,6 +58,7 @@ impl Sessions {
             expires_at: token.expires_at,
         };
         sessions::insert(conn, &session).await?;
+        users::finish(conn, tenant, user, &address).await?;
         let network = network(client.address);
         if networks::record(conn, tenant, user, &network, now).await? == Familiarity::New {
             let user = users::find(conn, tenant, user).await?.ok_or_else(Error::gone)?;
@@ -149,6 +150,20 @@ pub(crate) async fn refuse_suspended(conn: &mut Conn, tenant: TenantId) -> Resul
 pub(crate) async fn end_others(conn: &mut Conn, caller: Caller) -> Result<()> {
     let (user, session) = caller.session()?;
     sessions::delete_others(conn, user, &session.0).await?;
+    Ok(())
+}
+
+/// Ends every session of a member, but the one that a request carries if it is theirs: a sign-in that changes how the member signs in
+/// is no reason to sign them out in the same browser.
+pub(crate) async fn end_all_but(conn: &mut Conn, user: UserId, held: Option<Caller>) -> Result<()> {
+    match held.map(|caller| caller.session()) {
+        Some(Ok((holder, session))) if holder == user => {
+            sessions::delete_others(conn, user, &session.0).await?;
+        }
+        _ => {
+            sessions::delete_of_user(conn, user).await?;
+        }
+    }
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
-use model::{AuditAction, EmailAddress};
+use model::{EmailAddress, Timestamp};
+use store::accounts::audit_log::Origin;
 use store::accounts::sessions::{self, Holder, NewSession};
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
@@ -16,12 +17,16 @@ use crate::accounts::sessions::{Sessions, refuse_suspended};
 use crate::accounts::tokens;
 use crate::accounts::two_factor::TwoFactorCodes;
 use crate::accounts::users::with_same_password;
+use crate::runtime::audit::FailedBecause;
 use crate::runtime::{
     ClientInfo, Clock, Error, Kind, Limit, Result, Throttle, Workers, audit, client_network,
 };
 
 /// The lifetime of a tenant token.
 const TENANT_TOKEN_LIFETIME: Duration = Duration::from_mins(15);
+
+/// How long the second factor of a sign-in may take before the audit log has it as failed.
+const UNFINISHED_FOR: Duration = Duration::from_mins(5);
 
 /// Signs members in.
 pub struct SignIn {
@@ -46,10 +51,14 @@ impl SignIn {
             .map_or_else(|_| request.email.clone(), |email| email.key().to_owned());
         let address = client_network(client.address).to_string();
         let _slot = self.throttle.slot().await?;
-        self.throttle.attempt(&Limit::LOGIN_ADDRESS, &address).await?;
-        if let Err(locked) = self.throttle.attempt(&Limit::LOGIN_EMAIL, &email_key).await {
+        if let Some(until) = self.throttle.count(&Limit::LOGIN_ADDRESS, &address).await? {
+            self.record_lockout(&email_key, until, client);
+            return Err(self.throttle.refusal(until));
+        }
+        if let Some(until) = self.throttle.count(&Limit::LOGIN_EMAIL, &email_key).await? {
             self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
-            return Err(locked);
+            self.record_lockout(&email_key, until, client);
+            return Err(self.throttle.refusal(until));
         }
         let token = self.check_login(request, &email_key, client).await;
         match &token {
@@ -62,15 +71,22 @@ impl SignIn {
             Err(error) if error.kind() != Kind::Unauthorized => {
                 self.throttle.forgive(&Limit::LOGIN_EMAIL, &email_key).await?;
                 self.throttle.forgive(&Limit::LOGIN_ADDRESS, &address).await?;
+                match error.kind() {
+                    Kind::MfaRequired => self.keep_unfinished(&email_key, client).await?,
+                    Kind::Suspended => {
+                        self.record_failure(&email_key, client, Some(FailedBecause::Suspended))
+                    }
+                    _ => {}
+                }
             }
-            Err(_) => self.record_failure(&email_key, client),
+            Err(_) => self.record_failure(&email_key, client, None),
         }
         token
     }
 
     /// Records a failed sign-in of a member. That is done after the response, so that its time does not tell whether the email
     /// has an account.
-    fn record_failure(&self, email_key: &str, client: &ClientInfo) {
+    fn record_failure(&self, email_key: &str, client: &ClientInfo, because: Option<FailedBecause>) {
         let (store, email_key, origin) =
             (self.store.clone(), email_key.to_owned(), client.origin(self.clock.now()));
         self.workers.start(|_| async move {
@@ -78,13 +94,72 @@ impl SignIn {
                 .write("record_failed_sign_in", async |conn: &mut Conn| {
                     let Some(user) = users::by_email(conn, &email_key).await? else { return Ok(()) };
                     let who = (user.tenant_id, user.user_id);
-                    audit::record_sign_in(conn, AuditAction::SessionFailed, who, &origin).await
+                    if let Some(address) = &origin.address {
+                        users::finish(conn, user.tenant_id, user.user_id, address).await?;
+                    }
+                    audit::record_failed_sign_in(conn, who, &origin, because).await
                 })
                 .await;
             if let Err(error) = recorded {
                 error!(cause = error.cause(), "cannot record a failed sign-in: {error}");
             }
         });
+    }
+
+    /// Records that a member was locked out, once until the end of the lockout; after the response, like a failure.
+    fn record_lockout(&self, email_key: &str, until: Timestamp, client: &ClientInfo) {
+        let (store, email_key, origin) =
+            (self.store.clone(), email_key.to_owned(), client.origin(self.clock.now()));
+        self.workers.start(|_| async move {
+            let recorded = async {
+                let known = store.read("user_by_email", async |conn| users::by_email(conn, &email_key).await);
+                let Some(user) = known.await? else { return Ok(()) };
+                let (who, lockout) = ((user.tenant_id, user.user_id), format!("{email_key} until {until}"));
+                store
+                    .write("record_lockout", async |conn: &mut Conn| {
+                        if Limit::LOCKOUT_LINES.attempt(conn, &lockout, origin.at).await?.is_some() {
+                            return Ok(());
+                        }
+                        let because = Some(FailedBecause::LockedOut);
+                        audit::record_failed_sign_in(conn, who, &origin, because).await
+                    })
+                    .await
+            };
+            if let Err(error) = recorded.await {
+                error!(cause = error.cause(), "cannot record a lockout: {error}");
+            }
+        });
+    }
+
+    /// Keeps a sign-in whose password was right, until its second factor follows from the same address. If that takes longer than
+    /// [`UNFINISHED_FOR`], the sweeper records that it failed. One that somebody began elsewhere has failed by this.
+    async fn keep_unfinished(&self, email_key: &str, client: &ClientInfo) -> Result<()> {
+        let origin = client.origin(self.clock.now());
+        self.store
+            .write("keep_unfinished_sign_in", async |conn: &mut Conn| {
+                let Some(user) = users::by_email(conn, email_key).await? else { return Ok(()) };
+                let (tenant_id, user_id) = (user.tenant_id, user.user_id);
+                users::lock(conn, tenant_id, user_id).await?;
+                let before = users::unfinished(conn, tenant_id, user_id).await?;
+                let begun = users::Unfinished {
+                    tenant_id,
+                    user_id,
+                    unfinished_at: origin.at,
+                    unfinished_address: origin.address.clone(),
+                    unfinished_request_id: origin.request_id.clone(),
+                };
+                match before {
+                    Some(before) if before.unfinished_address == begun.unfinished_address => Ok(()),
+                    before => {
+                        users::set_unfinished(conn, &begun).await?;
+                        match before {
+                            Some(before) => record_unfinished(conn, before).await,
+                            None => Ok(()),
+                        }
+                    }
+                }
+            })
+            .await
     }
 
     async fn check_login(
@@ -165,6 +240,28 @@ impl SignIn {
             .await?;
         Ok(token)
     }
+}
+
+/// Records unfinished sign-ins that nothing has followed; true if there may be more.
+pub(crate) async fn record_one_unfinished(conn: &mut Conn, now: Timestamp) -> Result<bool> {
+    let Some(unfinished) = users::oldest_unfinished(conn, now - UNFINISHED_FOR).await? else {
+        return Ok(false);
+    };
+    // Another node may have come first.
+    if users::forget_unfinished(conn, &unfinished).await? {
+        record_unfinished(conn, unfinished).await?;
+    }
+    Ok(true)
+}
+
+async fn record_unfinished(conn: &mut Conn, unfinished: users::Unfinished) -> Result<()> {
+    let origin = Origin {
+        at: unfinished.unfinished_at,
+        address: unfinished.unfinished_address,
+        request_id: unfinished.unfinished_request_id,
+    };
+    let who = (unfinished.tenant_id, unfinished.user_id);
+    audit::record_failed_sign_in(conn, who, &origin, Some(FailedBecause::SecondFactorMissing)).await
 }
 
 /// A passkey that is not accepted fails a sign-in like a wrong password.

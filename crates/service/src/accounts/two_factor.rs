@@ -1,18 +1,22 @@
-//! Two-factor authentication: codes of an authenticator app, and recovery codes. Each code works once.
+//! Two-factor authentication: codes of an authenticator app or a passkey, and recovery codes. Each code works once.
 
-use model::api::{MfaDisableRequest, MfaEnableRequest, MfaRecoveryCodes, MfaSetup, MfaStatus};
+use model::api::{
+    MfaDisableRequest, MfaEnableRequest, MfaRecoveryCodes, MfaSetup, MfaStatus, PasskeyAssertion,
+};
 use model::{TenantId, UserId, totp};
+use serde_json::json;
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
+use crate::accounts::passkeys::{PasskeyChecks, UsedPasskey};
 use crate::accounts::passwords::Passwords;
 use crate::accounts::reauthentication::reauthenticating;
 use crate::accounts::sessions::end_others;
 use crate::accounts::tokens;
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
-use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, Sealer, Throttle, internal};
+use crate::runtime::{Caller, Clock, Error, Kind, Random, Result, Sealer, Throttle, audit, internal};
 
 /// The number of recovery codes issued.
 const RECOVERY_CODES: usize = 8;
@@ -30,6 +34,7 @@ pub struct TwoFactor {
     pub(crate) throttle: Throttle,
     pub(crate) passwords: Passwords,
     pub(crate) codes: TwoFactorCodes,
+    pub(crate) passkeys: PasskeyChecks,
     pub(crate) authentication: Authentication,
     pub(crate) notifications: Notifications,
 }
@@ -41,6 +46,38 @@ pub(crate) struct TwoFactorCodes {
     pub(crate) sealer: Sealer,
 }
 
+/// A second factor that a request shows.
+#[derive(Clone, Copy)]
+enum Factor<'a> {
+    Code(&'a str),
+    Passkey(&'a PasskeyAssertion),
+}
+
+/// The same, with a passkey that is verified.
+enum Shown<'a> {
+    Code(&'a str),
+    Passkey(UsedPasskey),
+}
+
+impl Shown<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Code(_) => "authenticator",
+            Self::Passkey(_) => "passkey",
+        }
+    }
+}
+
+/// Exactly one of a code and a passkey.
+fn factor<'a>(code: Option<&'a str>, passkey: Option<&'a PasskeyAssertion>) -> Result<Factor<'a>> {
+    match (code, passkey) {
+        (Some(code), None) => Ok(Factor::Code(code)),
+        (None, Some(passkey)) => Ok(Factor::Passkey(passkey)),
+        (None, None) => Err(Error::bad_request("code: it is required, or passkey")),
+        (Some(_), Some(_)) => Err(Error::bad_request("code: send it alone, without passkey")),
+    }
+}
+
 impl TwoFactor {
     /// Whether two-factor is on for a member, and how many recovery codes are left.
     pub async fn status(&self, tenant: TenantId, user: UserId) -> Result<MfaStatus> {
@@ -50,7 +87,8 @@ impl TwoFactor {
                 let enabled = user.totp_enabled_at.is_some();
                 let recovery_codes_remaining =
                     if enabled { users::count_recovery_codes(conn, tenant, user.user_id).await? } else { 0 };
-                Ok(MfaStatus { enabled, recovery_codes_remaining })
+                let passkey = (enabled && user.totp_secret.is_none()).then_some(true);
+                Ok(MfaStatus { enabled, recovery_codes_remaining, passkey })
             })
             .await
     }
@@ -81,12 +119,15 @@ impl TwoFactor {
             .await
     }
 
-    /// Turns two-factor on, if the code proves that the app has the secret.
+    /// Turns two-factor on, if the code proves that the app has the secret, or a passkey that the user has one.
     pub async fn enable(&self, caller: Caller, request: &MfaEnableRequest) -> Result<MfaRecoveryCodes> {
         let (tenant, user) = (caller.tenant, caller.user()?);
+        let factor = factor(request.code.as_deref(), request.passkey.as_ref())?;
+        self.authentication.check_recent_proof(caller).await?;
         let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
         let hashes: Vec<_> = codes.iter().map(|code| recovery_hash(code)).collect();
         reauthenticating(&self.throttle, user, async || {
+            let shown = self.shown(user, factor).await?;
             self.store
                 .write("mfa_enable", async |conn: &mut Conn| {
                     self.authentication.require_recent_proof(conn, caller).await?;
@@ -95,20 +136,17 @@ impl TwoFactor {
                     if user.totp_enabled_at.is_some() {
                         return Err(already_on());
                     }
-                    let Some(sealed) = &user.totp_secret else {
-                        return Err(Error::new(
-                            Kind::Conflict,
-                            "two-factor must be set up before it is turned on",
-                        ));
-                    };
-                    let secret =
-                        self.sealer.open("users.totp_secret", user.user_id.0, sealed).map_err(internal)?;
-                    let step =
-                        totp::matching_step(&secret, request.code.trim(), now).ok_or_else(invalid_code)?;
-                    if !users::enable_totp(conn, tenant, user.user_id, sealed, step, now).await? {
-                        return Err(already_on());
+                    match &shown {
+                        Shown::Code(code) => self.enable_app(conn, &user, code).await?,
+                        Shown::Passkey(used) => {
+                            self.passkeys.record(conn, used).await?;
+                            if !users::require_passkey(conn, tenant, user.user_id, now).await? {
+                                return Err(already_on());
+                            }
+                        }
                     }
                     users::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
+                    audit::note(tenant, user.user_id, audit::NONE, Some(&json!({"factor": shown.name()})));
                     end_others(conn, caller).await?;
                     self.notifications
                         .mail_user(conn, &user, &self.notifications.templates.mfa_enabled(&user.email, now))
@@ -122,9 +160,33 @@ impl TwoFactor {
         Ok(MfaRecoveryCodes { recovery_codes: codes })
     }
 
-    /// Turns two-factor off, with the password, if there is one, and a code.
+    /// Turns two-factor on with the secret of an app, if the code is of it.
+    async fn enable_app(&self, conn: &mut Conn, user: &User, code: &str) -> Result<()> {
+        let now = self.clock.now();
+        let Some(sealed) = &user.totp_secret else {
+            return Err(Error::new(Kind::Conflict, "two-factor must be set up before it is turned on"));
+        };
+        let secret = self.sealer.open("users.totp_secret", user.user_id.0, sealed).map_err(internal)?;
+        let step = totp::matching_step(&secret, code.trim(), now).ok_or_else(invalid_code)?;
+        if users::enable_totp(conn, user.tenant_id, user.user_id, sealed, step, now).await? {
+            Ok(())
+        } else {
+            Err(already_on())
+        }
+    }
+
+    /// What a request shows; a passkey is verified here, and recorded with what it is shown for.
+    async fn shown<'a>(&self, user: UserId, factor: Factor<'a>) -> Result<Shown<'a>> {
+        Ok(match factor {
+            Factor::Code(code) => Shown::Code(code),
+            Factor::Passkey(assertion) => Shown::Passkey(self.passkeys.verify_of(user, assertion).await?),
+        })
+    }
+
+    /// Turns two-factor off, with the password, if there is one, and a code or a passkey.
     pub async fn disable(&self, caller: Caller, request: &MfaDisableRequest) -> Result<()> {
         let (tenant, user) = (caller.tenant, caller.user()?);
+        let factor = factor(request.code.as_deref(), request.passkey.as_ref())?;
         self.authentication.check_recent_proof(caller).await?;
         reauthenticating(&self.throttle, user, async || {
             let user = self.store.read("user", async |conn| existing_user(conn, tenant, user).await).await?;
@@ -140,12 +202,17 @@ impl TwoFactor {
                     return Err(Error::new(Kind::InvalidPassword, "the password is not right"));
                 }
             }
+            let shown = self.shown(user.user_id, factor).await?;
             self.store
                 .write("mfa_disable", async |conn: &mut Conn| {
                     self.authentication.require_recent_proof(conn, caller).await?;
-                    if !self.codes.take(conn, &user, &request.code).await? {
-                        return Err(invalid_code());
+                    match &shown {
+                        Shown::Code(code) if self.codes.take(conn, &user, code).await? => {}
+                        Shown::Code(_) => return Err(invalid_code()),
+                        Shown::Passkey(used) => self.passkeys.record(conn, used).await?,
                     }
+                    let factor = if user.totp_secret.is_some() { "authenticator" } else { "passkey" };
+                    audit::note(tenant, user.user_id, Some(&json!({"factor": factor})), audit::NONE);
                     users::disable_totp(conn, tenant, user.user_id).await?;
                     end_others(conn, caller).await?;
                     let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());

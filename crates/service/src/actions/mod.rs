@@ -29,7 +29,7 @@ pub(crate) use self::reviews::{
 };
 pub(crate) use self::webhooks::{
     Courier, CourierHandle, CourierOptions, Expiry, delivery_record, disable_endpoints_made_by,
-    drop_deliveries,
+    drop_deliveries, open_url,
 };
 
 /// Rules, reviews and webhooks.

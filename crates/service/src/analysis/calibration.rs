@@ -40,8 +40,10 @@ impl Signals {
                 let enabled = existing.enabled;
                 let definition = Definition { wording, calibration_id: calibration, enabled };
                 let signal = self.define(conn, caller, key, Some(&existing), definition).await?;
-                let switched = |id: Option<Uuid>| json!({"calibration": id});
-                let (before, after) = (switched(existing.calibration_id), switched(calibration));
+                let switched =
+                    |id: Option<Uuid>, version: i64| json!({"calibration": id, "version": version});
+                let before = switched(existing.calibration_id, existing.version);
+                let after = switched(calibration, signal.version);
                 audit::note(tenant, key, Some(&before), Some(&after));
                 let rules = rules::of_tenant(conn, tenant).await?;
                 let live = rules.iter().filter(|rule| {

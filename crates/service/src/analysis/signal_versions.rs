@@ -9,7 +9,7 @@ use store::Conn;
 use store::accounts::{tenants, users};
 use store::analysis::{signal_versions, signals};
 
-use crate::analysis::signals::{Definition, Signals, Wording, record};
+use crate::analysis::signals::{Definition, Signals, Wording, on_record, record};
 use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, audit, internal};
 
@@ -65,7 +65,7 @@ impl Signals {
                     Definition { wording, calibration_id: version.calibration_id, enabled: existing.enabled };
                 let signal = self.define(conn, caller, key, Some(&existing), definition).await?;
                 let backfill = self.backfill_if_new(conn, owner, Some(&existing), &signal).await?;
-                audit::note(caller.tenant, key, Some(&record(&existing)?), Some(&record(&signal)?));
+                audit::note(caller.tenant, key, Some(&on_record(&existing)?), Some(&on_record(&signal)?));
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;

@@ -6,6 +6,7 @@ use model::api::{Signal, SignalBackfill, SignalInput, SignalList};
 use model::condition::{Condition, MAX_KEY, is_key};
 use model::{Question, SignalType, TenantId};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use store::accounts::tenants::{self, Tenant};
 use store::actions::rules;
 use store::analysis::{signal_versions, signals};
@@ -68,8 +69,8 @@ impl Signals {
                 };
                 let signal = self.define(conn, caller, key, existing.as_ref(), definition).await?;
                 let backfill = self.backfill_if_new(conn, owner, existing.as_ref(), &signal).await?;
-                let before = existing.as_ref().map(record).transpose()?;
-                audit::note(caller.tenant, key, before.as_ref(), Some(&record(&signal)?));
+                let before = existing.as_ref().map(on_record).transpose()?;
+                audit::note(caller.tenant, key, before.as_ref(), Some(&on_record(&signal)?));
                 Ok(Signal { backfill, ..record(&signal)? })
             })
             .await;
@@ -184,7 +185,7 @@ impl Signals {
             .write("delete_signal", async |conn: &mut Conn| {
                 tenants::lock(conn, tenant).await?;
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
-                audit::note(tenant, key, Some(&record(&signal)?), audit::NONE);
+                audit::note(tenant, key, Some(&on_record(&signal)?), audit::NONE);
                 signals::delete(conn, tenant, key).await?;
                 signals::delete_tallies(conn, tenant, signal.signal_id).await?;
                 signal_versions::forget_calibrations(conn, tenant, key).await?;
@@ -231,6 +232,14 @@ fn check_key(key: &str) -> Result<()> {
     Err(Error::bad_request(format!(
         "key: it must have 1 to {MAX_KEY} letters, digits and underscores, at least one letter, and not be and, or, not"
     )))
+}
+
+/// A signal as the audit log shows it: with the version and the calibration that its answers have.
+pub(crate) fn on_record(signal: &signals::Signal) -> Result<Value> {
+    let mut value = serde_json::to_value(record(signal)?).map_err(internal)?;
+    value["version"] = json!(signal.version);
+    value["calibration"] = json!(signal.calibration_id);
+    Ok(value)
 }
 
 pub(crate) fn record(signal: &signals::Signal) -> Result<Signal> {

@@ -6,6 +6,7 @@ use model::api::{Event, EventList, ObjectAnalysis, ObjectList, ObjectState, Obje
 use model::condition::{BoundCondition, Query};
 use model::{TenantId, event};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use store::analysis::signals::Signal;
 use store::analysis::{history, jobs};
@@ -192,7 +193,13 @@ impl ObjectReads {
             // However many firings and deliveries there are.
             .for_maintenance()
             .write("delete_object", async |conn: &mut Conn| {
-                audit::note(tenant, object_id, audit::NONE, audit::NONE);
+                let object = reads::find(conn, tenant, object_id).await?.ok_or_else(no_such_object)?;
+                let held = deletion::held(conn, tenant, object_id).await?;
+                let before = json!({
+                    "object_type": object.object_type, "display_name": object.display_name, "events": object.event_count,
+                    "labels": held.labels, "reviews": held.reviews, "firings": held.firings,
+                });
+                audit::note(tenant, object_id, Some(&before), audit::NONE);
                 let is_deleted = deletion::delete(conn, tenant, object_id, shard).await?;
                 if is_deleted { Ok(()) } else { Err(no_such_object()) }
             })

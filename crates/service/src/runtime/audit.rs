@@ -1,17 +1,20 @@
 //! What a use case says to the audit log about its change. The store writes the line itself, with who is acting.
 
 use model::api::AuditActorKind;
-use model::{AuditAction, Provider, TenantId, UserId};
+use model::{AuditAction, TenantId, UserId};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::Conn;
 use store::accounts::audit_log::{self, Actor, NewLine, Note, Origin};
 use url::Url;
 
 use crate::runtime::{Caller, Credential, Result};
 
-/// The longest record that a line keeps; of a longer one it only says so.
+/// The longest record that a line keeps; of a longer one its long fields are cut.
 const MAX_RECORD: usize = 16 * 1024;
+/// How many characters of a text, and how many members of a list or an object, are kept of a record that is too long: the first that
+/// makes it short enough.
+const CUTS: [usize; 5] = [2_048, 512, 128, 32, 8];
 /// Fields that are secrets, or lead to something with one.
 const SECRET_FIELDS: [&str; 5] = ["secret", "token", "password", "webhook_url", "code"];
 
@@ -40,6 +43,19 @@ pub(crate) fn note(
     audit_log::note(Note { tenant: Some(tenant), target: target.to_string(), before, after });
 }
 
+/// Says what else a transaction changes: a line of its own, on behalf of who is acting. To be called last in the transaction.
+pub(crate) async fn also(
+    conn: &mut Conn,
+    (tenant, action): (TenantId, AuditAction),
+    target: impl ToString,
+    before: Option<&impl Serialize>,
+    after: Option<&impl Serialize>,
+) -> Result<()> {
+    let (before, after) = (before.and_then(shown), after.and_then(shown));
+    let note = Note { tenant: Some(tenant), target: target.to_string(), before, after };
+    Ok(audit_log::also(conn, action, &note).await?)
+}
+
 /// No record before or after.
 pub(crate) const NONE: Option<&()> = None;
 
@@ -55,17 +71,62 @@ pub(crate) async fn record_sign_in(
     Ok(audit_log::append(conn, &NewLine { tenant, actor, action, origin, note: &note }).await?)
 }
 
-/// Adds a line about a provider account that a member's sign-in has linked, in the caller's transaction.
-pub(crate) async fn record_linked(
+/// Why a sign-in failed, where it is not that a password, a code or a passkey was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FailedBecause {
+    /// The email or the client's address had failed too often. One line for each lockout.
+    LockedOut,
+    /// The password was right, and no code or passkey followed.
+    SecondFactorMissing,
+    /// The provider has not verified the email address.
+    AddressUnverified,
+    /// Email addresses of this domain may not sign in.
+    DomainNotAllowed,
+    /// The provider failed.
+    ProviderError,
+    /// The account is suspended.
+    Suspended,
+}
+
+/// Adds a line about a sign-in of a member that has failed, in the caller's transaction.
+pub(crate) async fn record_failed_sign_in(
     conn: &mut Conn,
-    (tenant, user): (TenantId, UserId),
-    provider: Provider,
+    who: (TenantId, UserId),
     origin: &Origin,
+    because: Option<FailedBecause>,
 ) -> Result<()> {
-    let actor = Actor { kind: AuditActorKind::User, id: Some(user.0) };
-    let note = Note { target: provider.to_string(), ..Note::default() };
-    let action = AuditAction::IdentityLinked;
-    Ok(audit_log::append(conn, &NewLine { tenant, actor, action, origin, note: &note }).await?)
+    let after = because.map(|because| json!({"reason": because}));
+    let entrant = Entrant { who, origin };
+    entrant.record(conn, AuditAction::SessionFailed, who.1, NONE, after.as_ref()).await
+}
+
+/// A member who changes something by signing in or by proving an address: the request is not theirs yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entrant<'a> {
+    /// The account and the member.
+    pub(crate) who: (TenantId, UserId),
+    /// Where the request comes from.
+    pub(crate) origin: &'a Origin,
+}
+
+impl Entrant<'_> {
+    /// Adds a line, in the caller's transaction.
+    pub(crate) async fn record(
+        self,
+        conn: &mut Conn,
+        action: AuditAction,
+        target: impl ToString,
+        before: Option<&impl Serialize>,
+        after: Option<&impl Serialize>,
+    ) -> Result<()> {
+        let (tenant, user) = self.who;
+        let actor = Actor { kind: AuditActorKind::User, id: Some(user.0) };
+        let (before, after) = (before.and_then(shown), after.and_then(shown));
+        let note = Note { tenant: Some(tenant), target: target.to_string(), before, after };
+        let line = NewLine { tenant, actor, action, origin: self.origin, note: &note };
+        Ok(audit_log::append(conn, &line).await?)
+    }
 }
 
 /// Adds a line about a member who has just proved their address for the first time, and what that ended or kept.
@@ -86,8 +147,51 @@ pub(crate) async fn record_first_proof(
 fn shown(record: &impl Serialize) -> Option<String> {
     let mut value = serde_json::to_value(record).ok()?;
     redact(&mut value);
-    let text = value.to_string();
+    let mut text = value.to_string();
+    for limit in CUTS {
+        if text.len() <= MAX_RECORD {
+            break;
+        }
+        cut(&mut value, limit);
+        text = value.to_string();
+    }
     Some(if text.len() <= MAX_RECORD { text } else { r#"{"too_long":true}"#.to_owned() })
+}
+
+/// Cuts every text, list and object to a length. What is left says how much is missing.
+fn cut(value: &mut Value, limit: usize) {
+    let more = |length: usize| format!("… ({} more)", length - limit);
+    match value {
+        Value::String(text) => {
+            let length = text.chars().count();
+            if length > limit && !text.ends_with(" more)") {
+                *text = text.chars().take(limit).collect::<String>() + &more(length);
+            } else if length > limit {
+                *text = text.chars().take(limit).collect::<String>() + "…";
+            }
+        }
+        Value::Array(items) => {
+            let length = items.len();
+            items.truncate(limit);
+            items.iter_mut().for_each(|item| cut(item, limit));
+            if length > limit {
+                items.push(Value::String(more(length)));
+            }
+        }
+        Value::Object(fields) => {
+            let length = fields.len();
+            let mut kept = 0;
+            fields.retain(|_, _| {
+                kept += 1;
+                kept <= limit
+            });
+            fields.values_mut().for_each(|field| cut(field, limit));
+            if length > limit {
+                fields.insert(more(length), Value::Null);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn redact(value: &mut Value) {
@@ -107,7 +211,8 @@ fn redact(value: &mut Value) {
     }
 }
 
-fn origin_of(url: &str) -> String {
+/// Scheme, host and port of a URL.
+pub(crate) fn origin_of(url: &str) -> String {
     Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 
@@ -127,7 +232,28 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_long_is_not_kept() {
-        assert_eq!(shown(&json!({"text": "x".repeat(20_000)})).as_deref(), Some(r#"{"too_long":true}"#));
+    fn of_a_record_that_is_too_long_the_long_fields_are_cut() {
+        let record =
+            json!({"name": "Rude", "text": "ü".repeat(20_000), "list": vec!["y"; 5_000], "enabled": true});
+        let text = shown(&record).unwrap();
+        assert!(text.len() <= MAX_RECORD, "{}", text.len());
+        let kept: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&kept["name"], &kept["enabled"]), (&json!("Rude"), &json!(true)));
+        assert_eq!(kept["text"], format!("{}… (17952 more)", "ü".repeat(2_048)));
+        let list = kept["list"].as_array().unwrap();
+        assert_eq!((list.len(), &list[2_048]), (2_049, &json!("… (2952 more)")));
+        let short = json!({"text": "x".repeat(16_000)});
+        assert_eq!(shown(&short), Some(short.to_string()));
+    }
+
+    #[test]
+    fn of_a_record_with_very_many_fields_the_first_are_kept() {
+        let fields: serde_json::Map<String, Value> =
+            (0..5_000).map(|number| (format!("field-{number:04}"), json!("x".repeat(300)))).collect();
+        let text = shown(&fields).unwrap();
+        assert!(text.len() <= MAX_RECORD && text.contains("field-0000"), "{text}");
+        let deep =
+            (0..100).fold(json!("x".repeat(300)), |inner, _| json!({"a": inner, "b": ["x".repeat(300), 7]}));
+        assert!(shown(&deep).unwrap().len() <= MAX_RECORD);
     }
 }

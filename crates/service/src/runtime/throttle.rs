@@ -77,8 +77,12 @@ impl Limit {
     pub const MACHINE_LOGIN: Self =
         Self { scope: "machine_login", attempts: 1, window: FIVE_MINUTES, block: FIVE_MINUTES };
 
+    /// Lines of the audit log about one lockout of a member, named by its end: one.
+    pub(crate) const LOCKOUT_LINES: Self =
+        Self { scope: "lockout_lines", attempts: 1, window: QUARTER_HOUR, block: QUARTER_HOUR };
+
     /// All limits.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
@@ -90,6 +94,7 @@ impl Limit {
         Self::INVITATIONS,
         Self::PASSKEY_START,
         Self::MACHINE_LOGIN,
+        Self::LOCKOUT_LINES,
     ];
 
     /// Counts an attempt on `subject` in the caller's transaction; returns the end of the block if attempts are blocked.
@@ -157,15 +162,29 @@ impl Throttle {
     /// A refused attempt is not counted and does not prolong the wait. Callers normalize the subject first: an
     /// email in lower case, an address by [`crate::runtime::client_network`].
     pub async fn attempt(&self, limit: &Limit, subject: &str) -> Result<()> {
+        match self.count(limit, subject).await? {
+            None => Ok(()),
+            Some(blocked_until) => Err(self.refusal(blocked_until)),
+        }
+    }
+
+    /// Counts an attempt on `subject`; if attempts are blocked, it is not counted, and the end of the block comes back.
+    pub(crate) async fn count(&self, limit: &Limit, subject: &str) -> Result<Option<Timestamp>> {
         let now = self.clock.now();
         let blocked_until = self
             .store
             .write("count_attempt", async |conn: &mut Conn| limit.attempt(conn, subject, now).await)
             .await?;
-        let Some(blocked_until) = blocked_until else { return Ok(()) };
-        metrics::counter!("auspex_rate_limited_total", "scope" => limit.scope).increment(1);
-        Err(Error::new(Kind::RateLimited, "too many attempts; try again later")
-            .retry_after(blocked_until.since(now)))
+        if blocked_until.is_some() {
+            metrics::counter!("auspex_rate_limited_total", "scope" => limit.scope).increment(1);
+        }
+        Ok(blocked_until)
+    }
+
+    /// The refusal of an attempt while a block lasts, with the time to wait.
+    pub(crate) fn refusal(&self, blocked_until: Timestamp) -> Error {
+        Error::new(Kind::RateLimited, "too many attempts; try again later")
+            .retry_after(blocked_until.since(self.clock.now()))
     }
 
     /// Uncounts one attempt that did not fail, and ends the block that it may have started.

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
-use crate::accounts::Closure;
+use crate::accounts::{Closure, record_one_unfinished};
 use crate::actions::{Expiry, REOPEN_WITHIN, drop_deliveries};
 use crate::analysis::history::fold;
 use crate::billing::Checkouts;
@@ -113,6 +113,7 @@ impl Sweeper {
         }
         let now = self.clock.now();
         self.step("accounts", None, self.sweep_accounts(now)).await?;
+        self.step("unfinished_sign_ins", None, self.record_unfinished_sign_ins(now)).await?;
         self.step("idempotency_keys", None, self.sweep_idempotency_keys(now)).await?;
         for (tenant, days) in self
             .store
@@ -274,6 +275,13 @@ impl Sweeper {
         let before = now - DAY * self.audit_days;
         let step = async |conn: &mut Conn| audit_log::sweep(conn, tenant, before, STEP).await;
         while self.store.write("sweep_audit_log", step).await? > 0 {}
+        Ok(())
+    }
+
+    /// Records sign-ins whose second factor never came, and forgets them.
+    async fn record_unfinished_sign_ins(&self, now: Timestamp) -> Result<()> {
+        let step = async |conn: &mut Conn| record_one_unfinished(conn, now).await;
+        while self.store.write("record_unfinished_sign_in", step).await? {}
         Ok(())
     }
 

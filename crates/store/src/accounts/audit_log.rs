@@ -3,7 +3,7 @@
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-pub use crate::db::audit::{Actor, Line, NewLine, Note, Origin, acting, append, note};
+pub use crate::db::audit::{Actor, Line, NewLine, Note, Origin, acting, also, append, note};
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
 /// Which lines are listed.

@@ -36,6 +36,20 @@ pub async fn take(
     )
 }
 
+/// Whose a link is that has not expired.
+pub async fn find(
+    conn: &mut Conn,
+    token_hash: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<(TenantId, UserId)>> {
+    fetch_optional!(
+        conn,
+        "SELECT tenant_id, user_id FROM email_verifications WHERE token_hash = $1 AND expires_at > $2",
+        token_hash.as_slice(),
+        now
+    )
+}
+
 /// Removes the links of a person.
 pub async fn delete_of_user(conn: &mut Conn, user: UserId) -> Result<u64> {
     execute!(conn, "DELETE FROM email_verifications WHERE user_id = $1", user)

@@ -34,16 +34,17 @@ macro_rules! select {
     };
 }
 
-/// Stores an invitation by a member; an earlier one to the same address ends.
+/// Stores an invitation by a member; an earlier one to the same address ends. Returns that, if it was open.
 pub async fn put(
     conn: &mut Conn,
     invitation: &Invitation,
     maker: UserId,
     token_hash: &[u8; 32],
-) -> Result<()> {
-    execute!(
+) -> Result<Option<Invitation>> {
+    let replaced: Option<Invitation> = fetch_optional!(
         conn,
-        "DELETE FROM invitations WHERE tenant_id = $1 AND email_key = $2",
+        "DELETE FROM invitations WHERE tenant_id = $1 AND email_key = $2
+         RETURNING invitation_id, tenant_id, email, email_key, role, created_at, expires_at",
         invitation.tenant_id,
         &invitation.email_key
     )?;
@@ -61,7 +62,8 @@ pub async fn put(
         invitation.created_at,
         invitation.expires_at,
         maker
-    )?)
+    )?)?;
+    Ok(replaced.filter(|replaced| replaced.expires_at > invitation.created_at))
 }
 
 /// The open invitations of an account, oldest first.
@@ -130,15 +132,43 @@ pub async fn delete(
     )
 }
 
-/// Ends the open invitations that a member sent; returns how many.
-pub async fn delete_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy, now: Timestamp) -> Result<u64> {
-    execute!(
+/// The open invitations that a member sent, oldest first.
+pub async fn made_by(
+    conn: &mut Conn,
+    tenant: TenantId,
+    by: MadeBy,
+    now: Timestamp,
+) -> Result<Vec<Invitation>> {
+    fetch_all!(
         conn,
-        "DELETE FROM invitations
-         WHERE tenant_id = $1 AND (created_by_user = $2 OR ($3 AND created_by_user IS NULL)) AND expires_at > $4",
+        select!(
+            "WHERE tenant_id = $1 AND (created_by_user = $2 OR ($3 AND created_by_user IS NULL)) AND expires_at > $4
+             ORDER BY created_at, invitation_id"
+        ),
         tenant,
         by.user,
         by.is_first,
         now
     )
+}
+
+/// Ends the open invitations that a member sent; returns them, oldest first.
+pub async fn delete_made_by(
+    conn: &mut Conn,
+    tenant: TenantId,
+    by: MadeBy,
+    now: Timestamp,
+) -> Result<Vec<Invitation>> {
+    let mut ended: Vec<Invitation> = fetch_all!(
+        conn,
+        "DELETE FROM invitations
+         WHERE tenant_id = $1 AND (created_by_user = $2 OR ($3 AND created_by_user IS NULL)) AND expires_at > $4
+         RETURNING invitation_id, tenant_id, email, email_key, role, created_at, expires_at",
+        tenant,
+        by.user,
+        by.is_first,
+        now
+    )?;
+    ended.sort_by_key(|invitation| (invitation.created_at, invitation.invitation_id));
+    Ok(ended)
 }

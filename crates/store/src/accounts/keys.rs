@@ -217,8 +217,9 @@ pub async fn maker(
     )
 }
 
-/// Revokes every key that a person made, and ends the sessions made from them; returns how many keys that were.
-pub async fn revoke_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Result<u64> {
+/// Revokes every key that a person made, and ends the sessions made from them; returns the keys as they were, oldest first.
+pub async fn revoke_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Result<Vec<Key>> {
+    let revoked = made_by(conn, tenant, by).await?;
     execute!(
         conn,
         "DELETE FROM sessions WHERE key_id IN (
@@ -235,7 +236,8 @@ pub async fn revoke_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Re
         tenant,
         by.user,
         by.is_first
-    )
+    )?;
+    Ok(revoked)
 }
 
 /// Records when a key was used, and whether by its legacy key.

@@ -220,15 +220,18 @@ pub async fn delete_resets_of_user(conn: &mut Conn, user: UserId) -> Result<u64>
     execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)
 }
 
-/// Whether a reset link exists and has not expired.
-pub async fn find_reset(conn: &mut Conn, token_hash: &[u8; 32], now: Timestamp) -> Result<bool> {
-    let found: Option<(UserId,)> = fetch_optional!(
+/// Whose a reset link is that has not expired.
+pub async fn find_reset(
+    conn: &mut Conn,
+    token_hash: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<(TenantId, UserId)>> {
+    fetch_optional!(
         conn,
-        "SELECT user_id FROM password_resets WHERE token_hash = $1 AND expires_at > $2",
+        "SELECT tenant_id, user_id FROM password_resets WHERE token_hash = $1 AND expires_at > $2",
         token_hash.as_slice(),
         now
-    )?;
-    Ok(found.is_some())
+    )
 }
 
 /// Redeems a reset link that has not expired; only one caller succeeds.

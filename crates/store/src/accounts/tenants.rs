@@ -3,6 +3,7 @@
 use model::api::EventRetention;
 use model::{TenantId, Timestamp};
 
+use crate::db::audit::begin_chain;
 use crate::db::{Conn, Result, execute, expect_one, fetch_all, fetch_optional};
 
 /// An account.
@@ -50,7 +51,9 @@ pub async fn insert(conn: &mut Conn, tenant: TenantId, name: &str, now: Timestam
         tenant,
         name,
         now
-    )?)
+    )?)?;
+    // From the first day: an account without a chain has lost it.
+    begin_chain(conn, tenant).await
 }
 
 /// The tenant, if there is one.

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use model::api::{Author, AuthorKind, ReviewOrder, ReviewReason, ReviewStatus};
-use model::{TenantId, Timestamp, UserId};
+use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -288,14 +288,14 @@ pub async fn set_claim(
     )?)
 }
 
-/// Gives everything back that a member has claimed.
-pub async fn release_all_of(conn: &mut Conn, tenant: TenantId, user: UserId) -> Result<u64> {
+/// Gives everything back that a member or a key has claimed.
+pub async fn release_all_of(conn: &mut Conn, tenant: TenantId, claimer: Uuid) -> Result<u64> {
     execute!(
         conn,
         "UPDATE reviews SET claimer_kind = NULL, claimer_id = NULL, claimer_name = NULL, claimed_until = NULL
          WHERE tenant_id = $1 AND claimer_id = $2 AND claimer_id IS NOT NULL",
         tenant,
-        user
+        claimer
     )
 }
 

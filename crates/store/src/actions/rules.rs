@@ -142,6 +142,19 @@ pub async fn update(conn: &mut Conn, rule: &Rule) -> Result<()> {
     )?)
 }
 
+/// The names of the enabled rules that a person made, oldest first.
+pub async fn names_made_by(conn: &mut Conn, tenant: TenantId, by: MadeBy) -> Result<Vec<String>> {
+    let names: Vec<(String,)> = fetch_all!(
+        conn,
+        "SELECT name FROM rules WHERE tenant_id = $1 AND enabled AND (created_by_user = $2 OR ($3 AND created_by IS NULL))
+         ORDER BY created_at, rule_id",
+        tenant,
+        by.user,
+        by.is_first
+    )?;
+    Ok(names.into_iter().map(|(name,)| name).collect())
+}
+
 /// Disables every enabled rule that a person made; returns how many that were.
 pub async fn disable_made_by(
     conn: &mut Conn,

@@ -97,15 +97,29 @@ pub(crate) async fn conclude(conn: &mut Conn, transaction: &str) -> Result<()> {
     append(conn, &line).await
 }
 
-/// Adds a line to the chain of its tenant, in the caller's transaction.
-pub async fn append(conn: &mut Conn, line: &NewLine<'_>) -> Result<()> {
+/// Adds a line about something else that the transaction changes, on behalf of who is acting. To be called last: the chain of the
+/// tenant is locked from then on.
+pub async fn also(conn: &mut Conn, action: AuditAction, note: &Note) -> Result<()> {
+    let Ok(acting) = ACTING.try_with(Arc::clone) else { return Ok(()) };
+    let Some(tenant) = acting.tenant.or(note.tenant) else { return Ok(()) };
+    append(conn, &NewLine { tenant, actor: acting.actor, action, origin: &acting.origin, note }).await
+}
+
+/// Begins the chain of a tenant, unless it has one.
+pub(crate) async fn begin_chain(conn: &mut Conn, tenant: TenantId) -> Result<()> {
     execute!(
         conn,
         "INSERT INTO audit_chains (tenant_id, swept_seq, swept_hash, seq, hash) VALUES ($1, 0, $2, 0, $2)
          ON CONFLICT (tenant_id) DO NOTHING",
-        line.tenant,
+        tenant,
         [0u8; 32].as_slice()
     )?;
+    Ok(())
+}
+
+/// Adds a line to the chain of its tenant, in the caller's transaction.
+pub async fn append(conn: &mut Conn, line: &NewLine<'_>) -> Result<()> {
+    begin_chain(conn, line.tenant).await?;
     // Locked until the end of the transaction, so that lines of a tenant come one after the other.
     let (seq, previous): (i64, Vec<u8>) = fetch_one!(
         conn,
@@ -135,7 +149,7 @@ pub async fn append(conn: &mut Conn, line: &NewLine<'_>) -> Result<()> {
         hash: Vec::new(),
     };
     row.hash = row.hash_after(&previous);
-    row.entry_id = entry_id(row.at, &row.hash);
+    row.entry_id = row.derived_id();
     insert(conn, &row).await?;
     expect_one(execute!(
         conn,
@@ -189,14 +203,6 @@ async fn actor_name(conn: &mut Conn, line: &NewLine<'_>) -> Result<String> {
     Ok(found.map_or_else(|| "(removed)".to_owned(), |(name,)| name))
 }
 
-/// A UUID v7 from the time and the hash of a line.
-fn entry_id(at: Timestamp, hash: &[u8]) -> Uuid {
-    let millis = u64::try_from(at.micros() / 1_000).unwrap_or(0);
-    let mut bits = [0; 10];
-    bits.iter_mut().zip(hash).for_each(|(bit, byte)| *bit = *byte);
-    uuid::Builder::from_unix_timestamp_millis(millis, &bits).into_uuid()
-}
-
 /// A line of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 #[expect(missing_docs, reason = "named as in the schema")]
@@ -219,6 +225,14 @@ pub struct Line {
 }
 
 impl Line {
+    /// The id that this line has: a UUID v7 from its time and its hash, so that it is as unaltered as they are.
+    pub fn derived_id(&self) -> Uuid {
+        let millis = u64::try_from(self.at.micros() / 1_000).unwrap_or(0);
+        let mut bits = [0; 10];
+        bits.iter_mut().zip(&self.hash).for_each(|(bit, byte)| *bit = *byte);
+        uuid::Builder::from_unix_timestamp_millis(millis, &bits).into_uuid()
+    }
+
     /// The hash that this line has after one with the hash `previous`. Each part has its length before it, so that nothing can
     /// be moved from one to the next.
     pub fn hash_after(&self, previous: &[u8]) -> Vec<u8> {

@@ -31,6 +31,30 @@ pub async fn drop_oldest_events(
     Ok(true)
 }
 
+/// What people and rules have recorded about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Held {
+    /// Labels of all authors.
+    pub labels: i64,
+    /// Reviews, open and resolved.
+    pub reviews: i64,
+    /// Firings of rules.
+    pub firings: i64,
+}
+
+/// How much people and rules have recorded about an object.
+pub async fn held(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Held> {
+    fetch_one!(
+        conn,
+        "SELECT (SELECT count(*) FROM labels WHERE tenant_id = $1 AND object_id = $2) AS labels,
+                (SELECT count(*) FROM reviews WHERE tenant_id = $1 AND object_id = $2) AS reviews,
+                (SELECT count(*) FROM rule_firings
+                 WHERE tenant_id = $1 AND object_id = $2 AND action_type <> 'of an object') AS firings",
+        tenant,
+        object_id
+    )
+}
+
 /// Removes an object and everything about it except what was charged; false when there is none.
 pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i64) -> Result<bool> {
     if !concluder::remove_from_tallies(conn, tenant, object_id, shard).await? {

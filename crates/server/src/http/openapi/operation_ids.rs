@@ -10,6 +10,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("post", "/auth/console/password/reset", "resetPassword"),
     ("post", "/auth/console/register", "registerAccount"),
     ("post", "/auth/console/verify", "verifyEmail"),
+    ("post", "/auth/console/first_proof", "previewFirstProof"),
     ("post", "/auth/console/logout", "signOut"),
     ("post", "/auth/console/reauthenticate", "proveIdentity"),
     ("post", "/auth/console/recipients/confirm", "confirmRecipient"),

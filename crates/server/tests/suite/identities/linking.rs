@@ -6,11 +6,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{LINKED, NEW_PASSWORD, UNLINKED, VERIFIER, count, token_of};
+use crate::login::sign_in;
 use crate::provider_peers::{PROVIDERS, Providers};
 
 testkit::on_both!(
     ways_to_sign_in_are_linked_and_unlinked,
     linking_one_s_own_address_verifies_it,
+    a_sign_in_that_links_ends_all_other_sessions,
     an_identity_belongs_to_one_user,
     the_last_way_to_sign_in_stays,
     only_the_user_manages_their_ways_to_sign_in,
@@ -51,6 +53,32 @@ async fn ways_to_sign_in_are_linked_and_unlinked(stage: &Providers) {
     let mails = stage.app.mails().await;
     for (mail, label) in mails.iter().zip(["Google", "GitHub", "Google", "GitHub"]) {
         assert!(mail.text.contains(label), "{}", mail.text);
+    }
+}
+
+async fn a_sign_in_that_links_ends_all_other_sessions(stage: &Providers) {
+    let app = &stage.app;
+    let first = app.register("ann@example.com").await;
+    app.verify(&first, "ann@example.com").await;
+    let [other, held] = [sign_in(app, "ann@example.com").await, sign_in(app, "ann@example.com").await];
+    stage.person("google", 1, "ann@example.com", true).await;
+    // In a browser where the member is signed in already.
+    let proof = stage.proof("google", 1).await;
+    let reply = app.call(&held, Method::POST, "/auth/console/oauth/google", &proof).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let entered = reply.json()["token"].as_str().unwrap().to_owned();
+    for (session, status) in [(&first, 401), (&other, 401), (&held, 200), (&entered, 200)] {
+        assert_eq!(app.call(session, Method::GET, "/v1/me", &Value::Null).await.status, status);
+    }
+    // From then on it is a sign-in like any other.
+    let again = stage.token("google", 1, 200).await;
+    for session in [&held, &entered, &again] {
+        assert_eq!(app.call(session, Method::GET, "/v1/me", &Value::Null).await.status, 200);
+    }
+    stage.person("github", 1, "ann@example.com", true).await;
+    let by_github = stage.token("github", 1, 200).await;
+    for (session, status) in [(&held, 401), (&entered, 401), (&again, 401), (&by_github, 200)] {
+        assert_eq!(app.call(session, Method::GET, "/v1/me", &Value::Null).await.status, status);
     }
 }
 

@@ -55,9 +55,16 @@ async fn racing_first_sign_ins_at_two_providers_make_one_account(stage: &Provide
         }
         let replies = sign_in_at_once(stage, [("google", round), ("github", round), ("google", round)]).await;
         assert_eq!(statuses(&replies), [200, 200, 201]);
+        // A sign-in that links ends the sessions from before it; whoever came last has one.
+        let mut open = 0;
         for reply in &replies {
-            assert_eq!(stage.ways_in(&token_of(reply)).await.1.len(), 2);
+            let token = token_of(reply);
+            if stage.app.call(&token, Method::GET, "/v1/me", &Value::Null).await.status == 200 {
+                assert_eq!(stage.ways_in(&token).await.1.len(), 2);
+                open += 1;
+            }
         }
+        assert!(open >= 1);
         assert_eq!(
             count(&stage.app.subjects_to(&email).await, LINKED),
             1,

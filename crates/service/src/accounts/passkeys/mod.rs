@@ -9,7 +9,7 @@ use model::api::{
     Passkey, PasskeyAssertion, PasskeyCreationOptions, PasskeyList, PasskeyRegistration,
     PasskeyRequestOptions, PasskeyUpdate, Token,
 };
-use model::{AuditAction, TenantId, UserId, single_line};
+use model::{TenantId, UserId, single_line};
 use store::accounts::identities;
 use store::accounts::passkeys::{self, Challenge, Passkey as StoredPasskey};
 use store::accounts::users;
@@ -23,6 +23,7 @@ use crate::accounts::authentication::Authentication;
 use crate::accounts::sessions::{Sessions, end_others};
 use crate::accounts::users::existing_user;
 use crate::outbox::Notifications;
+use crate::runtime::audit::FailedBecause;
 use crate::runtime::{
     Caller, ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, audit, client_network, internal,
 };
@@ -169,6 +170,11 @@ impl Passkeys {
                 let user = existing_user(conn, tenant, user).await?;
                 let found = find(conn, caller, id).await?;
                 let held = passkeys::of_user(conn, tenant, user.user_id).await?.len();
+                if held == 1 && user.totp_enabled_at.is_some() && user.totp_secret.is_none() {
+                    let message =
+                        "two-factor rests on this passkey: add another one or turn two-factor off first";
+                    return Err(Error::new(Kind::Conflict, message));
+                }
                 let linked = identities::of_user(conn, tenant, user.user_id).await?.len();
                 if user.password_hash.is_none() && held == 1 && linked == 0 {
                     let message = "this is the last way to sign in: set a password first";
@@ -227,19 +233,28 @@ impl Passkeys {
                 .await
         };
         let token = opened.await;
-        if token.as_ref().is_err_and(|error| error.kind() == Kind::InvalidPasskey) {
-            self.record_failure(owner, client).await;
+        match token.as_ref().err().map(Error::kind) {
+            Some(Kind::InvalidPasskey) => self.record_failure(owner, client, None).await,
+            Some(Kind::Suspended) => {
+                self.record_failure(owner, client, Some(FailedBecause::Suspended)).await;
+            }
+            _ => {}
         }
         token
     }
 
     /// Records a failed sign-in with a passkey of this member.
-    async fn record_failure(&self, owner: (TenantId, UserId), client: &ClientInfo) {
+    async fn record_failure(
+        &self,
+        owner: (TenantId, UserId),
+        client: &ClientInfo,
+        because: Option<FailedBecause>,
+    ) {
         let origin = client.origin(self.clock.now());
         let recorded = self
             .store
             .write("record_failed_sign_in", async |conn: &mut Conn| {
-                audit::record_sign_in(conn, AuditAction::SessionFailed, owner, &origin).await
+                audit::record_failed_sign_in(conn, owner, &origin, because).await
             })
             .await;
         if let Err(error) = recorded {

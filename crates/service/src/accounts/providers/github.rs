@@ -4,12 +4,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::http::{Failure, Http, fetch};
+use super::http::{Failure, Http, Incomplete, fetch};
 use super::oauth::{Application, Tokens, exchange, without_slash};
 use crate::accounts::providers::ProvenIdentity;
 use crate::runtime::Result;
 
 const SCOPE: &str = "read:user user:email";
+const ADDRESSES: &str = "asking for the addresses";
 /// The version of the API that this was written for; GitHub keeps supporting it.
 const API_VERSION: &str = "2022-11-28";
 
@@ -47,20 +48,23 @@ impl Github {
         http: &Http,
         code: &str,
         verifier: &str,
-    ) -> Result<ProvenIdentity, Failure> {
+    ) -> Result<ProvenIdentity, Incomplete> {
         let mut form = self.application.grant(code, verifier);
         form.extend(self.application.credentials());
         let endpoint = parse_url(format!("{}/login/oauth/access_token", self.url))?;
         let tokens = exchange(http.post(endpoint).form(&form)).await?;
         let user: User = self.get(http, "asking for the user", "/user", &tokens).await?;
-        let addresses: Vec<Address> =
-            self.get(http, "asking for the addresses", "/user/emails?per_page=100", &tokens).await?;
+        let subject = user.id.to_string();
+        let addresses: Vec<Address> = self
+            .get(http, ADDRESSES, "/user/emails?per_page=100", &tokens)
+            .await
+            .map_err(|failure| failure.of(&subject))?;
         let primary = addresses
             .into_iter()
             .find(|address| address.primary)
-            .ok_or_else(|| Failure::at("asking for the addresses", "no address is the primary one"))?;
+            .ok_or_else(|| Failure::at(ADDRESSES, "no address is the primary one").of(&subject))?;
         Ok(ProvenIdentity {
-            subject: user.id.to_string(),
+            subject,
             email: primary.email,
             email_verified: primary.verified,
             name: user.name.filter(|name| !name.trim().is_empty()),

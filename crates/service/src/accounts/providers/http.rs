@@ -35,7 +35,26 @@ pub(super) enum Failure {
     },
 }
 
+/// Why a sign-in failed, and whose it was if the provider has told before.
+#[derive(Debug)]
+pub(super) struct Incomplete {
+    /// The id of the provider account.
+    pub(super) subject: Option<String>,
+    pub(super) failure: Failure,
+}
+
+impl From<Failure> for Incomplete {
+    fn from(failure: Failure) -> Self {
+        Self { subject: None, failure }
+    }
+}
+
 impl Failure {
+    /// With whose sign-in it was.
+    pub(super) fn of(self, subject: &str) -> Incomplete {
+        Incomplete { subject: Some(subject.to_owned()), failure: self }
+    }
+
     /// Not all calls of a sign-in were answered in time.
     pub(super) fn late() -> Self {
         Self::at("waiting for the provider", "the sign-in timed out")

@@ -18,9 +18,10 @@ use model::Provider;
 use url::Url;
 
 use self::github::Github;
-use self::http::{Failure, Http};
+use self::http::{Failure, Http, Incomplete};
 use self::oauth::{Application, without_slash};
 use self::openid::OpenId;
+use crate::runtime::audit::FailedBecause;
 use crate::runtime::{Clock, Error, Kind, Result};
 
 /// All calls to a provider that one sign-in takes. A user is waiting.
@@ -80,6 +81,25 @@ pub struct Providers {
     google: Option<OpenId>,
     github: Option<Github>,
     oidc: Option<OwnIssuer>,
+}
+
+/// Why nobody was proven, and as much of the identity as the provider has proven.
+pub(crate) struct Unproven {
+    /// For the user.
+    pub(crate) error: Error,
+    /// For the audit log.
+    pub(crate) because: FailedBecause,
+    /// The id of the provider account.
+    pub(crate) subject: Option<String>,
+    /// Its email address.
+    pub(crate) email: Option<String>,
+}
+
+impl From<Error> for Box<Unproven> {
+    /// Nothing is known of who it was.
+    fn from(error: Error) -> Self {
+        Self::new(Unproven { error, because: FailedBecause::ProviderError, subject: None, email: None })
+    }
 }
 
 /// The operator's own OpenID Connect issuer.
@@ -184,6 +204,16 @@ impl Providers {
         code: &str,
         code_verifier: &str,
     ) -> Result<ProvenIdentity> {
+        self.prove(provider, code, code_verifier).await.map_err(|unproven| unproven.error)
+    }
+
+    /// Like [`Self::identify`]; a refusal says as much of the identity as the provider has proven.
+    pub(crate) async fn prove(
+        &self,
+        provider: Provider,
+        code: &str,
+        code_verifier: &str,
+    ) -> Result<ProvenIdentity, Box<Unproven>> {
         let client = self.client(provider)?;
         check("code", code, CODE_LENGTH, "visible ASCII", |byte| byte.is_ascii_graphic())?;
         check("code_verifier", code_verifier, VERIFIER_LENGTH, "unreserved", is_unreserved)?;
@@ -193,19 +223,27 @@ impl Providers {
                 Client::Github(github) => github.identify(&self.http, code, code_verifier).await,
             }
         };
-        let identity = self.in_time(identity).await.map_err(|failure| self.refusal(provider, failure))?;
-        match &self.oidc {
-            Some(own) if provider == Provider::Oidc => own.admit(identity),
-            _ => Ok(identity),
+        let own = self.oidc.as_ref().filter(|_| provider == Provider::Oidc);
+        let identity = self.in_time(identity).await.map_err(|Incomplete { subject, failure }| {
+            let because = match failure {
+                Failure::EmailUnverified => FailedBecause::AddressUnverified,
+                _ => FailedBecause::ProviderError,
+            };
+            let subject = subject.map(|subject| own.map_or(subject.clone(), |own| own.qualified(&subject)));
+            Unproven { error: self.refusal(provider, failure), because, subject, email: None }
+        })?;
+        match own {
+            Some(own) => own.admit(identity),
+            None => Ok(identity),
         }
     }
 
     /// Gives up calls that take longer than a sign-in may, however many they are.
-    async fn in_time<T>(
+    async fn in_time<T, E: From<Failure>>(
         &self,
-        calls: impl Future<Output = std::result::Result<T, Failure>>,
-    ) -> std::result::Result<T, Failure> {
-        tokio::time::timeout(self.deadline, calls).await.unwrap_or_else(|_| Err(Failure::late()))
+        calls: impl Future<Output = std::result::Result<T, E>>,
+    ) -> std::result::Result<T, E> {
+        tokio::time::timeout(self.deadline, calls).await.unwrap_or_else(|_| Err(Failure::late().into()))
     }
 
     fn client(&self, provider: Provider) -> Result<Client<'_>> {
@@ -234,16 +272,27 @@ impl Providers {
 
 impl OwnIssuer {
     /// Refuses an address outside the allowed domains, and tells the issuer's subjects apart from another issuer's.
-    fn admit(&self, identity: ProvenIdentity) -> Result<ProvenIdentity> {
+    fn admit(&self, identity: ProvenIdentity) -> Result<ProvenIdentity, Box<Unproven>> {
         let domain = identity.email.rsplit_once('@').map_or("", |(_, domain)| domain).to_lowercase();
         // Only a verified address says where somebody belongs.
         let is_allowed = identity.email_verified && self.allowed_domains.contains(&domain);
+        let identity = ProvenIdentity { subject: self.qualified(&identity.subject), ..identity };
         if !self.allowed_domains.is_empty() && !is_allowed {
-            return Err(Error::new(Kind::Forbidden, "email addresses of this domain may not sign in here"));
+            let message = "email addresses of this domain may not sign in here";
+            return Err(Box::new(Unproven {
+                error: Error::new(Kind::Forbidden, message),
+                because: FailedBecause::DomainNotAllowed,
+                subject: Some(identity.subject),
+                email: Some(identity.email),
+            }));
         }
-        // A subject is unique at its issuer only. Should the operator move to another issuer, whoever has the same subject there
-        // is somebody else.
-        Ok(ProvenIdentity { subject: format!("{} {}", self.issuer, identity.subject), ..identity })
+        Ok(identity)
+    }
+
+    /// A subject is unique at its issuer only. Should the operator move to another issuer, whoever has the same subject there
+    /// is somebody else.
+    fn qualified(&self, subject: &str) -> String {
+        format!("{} {subject}", self.issuer)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use url::{Url, form_urlencoded};
 
-use super::http::{Failure, Http, fetch};
+use super::http::{Failure, Http, Incomplete, fetch};
 use super::id_token::{self, Expected, Profile};
 use super::oauth::{Application, Tokens, exchange, without_slash};
 use crate::accounts::providers::ProvenIdentity;
@@ -83,14 +83,17 @@ impl OpenId {
         http: &Http,
         code: &str,
         verifier: &str,
-    ) -> Result<ProvenIdentity, Failure> {
+    ) -> Result<ProvenIdentity, Incomplete> {
         let configuration = self.configuration(http).await?;
         let tokens = exchange(self.grant(http, &configuration, code, verifier)).await?;
         let mut profile = self.verified(http, &configuration, &tokens, verifier).await?;
         if profile.email().is_none() {
-            profile = userinfo(http, &configuration, &tokens, &profile).await?;
+            let found = userinfo(http, &configuration, &tokens, &profile).await;
+            profile = found.map_err(|failure| failure.of(&profile.sub))?;
         }
-        let email = profile.email().ok_or_else(|| Failure::at(USERINFO, "it has no email address"))?;
+        let email = profile
+            .email()
+            .ok_or_else(|| Failure::at(USERINFO, "it has no email address").of(&profile.sub))?;
         Ok(ProvenIdentity {
             email: email.to_owned(),
             email_verified: profile.email_verified(),

@@ -6,7 +6,7 @@ use store::accounts::tenants;
 use store::analysis::signals;
 use uuid::Uuid;
 
-use crate::analysis::signals::{Definition, Signals, Wording, record};
+use crate::analysis::signals::{Definition, Signals, Wording, on_record, record};
 use crate::analysis::trials::list::find;
 use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, audit};
@@ -32,9 +32,9 @@ impl Signals {
                 // A calibration is fitted to a wording, and off after a new one.
                 let calibration_id = existing.calibration_id.filter(|_| wording.is_of(&existing));
                 let definition = Definition { wording, calibration_id, enabled: existing.enabled };
-                let adopted = record(&self.define(conn, caller, key, Some(&existing), definition).await?)?;
-                audit::note(tenant, key, Some(&record(&existing)?), Some(&adopted));
-                Ok(adopted)
+                let adopted = self.define(conn, caller, key, Some(&existing), definition).await?;
+                audit::note(tenant, key, Some(&on_record(&existing)?), Some(&on_record(&adopted)?));
+                record(&adopted)
             })
             .await;
         self.changed();
