@@ -42,6 +42,3 @@ export async function switchCalibration(key: string, id: string | null): Promise
   await Promise.all(["signals", "quality", "object", "objects"].map((name) => queries.invalidateQueries({ queryKey: [name] })));
   return switched;
 }
-
-/** Whether a condition names a signal. */
-export const reads = (when: string, key: string): boolean => new RegExp(`(^|[^\\w])${key.replace(/[^\w]/g, "\\$&")}($|[^\\w])`).test(when);
