@@ -9,7 +9,7 @@ export default defineConfig({
   retries: process.env.CI ? 2 : 0,
   timeout: 90_000,
   expect: { timeout: 15_000 },
-  reporter: [["list"]],
+  reporter: [["list"], ["./tests/second-tries.ts"]],
   use: {
     browserName: "chromium",
     viewport: { width: 1440, height: 900 },

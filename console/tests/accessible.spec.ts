@@ -2,7 +2,7 @@
 import type { Browser, Page } from "@playwright/test";
 
 import { SCREENS } from "../src/screens/registry";
-import { addressIn, expect, expectAccessible, problemsOf, test as base, type Sample } from "./stage";
+import { addressIn, expect, expectAccessible, problemsOf, settled, test as base, type Sample } from "./stage";
 
 const THRESHOLD = ["sign-in", "register", "forgot", "reset?token=x", "verify?token=x", "confirm?token=x", "withdraw?token=x", "invitation?token=x"];
 
@@ -43,7 +43,7 @@ async function check({ page, problems }: Visitor, path: string): Promise<void> {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   await page.goto(path);
   await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
-  await page.waitForLoadState("networkidle");
+  await settled(page);
   await expectAccessible(page);
   await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
   await expectAccessible(page, "contrast");

@@ -1,4 +1,4 @@
-import { expect, open, press, test, type } from "./stage";
+import { expect, expectAccessible, open, press, test, type } from "./stage";
 
 const SETTINGS = "/v1/settings";
 
@@ -59,4 +59,45 @@ test("a setting that is refused says so, and stays as it was", async ({ page, pe
   await asks.press("Space");
   await expect(page.getByText("The account is suspended.")).toBeVisible();
   expect(await asks.isChecked()).toBe(before);
+});
+
+test("an owner asks for the deletion of the account by its name, and takes it back", async ({ page, register, service }) => {
+  const name = "Maple Cycles";
+  const owner = await register(name);
+  await page.context().addCookies((await owner.api.storageState()).cookies);
+  await open(page, "/console/account", "Account");
+  await press(page, "button", "Delete the account…");
+  const dialog = page.getByRole("dialog", { name: `Delete the account ${name}?` });
+  await expect(dialog).toContainText("all objects with their events, answers, labels and reviews");
+  await expect(dialog.getByRole("button", { name: "Delete it in seven days" })).toBeDisabled();
+  await expectAccessible(page);
+  await type(page, `Type ${name} to go on`, name);
+  await page.keyboard.press("Enter");
+  await expect(page.getByText(/Everything in it is deleted on /)).toBeVisible();
+  const deletesAt = async () => ((await (await owner.api.get("/v1/me")).json()) as { deletes_at?: string }).deletes_at;
+  const days = (Date.parse((await deletesAt()) ?? "") - Date.now()) / 86_400_000;
+  expect(days).toBeGreaterThan(6.9);
+  expect(days).toBeLessThanOrEqual(7);
+  await expect.poll(() => service.mails(owner.email).join("\n")).toContain("every owner can take that back in the console");
+
+  await open(page, "/console/overview", "Overview");
+  await press(page, "link", "take that back under Account");
+  await press(page, "button", "Take it back");
+  await expect(page.getByText("The account stays.")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Delete the account…" })).toBeVisible();
+  expect(await deletesAt()).toBeUndefined();
+});
+
+test("reviews at random are switched on where the queue says how reviews come about", async ({ page, person }) => {
+  await open(page, "/console/queue", "Queue");
+  await press(page, "link", "Set it under Account");
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Account");
+  await type(page, "Share of analyzed objects, in percent", "12");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("The share is a number from 0 to 10.")).toBeVisible();
+  await type(page, "Share of analyzed objects, in percent", "2.5");
+  await type(page, "Queue of these reviews", "blind spots");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("Saved.")).toBeVisible();
+  expect(await (await person.api.get(SETTINGS)).json()).toMatchObject({ audit_rate_pct: 2.5, audit_queue: "blind spots" });
 });

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
 
 import { besideThreshold, thresholdIn, withThreshold } from "../src/screens/explore/condition-threshold";
+import { inParts } from "../src/screens/explore/in-parts";
 import { fillLabelled } from "./labelled";
 import { median, workOf } from "./page-work";
 import { conditionEditor, expect, expectAccessible, open, press, test, type } from "./stage";
@@ -334,4 +335,47 @@ test("an export that lacks something says so", async ({ page, context, sample })
   await exportTable();
   await expect(page.getByText(`${rows} objects are in the file.`)).toBeVisible();
   await expect(dialog.getByText(/not have all/)).toHaveCount(0);
+});
+
+test("what is meant for more objects than one request takes is sent in parts", async () => {
+  const ids = Array.from({ length: 2_001 }, (_, index) => `object-${index}`);
+  const parts: number[] = [];
+  const progress: number[] = [];
+  const send = async (part: string[]) => {
+    parts.push(part.length);
+    return part.flatMap((id, index) => (id.endsWith("-7") || id === "object-2000" ? [{ index, message: "no such object" }] : []));
+  };
+  const refused = await inParts(ids, send, (sent) => progress.push(sent));
+  expect(parts).toEqual([1_000, 1_000, 1]);
+  expect(progress).toEqual([1_000, 2_000, 2_001]);
+  expect(refused.map(({ objectId }) => objectId)).toEqual(["object-7", "object-2000"]);
+});
+
+test("what was refused of many labels is named", async ({ page, person }) => {
+  await fillLabelled(person.api, { objects: 3, labelled: 0 });
+  await open(page, "/console/explore", "Explore");
+  await press(page, "button", /^Select all that match/);
+  await expect(page.getByText("3 selected")).toBeVisible();
+  expect((await person.api.delete("/v1/objects/seller-1")).ok()).toBe(true);
+  await press(page, "button", "Label…");
+  await press(page, "button", "Yes");
+  await press(page, "button", "Label 3 objects");
+  await expect(page.getByText("2 of 3 labelled")).toBeVisible();
+  await expect(page.getByRole("alert")).toContainText("1 object was refused:");
+  await expect(page.getByRole("alert")).toContainText("seller-1: ");
+  await expectAccessible(page);
+  await press(page, "button", "Close");
+  await expect(page.getByText("None selected")).toBeVisible();
+});
+
+test("a search that ended before all objects were looked at says so", async ({ page, context, sample }) => {
+  await context.addCookies(sample.cookies);
+  const limit = "the search ended after 50000 objects in this order; a narrower condition finds the others";
+  // It takes more than 50,000 objects to come about; the answer is the service's own with the sentence that it then adds.
+  await page.route("**/v1/objects?*", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...((await response.json()) as object), warnings: [limit] } });
+  });
+  await open(page, "/console/explore?q=is_scammer%20%3E%200", "Explore");
+  await expect(page.getByText(`Not everything was looked for: ${limit}.`)).toBeVisible();
 });

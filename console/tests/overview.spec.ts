@@ -15,6 +15,33 @@ test("figures lead to their lists, and charts have a table", async ({ page, pers
   expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe("/console/explore?sort=flagged");
 });
 
+test("each figure says what it was a day before, leads to its list, and follows what happens", async ({ page, person }) => {
+  await fillAccount(person.api);
+  await open(page, "/console/overview", "Overview");
+  const figure = (name: string) => page.getByRole("list", { name: "Figures" }).getByRole("listitem").filter({ has: page.getByRole("link", { name, exact: true }) });
+  await expect(figure("Events")).toContainText("in the last 24 hours, 0 in the 24 before");
+  const { firings } = (await (await person.api.get("/v1/rule_firings")).json()) as { firings: unknown[] };
+  await expect(figure("Rules fired")).toContainText(`${firings.length}in the last 24 hours, 0 in the 24 before`);
+  await expect(figure("Analyses today")).toContainText("0 yesterday");
+  await expect(figure("Objects")).toContainText("100 % analyzed");
+  const lists = { Objects: "/console/explore", Events: "/console/explore?sort=recent", "Rules fired": "/console/rules", "Analyses today": "/console/billing", "Spent today": "/console/billing" };
+  for (const [name, address] of Object.entries(lists)) {
+    await press(page, "link", name);
+    await expect.poll(() => new URL(page.url()).pathname + new URL(page.url()).search).toBe(address);
+    await page.goBack();
+    await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+  }
+
+  const sent = await person.api.post("/v1/objects/newcomer/events", { data: { wait: true, object_type: "buyer", events: [{ type: "message", content: "Hello" }] } });
+  expect(sent.ok()).toBe(true);
+  await page.reload();
+  await expect(figure("Objects")).toContainText("7");
+  await expect(figure("Events")).toContainText("13");
+  const risky = page.getByRole("grid", { name: "Objects with the highest risk" });
+  await risky.getByRole("link").first().press("Enter");
+  await expect(page.getByRole("region", { name: "Answers now" })).toBeVisible();
+});
+
 test("an account without objects is shown the way", async ({ page, person }) => {
   void person;
   await open(page, "/console/overview", "Overview");

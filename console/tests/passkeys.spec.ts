@@ -1,6 +1,6 @@
 import type { Page } from "@playwright/test";
 
-import { plugIn } from "./authenticator";
+import { CHALLENGE, plugIn } from "./authenticator";
 import { expect, expectAccessible, open, press, test, type } from "./stage";
 import { totp } from "./totp";
 
@@ -12,9 +12,12 @@ async function addPasskey(page: Page, name: string): Promise<void> {
   await expect(page.getByText(`You can sign in with ${name} now`)).toBeVisible();
 }
 
+/** Leaves for the sign-in page, which has then suggested a passkey to nobody. */
 async function signOut(page: Page): Promise<void> {
+  const suggested = page.waitForResponse(CHALLENGE);
   await press(page, "button", "Sign out");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Sign in");
+  await suggested;
 }
 
 test("a passkey is added, listed, renamed, signed in with, and removed", async ({ page, person, service }) => {
@@ -43,8 +46,7 @@ test("a passkey is added, listed, renamed, signed in with, and removed", async (
   await device.leave();
   await signOut(page);
   await expectAccessible(page);
-  await press(page, "button", "Sign in with a passkey");
-  await device.touch();
+  await device.touchWhenAsked(() => press(page, "button", "Sign in with a passkey"));
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("First steps");
   await open(page, "/console/account", "Account");
   await expect(list).toContainText("last used");
@@ -54,8 +56,7 @@ test("a passkey is added, listed, renamed, signed in with, and removed", async (
   await expect(page.getByText("No passkeys yet")).toBeVisible();
   await device.leave();
   await signOut(page);
-  await press(page, "button", "Sign in with a passkey");
-  await device.touch();
+  await device.touchWhenAsked(() => press(page, "button", "Sign in with a passkey"));
   await expect(page.getByRole("alert")).toContainText("The passkey was not accepted.");
   await expect.poll(() => service.mails(person.email).join("\n")).toContain("A passkey was removed");
 
@@ -90,8 +91,7 @@ test("a passkey is the second factor after a password", async ({ page, person })
   await type(page, "Password", person.password);
   await page.keyboard.press("Enter");
   await expect(page.getByLabel("Authenticator code")).toBeFocused();
-  await press(page, "button", "Use a passkey instead");
-  await device.touch();
+  await device.touchWhenAsked(() => press(page, "button", "Use a passkey instead"));
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("First steps");
 });
 

@@ -101,7 +101,7 @@ test("a change that needs recent proof asks for it and goes on", async ({ page }
     await page.keyboard.type("not the password");
     await page.keyboard.press("Enter");
     await expect(proof.getByLabel("Password", { exact: true })).toHaveAccessibleDescription(/wrong|not/i);
-    await proof.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await type(page, "Password", PASSWORD);
     await page.keyboard.press("Enter");
     await expect(page.getByRole("dialog", { name: "Set up two-factor" })).toBeVisible();
   } finally {

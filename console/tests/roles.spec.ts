@@ -1,12 +1,10 @@
 // What each role sees: a member who was invited by mail walks every screen that is offered, and is refused nothing.
-import type { Page } from "@playwright/test";
-
 import { may, type Role } from "../src/api/may";
 import { SCREENS, type ScreenEntry } from "../src/screens/registry";
 import { invitation, join } from "./invite";
 import { fillAccount } from "./sample";
 import { fillConfiguration } from "./sample-configuration";
-import { addressIn, expect, open, test, type Sample } from "./stage";
+import { addressIn, expect, open, settled, test, type Sample } from "./stage";
 
 const ROLES: readonly Role[] = ["admin", "analyst", "viewer"];
 
@@ -24,12 +22,6 @@ const PARTS = [
   "/console/quality?signal=is_scammer",
   "/console/explore?q=is_scammer%20%3E%200.1",
 ];
-
-/** Whatever is loaded has come. */
-async function settled(page: Page): Promise<void> {
-  await expect(page.getByText("Loading", { exact: true })).toHaveCount(0);
-  await page.waitForLoadState("networkidle");
-}
 
 const isOffered = (role: Role, { operators, needs }: ScreenEntry): boolean => !operators && (!needs || may(role, needs));
 

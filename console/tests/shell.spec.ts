@@ -1,6 +1,6 @@
 import { may } from "../src/api/may";
 import { SCREENS } from "../src/screens/registry";
-import { addressIn, expect, expectAccessible, open, press, test } from "./stage";
+import { addressIn, expect, expectAccessible, open, press, settled, test } from "./stage";
 
 const IN_NAVIGATION = SCREENS.filter((screen) => screen.navigation && !screen.operators);
 
@@ -80,7 +80,7 @@ test("with text twice as large every screen still fits", async ({ page, context,
   const found: string[] = [];
   for (const screen of SCREENS.filter(({ operators }) => !operators)) {
     await open(page, addressIn(screen.path, sample), /./);
-    await page.waitForLoadState("networkidle");
+    await settled(page);
     await page.evaluate(() => {
       document.documentElement.style.fontSize = "200%";
     });
@@ -104,4 +104,17 @@ test("roles have what beyond their reach is not offered", () => {
   expect(may("analyst", "explain")).toBe(true);
   expect(may("viewer", "labels.write")).toBe(false);
   expect(may("viewer", "explain")).toBe(false);
+});
+
+test("where the browser stores nothing, everything else works", async ({ page, person }) => {
+  void person;
+  await page.addInitScript(() => Object.defineProperty(window, "localStorage", { get: () => { throw new DOMException("denied", "SecurityError"); } }));
+  await open(page, "/console/explore?q=is_scammer%20%3E%200", "Explore");
+  await page.getByRole("radio", { name: "Dark" }).focus();
+  await page.keyboard.press("Space");
+  await expect(page.getByRole("radio", { name: "Dark" })).toBeChecked();
+  await press(page, "button", "Save this view");
+  await page.keyboard.type("Mine");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("This browser does not let the console keep views.")).toBeVisible();
 });

@@ -1,7 +1,7 @@
 // What every story starts from: a running service, a browser that reports violations of the content security policy, and people
 // with accounts of their own.
 import { AxeBuilder } from "@axe-core/playwright";
-import { expect, test as base, type APIRequest, type APIRequestContext, type Locator, type Page } from "@playwright/test";
+import { expect, test as base, type APIRequest, type APIRequestContext, type Locator, type Page, type Request } from "@playwright/test";
 
 import { fillAccount } from "./sample";
 import { fillConfiguration, type Configuration } from "./sample-configuration";
@@ -48,6 +48,8 @@ export const PASSWORD = "correct horse battery staple";
 const VIOLATION = "policy violation:";
 /** A verdict of the embedded model may take long. */
 const REQUEST_MS = 90_000;
+/** Screens are loaded within. */
+const SETTLE_MS = 15_000;
 let accounts = 0;
 
 async function registerAt(service: Service, requests: APIRequest, name = "Acme", email = `person-${process.pid}-${accounts++}@example.com`): Promise<Person> {
@@ -61,6 +63,7 @@ async function registerAt(service: Service, requests: APIRequest, name = "Acme",
 /** Collects what goes wrong in a page: errors, and what the content security policy has stopped. */
 export async function problemsOf(page: Page): Promise<string[]> {
   const problems: string[] = [];
+  watchRequests(page);
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("console", (message) => {
     if (message.text().startsWith(VIOLATION)) problems.push(message.text());
@@ -164,6 +167,41 @@ export async function choose(page: Page, role: "radio" | "checkbox", name: strin
   await target.focus();
   await page.keyboard.press("Space");
   await expect(target).toBeChecked();
+}
+
+/** How often in a row a page must have nothing open, each time after it has shown what came. */
+const QUIET_TIMES = 3;
+const QUIET_MS = 20;
+const openRequests = new WeakMap<Page, Set<Request>>();
+
+/** Counts the open requests of a page from now on, for `settled`. */
+function watchRequests(page: Page): Set<Request> {
+  const known = openRequests.get(page);
+  if (known) return known;
+  const open = new Set<Request>();
+  openRequests.set(page, open);
+  page.on("request", (request) => open.add(request));
+  page.on("requestfinished", (request) => open.delete(request));
+  page.on("requestfailed", (request) => open.delete(request));
+  page.on("framenavigated", (frame) => {
+    // The requests of the page before have nobody who waits for them.
+    if (frame === page.mainFrame()) for (const request of open) if (request.isNavigationRequest()) open.delete(request);
+  });
+  return open;
+}
+
+/** Waits until whatever a page loads has come. `networkidle` would wait for half a second each time. */
+export async function settled(page: Page): Promise<void> {
+  const open = watchRequests(page);
+  await page.waitForLoadState("load");
+  await expect(page.getByText("Loading", { exact: true })).toHaveCount(0);
+  const end = Date.now() + SETTLE_MS;
+  for (let quiet = 0; quiet < QUIET_TIMES; ) {
+    // Counted in frames of the page, so that a busy machine takes longer.
+    await page.evaluate((pause) => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, pause))), QUIET_MS);
+    quiet = open.size === 0 ? quiet + 1 : 0;
+    if (Date.now() > end) throw new Error(`still open: ${[...open].map((request) => request.url()).join(", ")}`);
+  }
 }
 
 /** Opens an address and waits for its heading. */

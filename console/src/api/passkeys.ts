@@ -52,13 +52,26 @@ export async function addPasskey(name: string): Promise<Schemas["Passkey"]> {
   return take(api.POST("/v1/me/passkeys/finish", { body }));
 }
 
-/** The suggestion that waits. Browsers have one question about passkeys at a time. */
+/** The suggestion that waits. Browsers have one question about passkeys at a time, */
 let suggestion: AbortController | undefined;
+/** and what a person asks for goes before what is only suggested. */
+let isAsking = false;
 
 /** Asks for one of the passkeys on this device. With `suggest`, the browser offers them where the email is typed, and asks nothing. */
 export async function askForPasskey(suggest?: AbortController): Promise<Schemas["PasskeyAssertion"]> {
+  if (suggest && isAsking) throw new DOMException("a passkey is being asked for", "AbortError");
   suggestion?.abort();
   suggestion = suggest;
+  if (suggest) return assertion(suggest);
+  isAsking = true;
+  try {
+    return await assertion();
+  } finally {
+    isAsking = false;
+  }
+}
+
+async function assertion(suggest?: AbortController): Promise<Schemas["PasskeyAssertion"]> {
   const options = await take(api.POST("/auth/console/passkey/start", { signal: suggest?.signal }));
   const publicKey: PublicKeyCredentialRequestOptions = {
     challenge: bytesOf(options.challenge),

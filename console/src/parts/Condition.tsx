@@ -125,7 +125,7 @@ function ConditionStatus({ check, isEmpty }: { check: ConditionCheck | undefined
       {bad ? `${bad.message} (at character ${bad.at + 1})` : null}
       {check?.valid && check.matches && `${check.matches.capped ? `${count(check.matches.count)} or more objects` : plural(check.matches.count, "object")} ${check.matches.count === 1 ? "matches" : "match"} now`}
       {check?.valid && !check.matches && "Valid. Conditions with facts are counted when they are replayed."}
-      {isEmpty && "For example: is_scammer > 0.9 and trust_score < 1"}
+      {isEmpty && "For example: is_scammer > 0.65 and trust_score < 1"}
     </p>
   );
 }

@@ -1,6 +1,7 @@
 // Keyboard shortcuts. A screen lists its own with `useShortcuts`; the help (`?`) shows all that work at the moment.
 import { useEffect, useRef } from "react";
 
+import { keep, kept } from "../api/storage";
 import { Store } from "../api/store";
 
 export interface Shortcut {
@@ -15,10 +16,10 @@ export interface Shortcut {
 const KEPT = "auspex-single-keys";
 
 /** Single keys can be turned off, for people who dictate or whose keys are struck by chance (WCAG 2.1.4). */
-export const singleKeys = new Store(localStorage.getItem(KEPT) !== "off");
+export const singleKeys = new Store(kept(KEPT) !== "off");
 
 export function setSingleKeys(on: boolean): void {
-  localStorage.setItem(KEPT, on ? "on" : "off");
+  keep(KEPT, on ? "on" : "off");
   singleKeys.set(on);
 }
 

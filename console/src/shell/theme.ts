@@ -1,16 +1,17 @@
 // Light, dark, or as the system has it.
+import { keep, kept } from "../api/storage";
 import { Store } from "../api/store";
 
 export type Theme = "system" | "light" | "dark";
 
 const KEPT = "auspex-theme";
 
-function kept(): Theme {
-  const value = localStorage.getItem(KEPT);
+function chosen(): Theme {
+  const value = kept(KEPT);
   return value === "light" || value === "dark" ? value : "system";
 }
 
-export const theme = new Store<Theme>(kept());
+export const theme = new Store<Theme>(chosen());
 
 function apply(value: Theme): void {
   if (value === "system") delete document.documentElement.dataset.theme;
@@ -20,7 +21,7 @@ function apply(value: Theme): void {
 apply(theme.get());
 
 export function setTheme(value: Theme): void {
-  localStorage.setItem(KEPT, value);
+  keep(KEPT, value);
   theme.set(value);
   apply(value);
 }

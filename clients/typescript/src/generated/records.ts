@@ -747,6 +747,11 @@ export interface Me {
   email_verified?: boolean;
   /** Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address. */
   operator?: boolean;
+  /**
+   * When everything of the account will be deleted, once an owner has asked for that: see `POST
+   * /v1/account/deletion`.
+   */
+  deletes_at?: string;
 }
 
 /** The answers about an object, for a caller who waits. */
@@ -795,7 +800,10 @@ export interface ObjectList {
   offset: number;
   /** The cursor of the next page; absent on the last page and for signal queries. */
   next_cursor?: string;
-  /** Each comparison of `q` that was skipped, and why. */
+  /**
+   * Each comparison of `q` that was skipped, and why; and whether the search ended before all objects were
+   * looked at.
+   */
   warnings: string[];
 }
 
@@ -840,6 +848,8 @@ export interface Overview {
   analyzed_pct: number;
   /** The number of events received in the last 24 hours. */
   events_today: number;
+  /** The number of events received in the 24 hours before those. */
+  events_yesterday: number;
   /** The number of objects with a yes/no probability of 0.8 or more. */
   flagged: number;
   /** A summary of each enabled signal. */

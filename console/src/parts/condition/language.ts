@@ -34,7 +34,7 @@ const quoted = (option: string): string => (new RegExp(`^${WORD.source}$`, "u").
 
 function valuesOf(signal: Signal): Completion[] {
   if (signal.type === "choice") return optionsOf(signal).map((option) => ({ label: option, apply: quoted(option), type: "constant" }));
-  if (signal.type === "noul") return ["0.5", "0.8", "0.9", "0.95"].map((label) => ({ label, type: "constant", detail: "probability of yes" }));
+  if (signal.type === "noul") return ["0.5", "0.65", "0.8"].map((label) => ({ label, type: "constant", detail: "probability of yes" }));
   const levels = Array.isArray(signal.criteria) ? (signal.criteria as unknown[]).map(String) : [];
   return levels.map((level, index) => ({ label: String(index), detail: level, type: "constant" }));
 }

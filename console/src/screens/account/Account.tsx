@@ -3,6 +3,8 @@ import { useMay, useMe, roleOf } from "../../api/session";
 import { Badge } from "../../parts/Notice";
 import { Facts, Screen, Section } from "../../parts/Screen";
 import { timeZone } from "../../parts/Values";
+import { Audits } from "./Audits";
+import { Deletion } from "./Deletion";
 import { Identities } from "./Identities";
 import { Notifications } from "./Notifications";
 import { Passkeys } from "./Passkeys";
@@ -33,6 +35,8 @@ export default function Account() {
       <Sessions />
       <Notifications />
       {may("settings.write") && <Retention />}
+      {may("settings.write") && <Audits />}
+      {may("account.delete") && <Deletion />}
     </Screen>
   );
 }

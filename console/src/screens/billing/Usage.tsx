@@ -4,6 +4,7 @@ import { useMemo } from "react";
 
 import type { Schemas } from "../../api/client";
 import { rulesQuery, signalsQuery } from "../../api/queries";
+import { monthlyMicros, rulesReading } from "../../api/signal-use";
 import { Chart } from "../../parts/Chart";
 import { Link } from "../../parts/Link";
 import { Badge } from "../../parts/Notice";
@@ -11,13 +12,11 @@ import { Columns, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
 import { count, moneyOfMicros } from "../../parts/Values";
-import { reads } from "../quality/queries";
 import styles from "./Billing.module.css";
 
 type Usage = Schemas["Usage"];
 type Breakdown = Schemas["UsageBreakdown"];
 
-const MONTH_DAYS = 30;
 const UTC_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 const SOURCES: Record<string, string> = { async: "After events", sync: "While the sender waited", bulk: "Bulk runs", playground: "Playground" };
 
@@ -80,15 +79,13 @@ interface SignalCost {
 
 /** What each signal costs a month: its share of the questions asked, of all that was spent. */
 export function signalCosts(usage: Usage, signals: readonly Schemas["Signal"][], rules: readonly Schemas["Rule"][]): SignalCost[] {
-  const questions = usage.by_signal.reduce((sum, row) => sum + row.analyses, 0);
-  // An account that is younger than the range is not made to look cheaper than it is.
-  const used = usage.series.findIndex((day) => day.analyses > 0);
-  const days = Math.max(1, usage.series.length - Math.max(0, used));
   return usage.by_signal.map((row) => ({
     key: row.signal,
     analyses: row.analyses,
-    monthMicros: questions === 0 ? 0 : Math.round((((usage.totals.spend_micros * row.analyses) / questions) * MONTH_DAYS) / days),
-    readBy: rules.filter((rule) => rule.enabled && reads(rule.when, row.signal)).map((rule) => rule.name),
+    monthMicros: monthlyMicros(row.signal, usage) ?? 0,
+    readBy: rulesReading(row.signal, rules)
+      .filter((rule) => rule.enabled)
+      .map((rule) => rule.name),
     exists: signals.some((signal) => signal.key === row.signal && signal.enabled),
   }));
 }

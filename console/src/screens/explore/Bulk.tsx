@@ -7,17 +7,20 @@ import { queries, useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { SelectField, TextField } from "../../parts/Field";
+import { ForeignInline } from "../../parts/Foreign";
 import { Form } from "../../parts/Form";
 import { LabelButtons, labelText, type LabelValue } from "../../parts/Label";
+import { Notice } from "../../parts/Notice";
 import { toast } from "../../parts/Toast";
 import { count, plural } from "../../parts/Values";
 import styles from "./Explore.module.css";
 import { Export } from "./Export";
+import { inParts, type Refusal } from "./in-parts";
 import { idsOfMatches, type Sort } from "./objects";
 
 type Signal = Schemas["Signal"];
 
-/** As many as one request can label. */
+/** As many as "select all" takes. */
 const MOST_SELECTED = 1000;
 const AT_ONCE = 4;
 
@@ -83,29 +86,68 @@ interface Many {
 function LabelMany({ isOpen, onClose, signals, ids, onDone }: Many & { signals: readonly Signal[] }) {
   const [key, setKey] = useState<string>();
   const [value, setValue] = useState<LabelValue>();
+  const [done, setDone] = useState(0);
+  const [refused, setRefused] = useState<Refusal[]>([]);
   const signal = signals.find((candidate) => candidate.key === key) ?? signals.find(({ type }) => type === "noul") ?? signals[0];
+  const startOver = () => {
+    setDone(0);
+    setRefused([]);
+  };
   const choose = (next: string) => {
     setKey(next);
     setValue(undefined);
+    startOver();
+  };
+  const close = () => {
+    if (done > 0) onDone();
+    startOver();
+    onClose();
   };
   const send = async () => {
     if (!signal || value === undefined) throw new Error("choose what is true first");
-    const labels = ids.map((object_id) => ({ object_id, signal: signal.key, value })) as Schemas["LabelCreate"][];
-    const { accepted, refused } = await take(api.POST("/v1/labels", { body: { labels } }));
-    if (refused.length > 0) throw new Error(`${plural(accepted, "object")} labelled, ${count(refused.length)} not: ${refused[0]?.message}`);
-    toast(`${plural(accepted, "object")} labelled: ${signal.key} is ${labelText(value, signal)}.`);
+    startOver();
+    const labelPart = async (part: string[]) => {
+      const labels = part.map((object_id) => ({ object_id, signal: signal.key, value })) as Schemas["LabelCreate"][];
+      return (await take(api.POST("/v1/labels", { body: { labels } }))).refused;
+    };
+    const refusals = await inParts(ids, labelPart, setDone);
     await queries.invalidateQueries({ queryKey: ["object"] });
+    if (refusals.length > 0) return setRefused(refusals);
+    toast(`${plural(ids.length, "object")} labelled: ${signal.key} is ${labelText(value, signal)}.`);
+    startOver();
     onDone();
     onClose();
   };
   return (
-    <Dialog title={`Label ${plural(ids.length, "object")}`} isOpen={isOpen} onClose={onClose}>
-      <Form submit={`Label ${plural(ids.length, "object")}`} isDisabled={value === undefined} beside={<Button onPress={onClose}>Cancel</Button>} onSubmit={send}>
+    <Dialog title={`Label ${plural(ids.length, "object")}`} isOpen={isOpen} onClose={close}>
+      <Form submit={`Label ${plural(ids.length, "object")}`} isDisabled={value === undefined} beside={<Button onPress={close}>{refused.length > 0 ? "Close" : "Cancel"}</Button>} onSubmit={send}>
         <p>The same is said of every one of them. A label that you gave before is replaced.</p>
         <SelectField name="signal" label="Signal" options={signals.map((each) => ({ id: each.key, label: each.key }))} value={signal?.key} onChange={choose} />
         {signal && <LabelButtons signal={signal} value={value} onChoose={setValue} />}
+        {done > 0 && <p role="status">{`${count(done - refused.length)} of ${count(ids.length)} labelled`}</p>}
+        <Refused refused={refused} />
       </Form>
     </Dialog>
+  );
+}
+
+const MOST_NAMED = 10;
+
+/** Which objects stayed as they were, and why. */
+function Refused({ refused }: { refused: readonly Refusal[] }) {
+  if (refused.length === 0) return null;
+  return (
+    <Notice tone="bad" live>
+      <p>{plural(refused.length, "object was refused", "objects were refused")}:</p>
+      <ul>
+        {refused.slice(0, MOST_NAMED).map(({ objectId, message }) => (
+          <li key={objectId}>
+            <ForeignInline text={objectId} length={40} />: {message}
+          </li>
+        ))}
+      </ul>
+      {refused.length > MOST_NAMED && <p>{`and ${count(refused.length - MOST_NAMED)} more`}</p>}
+    </Notice>
   );
 }
 

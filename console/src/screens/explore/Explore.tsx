@@ -81,7 +81,7 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
   const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.objects) ?? [], [pages.data]);
   if (pages.isPending) return <Skeleton lines={10} />;
   if (pages.error) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
-  const warnings = pages.data.pages[0]?.warnings ?? [];
+  const warnings = [...new Set(pages.data.pages.flatMap((page) => page.warnings))];
   const more = () => {
     if (pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
   };
@@ -105,7 +105,11 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
         hasMore={pages.hasNextPage}
         virtual
         empty={
-          q ? (
+          q && pages.hasNextPage ? (
+            <Empty icon="explore" title="None of the objects looked at so far matches" action={<Button isPending={pages.isFetchingNextPage} onPress={more}>Go on searching</Button>}>
+              One search looks at so many objects and no more.
+            </Empty>
+          ) : q ? (
             <Empty icon="explore" title="No object matches">
               Objects without an answer to a signal match no comparison with it.
             </Empty>

@@ -1,6 +1,7 @@
 // The saved views of a member, and the form that saves one.
 import { useState } from "react";
 
+import { sentenceOf } from "../../api/error";
 import { useMe } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
@@ -19,7 +20,11 @@ export function Views({ q, sort }: { q: string; sort: Sort }) {
   const shown = views.find((view) => view.q === q && view.sort === sort);
   const remove = (name: string) => {
     const gone = views.find((view) => view.name === name);
-    setViews(removeView(me, name));
+    try {
+      setViews(removeView(me, name));
+    } catch (error) {
+      return void toast(sentenceOf(error), { tone: "bad" });
+    }
     toast(`The view ${name} is gone.`, { undo: () => gone && setViews(saveView(me, gone)) });
   };
   return (

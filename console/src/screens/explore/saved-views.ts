@@ -1,5 +1,6 @@
 // Saved views: a condition and a sort under a name. They are kept in this browser, for one member of one account.
 import type { Me } from "../../api/session";
+import { keep, kept } from "../../api/storage";
 import type { Sort } from "./objects";
 
 export interface View {
@@ -18,10 +19,10 @@ const isView = (value: unknown): value is View => {
 
 export function viewsOf(me: Me): View[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(keyOf(me)) ?? "[]");
+    const stored: unknown = JSON.parse(kept(keyOf(me)) ?? "[]");
     return Array.isArray(stored) ? stored.filter(isView) : [];
   } catch {
-    // Storage may be forbidden, or hold what somebody else wrote.
+    // It may be what somebody else wrote.
     return [];
   }
 }
@@ -38,6 +39,6 @@ export const removeView = (me: Me, name: string): View[] => store(
 
 function store(me: Me, views: View[]): View[] {
   const sorted = views.toSorted((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
-  localStorage.setItem(keyOf(me), JSON.stringify(sorted));
+  if (!keep(keyOf(me), JSON.stringify(sorted))) throw new Error("this browser does not let the console keep views");
   return sorted;
 }

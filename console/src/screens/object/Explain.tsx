@@ -17,7 +17,10 @@ interface Props {
 
 export function Explain({ signal, result, onClose }: Props) {
   const section = useRef<HTMLDivElement>(null);
-  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), [signal]);
+  useEffect(() => {
+    // Chromium answers with a promise, which React would take for what ends the effect.
+    void section.current?.scrollIntoView({ block: "nearest" });
+  }, [signal]);
   return (
     <div ref={section}>
       <Section

@@ -12,7 +12,7 @@ import { Notice } from "../../parts/Notice";
 import { Columns, Screen, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Table } from "../../parts/Table";
-import { compact, count, moneyOfMicros, percent, plural } from "../../parts/Values";
+import { absoluteTime, compact, count, moneyOfMicros, percent, plural } from "../../parts/Values";
 import styles from "./Overview.module.css";
 
 const REFRESH_MS = 15_000;
@@ -37,6 +37,11 @@ export default function Overview() {
     <Screen title="Overview" about={`${me.tenant_name}, as of now. “Today” is the day in UTC.`}>
       {me.email_verified === false && (
         <Notice tone="warn">Your address {me.email} is not confirmed yet. Open the link in the mail that you got when you registered; until then rules cannot mail anybody else. A service without a mail server keeps its mails in <code>mail</code> in its data folder.</Notice>
+      )}
+      {me.deletes_at && (
+        <Notice tone="bad">
+          An owner has asked to delete this account. Everything in it is deleted on {absoluteTime(me.deletes_at)}; until then every owner can <Link to="/console/account">take that back under Account</Link>.
+        </Notice>
       )}
       <Figures overview={overview} firings={firings} usage={usage.data} />
       {overview.objects === 0 ? (
@@ -72,17 +77,24 @@ function Figure({ name, value, change, to, search }: { name: string; value: stri
   );
 }
 
+/** How often rules fired in the last 24 hours and in the 24 before, as far as the newest firings tell. */
+function firedOn({ firings, next_cursor }: Schemas["RuleFiringList"]): { today: string; before: string } {
+  const days = firings.map(({ fired_at }) => Math.floor((Date.now() - Date.parse(fired_at)) / DAY_MS));
+  const [today, before] = [days.filter((day) => day < 1).length, days.filter((day) => day === 1).length];
+  const reachesBack = next_cursor === undefined;
+  if (today === firings.length && !reachesBack) return { today: `${count(today)}+`, before: "not known how many" };
+  return { today: count(today), before: `${count(before)}${today + before === firings.length && !reachesBack ? "+" : ""}` };
+}
+
 function Figures({ overview, firings, usage }: { overview: Schemas["Overview"]; firings: Schemas["RuleFiringList"]; usage: Schemas["Usage"] | undefined }) {
-  const since = Date.now() - DAY_MS;
-  const recent = firings.firings.filter((firing) => Date.parse(firing.fired_at) >= since).length;
-  const capped = recent === firings.firings.length && firings.next_cursor !== undefined;
+  const fired = firedOn(firings);
   const [yesterday, today] = usage?.series.slice(-2) ?? [];
   return (
     <ul className={styles.figures} aria-label="Figures">
       <Figure name="Objects" value={compact(overview.objects)} change={`${percent(overview.analyzed_pct)} analyzed`} to="/console/explore" />
       <Figure name="Flagged" value={compact(overview.flagged)} change="80 % or more on a yes/no signal" to="/console/explore" search={{ sort: "flagged" }} />
-      <Figure name="Events" value={compact(overview.events_today)} change="in the last 24 hours" to="/console/explore" search={{ sort: "recent" }} />
-      <Figure name="Rules fired" value={`${count(recent)}${capped ? "+" : ""}`} change="in the last 24 hours" to="/console/rules" />
+      <Figure name="Events" value={compact(overview.events_today)} change={`in the last 24 hours, ${compact(overview.events_yesterday)} in the 24 before`} to="/console/explore" search={{ sort: "recent" }} />
+      <Figure name="Rules fired" value={fired.today} change={`in the last 24 hours, ${fired.before} in the 24 before`} to="/console/rules" />
       {today && yesterday && (
         <Figure name="Analyses today" value={compact(today.analyses)} change={`${compact(yesterday.analyses)} yesterday`} to="/console/billing" />
       )}

@@ -5,6 +5,7 @@ import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { rulesQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
+import { rulesReading } from "../../api/signal-use";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Form, Problem } from "../../parts/Form";
@@ -12,7 +13,7 @@ import { Badge } from "../../parts/Notice";
 import { Section } from "../../parts/Screen";
 import { toast } from "../../parts/Toast";
 import { count, percent, plural } from "../../parts/Values";
-import { fitCalibration, reads, switchCalibration } from "./queries";
+import { fitCalibration, switchCalibration } from "./queries";
 import styles from "./Quality.module.css";
 
 type Fitted = Schemas["Calibration"];
@@ -111,7 +112,7 @@ function BeforeAfter({ fitted }: { fitted: Fitted }) {
 function SwitchDialog({ signal, id, onClose }: { signal: string; id: string | null | undefined; onClose: () => void }) {
   const isOpen = id !== undefined;
   const rules = useQuery({ ...rulesQuery, enabled: isOpen }).data ?? [];
-  const live = rules.filter((rule) => rule.enabled && rule.mode !== "shadow" && reads(rule.when, signal));
+  const live = rulesReading(signal, rules).filter((rule) => rule.enabled && rule.mode !== "shadow");
   const turnOn = typeof id === "string";
   return (
     <Dialog title={turnOn ? `Switch the calibration of ${signal} on?` : `Switch the calibration of ${signal} off?`} isOpen={isOpen} onClose={onClose}>

@@ -55,6 +55,3 @@ export async function setEscalation(key: string, body: Schemas["EscalationInput"
   await queries.invalidateQueries({ queryKey: ["escalation", key] });
   return set;
 }
-
-/** Whether a condition names a signal. */
-export const reads = (when: string, key: string): boolean => new RegExp(`(^|[^\\w])${key.replace(/[^\w]/g, "\\$&")}($|[^\\w])`).test(when);

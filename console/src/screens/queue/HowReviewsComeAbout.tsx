@@ -13,7 +13,13 @@ export function HowReviewsComeAbout({ title, action }: { title: string; action?:
         <li>
           A <Link to="/console/rules">rule</Link> with the action “review” puts every object that meets its condition into a queue.
         </li>
-        <li>A share of all analyzed objects is drawn at random, if the account’s audit rate is above 0 %. Only such labels show what was missed.</li>
+        <li>A share of all analyzed objects is drawn at random, if the account’s audit rate is above 0 %. Only such labels show what was missed.
+          {may("settings.write") && (
+            <>
+              {" "}
+              <Link to="/console/account">Set it under Account</Link>.
+            </>
+          )}</li>
         <li>
           A person opens one, on the screen of an <Link to="/console/explore">object</Link>.
         </li>

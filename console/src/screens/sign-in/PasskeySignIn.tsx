@@ -41,7 +41,7 @@ export function PasskeySignIn({ suggests = false, onSignedIn }: Props) {
     const controller = new AbortController();
     suggestion.current = controller;
     // Whoever does not take the suggestion need not hear why it ended; one that was taken and refused is said.
-    const isOver = (error: unknown) => controller.signal.aborted || !(error instanceof Error) || error.cause instanceof DOMException;
+    const isOver = (error: unknown) => controller.signal.aborted || error instanceof DOMException || !(error instanceof Error) || error.cause instanceof DOMException;
     void signIn(controller).catch((error: unknown) => !isOver(error) && setProblem(error));
   }, [signIn]);
 

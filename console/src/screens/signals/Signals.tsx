@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 
 import { rulesQuery, signalsQuery, usageQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
+import { monthlyMicros, rulesReading, type Rule } from "../../api/signal-use";
 import { Link } from "../../parts/Link";
 import { Badge } from "../../parts/Notice";
 import { Screen, Section } from "../../parts/Screen";
@@ -13,7 +14,7 @@ import { Table, type ColumnOf } from "../../parts/Table";
 import { textOf } from "../../parts/text";
 import { moneyOfMicros, percent, plural } from "../../parts/Values";
 import { typeName } from "./definition";
-import { distributionQuery, monthlyMicros, qualityQuery, rulesReading, type Rule, type Signal } from "./queries";
+import { distributionQuery, qualityQuery, type Signal } from "./queries";
 import styles from "./Signals.module.css";
 
 export const signalPath = (key: string): string => `/console/signals/${key}`;

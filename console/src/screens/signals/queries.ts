@@ -7,7 +7,6 @@ import { queries } from "../../api/session";
 
 export type Signal = Schemas["Signal"];
 export type Version = Schemas["SignalVersion"];
-export type Rule = Schemas["Rule"];
 export type Judgement = Schemas["Judgement"];
 export type EventInput = Schemas["EventInput"];
 
@@ -55,20 +54,4 @@ export async function restoreVersion(key: string, version: number): Promise<void
 export async function startBackfill(key: string): Promise<void> {
   await take(api.POST("/v1/signals/{key}/backfill", path(key)));
   await queries.invalidateQueries({ queryKey: ["signal", key, "backfill"] });
-}
-
-/** The rules whose condition compares the signal. A bare word right after an operator is a value, as the service reads it. */
-export function rulesReading(key: string, rules: readonly Rule[]): Rule[] {
-  return rules.filter(({ when }) => {
-    const bare = when.replace(/"[^"]*"|'[^']*'/g, " ").replace(/(>=|<=|!=|==|=|>|<)\s*[\p{L}\p{N}_.-]+/gu, "$1 ");
-    return (bare.match(/[\p{L}\p{N}_]+/gu) ?? ([] as string[])).some((word) => word === key);
-  });
-}
-
-/** A signal's share of what analyses cost in the last 30 days, by how often it was asked; unknown without usage. */
-export function monthlyMicros(key: string, usage: Schemas["Usage"] | undefined): number | undefined {
-  if (!usage?.metering_enabled) return undefined;
-  const asked = usage.by_signal.reduce((sum, entry) => sum + entry.analyses, 0);
-  const own = usage.by_signal.find((entry) => entry.signal === key)?.analyses ?? 0;
-  return asked === 0 ? 0 : Math.round((usage.totals.spend_micros * own) / asked);
 }

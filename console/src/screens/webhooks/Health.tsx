@@ -1,36 +1,12 @@
-// How an endpoint does: in a list from the newest deliveries, and on its own screen from what the service says.
+// How an endpoint does, by what the service says: in short in a list, in full on its own screen.
+import { useQuery } from "@tanstack/react-query";
+
+import { sentenceOf } from "../../api/error";
 import { Badge } from "../../parts/Notice";
 import { Facts } from "../../parts/Screen";
 import { absoluteTime, count, percent, plural } from "../../parts/Values";
-import type { Delivery, DeliveryList, WebhookHealth } from "./queries";
+import { healthQuery, type WebhookHealth } from "./queries";
 import styles from "./Webhooks.module.css";
-
-export interface EndpointHealth {
-  delivered: number;
-  dead: number;
-  /** Waits for another attempt after at least one that failed. */
-  retrying: number;
-  /** Of how many deliveries this is told, if there are older ones. */
-  among?: number;
-}
-
-export function healthOf(endpointId: string, { deliveries, next_cursor }: DeliveryList): EndpointHealth {
-  const own = deliveries.filter((delivery) => delivery.endpoint_id === endpointId);
-  const number = (status: Delivery["status"]) => own.filter((delivery) => delivery.status === status).length;
-  return { delivered: number("delivered"), dead: number("dead"), retrying: own.filter((delivery) => delivery.status === "pending" && delivery.attempts > 0).length, among: next_cursor === undefined ? undefined : deliveries.length };
-}
-
-export function Health({ health: { delivered, dead, retrying, among } }: { health: EndpointHealth }) {
-  const ended = delivered + dead;
-  if (ended + retrying === 0) return <span className={styles.soft}>{among === undefined ? "none yet" : `none among the newest ${count(among)} of all endpoints`}</span>;
-  const tone = dead > 0 ? "bad" : retrying > 0 ? "warn" : "good";
-  return (
-    <span className={styles.health}>
-      {ended > 0 && <Badge tone={tone}>{`${percent(delivered / ended)} taken`}</Badge>}
-      <span className={styles.soft}>{[`${count(delivered)} of ${plural(ended, "delivery", "deliveries")}`, dead > 0 && `${count(dead)} dead`, retrying > 0 && `${count(retrying)} retrying`].filter(Boolean).join(", ")}</span>
-    </span>
-  );
-}
 
 const STATES = {
   good: { tone: "good", name: "good" },
@@ -44,10 +20,35 @@ const WAITING_CAP = 10_000;
 /** A time in a unit that is easy to read. */
 const took = (milliseconds: number) => (milliseconds < 1000 ? `${milliseconds} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
 
-export function EndpointHealthFacts({ health }: { health: WebhookHealth }) {
-  const { tone, name } = STATES[health.state];
+const stateOf = ({ state, resting_until }: WebhookHealth): string => (state === "resting" && resting_until ? `resting until ${absoluteTime(resting_until)}` : STATES[state].name);
+
+/** The health of an endpoint in one line. */
+export function HealthOf({ id }: { id: string }) {
+  const { data: health, error } = useQuery(healthQuery(id));
+  if (error) return <span className={styles.soft}>{sentenceOf(error)}</span>;
+  if (!health) return <span className={styles.soft}>asking</span>;
   const ended = health.delivered + health.dead;
-  const state = health.state === "resting" && health.resting_until ? `resting until ${absoluteTime(health.resting_until)}` : name;
+  const figures = [
+    ended > 0 && `${count(health.delivered)} of ${plural(ended, "delivery", "deliveries")} taken`,
+    health.p50_ms !== undefined && `half within ${took(health.p50_ms)}`,
+    health.dead > 0 && `${count(health.dead)} dead`,
+    health.waiting > 0 && `${health.waiting >= WAITING_CAP ? `${count(WAITING_CAP)} or more` : count(health.waiting)} waiting`,
+  ].filter(Boolean);
+  // An endpoint that is switched off says so in the column of its state.
+  const isQuiet = figures.length === 0 && health.state === "good";
+  return (
+    <span className={styles.health}>
+      {!isQuiet && health.state !== "disabled" && <Badge tone={STATES[health.state].tone}>{stateOf(health)}</Badge>}
+      {health.success_share !== undefined && <Badge tone={health.dead > 0 ? "warn" : "good"}>{`${percent(health.success_share)} taken`}</Badge>}
+      <span className={styles.soft}>{isQuiet ? "none yet" : figures.join(", ")}</span>
+    </span>
+  );
+}
+
+export function EndpointHealthFacts({ health }: { health: WebhookHealth }) {
+  const { tone } = STATES[health.state];
+  const ended = health.delivered + health.dead;
+  const state = stateOf(health);
   const failures = health.consecutive_failures > 0 ? `, ${plural(health.consecutive_failures, "failure", "failures")} in a row` : "";
   return (
     <Facts

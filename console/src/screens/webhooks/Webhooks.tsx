@@ -1,5 +1,5 @@
 // Webhooks: the endpoints with their health, all deliveries, and the code that verifies one.
-import { useSuspenseQueries } from "@tanstack/react-query";
+import { useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 
@@ -17,8 +17,8 @@ import { LeaveDialog } from "../../parts/Unsaved";
 import { Deliveries } from "./Deliveries";
 import { endpointPath } from "./endpoint-path";
 import { EndpointForm } from "./EndpointForm";
-import { Health, healthOf } from "./Health";
-import { createEndpoint, newestDeliveriesQuery, type DeliveryList, type Endpoint, type EndpointSecret } from "./queries";
+import { HealthOf } from "./Health";
+import { createEndpoint, type Endpoint, type EndpointSecret } from "./queries";
 import { SecretDialog } from "./SecretDialog";
 import { Verification } from "./Verification";
 import styles from "./Webhooks.module.css";
@@ -77,7 +77,7 @@ function NewEndpoint({ isOpen, onClose, onMade }: { isOpen: boolean; onClose: ()
 }
 
 function Endpoints({ create }: { create: React.ReactNode }) {
-  const [{ data: endpoints }, { data: newest }] = useSuspenseQueries({ queries: [endpointsQuery, newestDeliveriesQuery] });
+  const { data: endpoints } = useSuspenseQuery(endpointsQuery);
   const navigate = useNavigate();
   return (
     <Section flush>
@@ -85,7 +85,7 @@ function Endpoints({ create }: { create: React.ReactNode }) {
         label="Endpoints"
         rows={endpoints}
         keyOf={(endpoint) => endpoint.id}
-        columns={columnsOf(newest)}
+        columns={COLUMNS}
         onOpen={(endpoint) => void navigate({ to: endpointPath(endpoint.id) })}
         empty={
           <Empty icon="webhooks" title="No endpoints yet" action={create}>
@@ -102,22 +102,20 @@ export function EndpointState({ endpoint }: { endpoint: Endpoint }) {
   return <Badge tone="warn">{endpoint.disabled_reason ? `disabled: ${endpoint.disabled_reason}` : "disabled"}</Badge>;
 }
 
-function columnsOf(newest: DeliveryList): ColumnOf<Endpoint>[] {
-  return [
-    {
-      id: "url",
-      name: "Endpoint",
-      long: true,
-      sort: (endpoint) => endpoint.url,
-      cell: (endpoint) => (
-        <span className={styles.named}>
-          <Link to={endpointPath(endpoint.id)}>{endpoint.url}</Link>
-          {endpoint.description && <span className={styles.soft}>{endpoint.description}</span>}
-        </span>
-      ),
-    },
-    { id: "state", name: "State", cell: (endpoint) => <EndpointState endpoint={endpoint} /> },
-    { id: "events", name: "Events", optional: true, cell: (endpoint) => <code>{endpoint.events.join(", ")}</code> },
-    { id: "health", name: "Last deliveries", cell: (endpoint) => <Health health={healthOf(endpoint.id, newest)} /> },
-  ];
-}
+const COLUMNS: ColumnOf<Endpoint>[] = [
+  {
+    id: "url",
+    name: "Endpoint",
+    long: true,
+    sort: (endpoint) => endpoint.url,
+    cell: (endpoint) => (
+      <span className={styles.named}>
+        <Link to={endpointPath(endpoint.id)}>{endpoint.url}</Link>
+        {endpoint.description && <span className={styles.soft}>{endpoint.description}</span>}
+      </span>
+    ),
+  },
+  { id: "state", name: "State", cell: (endpoint) => <EndpointState endpoint={endpoint} /> },
+  { id: "events", name: "Events", optional: true, cell: (endpoint) => <code>{endpoint.events.join(", ")}</code> },
+  { id: "health", name: "Health", cell: (endpoint) => <HealthOf id={endpoint.id} /> },
+];

@@ -40,12 +40,6 @@ export const deliveriesQuery = ({ status, endpointId }: Filter) =>
     refetchInterval: (query) => (query.state.data?.pages.some((page) => page.deliveries.some(isMoving)) ? MOVING_MS : false),
   });
 
-/** The newest deliveries of all endpoints, from which each one's health is told. */
-export const newestDeliveriesQuery = queryOptions({
-  queryKey: [...DELIVERIES, "newest"],
-  queryFn: () => take(api.GET("/v1/webhook_deliveries", { params: { query: { limit: 200 } } })),
-});
-
 /** How an endpoint is doing; under the key of deliveries, since each changes it. */
 export const healthQuery = (id: string) =>
   queryOptions({

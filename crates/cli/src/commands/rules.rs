@@ -64,7 +64,7 @@ pub enum Command {
     },
     /// Check a condition: what is wrong with it, or how many objects it is true for. One that is not valid is exit code 5.
     #[command(after_help = "Examples:
-  auspex rules check 'is_scammer > 0.8 and not buyer_intent = browsing'")]
+  auspex rules check 'is_scammer > 0.65 and not buyer_intent = browsing'")]
     Check {
         /// The condition.
         when: String,
@@ -93,10 +93,10 @@ pub enum Command {
 /// Creates a rule.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  auspex rules create 'is_scammer > 0.8' --email you@example.com
-  auspex rules create 'is_scammer > 0.8 and events(reported, 24h) >= 3' --review fraud --mode shadow
+  auspex rules create 'is_scammer > 0.65' --email you@example.com
+  auspex rules create 'is_scammer > 0.65 and events(reported, 24h) >= 3' --review fraud --mode shadow
   auspex rules create 'trust_score < 1' --endpoint \"$ENDPOINT\" --name 'low trust' --cooldown 3600
-  auspex rules create -d '{\"when\": \"is_scammer > 0.9\", \"action_type\": \"email\", \"action_config\": {\"to\": \"you@example.com\"}}'")]
+  auspex rules create -d '{\"when\": \"is_scammer > 0.65\", \"action_type\": \"email\", \"action_config\": {\"to\": \"you@example.com\"}}'")]
 pub struct Create {
     /// The condition.
     #[arg(required_unless_present = "data")]
@@ -113,7 +113,7 @@ pub struct Create {
 /// Changes a rule.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  auspex rules update \"$RULE\" --when 'is_scammer > 0.9' --mode live
+  auspex rules update \"$RULE\" --when 'is_scammer > 0.65' --mode live
   auspex rules update \"$RULE\" -d '{\"cooldown_seconds\": 60}'")]
 pub struct Update {
     /// The rule's id.

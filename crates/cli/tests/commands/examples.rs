@@ -128,7 +128,7 @@ async fn make_endpoint(client: &Client) -> String {
 async fn make(client: &Client, person: &Person, name: &str) -> String {
     let id = |value: Value| value["id"].as_str().unwrap().to_owned();
     match name {
-        "RULE" => id(person.json(&["rules", "create", "is_scammer > 0.9", "--review", "fraud"])),
+        "RULE" => id(person.json(&["rules", "create", "is_scammer > 0.65", "--review", "fraud"])),
         "ENDPOINT" => make_endpoint(client).await,
         "KEY_ID" => client.create_key(Some("second")).await.unwrap().api_key.id.to_string(),
         "LABEL" => id(person.json(&["labels", "set", "seller/42", "is_scammer", "true"])),

@@ -170,6 +170,10 @@ pub struct Me {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub operator: Option<bool>,
+    /// When everything of the account will be deleted, once an owner has asked for that: see `POST /v1/account/deletion`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub deletes_at: Option<Timestamp>,
 }
 
 /// How a request was authenticated.

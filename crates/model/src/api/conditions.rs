@@ -16,7 +16,7 @@ pub enum ConditionPlace {
 
 /// A condition to check.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(example = json!({"when": "is_scammer > 0.9 or not (trust_score >= 1)"}))]
+#[schema(example = json!({"when": "is_scammer > 0.65 or not (trust_score >= 1)"}))]
 pub struct ConditionCheckRequest {
     /// The condition.
     pub when: String,

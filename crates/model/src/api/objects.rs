@@ -300,7 +300,7 @@ pub struct ObjectList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next_cursor: Option<String>,
-    /// Each comparison of `q` that was skipped, and why.
+    /// Each comparison of `q` that was skipped, and why; and whether the search ended before all objects were looked at.
     #[serde(default)]
     #[schema(required = true)]
     pub warnings: Vec<String>,
@@ -339,6 +339,10 @@ pub struct Overview {
     pub analyzed_pct: f64,
     /// The number of events received in the last 24 hours.
     pub events_today: i64,
+    /// The number of events received in the 24 hours before those.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub events_yesterday: i64,
     /// The number of objects with a yes/no probability of 0.8 or more.
     pub flagged: i64,
     /// A summary of each enabled signal.

@@ -11,7 +11,7 @@ use crate::{Date, Timestamp};
 
 /// A rule to replay over the past of answers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[schema(example = json!({"when": "is_scammer > 0.9 and events(reported, 24h) >= 3", "cooldown_seconds": 3600}))]
+#[schema(example = json!({"when": "is_scammer > 0.65 and events(reported, 24h) >= 3", "cooldown_seconds": 3600}))]
 pub struct RuleReplayRequest {
     /// The condition, as of a rule.
     #[schema(max_length = 4000)]

@@ -103,7 +103,7 @@ pub struct Rule {
     #[schema(example = "Likely scammers")]
     pub name: String,
     /// The condition, as sent.
-    #[schema(example = "is_scammer > 0.9 and buyer_intent = ready_to_buy")]
+    #[schema(example = "is_scammer > 0.65 and buyer_intent = ready_to_buy")]
     pub when: String,
     /// The action.
     pub action_type: ActionType,
@@ -163,7 +163,7 @@ pub struct ActionConfig {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({
     "name": "Likely scammers",
-    "when": "is_scammer > 0.9 and buyer_intent = ready_to_buy",
+    "when": "is_scammer > 0.65 and buyer_intent = ready_to_buy",
     "action_type": "slack",
     "action_config": {"webhook_url": "https://hooks.slack.com/services/T000/B000/XXXX"},
     "cooldown_seconds": 3600

@@ -83,7 +83,10 @@ async fn events_are_recorded_and_analyzed_once_activity_settles(app: &App) {
     assert_eq!(overview["analyzed_pct"], 1.0);
     assert_eq!(overview["categories"], json!([{"name": "user", "count": 1}]));
     app.advance(Duration::from_mins(24 * 60 + 1));
-    assert_eq!(get(app, &key, "/v1/overview").await.json()["events_today"], 0);
+    let overview = get(app, &key, "/v1/overview").await.json();
+    assert_eq!((&overview["events_today"], &overview["events_yesterday"]), (&json!(0), &json!(2)));
+    app.advance(Duration::from_hours(24));
+    assert_eq!(get(app, &key, "/v1/overview").await.json()["events_yesterday"], 0);
 }
 
 async fn a_burst_is_one_analysis_and_never_waits_for_ever(app: &App) {

@@ -59,6 +59,8 @@ async fn an_account_is_gone_after_a_week(app: &App) {
     let at = app.now() + 7 * DAY;
     assert_eq!((reply.status.as_u16(), reply.json()), (202, json!({"deletes_at": at})));
     assert!(app.subjects_to("ann@example.com").await.contains(&WILL_GO.to_owned()));
+    let me = key.call(app, Method::GET, "/v1/me", &Value::Null).await.json();
+    assert_eq!(me["deletes_at"], json!(at), "everybody of the account can read it");
     app.advance(DAY);
     let ann = sign_in(app, "ann@example.com").await;
     assert_eq!(

@@ -29,6 +29,7 @@ impl Users {
                     auth_type: if user.is_some() { AuthType::Console } else { AuthType::Tenant },
                     tenant_id: tenant.tenant_id.0,
                     tenant_name: tenant.name,
+                    deletes_at: tenant.deletion_at,
                     user_id: user.as_ref().map(|user| user.user_id.0),
                     email: user.as_ref().map(|user| user.email.clone()),
                     onboarded: user.as_ref().map(|user| user.onboarded),

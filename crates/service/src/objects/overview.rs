@@ -27,7 +27,8 @@ pub struct Overviews {
 impl Overviews {
     /// The overview of a tenant.
     pub async fn get(&self, tenant: TenantId) -> Result<Overview> {
-        let yesterday = minute_of(self.clock.now() - DAY);
+        let now = self.clock.now();
+        let (yesterday, day_before) = (minute_of(now - DAY), minute_of(now - 2 * DAY));
         self.store
             .read("overview", async |conn: &mut Conn| {
                 let all = signals::of_tenant(conn, tenant).await?;
@@ -37,11 +38,14 @@ impl Overviews {
                 let total: i64 = categories.iter().map(|category| category.objects).sum();
                 let analyzed: i64 = categories.iter().map(|category| category.analyzed).sum();
                 let enabled = all.iter().filter(|signal| signal.enabled);
+                let events_today = overview::events_since(conn, tenant, yesterday).await?;
+                let events_of_both = overview::events_since(conn, tenant, day_before).await?;
                 Ok(Overview {
                     objects: total,
                     signals: i64::try_from(all.len()).unwrap_or(i64::MAX),
                     analyzed_pct: share(analyzed, total),
-                    events_today: overview::events_since(conn, tenant, yesterday).await?,
+                    events_today,
+                    events_yesterday: (events_of_both - events_today).max(0),
                     flagged: categories.iter().map(|category| category.flagged).sum(),
                     signal_summary: enabled.map(|signal| summarize(signal, &tallies)).collect(),
                     categories: categories

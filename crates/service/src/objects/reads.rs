@@ -10,10 +10,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use store::analysis::signals::Signal;
 use store::analysis::{history, jobs};
-use store::objects::conditions::{AnswerFilter, ConditionSearch};
-use store::objects::deletion;
+use store::objects::conditions::{AnswerFilter, ConditionSearch, LONGEST_SCAN};
 use store::objects::reads::{self, Cursor, ListedEvent, Object, Sort};
 use store::objects::search::TextSearch;
+use store::objects::{deletion, overview};
 use store::{Conn, Store};
 
 use crate::objects::answers::{enabled_signals, results, shape};
@@ -111,14 +111,16 @@ impl ObjectReads {
                 let more = query.limit + 1;
                 let parsed = q.map(|text| Query::parse_with_skipped(text, |key| shape(&enabled, key)));
                 let (parsed, skipped) = parsed.unzip();
-                let warnings: Vec<String> =
+                let mut warnings: Vec<String> =
                     skipped.unwrap_or_default().iter().map(ToString::to_string).collect();
                 if query.strict && !warnings.is_empty() {
                     return Err(Error::bad_request(format!("q: {}", warnings.join("; "))));
                 }
                 let (found, next) = match (&parsed, &place) {
                     (Some(Query::Signals(condition)), _) => {
-                        (matching(conn, tenant, condition, &enabled, query).await?, None)
+                        let (found, ended_early) = matching(conn, tenant, condition, &enabled, query).await?;
+                        warnings.extend(ended_early.then(scan_warning));
+                        (found, None)
                     }
                     (Some(Query::Text(text)), place) => {
                         let (sort, limit, offset) = (query.sort, query.limit, query.offset);
@@ -220,16 +222,23 @@ pub(crate) fn event_record(event: ListedEvent) -> Result<Event> {
     })
 }
 
-/// A page of the objects whose answers match a condition.
+/// That others may match than those that were found.
+fn scan_warning() -> String {
+    format!(
+        "the search ended after {LONGEST_SCAN} objects in this order; a narrower condition finds the others"
+    )
+}
+
+/// A page of the objects whose answers match a condition, and whether the search ended before all were looked at.
 async fn matching(
     conn: &mut Conn,
     tenant: TenantId,
     condition: &BoundCondition,
     enabled: &[Signal],
     query: &ObjectQuery,
-) -> Result<Vec<Object>> {
+) -> Result<(Vec<Object>, bool)> {
     let signal_id = |key: &str| Some(enabled.iter().find(|signal| signal.key == key)?.signal_id);
-    let Some(filter) = AnswerFilter::new(condition, signal_id) else { return Ok(Vec::new()) };
+    let Some(filter) = AnswerFilter::new(condition, signal_id) else { return Ok((Vec::new(), false)) };
     let search = ConditionSearch {
         tenant,
         filter: &filter,
@@ -237,7 +246,10 @@ async fn matching(
         limit: query.limit,
         offset: query.offset,
     };
-    Ok(search.run(conn).await?)
+    let (found, strategy) = search.run_with_strategy(conn).await?;
+    let ended_early = strategy.ended_early(found.len(), query.limit, i64::MAX)
+        && strategy.ended_early(found.len(), query.limit, overview::objects(conn, tenant).await?);
+    Ok((found, ended_early))
 }
 
 /// Cuts a list that was read with one extra object to the page, and returns where the next page starts.

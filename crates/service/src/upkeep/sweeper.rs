@@ -40,8 +40,8 @@ const DAY: Duration = Duration::from_hours(24);
 const DELIVERED_RETENTION: Duration = Duration::from_hours(24 * 30);
 /// How long a dead letter is kept, and can be replayed.
 const DEAD_RETENTION: Duration = Duration::from_hours(24 * 90);
-/// How long counts of events are kept; only those of the last day are used.
-const COUNTS_RETENTION: Duration = Duration::from_hours(48);
+/// How long counts of events are kept; only those of the last two days are used.
+const COUNTS_RETENTION: Duration = Duration::from_hours(50);
 /// How long it is counted what was escalated on a day; only today's counts are used.
 const ESCALATIONS_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// How long rate budgets are kept. A budget is for one minute; the rest allows for clock skew.

@@ -131,6 +131,14 @@ pub enum Strategy {
     ScanObjects(i64),
 }
 
+impl Strategy {
+    /// Whether a page may lack objects that match: it is not full, and the scan ended before the last object.
+    pub fn ended_early(&self, found: usize, limit: i64, objects: i64) -> bool {
+        let is_full = i64::try_from(found).is_ok_and(|found| found >= limit);
+        !is_full && matches!(self, Strategy::ScanObjects(most) if objects > *most)
+    }
+}
+
 /// What is tried, until one fills the page.
 enum Step {
     /// Following the answers that meet one comparison, if they are fewer than this.

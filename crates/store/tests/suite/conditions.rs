@@ -427,3 +427,12 @@ async fn many_answers_are_followed_where_many_meet_each_and_few_meet_all(databas
         assert_eq!(page(&store, search, None).await, ["object-10000"], "{sort:?}");
     }
 }
+
+#[test]
+fn only_a_scan_that_leaves_objects_out_ends_early() {
+    let scan = SearchStrategy::ScanObjects(LONGEST_SCAN);
+    assert!(scan.ended_early(99, 100, LONGEST_SCAN + 1));
+    assert!(!scan.ended_early(100, 100, LONGEST_SCAN + 1), "the page is full");
+    assert!(!scan.ended_early(99, 100, LONGEST_SCAN), "no object is left");
+    assert!(!SearchStrategy::FollowAnswers(vec![0]).ended_early(99, 100, LONGEST_SCAN + 1));
+}

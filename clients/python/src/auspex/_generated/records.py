@@ -1028,6 +1028,11 @@ class Me(Record):
     operator: bool | None = None
     """Whether the user is an operator of the install (`AUSPEX_OPERATORS`) who has proved the address."""
 
+    deletes_at: datetime | None = None
+    """When everything of the account will be deleted, once an owner has asked for that: see `POST
+    /v1/account/deletion`.
+    """
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModerationVerdict(Record):
@@ -1098,7 +1103,9 @@ class ObjectList(Record):
     """The cursor of the next page; absent on the last page and for signal queries."""
 
     warnings: list[str]
-    """Each comparison of `q` that was skipped, and why."""
+    """Each comparison of `q` that was skipped, and why; and whether the search ended before all objects were
+    looked at.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1162,6 +1169,9 @@ class Overview(Record):
 
     events_today: int
     """The number of events received in the last 24 hours."""
+
+    events_yesterday: int
+    """The number of events received in the 24 hours before those."""
 
     flagged: int
     """The number of objects with a yes/no probability of 0.8 or more."""
