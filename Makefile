@@ -110,18 +110,21 @@ costs: ## Measure what an event, an analysis and a delivery write and keep on bo
 	scripts/with-postgres --durable $(BUILT)/debug/auspex-bench costs
 
 .PHONY: eval
-eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost; see eval-moderation
+eval: ## Evaluate the embedded model on held-out histories (and public data sets in AUSPEX_EVAL_DATA): quality, parity, cost; then eval-moderation
 	mkdir -p target/eval
 	python3 training/evaluate.py questions target/eval/questions.jsonl $(AUSPEX_EVAL_DATA)
 	cargo run --release --quiet --package auspex-analyzer --example answer -- target/eval/questions.jsonl > target/eval/answers.jsonl
 	python3 training/evaluate.py judge target/eval/answers.jsonl
 	python3 training/evaluate.py escalation target/eval/answers.jsonl
 	cargo run --release --quiet --package auspex-decider --example eval
+	$(MAKE) --no-print-directory eval-moderation
 
+# A run that was broken off goes on where it was: answers are kept in target/eval.
 .PHONY: eval-moderation
 eval-moderation: ## Judge the built-in moderation questions on written cases (and public data sets in AUSPEX_EVAL_DATA)
 	cargo build --release --quiet --package auspex-server
-	python3 training/moderation.py $(BUILT)/release/auspex $(AUSPEX_EVAL_DATA)
+	mkdir -p target/eval
+	python3 training/moderation.py $(BUILT)/release/auspex "$(AUSPEX_EVAL_DATA)" target/eval/moderation.jsonl
 
 .PHONY: eval-weaknesses
 eval-weaknesses: ## Judge the embedded model on held-out generated cases: numbers, scales, long histories, senders and others

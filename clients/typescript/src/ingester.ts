@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // Sends events in the background, many to a request.
 
 import { Batches, type Batch, bodyOf, type EncodedEvent, halves, MAX_BYTES, MAX_EVENTS } from "./batches.js";
@@ -65,10 +66,10 @@ interface WaitingEvent {
  *
  * Events are grouped by object, and sent when there are `maxBatchEvents` or `maxBatchBytes` of them, or after `maxDelay`
  * milliseconds. Of one object they arrive in the order in which they were given. Await `send`: it waits while too much is
- * pending. Await `close` at the end: it delivers everything, or says within `closeTimeout` what it could not. Until then, timers
- * keep the process alive.
+ * pending. Await `close` at the end, or say `await using`, which does it: it delivers everything, or says within `closeTimeout` what
+ * it could not. Until then, timers keep the process alive.
  */
-export class Ingester {
+export class Ingester implements AsyncDisposable {
   readonly #caller: Caller;
   readonly #batches: Batches;
   readonly #maxInFlight: number;
@@ -87,6 +88,8 @@ export class Ingester {
   #timer: ReturnType<typeof setTimeout> | undefined;
   // Events that wait for room, in order.
   readonly #waiting: WaitingEvent[] = [];
+  // When the last of them was let in.
+  #lastAccepted: Promise<void> = Promise.resolve();
   // Flushes that wait for a batch to be done.
   #watchers: (() => void)[] = [];
 
@@ -123,6 +126,7 @@ export class Ingester {
     const accepted = new Promise<void>((accept) => {
       this.#waiting.push({ objectId, objectType: options.objectType, event: { json, size }, accept });
     });
+    this.#lastAccepted = accepted;
     this.#letIn();
     this.#pump();
     return accepted;
@@ -130,10 +134,12 @@ export class Ingester {
 
   /** Waits until everything that was handed over so far is delivered or given up. */
   async flush(): Promise<void> {
-    const waiting = this.#batches.outstanding();
     this.#flushing += 1;
     try {
       this.#pump();
+      // Events are let in in their order: with the last one, none of those that waited for room does so any more.
+      await this.#lastAccepted;
+      const waiting = this.#batches.outstanding();
       while ([...this.#batches.outstanding()].some((key) => waiting.has(key))) {
         await new Promise<void>((resolve) => this.#watchers.push(resolve));
       }
@@ -150,9 +156,7 @@ export class Ingester {
     this.#closing = true;
     const timer = setTimeout(() => this.#over.abort(), Math.min(this.#closeTimeout, LONGEST_TIMER));
     try {
-      // Again for what still waits for room.
-      do await this.flush();
-      while (this.#batches.pendingEvents > 0);
+      await this.flush();
     } finally {
       clearTimeout(timer);
     }
@@ -162,6 +166,11 @@ export class Ingester {
       [this.#lastFailure, this.#failedEvents, this.#failures] = [undefined, 0, []];
       throw new IngestError(`${count} events were not delivered; the last error: ${error.message}`, count, error, failures);
     }
+  }
+
+  /** Closes it at the end of a block: `await using ingester = client.ingester()`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   /** Takes the events that wait, in order, while there is room. */

@@ -384,6 +384,34 @@ test("ingester: senders that do not wait are delivered too, and within the limit
   assert.ok(largest <= 7, String(largest));
 });
 
+test("ingester: a flush waits for events that wait for room", async () => {
+  const recorded: string[] = [];
+  const client = scripted(async (request) => {
+    recorded.push(...(await namesOf(request)));
+    return { status: 202, json: ACCEPTED };
+  });
+  const ingester = client.ingester({ maxPendingEvents: 2, maxDelay: 60_000 });
+  const names = ["0", "1", "2", "3", "4"];
+  const sends = names.map((name) => ingester.send("a", { type: "event", name }));
+  await ingester.flush();
+  assert.deepEqual(recorded, names);
+  await Promise.all(sends);
+  await ingester.close();
+});
+
+test("ingester: the end of a block closes it", async () => {
+  const recorded: string[] = [];
+  const client = scripted(async (request) => {
+    recorded.push(...(await namesOf(request)));
+    return { status: 202, json: ACCEPTED };
+  });
+  {
+    await using ingester = client.ingester({ maxDelay: 60_000 });
+    await ingester.send("a", { type: "event", name: "sale" });
+  }
+  assert.deepEqual(recorded, ["sale"]);
+});
+
 test("events are grouped by object, size and type", () => {
   const limits = { maxBatchEvents: 3, maxBatchBytes: 1_000, maxDelay: 10, maxPendingEvents: 100, maxPendingBytes: 10_000 };
   const batches = new Batches(limits);
