@@ -58,7 +58,7 @@ fn fields(escalation: &Value) -> Vec<(&'static str, Cell)> {
     };
     let mut fields = vec![("escalated", cells::text(escalated))];
     if let Some(model) = escalation["model"].as_str() {
-        fields.push(("second model", cells::text(model.to_owned())));
+        fields.push(("second model", cells::text(model)));
     }
     fields.push(("answers today", cells::value(&escalation["escalated_today"])));
     fields.push(("cost today", cells::micros(&escalation["cost_micros_today"])));
