@@ -18,7 +18,7 @@ use crate::prompt;
 use crate::table::{Table, left, right, whole};
 use crate::waiting;
 
-/// Longer than a test takes: it is tried once.
+/// Longer than one attempt takes.
 const TEST_PATIENCE: Duration = Duration::from_mins(2);
 
 /// The commands.
@@ -57,14 +57,14 @@ pub enum Command {
         #[command(flatten)]
         filters: Filters,
     },
-    /// Send a test delivery to an endpoint: one attempt, signed like any other.
+    /// Send a test delivery to an endpoint, signed and tried again like any other.
     #[command(after_help = "Examples:
   auspex webhooks test \"$ENDPOINT\"
   auspex webhooks test \"$LISTENING\" --wait")]
     Test {
         /// The endpoint's id.
         id: String,
-        /// Wait for what the receiver says; if it does not accept the delivery, the exit code is 1.
+        /// Wait for the first attempt; if the receiver does not accept the delivery, the exit code is 1.
         #[arg(long)]
         wait: bool,
     },
@@ -254,7 +254,10 @@ async fn test(context: &Context, id: &str, wait: bool) -> Result<(), Failure> {
         let delivery: Value = serde_json::from_str(&body).unwrap_or_default();
         Ok(((body, delivery.clone()), delivery))
     };
-    let is_over = |delivery: &Value| delivery["status"] == "delivered" || delivery["status"] == "dead";
+    let is_over = |delivery: &Value| {
+        let has_ended = delivery["status"] == "delivered" || delivery["status"] == "dead";
+        has_ended || (delivery["status"] == "pending" && delivery["attempts"].as_u64() > Some(0))
+    };
     let (body, delivery) = waiting::until("the test delivery", TEST_PATIENCE, ask, is_over).await?;
     context.output.record(body.as_bytes(), delivery_view(&delivery))?;
     if delivery["status"] == "delivered" {
