@@ -12,5 +12,6 @@ pub(crate) mod objects;
 pub(crate) mod playground;
 pub(crate) mod reviews;
 pub(crate) mod rules;
+pub(crate) mod settings;
 pub(crate) mod signals;
 pub(crate) mod webhooks;

@@ -24,7 +24,7 @@ use clap::{Args, Subcommand};
 
 use crate::commands::{
     access, api, billing, completions, events, export, keys, labels, objects, playground, reviews, rules,
-    signals, webhooks,
+    settings, signals, webhooks,
 };
 
 pub use crate::context::{Common, Connection};
@@ -61,6 +61,8 @@ pub enum Command {
     Labels(Group<labels::Command>),
     /// Objects that people are to look at.
     Reviews(Group<reviews::Command>),
+    /// What the account decides for all its objects.
+    Settings(Group<settings::Command>),
     /// The balance and the ledger.
     Billing(One<billing::Arguments>),
     /// Analyses and spend by day.
@@ -118,6 +120,7 @@ async fn dispatch(command: Command, program: clap::Command) -> Result<(), Failur
         Command::Keys(Group { common, command }) => command.run(&common).await,
         Command::Labels(Group { common, command }) => command.run(&common).await,
         Command::Reviews(Group { common, command }) => command.run(&common).await,
+        Command::Settings(Group { common, command }) => command.run(&common).await,
         Command::Billing(One { common, arguments }) => arguments.run(&common).await,
         Command::Usage(One { common, arguments }) => arguments.run(&common).await,
         Command::Export(One { common, arguments }) => arguments.run(&common).await,

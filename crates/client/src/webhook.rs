@@ -31,6 +31,9 @@ pub enum Unverified {
     /// A signature does not match the secret and the body.
     #[error("the signature does not match")]
     Forged,
+    /// [`verify_any`] was called without a secret: a mistake of the receiver, which says nothing about the delivery.
+    #[error("there is no secret to verify the delivery with")]
+    NoSecret,
 }
 
 /// The payload of a delivery.
@@ -86,7 +89,7 @@ pub fn verify(
 }
 
 /// Verifies the signature of a delivery, as [`verify`] does, with any of several secrets: while one is being rotated, pass the old
-/// and the new one. Without a secret, nothing verifies.
+/// and the new one. Without any, it is [`Unverified::NoSecret`].
 pub fn verify_any(
     secrets: &[impl AsRef<str>],
     headers: &HeaderMap,
@@ -94,7 +97,7 @@ pub fn verify_any(
     now: Timestamp,
     tolerance: Duration,
 ) -> Result<(), Unverified> {
-    let mut outcome = Err(Unverified::Forged);
+    let mut outcome = Err(Unverified::NoSecret);
     for secret in secrets {
         outcome = verify(secret.as_ref(), headers, body, now, tolerance);
         if outcome.is_ok() {
@@ -261,9 +264,14 @@ mod tests {
             for secrets in [&[SECRET] as &[&str], &[new, SECRET], &[SECRET, new]] {
                 assert_eq!(check(secrets, &headers), Ok(()), "{secrets:?}");
             }
-            for secrets in [&[] as &[&str], &[new], &[new, ""]] {
+            for secrets in [&[new] as &[&str], &[new, ""]] {
                 assert_eq!(check(secrets, &headers), Err(Unverified::Forged), "{secrets:?}");
             }
+            assert_eq!(
+                check(&[], &headers),
+                Err(Unverified::NoSecret),
+                "a mistake of the receiver's, not of the sender"
+            );
         }
         assert_eq!(check(&[new, SECRET], &HeaderMap::new()), Err(Unverified::Unsigned));
         let old = headers(NOW - Duration::from_mins(6));

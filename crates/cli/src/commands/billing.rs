@@ -39,6 +39,8 @@ enum Command {
         paging: Paging,
     },
     /// Open a checkout for a top-up by card, and print where to pay.
+    #[command(after_help = "Examples:
+  auspex billing topup 2500")]
     Topup {
         /// The amount in cents.
         amount_cents: i64,

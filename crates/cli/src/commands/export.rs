@@ -29,7 +29,7 @@ const PIECE: usize = 64 * 1024;
   auspex export answers --from 2026-01-01 --to 2026-01-31 --output january.ndjson
   auspex export labels --output labels.ndjson --resume")]
 pub struct Arguments {
-    /// What to export.
+    /// What to export. The audit log (`audit`) is refused to keys, which commands use: an admin exports it in the console.
     #[arg(value_parser = ["objects", "answers", "labels", "events", "ledger", "audit"])]
     what: String,
     /// How rows are written.

@@ -1,6 +1,7 @@
 //! `auspex webhooks`: endpoints, their deliveries, and whether a delivery is genuine.
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use client::{Method, webhook};
@@ -9,11 +10,16 @@ use serde_json::{Map, Value, json};
 
 use crate::cells;
 use crate::context::{Common, Context, delete, get, post, send};
+use crate::data::Data;
 use crate::failure::Failure;
 use crate::output::{self, View};
-use crate::paging::Paging;
+use crate::paging::{Paging, rows};
 use crate::prompt;
 use crate::table::{Table, left, right, whole};
+use crate::waiting;
+
+/// Longer than one attempt takes.
+const TEST_PATIENCE: Duration = Duration::from_mins(2);
 
 /// The commands.
 #[derive(Subcommand)]
@@ -50,6 +56,24 @@ pub enum Command {
         target: Option<String>,
         #[command(flatten)]
         filters: Filters,
+    },
+    /// Send a test delivery to an endpoint, signed and tried again like any other.
+    #[command(after_help = "Examples:
+  auspex webhooks test \"$ENDPOINT\"
+  auspex webhooks test \"$LISTENING\" --wait")]
+    Test {
+        /// The endpoint's id.
+        id: String,
+        /// Wait for the first attempt; if the receiver does not accept the delivery, the exit code is 1.
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Show how an endpoint is doing.
+    #[command(after_help = "Examples:
+  auspex webhooks health \"$ENDPOINT\"")]
+    Health {
+        /// The endpoint's id.
+        id: String,
     },
     /// Send to an endpoint again.
     #[command(after_help = "Examples:
@@ -180,6 +204,8 @@ impl Command {
                 body.extend(target.as_ref().map(|url| ("url".to_owned(), json!(url))));
                 change(&context, id, &body.into()).await
             }
+            Self::Test { id, wait } => test(&context, id, *wait).await,
+            Self::Health { id } => context.show(get(&["v1", "webhooks", id, "health"])?, health_view).await,
             Self::Enable { id } => change(&context, id, &json!({"enabled": true})).await,
             Self::Disable { id } => change(&context, id, &json!({"enabled": false})).await,
             Self::Delete { id, yes } => {
@@ -212,6 +238,35 @@ async fn change(context: &Context, id: &str, change: &Value) -> Result<(), Failu
     context.show(send(Method::PATCH, &["v1", "webhooks", id], change)?, endpoint_view).await
 }
 
+/// Sends a test, and waits for its outcome if somebody wants to know it.
+async fn test(context: &Context, id: &str, wait: bool) -> Result<(), Failure> {
+    let (response, queued) = context.fetch(post(&["v1", "webhooks", id, "test"])?).await?;
+    if !wait {
+        return context.output.record(&response.body, delivery_view(&queued));
+    }
+    let ask = async || {
+        let listed =
+            get(&["v1", "webhook_deliveries"])?.query("endpoint_id", Some(id)).query("limit", Some(200));
+        let response = context.client.request(listed).await?;
+        let mut deliveries = rows(&response.body, "deliveries")?.into_iter().map(Data::from);
+        let found = deliveries.find(|delivery| delivery.text("id").as_deref() == queued["id"].as_str());
+        let body = found.map(|delivery| delivery.raw().get().to_owned()).unwrap_or_default();
+        let delivery: Value = serde_json::from_str(&body).unwrap_or_default();
+        Ok(((body, delivery.clone()), delivery))
+    };
+    let is_over = |delivery: &Value| {
+        let has_ended = delivery["status"] == "delivered" || delivery["status"] == "dead";
+        has_ended || (delivery["status"] == "pending" && delivery["attempts"].as_u64() > Some(0))
+    };
+    let (body, delivery) = waiting::until("the test delivery", TEST_PATIENCE, ask, is_over).await?;
+    context.output.record(body.as_bytes(), delivery_view(&delivery))?;
+    if delivery["status"] == "delivered" {
+        return Ok(());
+    }
+    let reason = cells::value(&delivery["last_error"]).text(None);
+    Err(Failure::other(format!("the receiver did not accept the test: {reason}")))
+}
+
 impl Verify {
     fn run(&self, common: &Common) -> Result<(), Failure> {
         let mut headers = HeaderMap::new();
@@ -228,7 +283,7 @@ impl Verify {
         }
         let mut body = Vec::new();
         std::io::stdin().read_to_end(&mut body).map_err(Failure::other)?;
-        let tolerance = std::time::Duration::from_secs(self.tolerance);
+        let tolerance = Duration::from_secs(self.tolerance);
         webhook::verify(&self.secret, &headers, &body, output::now(), tolerance).map_err(Failure::other)?;
         common.output().done("The delivery is genuine.")
     }
@@ -267,6 +322,39 @@ fn secret_view(made: &Value) -> View {
         ("secret", cells::value(&made["secret"])),
         ("note", cells::value(&made["note"])),
     ])
+}
+
+fn delivery_view(delivery: &Value) -> View {
+    View::new().fields([
+        ("id", cells::id(&delivery["id"])),
+        ("event", cells::value(&delivery["event_type"])),
+        ("status", cells::status(&delivery["status"])),
+        ("tries", cells::value(&delivery["attempts"])),
+        ("code", cells::value(&delivery["last_status_code"])),
+        ("error", cells::value(&delivery["last_error"])),
+        ("created", cells::time(&delivery["created_at"])),
+    ])
+}
+
+fn health_view(health: &Value) -> View {
+    let mut fields = vec![("state", cells::status(&health["state"]))];
+    if health["resting_until"].is_string() {
+        fields.push(("resting until", cells::time(&health["resting_until"])));
+    }
+    fields.extend([
+        ("failures in a row", cells::value(&health["consecutive_failures"])),
+        ("waiting", cells::value(&health["waiting"])),
+        ("delivered", cells::value(&health["delivered"])),
+        ("dead", cells::value(&health["dead"])),
+        ("accepted share", cells::decimal(&health["success_share"], 3)),
+    ]);
+    for (name, key) in [("half within", "p50_ms"), ("95 % within", "p95_ms")] {
+        if let Some(millis) = health[key].as_i64() {
+            fields.push((name, cells::text(format!("{millis} ms"))));
+        }
+    }
+    fields.push(("since", cells::time(&health["since"])));
+    View::new().fields(fields)
 }
 
 fn deliveries_view(deliveries: &[Value]) -> View {

@@ -57,6 +57,19 @@ pub(crate) fn binary() -> PathBuf {
 
 impl Stage for World {
     async fn set_up(backend: Backend) -> Self {
+        Self::with(backend, &[]).await
+    }
+
+    async fn tear_down(self) {
+        let Self { service, database, .. } = self;
+        drop(service);
+        database.tear_down().await;
+    }
+}
+
+impl World {
+    /// The service with more settings than usual.
+    pub(crate) async fn with(backend: Backend, more: &[(&str, &str)]) -> Self {
         let database = TestDatabase::create(backend).await;
         let settings = [
             ("AUSPEX_LISTEN", "127.0.0.1:0"),
@@ -75,6 +88,7 @@ impl Stage for World {
             .arg("serve")
             .env_clear()
             .envs(settings)
+            .envs(more.iter().copied())
             .env("AUSPEX_DATABASE_URL", database.url())
             .env("AUSPEX_DATA_DIR", database.directory().join("data"))
             .current_dir(database.directory())
@@ -89,14 +103,6 @@ impl Stage for World {
         Self { service, url, database }
     }
 
-    async fn tear_down(self) {
-        let Self { service, database, .. } = self;
-        drop(service);
-        database.tear_down().await;
-    }
-}
-
-impl World {
     /// Somebody without an account.
     pub(crate) fn stranger(&self) -> Person {
         let email = format!("ada-{}@example.com", uuid());

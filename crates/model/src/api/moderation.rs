@@ -50,7 +50,7 @@ pub struct AnalyzeComment {
     /// The attributes to be scored, such as `TOXICITY`.
     #[schema(value_type = IndexMap<String, RequestedAttribute>)]
     pub requested_attributes: IndexMap<String, Option<RequestedAttribute>>,
-    /// The languages of the comment. They are returned; any is read.
+    /// The languages of the comment. They are returned; any is read, and no score depends on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub languages: Option<Vec<String>>,
     /// Whether each sentence is scored too.
@@ -76,7 +76,7 @@ pub struct CommentText {
     /// At most 20,480 bytes.
     #[schema(example = "You are a fool.")]
     pub text: String,
-    /// `PLAIN_TEXT` or `HTML`; read as plain text.
+    /// `PLAIN_TEXT` or `HTML`. Both are read as they stand, the tags of HTML included.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
@@ -99,8 +99,12 @@ pub struct RequestedAttribute {
 pub struct CommentScores {
     /// By attribute.
     pub attribute_scores: IndexMap<String, AttributeScores>,
-    /// The languages of the request; without any, `en`.
+    /// The languages of the request; without any, the detected one, or `und` where the text does not tell.
     pub languages: Vec<String>,
+    /// The language that the text seems to be in; empty where it does not tell, as with most short ones. No score depends on it.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub detected_languages: Vec<String>,
     /// As sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

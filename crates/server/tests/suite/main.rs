@@ -29,6 +29,7 @@ mod database_down;
 mod demo;
 mod deployments;
 mod docs;
+mod docs_examples;
 #[cfg(feature = "embedded")]
 mod embedded_model;
 mod erasure;

@@ -13,6 +13,7 @@ testkit::on_both!(
     an_agent_reads_an_account_in_either_handshake,
     an_agent_changes_only_what_its_key_allows,
     instructions_in_events_are_data,
+    all_objects_that_match_a_condition_can_be_read,
     what_stands_against_a_call_is_told,
     calls_are_charged_and_limited_like_any_other,
     too_many_calls_are_refused,
@@ -200,6 +201,34 @@ async fn instructions_in_events_are_data(stage: &Scripted) {
         let after = stage.call(&console, Method::GET, path, &Value::Null).await.json();
         assert_eq!(after, before, "{path}");
     }
+}
+
+async fn all_objects_that_match_a_condition_can_be_read(stage: &Scripted) {
+    let (console, key) = account(stage, &["mcp"]).await;
+    for object in ["user_2", "user_3"] {
+        let events = json!({"wait": true, "events": [{"type": "message", "content": "Gift cards only."}]});
+        let sent = stage.call(&console, Method::POST, &format!("/v1/objects/{object}/events"), &events).await;
+        assert_eq!(sent.status, 200, "{}", sent.text);
+    }
+    let page = |arguments: Value| call("find_objects", arguments);
+    let calls = [
+        page(json!({"q": "is_scammer>0.4", "limit": 2})),
+        page(json!({"q": "is_scammer>0.4", "limit": 2, "offset": 2})),
+        page(json!({"q": "is_scammer>0.4", "limit": 2, "offset": 3})),
+        page(json!({"q": "is_scammer>0.4", "offset": -1})),
+    ];
+    let (_, said) = session(stage, &key, "2026-07-28", &calls);
+    let ids = |index: usize| {
+        let objects: &Value = &said[index]["structured"]["objects"];
+        objects.as_array().unwrap().iter().map(|object| object["object_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((ids(0).len(), ids(1).len(), ids(2).len()), (2, 1, 0), "{said:?}");
+    let mut all = [ids(0), ids(1)].concat();
+    all.sort_by_key(Value::to_string);
+    assert_eq!(all, ["user_1", "user_2", "user_3"], "each once");
+    assert_eq!(said[1]["structured"]["offset"], 2);
+    let refused = said[3]["structured"]["error"]["message"].as_str().unwrap();
+    assert!(refused.starts_with("offset: "), "{refused}");
 }
 
 async fn what_stands_against_a_call_is_told(stage: &Scripted) {

@@ -18,6 +18,7 @@ testkit::on_both!(
     a_signal_of_the_same_name_is_asked_instead,
     what_is_no_text_is_refused,
     google_s_client_scores_comments,
+    the_language_of_a_comment_is_told,
     sentences_are_scored_where_they_stand,
     errors_of_perspective_have_google_s_shape,
     what_stops_an_account_has_google_s_shape,
@@ -213,6 +214,22 @@ async fn google_s_client_scores_comments(stage: &Keys) {
     assert!(said[1]["reason"].as_str().unwrap().contains("no attribute BEAUTY"), "{}", said[1]);
 }
 
+/// As there: the languages of the request, or else the detected one. What a text does not tell is not made up.
+async fn the_language_of_a_comment_is_told(stage: &Keys) {
+    let told = async |text: &str, languages: Option<&[&str]>| {
+        let body =
+            json!({"comment": {"text": text}, "requestedAttributes": {"INSULT": {}}, "languages": languages});
+        let scored = stage.comment("analyze", &stage.bearer, &body).await.json();
+        (scored["languages"].clone(), scored["detectedLanguages"].clone())
+    };
+    let german =
+        "Das ist doch nicht dein Ernst, so etwas schreibt man nicht über Leute, die man gar nicht kennt.";
+    assert_eq!(told(german, None).await, (json!(["de"]), json!(["de"])));
+    assert_eq!(told(german, Some(&[])).await, (json!(["de"]), json!(["de"])));
+    assert_eq!(told(german, Some(&["en", "de"])).await, (json!(["en", "de"]), json!(["de"])));
+    assert_eq!(told("ok", None).await, (json!(["und"]), json!([])));
+}
+
 async fn sentences_are_scored_where_they_stand(stage: &Keys) {
     let text = "\u{1F600} Hello there. This is an insult!\nAnd a threat";
     let body = json!({
@@ -230,7 +247,7 @@ async fn sentences_are_scored_where_they_stand(stage: &Keys) {
     };
     assert_eq!(spans("INSULT"), [json!([0, 15, 0.1]), json!([16, 34, 0.9]), json!([35, 47, 0.1])]);
     assert_eq!(spans("THREAT"), [json!([0, 15, 0.1]), json!([16, 34, 0.1]), json!([35, 47, 0.9])]);
-    assert_eq!(scored["languages"], json!(["en"]));
+    assert_eq!((&scored["languages"], &scored["detectedLanguages"]), (&json!(["en"]), &json!(["en"])));
     let charged = "SELECT input_tokens FROM ledger_entries WHERE kind = 'charge'";
     assert_eq!(number(&stage.store, charged).await, i64::try_from(4 * INPUT_TOKENS).unwrap());
 }

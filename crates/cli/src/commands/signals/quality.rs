@@ -41,11 +41,15 @@ pub struct Arguments {
 #[derive(Subcommand)]
 pub enum Calibration {
     /// Fit the answers to the labels, without switching it on. Needs at least 50 labels.
+    #[command(after_help = "Examples:
+  auspex signals calibration fit is_scammer")]
     Fit {
         /// The signal's key.
         key: String,
     },
     /// Switch a calibration on, as the signal's next version. Thresholds of rules may need to move.
+    #[command(after_help = "Examples:
+  auspex signals calibration on is_scammer \"$CALIBRATION\" --yes")]
     On {
         /// The signal's key.
         key: String,

@@ -12,6 +12,7 @@ pub(super) struct FindObjects {
     pub(super) sort: Option<String>,
     pub(super) limit: Option<i64>,
     pub(super) cursor: Option<String>,
+    pub(super) offset: Option<i64>,
 }
 
 #[derive(Deserialize)]

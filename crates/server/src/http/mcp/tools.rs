@@ -146,9 +146,10 @@ fn result(record: &impl Serialize) -> Result<Value, Error> {
 }
 
 async fn find_objects(service: &Service, caller: Caller, arguments: FindObjects) -> Result<Value, Error> {
-    let FindObjects { q, sort, limit, cursor } = arguments;
+    let FindObjects { q, sort, limit, cursor, offset } = arguments;
     let sort = sort_named(sort.as_deref())?;
-    let query = ObjectQuery { q, sort, limit: limit.unwrap_or(USUAL_LIMIT), offset: 0, cursor, strict: true };
+    let (limit, offset) = (limit.unwrap_or(USUAL_LIMIT), offset.unwrap_or(0));
+    let query = ObjectQuery { q, sort, limit, offset, cursor, strict: true };
     result(&service.objects.reads.list(caller.tenant, &query).await?)
 }
 

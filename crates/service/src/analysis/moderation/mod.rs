@@ -3,6 +3,7 @@
 //! A text is read on its own: nothing is recorded and no rule fires. It is charged like the playground, in one ledger line a
 //! request. A tenant's signal with the key of a question is asked instead of it.
 
+mod languages;
 mod openai;
 mod perspective;
 mod questions;

@@ -7,9 +7,9 @@ use model::api::{
 };
 use serde_json::json;
 
-use super::Moderation;
 use super::questions::{BuiltIn, BuiltInQuestion};
 use super::sentences::{Sentence, sentences, utf16_length};
+use super::{Moderation, languages};
 use crate::runtime::{Caller, Error, Kind, Result, Waiting};
 
 /// The maximum size of a comment in bytes.
@@ -48,9 +48,12 @@ impl Moderation {
             let scores = AttributeScores { span_scores, summary_score: AttributeScore::of(summary) };
             (summary >= threshold).then(|| (name.clone(), scores))
         });
+        let detected = languages::detect(text);
+        let effective = || vec![detected.unwrap_or(languages::UNDETERMINED).to_owned()];
         Ok(CommentScores {
             attribute_scores: attribute_scores.collect(),
-            languages: request.languages.unwrap_or_else(|| vec!["en".to_owned()]),
+            languages: request.languages.filter(|given| !given.is_empty()).unwrap_or_else(effective),
+            detected_languages: detected.into_iter().map(str::to_owned).collect(),
             client_token: request.client_token,
         })
     }
