@@ -89,7 +89,7 @@ pub use error::{Error, Result, StoreError};
 pub use file_lock::FileLock;
 pub use lease::Lease;
 pub use migrate::Schema;
-pub use notify::{Listener, Notification};
+pub use notify::{BACKSTOP_INTERVAL, Listener, Notification};
 pub use transaction::Store;
 
 pub(crate) use chosen::Chosen;
