@@ -37,7 +37,7 @@ pub use self::rate::{Allowance, Decision, RateBudget, Share};
 pub use self::sealing::{CannotUnseal, InvalidMasterKey, MasterKey, Sealer};
 pub use self::throttle::{Limit, Throttle};
 pub use self::traces::Traces;
-pub use self::turns::Turns;
+pub use self::turns::{Cursor, Turns};
 pub use self::workers::{Waiting, Workers};
 
 pub(crate) use self::caller::{agent_name, require_role};
