@@ -19,8 +19,8 @@ use crate::outbox::{ChatOutbox, Notifications};
 use crate::quality::{Computing, Quality};
 use crate::runtime::intake::Intake;
 use crate::runtime::{
-    AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, Throttle, Traces,
-    Waiting, Wakeup, Workers, internal,
+    AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, SweepRequests,
+    Throttle, Traces, Waiting, Wakeup, Workers, internal,
 };
 use crate::upkeep::{Backstop, Checkup, Gauges, Listener, Readiness, Sweeper};
 use crate::wiring::{Analyzers, Wiring};
@@ -119,7 +119,7 @@ impl Service {
             second_analyzer,
             traces,
         } = dependencies;
-        let (scheduler, sweeper, trials) = (Wakeup::default(), Wakeup::default(), Wakeup::default());
+        let (scheduler, sweeps, trials) = (Wakeup::default(), SweepRequests::default(), Wakeup::default());
         let outbound = Outbound::new(options.allow_private_targets)?;
         let throttle = Throttle::new(store.clone(), clock.clone());
         let chat =
@@ -178,7 +178,7 @@ impl Service {
             signup_credit_cents: wiring.options.signup_credit_cents,
             recent_proof: wiring.options.recent_proof,
             courier: wiring.courier.clone(),
-            sweeper: sweeper.clone(),
+            sweeps: sweeps.clone(),
         })?;
         let billing = wiring.billing(payments);
         let (checkouts, expiry) = (billing.checkouts.clone(), wiring.expiry());
@@ -195,7 +195,7 @@ impl Service {
             closure,
             history_days,
             audit_days,
-            wakeup: sweeper,
+            requests: sweeps,
         };
         let analyzers = Analyzers { first: analyzer, second: second_analyzer };
         Ok(Arc::new(Self::assemble(wiring, accounts, sweeper, billing, analyzers)))
@@ -365,7 +365,7 @@ impl Service {
     /// Returns once the sweeper has finished a sweep that began after this call.
     #[cfg(feature = "test-util")]
     pub async fn sweeper_has_swept(&self) {
-        self.queues.sweeper.wakeup.has_polled().await;
+        self.queues.sweeper.requests.all_are_swept().await;
     }
 
     /// The database.

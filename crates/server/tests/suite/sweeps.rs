@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::Store;
-use testkit::Backend;
+use testkit::{Backend, Stage as _};
 
 use crate::app::App;
 use crate::books::execute;
@@ -166,4 +166,40 @@ async fn counts_of_nothing_go(app: &App) {
         0
     );
     store.close().await;
+}
+
+/// More accounts than a process claims at a time, each with something to be swept.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_come_and_go_sweep_every_account() {
+    const OLD: &str = "SELECT count(*) FROM event_tallies";
+    let one = App::start(Backend::Postgres, &[]).await;
+    let other = one.second_node(&[]).await;
+    let store = Store::open(one.database_url()).await.unwrap();
+    for _ in 0..70 {
+        one.service().accounts.operators.create_tenant("Acme").await.unwrap();
+    }
+    let make_old = async || {
+        let statement = "INSERT INTO event_tallies (tenant_id, minute, shard, events)
+                         SELECT tenant_id, '2020-01-01', 0, 1 FROM tenants";
+        execute(&store, statement).await;
+        assert_eq!(number(&store, OLD).await, 70);
+    };
+    make_old().await;
+    until("both have swept", async || {
+        one.advance(Duration::from_mins(1));
+        one.heart_has_beaten().await;
+        other.heart_has_beaten().await;
+        number(&store, OLD).await == 0
+    })
+    .await;
+    make_old().await;
+    other.stop().await;
+    until("the one that is left has swept", async || {
+        one.advance(Duration::from_mins(1));
+        one.heart_has_beaten().await;
+        number(&store, OLD).await == 0
+    })
+    .await;
+    store.close().await;
+    one.tear_down().await;
 }

@@ -61,7 +61,7 @@ use self::passwords::Passwords;
 use self::two_factor::TwoFactorCodes;
 use crate::actions::CourierHandle;
 use crate::outbox::Notifications;
-use crate::runtime::{Clock, Random, Result, Sealer, Throttle, Wakeup, Workers};
+use crate::runtime::{Clock, Random, Result, Sealer, SweepRequests, Throttle, Workers};
 use store::Store;
 use url::Url;
 
@@ -133,8 +133,8 @@ pub(crate) struct AccountParts {
     pub(crate) recent_proof: Duration,
     /// Recalls deliveries of endpoints that are disabled.
     pub(crate) courier: CourierHandle,
-    /// Wakes the sweeper when a retention is set.
-    pub(crate) sweeper: Wakeup,
+    /// Asks for an account to be swept when its retention is set.
+    pub(crate) sweeps: SweepRequests,
 }
 
 impl AccountParts {
@@ -195,7 +195,7 @@ impl Accounts {
             allow_registration: parts.allow_registration,
             registrations_per_hour: parts.registrations_per_hour,
             signup_credit_cents: parts.signup_credit_cents,
-            sweeper: parts.sweeper,
+            sweeps: parts.sweeps,
         };
         let keys = Keys {
             store: store.clone(),

@@ -17,7 +17,7 @@ use crate::accounts::sessions::Sessions;
 use crate::actions::checked_queue;
 use crate::analysis::default_signals;
 use crate::runtime::{
-    ClientInfo, Clock, Error, Kind, Limit, Random, Result, Throttle, Wakeup, audit, client_network,
+    ClientInfo, Clock, Error, Kind, Limit, Random, Result, SweepRequests, Throttle, audit, client_network,
 };
 
 /// The maximum length of a tenant's name.
@@ -50,8 +50,8 @@ pub struct Tenants {
     pub(crate) registrations_per_hour: Option<u32>,
     /// The credit that a new tenant starts with.
     pub(crate) signup_credit_cents: u32,
-    /// Wakes the sweeper, which applies a new retention at once.
-    pub(crate) sweeper: Wakeup,
+    /// Asks the sweeper to apply a new retention at once.
+    pub(crate) sweeps: SweepRequests,
 }
 
 impl Tenants {
@@ -185,7 +185,7 @@ impl Tenants {
             })
             .await?;
         if settings.event_retention != EventRetention::Forever {
-            self.sweeper.wake();
+            self.sweeps.sweep(tenant);
         }
         Ok(settings)
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use analyzer::Failure;
 use futures_util::FutureExt as _;
+use model::Timestamp;
 use model::backoff::{Backoff, Jitter};
-use model::{TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::analysis::jobs::{self, JobLease, LeasedJob, Priority};
 use store::{Conn, Lease, Store};
@@ -25,7 +25,7 @@ use crate::analysis::running::Running;
 use crate::billing::Unpaid;
 use crate::runtime::driver::{LeasedQueue, NextPoll, PollCause, Suspicion, Tasks, drive};
 use crate::runtime::intake::{Handed, Intake};
-use crate::runtime::turns::Turns;
+use crate::runtime::turns::{Cursor, Turns};
 use crate::runtime::{Clock, Kind, Random, Result, Supervision, Traces, Wakeup, count_panic};
 
 /// How often the queue is polled without being woken while no slot is free.
@@ -80,8 +80,8 @@ struct JobQueue {
     scheduler: Scheduler,
     /// Held by the suspect that runs. There is one at a time: the next process that ends shows whether it was this one.
     suspect: Arc<Semaphore>,
-    /// The tenant served last, by priority.
-    last_served: HashMap<Priority, TenantId>,
+    /// Where the next claim begins, by priority.
+    cursors: HashMap<Priority, Cursor>,
     /// Whether the last poll claimed a job for every free slot: more may be due.
     is_behind: bool,
 }
@@ -112,7 +112,7 @@ impl Scheduler {
     pub(crate) async fn run(self, supervision: Supervision) {
         let (clock, wakeup) = (self.clock.clone(), self.wakeup.clone());
         let suspect = Arc::new(Semaphore::new(1));
-        let queue = JobQueue { scheduler: self, suspect, last_served: HashMap::new(), is_behind: false };
+        let queue = JobQueue { scheduler: self, suspect, cursors: HashMap::new(), is_behind: false };
         drive(queue, clock, wakeup, supervision).await;
     }
 }
@@ -194,7 +194,8 @@ impl LeasedQueue for JobQueue {
 }
 
 impl JobQueue {
-    /// Claims due jobs: live ones first; of each tenant its share, starting after the one served last.
+    /// Claims due jobs: live ones first; of each tenant its share, starting after the one served last, or after any tenant if
+    /// others were quicker.
     async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<LeasedJob>> {
         let mut claimed = Vec::new();
         for priority in [Priority::Live, Priority::Bulk] {
@@ -202,7 +203,8 @@ impl JobQueue {
             if left == 0 {
                 break;
             }
-            let after = self.last_served.get(&priority).copied();
+            let cursor = self.cursors.entry(priority).or_default();
+            let after = cursor.after();
             let taken = self
                 .scheduler
                 .store
@@ -210,7 +212,7 @@ impl JobQueue {
                     claim_in_turn(conn, priority, Turns::after(after, left), now, lease, left).await
                 })
                 .await;
-            let taken = match taken {
+            let (taken, is_outrun) = match taken {
                 Ok(taken) => taken,
                 // Live jobs have already been claimed, and must be run.
                 Err(error) if !claimed.is_empty() => {
@@ -219,8 +221,11 @@ impl JobQueue {
                 }
                 Err(error) => return Err(error.into()),
             };
-            if let Some(job) = taken.last() {
-                self.last_served.insert(priority, job.tenant_id);
+            for tenants in taken.chunk_by(|one, other| one.tenant_id == other.tenant_id) {
+                cursor.served(tenants[0].tenant_id);
+            }
+            if is_outrun {
+                cursor.jump(self.scheduler.random.fraction());
             }
             claimed.extend(taken);
         }
@@ -301,6 +306,7 @@ impl JobQueue {
     }
 }
 
+/// Claims jobs of the tenants whose turn it is, and says whether other processes were quicker with all of them.
 async fn claim_in_turn(
     conn: &mut Conn,
     priority: Priority,
@@ -308,7 +314,7 @@ async fn claim_in_turn(
     now: Timestamp,
     lease: Lease,
     free: usize,
-) -> store::Result<Vec<LeasedJob>> {
+) -> store::Result<(Vec<LeasedJob>, bool)> {
     while let Some(cursor) = turns.next_after() {
         turns.take(jobs::next_tenant(conn, priority, Some(cursor), now).await?);
     }
@@ -317,7 +323,8 @@ async fn claim_in_turn(
         let share = turns.share(index, free - claimed.len());
         claimed.extend(jobs::claim(conn, *tenant, priority, now, lease, share).await?);
     }
-    Ok(claimed)
+    let is_outrun = claimed.is_empty() && !turns.tenants().is_empty();
+    Ok((claimed, is_outrun))
 }
 
 impl Scheduler {

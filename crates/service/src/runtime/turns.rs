@@ -6,6 +6,52 @@ use uuid::Uuid;
 
 const BEFORE_ALL: TenantId = TenantId(Uuid::nil());
 
+/// The tenants that a [`Cursor`] remembers.
+const REMEMBERED: usize = 1_024;
+
+/// Where the next round begins: after the tenant served last.
+///
+/// Several processes that look at the same queue would follow each other from tenant to tenant, each finding locked what the one
+/// before it has just claimed. So after a round in vain a process goes on after any of the tenants that it has served: those have
+/// work often, wherever their ids are.
+#[derive(Clone, Default)]
+pub struct Cursor {
+    after: Option<TenantId>,
+    served: Vec<TenantId>,
+    /// Which of them is replaced next.
+    oldest: usize,
+}
+
+impl Cursor {
+    /// The tenant after which the next round begins; none: with the first.
+    pub fn after(&self) -> Option<TenantId> {
+        self.after
+    }
+
+    /// A round has served this tenant.
+    pub fn served(&mut self, tenant: TenantId) {
+        self.after = Some(tenant);
+        if self.served.len() < REMEMBERED {
+            self.served.push(tenant);
+        } else {
+            self.served[self.oldest] = tenant;
+            self.oldest = (self.oldest + 1) % REMEMBERED;
+        }
+    }
+
+    /// A round has found nothing that others have not claimed. `fraction` is drawn at random, from 0 to below 1.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "an index below 1,024"
+    )]
+    pub fn jump(&mut self, fraction: f64) {
+        let index = (fraction * self.served.len() as f64) as usize;
+        self.after = self.served.get(index).copied().or(self.after);
+    }
+}
+
 /// One round over the tenants. The caller looks up which tenants have something due.
 pub struct Turns {
     most: usize,
@@ -81,6 +127,26 @@ mod tests {
         assert_eq!(round(&[1], Some(7), 9), [1]);
         assert_eq!(round(&[], Some(7), 9), Vec::<u128>::new());
         assert_eq!(round(&[1, 2], None, 0), Vec::<u128>::new());
+    }
+
+    #[test]
+    fn a_round_in_vain_goes_on_after_any_tenant_that_was_served() {
+        let mut cursor = Cursor::default();
+        cursor.jump(0.5);
+        assert_eq!(cursor.after(), None, "none was served yet");
+        (1..=4).for_each(|number| cursor.served(tenant(number)));
+        assert_eq!(cursor.after(), Some(tenant(4)));
+        let jumped = [0.0, 0.3, 0.6, 0.999].map(|fraction| {
+            cursor.jump(fraction);
+            cursor.after().unwrap().0.as_u128()
+        });
+        assert_eq!(jumped, [1, 2, 3, 4]);
+        (5..2_000).for_each(|number| cursor.served(tenant(number)));
+        assert_eq!(cursor.served.len(), REMEMBERED);
+        assert!(
+            cursor.served.iter().all(|served| *served > tenant(1_999 - 1_024 - 1)),
+            "the newest are kept"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tracing::warn;
 use crate::runtime::{Clock, Result, Wakeup};
 
 /// How late work of other processes may start, if nothing has told this one of it.
-pub const INTERVAL: Duration = Duration::from_secs(2);
+pub const INTERVAL: Duration = store::BACKSTOP_INTERVAL;
 
 /// Wakes the workers for due work that they may not know of.
 #[derive(Clone)]

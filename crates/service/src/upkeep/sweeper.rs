@@ -6,9 +6,10 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use model::api::DeliveryStatus;
+use model::api::{DeliveryStatus, EventRetention};
 use model::{TenantId, Timestamp};
-use store::accounts::{audit_log, key_refusals, sessions, tenants};
+use store::accounts::tenants::{self, Tenant};
+use store::accounts::{audit_log, key_refusals, sessions};
 use store::actions::webhooks::{deliveries, endpoints};
 use store::actions::{firings, recipients, replays, reviews, rules};
 use store::analysis::concluder::{self, LockedObjects};
@@ -19,7 +20,7 @@ use store::analysis::{
 use store::objects::event_counters;
 use store::quality::{calibrations, labels};
 use store::runtime::rate;
-use store::upkeep::sweeper;
+use store::upkeep::{sweep_rounds, sweeper};
 use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -29,10 +30,14 @@ use crate::accounts::{Closure, record_one_unfinished};
 use crate::actions::{Expiry, REOPEN_WITHIN, drop_deliveries};
 use crate::analysis::history::fold;
 use crate::billing::Checkouts;
-use crate::runtime::{Clock, Error, Kind, Random, Result, Throttle, Wakeup, count_panic};
+use crate::runtime::{Clock, Error, Kind, Random, Result, SweepRequests, Throttle, count_panic};
 
-/// How often a process sweeps.
+/// How often all accounts are swept, each by one of the processes.
 pub const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
+/// How often a process looks whether there are accounts to be swept.
+const LOOK_INTERVAL: Duration = Duration::from_mins(1);
+/// Accounts that a process claims at a time: less than a second of work, if there is nothing to delete.
+const CLAIMED: i64 = 32;
 /// Rows per step: few enough that a sweep does not delay requests.
 const STEP: i64 = 500;
 const DAY: Duration = Duration::from_hours(24);
@@ -74,8 +79,8 @@ pub(crate) struct Sweeper {
     pub(crate) history_days: u32,
     /// For how many days the audit log is kept.
     pub(crate) audit_days: u32,
-    /// Wakes the sweeper, so that a new retention takes effect at once.
-    pub(crate) wakeup: Wakeup,
+    /// Accounts that are to be swept at once.
+    pub(crate) requests: SweepRequests,
 }
 
 impl Sweeper {
@@ -87,14 +92,14 @@ impl Sweeper {
             if let Some(Err(error)) = stop.run_until_cancelled(Box::pin(self.sweep(!is_overdue))).await {
                 warn!(cause = error.cause(), "cannot sweep: {error}");
             }
-            self.wakeup.poll_finished();
+            self.requests.wakeup.poll_finished();
         }
     }
 
     async fn wait(&self, is_overdue: bool) {
         tokio::select! {
-            () = self.clock.sleep(SWEEP_INTERVAL) => {}
-            () = self.wakeup.woken() => {}
+            () = self.clock.sleep(LOOK_INTERVAL) => {}
+            () = self.requests.wakeup.woken() => {}
             () = self.clock.confirmed(), if is_overdue => {}
         }
     }
@@ -102,55 +107,96 @@ impl Sweeper {
     /// Deletes what nobody may quote any more and, by a confirmed time, what is too old. What fails is logged and counted, and
     /// the rest is swept nevertheless; only an outage of the database ends a sweep.
     async fn sweep(&self, is_time_confirmed: bool) -> Result<()> {
+        if !is_time_confirmed {
+            return self.sweep_quotes().await;
+        }
+        while let Some(account) = self.requests.take() {
+            let found = self.store.read("tenant", async |conn| tenants::find(conn, account).await).await?;
+            if let Some(account) = found {
+                self.sweep_account(&account, self.clock.now()).await?;
+            }
+        }
+        let at_once = self.requests.take_all();
+        let now = self.clock.now();
+        let is_open = async |conn: &mut Conn| sweep_rounds::is_open(conn, now, SWEEP_INTERVAL).await;
+        if at_once || self.store.read("sweep_round", is_open).await? {
+            self.sweep_round(at_once).await?;
+        }
+        Ok(())
+    }
+
+    /// Sweeps accounts that no other process has claimed in this round, until there are none.
+    async fn sweep_round(&self, mut at_once: bool) -> Result<()> {
+        // The clock may jump meanwhile.
+        while self.clock.is_confirmed() {
+            let now = self.clock.now();
+            let claim = async |conn: &mut Conn| {
+                sweep_rounds::claim(conn, now, SWEEP_INTERVAL, at_once, CLAIMED).await
+            };
+            let claimed = self.store.write("claim_sweep", claim).await?;
+            at_once = false;
+            if claimed.is_first {
+                self.step("accounts", None, self.sweep_accounts(now)).await?;
+                self.step("unfinished_sign_ins", None, self.record_unfinished_sign_ins(now)).await?;
+                self.step("idempotency_keys", None, self.sweep_idempotency_keys(now)).await?;
+                self.sweep_conditions(now).await?;
+            }
+            for account in &claimed.accounts {
+                self.sweep_account(account, now).await?;
+            }
+            if claimed.is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the quotes of all accounts that do not keep events forever, whatever the time is.
+    async fn sweep_quotes(&self) -> Result<()> {
         let limited = self.store.read("tenants_with_limited_retention", async |conn| {
             sweeper::tenants_with_limited_retention(conn).await
         });
         for tenant in limited.await? {
             self.step("samples", Some(tenant), self.sweep_samples(tenant)).await?;
         }
-        if !is_time_confirmed {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Deletes what an account keeps no longer.
+    async fn sweep_account(&self, account: &Tenant, now: Timestamp) -> Result<()> {
+        let (is_suspended, tenant) = (account.suspended_at.is_some(), account.tenant_id);
+        if account.deletion_at.is_some_and(|at| at <= now) {
+            return self.step("deletion", Some(tenant), self.closure.delete_as_asked(account)).await;
         }
-        let now = self.clock.now();
-        self.step("accounts", None, self.sweep_accounts(now)).await?;
-        self.step("unfinished_sign_ins", None, self.record_unfinished_sign_ins(now)).await?;
-        self.step("idempotency_keys", None, self.sweep_idempotency_keys(now)).await?;
-        for (tenant, days) in self
-            .store
-            .read("tenants_with_retention_days", async |conn| {
-                sweeper::tenants_with_retention_days(conn).await
-            })
-            .await?
-        {
+        if account.event_retention != EventRetention::Forever {
+            self.step("samples", Some(tenant), self.sweep_samples(tenant)).await?;
+        }
+        if let (EventRetention::Days, Some(days)) = (account.event_retention, account.event_retention_days) {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
             self.step("events", Some(tenant), self.sweep_events(tenant, now - DAY * days)).await?;
         }
-        for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
-            if tenant.deletion_at.is_some_and(|at| at <= now) {
-                let deletion = self.closure.delete_as_asked(&tenant);
-                self.step("deletion", Some(tenant.tenant_id), deletion).await?;
-                continue;
-            }
-            let (is_suspended, tenant) = (tenant.suspended_at.is_some(), tenant.tenant_id);
-            self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
-            self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
-            self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
-            self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
-            self.step("audit_log", Some(tenant), self.sweep_audit_log(tenant, now)).await?;
-            self.step("key_refusals", Some(tenant), self.sweep_key_refusals(tenant, now)).await?;
-            self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
-            self.step("reviews", Some(tenant), self.sweep_reviews(tenant, now)).await?;
-            self.step("trials", Some(tenant), self.sweep_trials(tenant, now)).await?;
-            self.step("labels", Some(tenant), self.sweep_labels(tenant)).await?;
-            self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
-            // What waits for the end of a suspension does not age.
-            if !is_suspended {
-                self.step("expired_deliveries", Some(tenant), self.expiry.expire(tenant, now)).await?;
-            }
-            self.step("deliveries", Some(tenant), self.sweep_deliveries(tenant, now)).await?;
-            self.step("bulk_runs", Some(tenant), self.sweep_bulk_runs(tenant, now)).await?;
-            self.step("checkouts", Some(tenant), self.checkouts.sweep(tenant, now)).await?;
+        self.step("counts", Some(tenant), self.sweep_counts(tenant, now)).await?;
+        self.step("answer_history", Some(tenant), self.sweep_answer_history(tenant, now)).await?;
+        self.step("event_counters", Some(tenant), self.sweep_event_counters(tenant, now)).await?;
+        self.step("firings", Some(tenant), self.sweep_firings(tenant, now)).await?;
+        self.step("audit_log", Some(tenant), self.sweep_audit_log(tenant, now)).await?;
+        self.step("key_refusals", Some(tenant), self.sweep_key_refusals(tenant, now)).await?;
+        self.step("replays", Some(tenant), self.sweep_replays(tenant, now)).await?;
+        self.step("reviews", Some(tenant), self.sweep_reviews(tenant, now)).await?;
+        self.step("trials", Some(tenant), self.sweep_trials(tenant, now)).await?;
+        self.step("labels", Some(tenant), self.sweep_labels(tenant)).await?;
+        self.step("recipients", Some(tenant), self.sweep_recipients(tenant, now)).await?;
+        // What waits for the end of a suspension does not age.
+        if !is_suspended {
+            self.step("expired_deliveries", Some(tenant), self.expiry.expire(tenant, now)).await?;
         }
+        self.step("deliveries", Some(tenant), self.sweep_deliveries(tenant, now)).await?;
+        self.step("bulk_runs", Some(tenant), self.sweep_bulk_runs(tenant, now)).await?;
+        self.step("checkouts", Some(tenant), self.checkouts.sweep(tenant, now)).await
+    }
+
+    /// Deletes the state of conditions that no rule has any more.
+    async fn sweep_conditions(&self, now: Timestamp) -> Result<()> {
         let retired = now - RETIRED_RETENTION;
         let retired = self.store.read("retired_conditions", async |conn| rules::retired(conn, retired).await);
         for (tenant, condition) in retired.await? {

@@ -79,6 +79,11 @@ pub async fn all(conn: &mut Conn) -> Result<Vec<Tenant>> {
     fetch_all!(conn, select!("ORDER BY created_at, tenant_id"))
 }
 
+/// The next tenants after one in the order of their ids, up to `limit`.
+pub async fn after(conn: &mut Conn, after: TenantId, limit: i64) -> Result<Vec<Tenant>> {
+    fetch_all!(conn, select!("WHERE tenant_id > $1 ORDER BY tenant_id LIMIT $2"), after, limit)
+}
+
 /// A tenant with what it has and stores.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
 pub struct TenantTotals {

@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use crate::db::leased_queue::LeasedQueue;
 use crate::db::{
-    Backend, Batch, Conn, Lease, Result, Rows, Sql, execute, fetch_all, fetch_one, fetch_optional, notify,
+    BACKSTOP_INTERVAL, Backend, Batch, Conn, Lease, Result, Rows, Sql, execute, fetch_all, fetch_one,
+    fetch_optional, notify,
 };
 
 /// Which jobs go first; the database stores the number.
@@ -122,8 +123,8 @@ pub struct BornLeased {
 }
 
 /// Schedules analyses for objects that had events: debounced, for all signals, at live priority. Other processes are
-/// notified of those that are to be claimed, once the transaction is committed.
-pub(crate) fn schedule_live(batch: &mut Batch, jobs: &[NewLiveJob<'_>]) {
+/// notified of those that are to be claimed before the backstop finds them, once the transaction is committed.
+pub(crate) fn schedule_live(batch: &mut Batch, jobs: &[NewLiveJob<'_>], now: Timestamp) {
     batch.add(
         Rows::of(jobs)
             .column("tenant_id", |job| job.tenant)
@@ -140,8 +141,9 @@ pub(crate) fn schedule_live(batch: &mut Batch, jobs: &[NewLiveJob<'_>]) {
             .insert("jobs", MERGE_LIVE),
     );
     let to_be_claimed = jobs.iter().filter(|job| job.lease.is_none());
-    if let Some(soonest) = to_be_claimed.map(|job| job.schedule.run_at.micros()).min() {
-        batch.notify(notify::JOBS, soonest.to_string());
+    let soonest = to_be_claimed.map(|job| job.schedule.run_at).min();
+    if let Some(soonest) = soonest.filter(|soonest| *soonest < now + BACKSTOP_INTERVAL) {
+        batch.notify(notify::JOBS, soonest.micros().to_string());
     }
 }
 

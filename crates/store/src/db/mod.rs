@@ -90,7 +90,7 @@ pub use file_lock::FileLock;
 pub use lease::Lease;
 pub use limits::LockWait;
 pub use migrate::Schema;
-pub use notify::{Listener, Notification};
+pub use notify::{BACKSTOP_INTERVAL, Listener, Notification};
 pub use transaction::Store;
 
 pub(crate) use chosen::Chosen;

@@ -1,4 +1,5 @@
-//! Waking the workers of other processes: `NOTIFY` on PostgreSQL, once for each commit that schedules something.
+//! Waking the workers of other processes: `NOTIFY` on PostgreSQL, once for a commit that schedules something for now. Such commits
+//! wait for each other, whatever else they write, and each goes to every process; what is due later is found by the backstop.
 
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ const DELIVERIES: &str = "auspex_deliveries";
 /// How long the connection may be silent before it is tried: without a word from the server, one that is lost looks like one
 /// on which nothing happens.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// How often every process reads by itself what is due (the service's backstop): what is due no sooner need not be announced.
+pub const BACKSTOP_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Receives what other processes have scheduled.
 pub struct Listener(PgListener);

@@ -454,6 +454,9 @@ fn schedule(batch: &mut Batch, fresh: &[&IngestRequest], leasing: Option<Leasing
             leased.push(job.born_leased());
         }
     }
-    jobs::schedule_live(batch, &due);
+    // The newest request of the group has just come.
+    if let Some(now) = fresh.iter().map(|request| request.received_at).max() {
+        jobs::schedule_live(batch, &due, now);
+    }
     leased
 }

@@ -9,4 +9,5 @@ pub mod next_due;
 pub(crate) mod pending;
 pub mod queues;
 pub mod rekeying;
+pub mod sweep_rounds;
 pub mod sweeper;

@@ -16,15 +16,6 @@ pub async fn drop_idempotency_keys(conn: &mut Conn, now: Timestamp, limit: i64) 
     execute!(conn, AssertSqlSafe(statement), now, limit)
 }
 
-/// The tenants that keep events for a number of days, with that number.
-pub async fn tenants_with_retention_days(conn: &mut Conn) -> Result<Vec<(TenantId, i64)>> {
-    fetch_all!(
-        conn,
-        "SELECT tenant_id, event_retention_days FROM tenants
-         WHERE event_retention = 'days' AND event_retention_days IS NOT NULL ORDER BY tenant_id"
-    )
-}
-
 /// The tenants that do not keep events forever: their summaries quote no messages.
 pub async fn tenants_with_limited_retention(conn: &mut Conn) -> Result<Vec<TenantId>> {
     let tenants: Vec<(TenantId,)> = fetch_all!(

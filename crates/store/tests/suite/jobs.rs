@@ -8,8 +8,8 @@ use store::analysis::jobs;
 use store::analysis::jobs::{Leasing, Priority, Schedule};
 use store::objects::recorder::{self, Admission, Enforcement};
 use store::objects::request::IngestRequest;
-use store::{Conn, Lease, Store};
-use testkit::{TestDatabase, on_both};
+use store::{BACKSTOP_INTERVAL, Conn, Lease, Notification, Store};
+use testkit::{Backend, TestDatabase, on_both, run_on};
 use uuid::Uuid;
 
 on_both!(tenants_come_in_turn, a_job_is_born_leased_unless_its_object_has_one);
@@ -101,4 +101,31 @@ async fn a_job_is_born_leased_unless_its_object_has_one(database: &TestDatabase)
     let expected = [("a_later", 0), ("known", 1), ("new_1", 1), ("new_2", 1)];
     assert_eq!(expired, expected.map(|(object, claims)| (object.to_owned(), claims)), "each was counted");
     store.close().await;
+}
+
+/// A commit that notifies waits for all others that do.
+#[test]
+fn only_jobs_due_before_the_backstop_finds_them_are_announced() {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
+        let store = database.open().await;
+        let mut listener = store.listen().await.unwrap().expect("PostgreSQL notifies");
+        let admission = Admission::by_balance(Enforcement::Grace);
+        let record = async |requests: &[IngestRequest], leasing: Option<Leasing>| {
+            let write = async |conn: &mut Conn| {
+                recorder::record_and_lease(conn, requests, admission, 0, leasing).await
+            };
+            store.write("record", write).await.unwrap();
+        };
+        let (soon, later) = (NOW + Duration::from_millis(1_999), NOW + BACKSTOP_INTERVAL);
+        record(&[request("later", later), request("much_later", NOW + Duration::from_mins(1))], None).await;
+        let lease = Lease { token: Uuid::from_u128(7), until: NOW + Duration::from_secs(30) };
+        // A worker of this process has the one; nobody else needs to know of it before its lease expires.
+        let leasing = Leasing { lease, due_by: NOW, most: 1 };
+        record(&[request("born_leased", NOW), request("after_it", later)], Some(leasing)).await;
+        record(&[request("later_still", later), request("soon", soon)], None).await;
+        // Notifications come in the order of their commits.
+        let first = listener.receive().await.unwrap();
+        assert_eq!(first, Notification::Jobs(Some(soon)), "nothing before it was announced");
+        store.close().await;
+    });
 }

@@ -53,6 +53,7 @@ mod passkeys;
 mod recording;
 mod rooms;
 mod search;
+mod sweep_rounds;
 mod transactions;
 mod values;
 
