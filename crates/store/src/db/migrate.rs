@@ -55,6 +55,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     30 "0030_key_refusals";
     31 "0031_indexes_with_a_purpose";
     32 "0032_makers_of_invitations";
+    35 "0035_marks";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.
