@@ -17,7 +17,7 @@ use store::analysis::{answer_history, bulk_runs, signals, storage, tallies, tria
 use store::objects::event_counters;
 use store::quality::{calibrations, labels};
 use store::runtime::rate;
-use store::upkeep::sweeper;
+use store::upkeep::{kept_history, sweeper};
 use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -120,6 +120,7 @@ impl Sweeper {
             let days = u32::try_from(days).unwrap_or(u32::MAX);
             self.step("events", Some(tenant), self.sweep_events(tenant, now - DAY * days)).await?;
         }
+        self.step("kept_history", None, self.note_kept_history(now)).await?;
         for tenant in self.store.read("tenants", async |conn| tenants::all(conn).await).await? {
             if tenant.deletion_at.is_some_and(|at| at <= now) {
                 let deletion = self.closure.delete_as_asked(&tenant);
@@ -254,6 +255,12 @@ impl Sweeper {
             drop_deliveries(&self.store, tenant, endpoint).await?;
         }
         Ok(())
+    }
+
+    /// Notes since when the history of answers is whole, before anything of it is swept.
+    async fn note_kept_history(&self, now: Timestamp) -> Result<()> {
+        let note = async |conn: &mut Conn| kept_history::note(conn, self.history_days, now).await;
+        Ok(self.store.write("note_kept_history", note).await?)
     }
 
     /// Deletes what analyses said before the days for which it is kept.
