@@ -16,14 +16,16 @@ use store::objects::request::IngestRequest;
 use store::{Conn, Store};
 
 use crate::ingest::{self, config};
-use crate::{Figure, Target, median};
+use crate::{Figure, Target, median, verdicts};
 
 const SMALL: usize = 1_000;
 const LARGE: usize = 1_000_000;
 const MEDIUM: usize = 10_000;
 /// How often two kinds of a service take turns.
 const TURNS: usize = 5;
-/// How many times the CPU time of an analysis without its past one with it may take.
+/// The setting that keeps no past of answers.
+const WITHOUT_HISTORY: &[(&str, &str)] = &[("AUSPEX_ANSWER_HISTORY_DAYS", "0")];
+/// How many times what an analysis or a verdict takes without its past one with it may take.
 const COST_OF_HISTORY: f64 = 1.05;
 /// The number of analyses measured for each backlog.
 const MEASURED: f64 = 10_000.0;
@@ -76,16 +78,29 @@ pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Erro
     Ok(figures)
 }
 
-/// What keeping the past of answers costs an analysis: the same backlog with it and without it, in turns.
+/// What keeping the past of answers costs an analysis and a verdict: the same with it and without it, in turns. Ingest writes
+/// nothing of it.
 pub(crate) async fn measure_history(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
     let (mut with, mut without) = (Vec::new(), Vec::new());
+    let (mut verdicts_with, mut verdicts_without) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        without.push(drain(target, MEDIUM, &[("AUSPEX_ANSWER_HISTORY_DAYS", "0")]).await?.cpu_micros);
+        without.push(drain(target, MEDIUM, WITHOUT_HISTORY).await?.cpu_micros);
         with.push(drain(target, MEDIUM, &[]).await?.cpu_micros);
+        verdicts_without.push(verdicts::p50(target, WITHOUT_HISTORY).await?);
+        verdicts_with.push(verdicts::p50(target, &[]).await?);
     }
+    println!(
+        "{}: ms of a verdict with its past {verdicts_with:.2?}, without {verdicts_without:.2?}",
+        target.name
+    );
     println!("{}: µs of CPU of an analysis with its past {with:.0?}, without {without:.0?}", target.name);
     let what = format!("{}: CPU of an analysis with its past to without", target.name);
-    Ok(vec![Figure::at_most(what, median(with) / median(without), "×", COST_OF_HISTORY)])
+    let verdict = format!("{}: verdict about a known object with its past to without, p50", target.name);
+    let verdicts = median(verdicts_with) / median(verdicts_without);
+    Ok(vec![
+        Figure::at_most(what, median(with) / median(without), "×", COST_OF_HISTORY),
+        Figure::at_most(verdict, verdicts, "×", COST_OF_HISTORY),
+    ])
 }
 
 struct Drained {

@@ -15,12 +15,14 @@ use tokio::net::TcpStream;
 
 use crate::ingest::config;
 use crate::load::read_response;
-use crate::seed::{Seeded, seed as fill};
+use crate::seed::{Seeded, seed as fill, seed_long_history};
 use crate::signing::unbound_token;
 use crate::{Figure, median, new_database};
 
 /// Objects of the small database.
 const FEW: u64 = 10_000;
+/// Analyses in the history of one object.
+const LONG_HISTORY: u32 = 1_000;
 /// Requests of each kind and size; kinds without a limit are measured only in every tenth round.
 const ROUNDS: u64 = 250;
 const INFORMATIONAL_EVERY: u64 = 10;
@@ -87,6 +89,14 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "past of answers",
         path: |n, size| format!("/v1/objects/{}/answers", size.id(n)),
+        role: Role::Limited,
+    },
+    Kind {
+        name: "past of answers, 50 of 1,000",
+        path: |n, size| {
+            let object_id = Seeded::new(0, size.now).object_id;
+            format!("/v1/objects/{object_id}/answers?limit={}", 46 + n % 5)
+        },
         role: Role::Limited,
     },
     Kind {
@@ -169,6 +179,7 @@ impl Running {
         let service = server::assemble(&config, clock.clone(), random.clone()).await?;
         let begun = Instant::now();
         let tenant = fill(&service, objects, now).await?;
+        seed_long_history(&service, tenant, LONG_HISTORY, now).await?;
         println!("seeded {objects} objects in {:.0} s", begun.elapsed().as_secs_f64());
         let key = service.accounts.operators.create_key_for(tenant, None).await?;
         service.store().close().await;

@@ -202,6 +202,28 @@ pub(crate) async fn seed(
     Ok(tenant)
 }
 
+/// Gives the first object a long history: this many analyses, a minute apart.
+pub(crate) async fn seed_long_history(
+    service: &Service,
+    tenant: TenantId,
+    analyses: u32,
+    now: Timestamp,
+) -> Result<(), Box<dyn Error>> {
+    let object = Seeded::new(0, now);
+    let analysis = |number: u32| {
+        let at = object.seen + Duration::from_mins(1) * number;
+        let id = analysis_id(at, pseudorandom(number.into()).to_be_bytes());
+        NewAnalysis { analysis_id: id, at, ..object.analysis(tenant) }
+    };
+    let analyses: Vec<NewAnalysis<'_>> = (1..=analyses).map(analysis).collect();
+    let write = async |conn: &mut Conn| {
+        let mut batch = conn.batch();
+        answer_history::insert(&mut batch, &analyses);
+        batch.run(conn).await
+    };
+    Ok(service.store().for_maintenance().write("seed", write).await?)
+}
+
 async fn run(store: &store::Store, statement: &str) -> store::Result<()> {
     store.write("seed", async |conn: &mut Conn| execute(conn, statement).await).await
 }

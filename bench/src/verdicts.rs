@@ -26,31 +26,62 @@ const TWO_COMMITS: f64 = 2.0;
 /// The slowest verdict in a hundred, in milliseconds.
 const P99_MS: f64 = 10.0;
 
+/// A server with these settings whose analyzer takes no time, and how it is asked for verdicts.
+struct Running {
+    server: Server,
+    service: Arc<Service>,
+    tenant: TenantId,
+    token: String,
+    /// Keeps its files for as long as it runs.
+    _directory: tempfile::TempDir,
+}
+
+impl Running {
+    async fn start(target: &Target, more: &[(&str, &str)]) -> Result<Self, Box<dyn Error>> {
+        let directory = tempfile::tempdir()?;
+        let more = [&[("AUSPEX_ENFORCEMENT", "grace"), ("AUSPEX_SYNC_LIMIT", "64")], more].concat();
+        let config = config(&target.url, directory.path(), &more)?;
+        let (clock, random) = (Clock::system(), Random::system()?);
+        let service = server::assemble(&config, clock.clone(), random.clone()).await?;
+        let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
+        let made = service.accounts.operators.create_key_for(tenant, None).await?;
+        let token = unbound_token(&made, &clock)?;
+        let server = Server::start_with(config, clock, random, Arc::new(InstantAnalyzer)).await?;
+        Ok(Self { server, service, tenant, token, _directory: directory })
+    }
+
+    fn load(&self, path: &str) -> Load {
+        Load {
+            address: self.server.address().to_string(),
+            path: path.to_owned(),
+            token: self.token.clone(),
+            body:
+                r#"{"wait":true,"events":[{"type":"message","content":"Is the blue bicycle still for sale?"}]}"#
+                    .to_owned(),
+            expected: 200,
+            sent: None,
+        }
+    }
+}
+
+/// The median of a verdict about an object that has a history, in milliseconds.
+pub(crate) async fn p50(target: &Target, more: &[(&str, &str)]) -> Result<f64, Box<dyn Error>> {
+    let running = Running::start(target, more).await?;
+    let load = running.load("/v1/objects/buyer_{m}/events");
+    let took = load::steady(&load, CONNECTIONS, PER_SECOND, BARE_DURATION).await?;
+    running.server.stop().await;
+    Ok(millis(&took, 50))
+}
+
 pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let directory = tempfile::tempdir()?;
-    let more = [("AUSPEX_ENFORCEMENT", "grace"), ("AUSPEX_SYNC_LIMIT", "64")];
-    let config = config(&target.url, directory.path(), &more)?;
-    let (clock, random) = (Clock::system(), Random::system()?);
-    let service = server::assemble(&config, clock.clone(), random.clone()).await?;
-    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
-    let made = service.accounts.operators.create_key_for(tenant, None).await?;
-    let token = unbound_token(&made, &clock)?;
-    let server = Server::start_with(config, clock, random, Arc::new(InstantAnalyzer)).await?;
-    let load = |path: &str| Load {
-        address: server.address().to_string(),
-        path: path.to_owned(),
-        token: token.clone(),
-        body:
-            r#"{"wait":true,"events":[{"type":"message","content":"Is the blue bicycle still for sale?"}]}"#
-                .to_owned(),
-        expected: 200,
-        sent: None,
-    };
+    let running = Running::start(target, &[]).await?;
+    let load = |path: &str| running.load(path);
     let new = load::steady(&load("/v1/objects/seller_{n}/events"), CONNECTIONS, PER_SECOND, DURATION).await?;
     // All but the first 500 are about objects that already have a history.
     let known =
         load::steady(&load("/v1/objects/buyer_{m}/events"), CONNECTIONS, PER_SECOND, DURATION).await?;
-    server.stop().await;
+    let (service, tenant) = (Arc::clone(&running.service), running.tenant);
+    running.server.stop().await;
     let bare = two_commits(&service, tenant).await?;
     println!(
         "{}: a verdict takes {} about a new object, {} about one that has a history; two commits of an event alone {}",

@@ -1,7 +1,7 @@
 """Computes figures of quality with scikit-learn.
 
 Each line on stdin is JSON: {"answers": […], "labels": […], "isotonic"?: true} for yes/no answers, or
-{"answered": […], "truth": […]} for classes. Each line on stdout is JSON with the same figures as the service's.
+{"kind": "choice" or "score", "probabilities": [[…], …], "truth": […]} for classes. Each line on stdout is JSON with the same figures as the service's.
 """
 
 import json
@@ -47,13 +47,24 @@ def yes_no(answers, labels, isotonic=False):
     }
 
 
-def classes(answered, truth):
-    names = sorted(set(answered) | set(truth))
+def classes(kind, probabilities, truth):
+    probabilities, truth = numpy.array(probabilities), numpy.array(truth)
+    likeliest = probabilities.argmax(axis=1)
+    if kind == "score":
+        answered = numpy.floor(probabilities @ numpy.arange(probabilities.shape[1]) + 0.5).astype(int)
+    else:
+        answered = likeliest
+    names = sorted(set(answered.tolist()) | set(truth.tolist()))
+    top = probabilities.max(axis=1)
+    share_right, mean_top = calibration.calibration_curve(likeliest == truth, top, n_bins=10)
+    counts, _ = numpy.histogram(top, bins=numpy.linspace(0, 1, 11))
     return {
         "accuracy": metrics.accuracy_score(truth, answered),
         "macro_f1": metrics.f1_score(truth, answered, average="macro"),
         "mean_distance": metrics.mean_absolute_error(truth, answered),
+        "calibration_error": float(numpy.abs(share_right - mean_top) @ counts[counts > 0] / len(truth)),
         "confusion": metrics.confusion_matrix(truth, answered, labels=names).tolist(),
+        "names": names,
     }
 
 

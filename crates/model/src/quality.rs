@@ -1,7 +1,7 @@
 //! How good answers are: pure functions that compare answers with labels.
 //!
-//! Every figure has a 95 % interval: Wilson's for shares, a bootstrap for the others. The bootstrap is seeded, so the same
-//! labels always give the same interval, and bounded, so that its cost grows with the number of labels only.
+//! Every figure has a 95 % interval, which covers what it says for ten labels too. Where it needs a bootstrap, that is seeded, so
+//! the same labels always give the same interval, and bounded, so that its cost grows with the number of labels only.
 //! `docs/quality.md` gives the formulae.
 
 mod basics;
@@ -11,6 +11,7 @@ mod classes;
 pub mod escalation;
 mod interval;
 mod report;
+mod small_samples;
 mod yes_no;
 
 use crate::api::{Figure, QualityDifference};
@@ -56,19 +57,34 @@ impl From<&ClassAnswer> for Graded {
     }
 }
 
-/// The differences between proposed and present answers over the same objects, by a paired bootstrap: each resample
-/// compares both on the same objects. None below [`MIN_LABELS`].
+/// The differences between proposed and present answers over the same objects. None below [`MIN_LABELS`].
 pub fn difference(pairs: &[PairedAnswer]) -> Option<QualityDifference> {
     if pairs.len() < MIN_LABELS {
         return None;
     }
-    let right = |graded: &Graded| f64::from(u8::from(graded.is_right));
-    let mean = |value: &dyn Fn(&PairedAnswer) -> f64| {
-        let values: Vec<f64> = pairs.iter().map(value).collect();
-        move |weights: &[u32]| bootstrap::weighted_mean(&values, weights)
+    let count = |present: bool, proposed: bool| {
+        let is_like =
+            |pair: &&PairedAnswer| (pair.present.is_right, pair.proposed.is_right) == (present, proposed);
+        pairs.iter().filter(is_like).count()
     };
-    let accuracy = mean(&|pair| right(&pair.proposed) - right(&pair.present));
-    let brier = mean(&|pair| pair.proposed.brier - pair.present.brier);
+    let accuracy = small_samples::paired_shares(
+        count(true, true),
+        count(true, false),
+        count(false, true),
+        count(false, false),
+    );
+    let changes: Vec<f64> = pairs.iter().map(|pair| pair.proposed.brier - pair.present.brier).collect();
+    // The Brier score over several classes is at most 2.
+    let most = if pairs.iter().all(|pair| pair.is_yes.is_some()) { 1.0 } else { 2.0 };
+    Some(QualityDifference {
+        accuracy: accuracy?,
+        auc: difference_of_aucs(pairs),
+        brier: small_samples::bounded_mean(&changes, -most, most)?,
+    })
+}
+
+/// The difference of two AUCs: the intervals of both, and a bootstrap that shows how much they vary together.
+fn difference_of_aucs(pairs: &[PairedAnswer]) -> Option<Figure> {
     let side = |graded: fn(&PairedAnswer) -> Graded| {
         let answers: Option<Vec<YesNoAnswer>> = pairs
             .iter()
@@ -76,18 +92,15 @@ pub fn difference(pairs: &[PairedAnswer]) -> Option<QualityDifference> {
             .collect();
         answers.map(|answers| yes_no::Ranking::of(&answers))
     };
-    let (present, proposed) = (side(|pair| pair.present), side(|pair| pair.proposed));
-    let auc = |weights: &[u32]| Some(proposed.as_ref()?.auc(weights)? - present.as_ref()?.auc(weights)?);
-    let [accuracy, auc, brier] = bootstrap::percentiles(pairs.len(), |weights| {
-        [Some(accuracy(weights)), auc(weights), Some(brier(weights))]
-    });
-    let clamp = |figure: Figure| figure.clamped(-1.0, 1.0);
-    // A multi-class Brier score is at most 2.
-    Some(QualityDifference {
-        accuracy: clamp(accuracy?),
-        auc: auc.map(clamp),
-        brier: brier?.clamped(-2.0, 2.0),
-    })
+    let (present, proposed) = (side(|pair| pair.present)?, side(|pair| pair.proposed)?);
+    let both = |weights: &[u32]| present.auc(weights).zip(proposed.auc(weights));
+    let (before, after) = both(&bootstrap::once(pairs.len()))?;
+    let mut resampled = Vec::new();
+    bootstrap::resample(pairs.len(), |weights| resampled.extend(both(weights)));
+    let yes = pairs.iter().filter(|pair| pair.is_yes == Some(true)).count();
+    let interval = |value: f64| small_samples::auc(value, yes, pairs.len() - yes);
+    let together = small_samples::correlation(&resampled).max(0.0);
+    Some(small_samples::difference(interval(before), interval(after), together))
 }
 
 impl Figure {
@@ -101,5 +114,7 @@ impl Figure {
     }
 }
 
+#[cfg(test)]
+mod coverage;
 #[cfg(test)]
 mod tests;

@@ -170,7 +170,7 @@ impl Wiring {
                 courier: self.courier.clone(),
                 claim: self.options.claim,
             },
-            audits: Audits { random: self.random.clone(), opener: opener.clone() },
+            audits: Audits { hash: self.sealer.keyed_hash("audits"), opener: opener.clone() },
             replays: Replays::new(
                 self.store.clone(),
                 self.clock.clone(),

@@ -18,8 +18,8 @@ pub mod runtime;
 pub mod upkeep;
 
 pub use db::{
-    BACKSTOP_INTERVAL, Backend, Batch, Conn, Database, Error, FileLock, Lease, Listener, LockWait, Notification,
-    Result, Schema, Store, StoreError, sqlite_path,
+    BACKSTOP_INTERVAL, Backend, Batch, Conn, Database, Error, FileLock, Lease, Listener, LockWait,
+    Notification, Result, Schema, Store, StoreError, sqlite_path,
 };
 #[cfg(feature = "test-util")]
 pub use upkeep::pending::Pending;

@@ -20,9 +20,11 @@ pub struct APIKey {
     pub status: APIKeyStatus,
     /// How it authenticates.
     #[serde(default)]
+    #[schema(required = true)]
     pub kind: KeyKind,
     /// What it may be used for.
     #[serde(default)]
+    #[schema(required = true)]
     pub scopes: Vec<Scope>,
     /// Whether it can sign; bearer keys cannot, and legacy keys not until they are rotated.
     pub has_secret: bool,

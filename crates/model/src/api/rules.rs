@@ -246,7 +246,7 @@ pub struct RuleFiring {
     pub matched_when: String,
     /// The values that satisfied it, by signal, and by fact where the condition has facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Object, example = json!({"is_scammer": 0.97}))]
+    #[schema(required = true, nullable = false, value_type = Object, example = json!({"is_scammer": 0.97}))]
     pub signal_values: Option<Value>,
     /// The action.
     pub action_type: ActionType,

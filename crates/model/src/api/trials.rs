@@ -124,7 +124,11 @@ pub struct Trial {
     pub status: TrialStatus,
     /// The number of objects.
     pub total: i64,
-    /// How many of them are done.
+    /// Labelled objects that are left out, because what stood when they were labelled cannot be read any more.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub left_out: i64,
+    /// How many of the objects are done.
     pub completed: i64,
     /// What it has cost so far, in micro-dollars.
     pub cost_micros: i64,

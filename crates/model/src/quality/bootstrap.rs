@@ -60,15 +60,8 @@ pub(crate) fn once(count: usize) -> Vec<u32> {
 }
 
 /// Figures with percentile intervals. `figures` computes them from weights; one that is undefined for the labels
-/// themselves has none, and resamples in which it is undefined are left out.
-pub(crate) fn percentiles<const N: usize>(
-    count: usize,
-    figures: impl Fn(&[u32]) -> [Option<f64>; N],
-) -> [Option<Figure>; N] {
-    percentiles_beside(count, figures, |_| ())
-}
-
-/// The same, and shows the weights of each resample to `show`, so that other figures share the draws.
+/// themselves has none, and resamples in which it is undefined are left out. The weights of each resample are shown to `show`, so
+/// that other figures share the draws.
 pub(crate) fn percentiles_beside<const N: usize>(
     count: usize,
     figures: impl Fn(&[u32]) -> [Option<f64>; N],
@@ -91,7 +84,7 @@ pub(crate) fn percentiles_beside<const N: usize>(
 }
 
 /// Draws the resamples of `count` labels and shows the weights of each.
-fn resample(count: usize, mut show: impl FnMut(&[u32])) {
+pub(crate) fn resample(count: usize, mut show: impl FnMut(&[u32])) {
     let mut draws = Draws::seeded();
     let mut weights = vec![0_u32; count];
     for _ in 0..resamples(count) {
@@ -120,15 +113,4 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let below = rank.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     Some(sorted[below] + (sorted[above] - sorted[below]) * (rank - rank.floor()))
-}
-
-/// The mean of values that count as often as their weights say.
-pub(crate) fn weighted_mean(values: &[f64], weights: &[u32]) -> f64 {
-    let (mut sum, mut total) = (0.0, 0.0);
-    for (value, weight) in values.iter().zip(weights) {
-        let weight = f64::from(*weight);
-        sum += value * weight;
-        total += weight;
-    }
-    sum / total
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{CalibrationMethod, CalibrationQuality};
 use crate::quality::yes_no::CalibrationError;
-use crate::quality::{ClassAnswer, YesNoAnswer, bootstrap};
+use crate::quality::{ClassAnswer, YesNoAnswer, bootstrap, small_samples};
 use crate::{Answer, Distribution, Judgement, Question, SignalType};
 
 /// The fewest labels that a calibration is fitted to.
@@ -77,7 +77,8 @@ pub fn fit_yes_no(labels: &[YesNoAnswer]) -> Option<Fitted> {
     );
     let quality = |labels: &[YesNoAnswer]| {
         let squares: Vec<f64> = labels.iter().map(|label| label.brier()).collect();
-        quality(&squares, CalibrationError::of(labels.iter().map(|label| (label.answer, label.excess()))))
+        let error = CalibrationError::of(labels.iter().map(|label| (label.answer, label.excess())));
+        quality(&squares, 1.0, error)
     };
     Some(Fitted { calibrator: fit(labels), before: quality(labels)?, after: quality(&calibrated)? })
 }
@@ -100,20 +101,17 @@ pub fn fit_classes(labels: &[ClassAnswer]) -> Option<Fitted> {
     );
     let quality = |labels: &[ClassAnswer]| {
         let squares: Vec<f64> = labels.iter().map(ClassAnswer::brier).collect();
-        quality(&squares, CalibrationError::of(labels.iter().map(ClassAnswer::top_deviation)))
+        // A Brier score over several classes is at most 2.
+        quality(&squares, 2.0, CalibrationError::of(labels.iter().map(ClassAnswer::top_deviation)))
     };
     let calibrator = temperature::fit(labels);
     Some(Fitted { calibrator, before: quality(labels)?, after: quality(&calibrated)? })
 }
 
-fn quality(squares: &[f64], mut error: CalibrationError) -> Option<CalibrationQuality> {
-    let [brier] = bootstrap::percentiles_beside(
-        squares.len(),
-        |weights| [Some(bootstrap::weighted_mean(squares, weights))],
-        |weights| error.add(weights),
-    );
-    // A Brier score over several classes is at most 2.
-    Some(CalibrationQuality { brier: brier?.clamped(0.0, 2.0), calibration_error: error.figure() })
+fn quality(squares: &[f64], worst: f64, mut error: CalibrationError) -> Option<CalibrationQuality> {
+    bootstrap::resample(squares.len(), |weights| error.add(weights));
+    let brier = small_samples::bounded_mean(squares, 0.0, worst)?;
+    Some(CalibrationQuality { brier, calibration_error: error.figure() })
 }
 
 /// Calibrates each label by a fit to the other parts of all labels. Parts are drawn at random, with a fixed seed, and have

@@ -1,10 +1,12 @@
 //! Figures of choices and scores: one of several classes is true, and one was answered.
 
+use std::collections::HashSet;
+
 use indexmap::{IndexMap, IndexSet};
 
 use crate::api::Figures;
 use crate::quality::yes_no::CalibrationError;
-use crate::quality::{MIN_LABELS, bootstrap, float, integer, wilson};
+use crate::quality::{MIN_LABELS, bootstrap, float, integer, small_samples, wilson};
 use crate::{Judgement, SignalType};
 
 /// The options or levels that labels and answers name.
@@ -78,31 +80,37 @@ impl Classes {
         }
         let distances: Vec<f64> = answers.iter().map(|answer| self.distance(answer)).collect();
         let mut error = CalibrationError::of(answers.iter().map(ClassAnswer::top_deviation));
-        let [macro_f1, mean_distance] = bootstrap::percentiles_beside(
+        let [macro_f1] = bootstrap::percentiles_beside(
             answers.len(),
-            |weights| {
-                [Some(self.macro_f1(answers, weights)), Some(bootstrap::weighted_mean(&distances, weights))]
-            },
+            |weights| [Some(self.macro_f1(answers, weights))],
             |weights| error.add(weights),
         );
+        let named: HashSet<usize> =
+            answers.iter().flat_map(|answer| [answer.truth, answer.answered]).collect();
+        let mean_distance = small_samples::bounded_mean(&distances, 0.0, self.largest_distance());
         let right = answers.iter().filter(|answer| answer.is_right()).count();
         Figures {
             accuracy: wilson(right, answers.len()),
             calibration_error: Some(error.figure()),
-            macro_f1,
+            macro_f1: macro_f1.map(|figure| small_samples::macro_f1(figure, answers.len(), named.len())),
             mean_distance: mean_distance.filter(|_| kind == SignalType::Score),
             ..Figures::default()
         }
     }
 
     /// The number of levels between the true one and the one that was answered.
-    fn distance(&self, answer: &ClassAnswer) -> f64 {
-        let level = |index: usize| self.0[index].parse::<f64>().unwrap_or(0.0);
-        (level(answer.truth) - level(answer.answered)).abs()
+    pub(super) fn distance(&self, answer: &ClassAnswer) -> f64 {
+        (level(&self.0[answer.truth]) - level(&self.0[answer.answered])).abs()
+    }
+
+    /// The number of levels between the lowest and the highest one.
+    pub(super) fn largest_distance(&self) -> f64 {
+        let levels = || self.0.iter().map(|name| level(name));
+        (levels().fold(f64::NEG_INFINITY, f64::max) - levels().fold(f64::INFINITY, f64::min)).max(0.0)
     }
 
     /// The mean F1 of the classes that are true or answered somewhere.
-    fn macro_f1(&self, answers: &[ClassAnswer], weights: &[u32]) -> f64 {
+    pub(super) fn macro_f1(&self, answers: &[ClassAnswer], weights: &[u32]) -> f64 {
         let mut counts = vec![(0.0, 0.0); self.0.len()];
         for (answer, weight) in answers.iter().zip(weights) {
             let weight = f64::from(*weight);
@@ -117,6 +125,11 @@ impl Classes {
         let scores: Vec<f64> = named.map(|(right, wrong)| 2.0 * right / (2.0 * right + wrong)).collect();
         scores.iter().sum::<f64>() / float(scores.len())
     }
+}
+
+/// The level that a class is; 0 of an option.
+fn level(name: &str) -> f64 {
+    name.parse().unwrap_or(0.0)
 }
 
 impl ClassAnswer {

@@ -4,7 +4,7 @@ use crate::api::Figure;
 use crate::quality::float;
 
 /// The quantile of the normal distribution that leaves 2.5 % above it.
-const Z: f64 = 1.959_963_984_540_054;
+pub(crate) const Z: f64 = 1.959_963_984_540_054;
 
 /// A share with Wilson's 95 % interval; none if it is a share of nothing.
 pub fn wilson(part: usize, whole: usize) -> Option<Figure> {

@@ -1,4 +1,4 @@
-//! Figures by hand, their bounds for any labels, and a simulation of what their intervals cover.
+//! Figures by hand, and their bounds for any labels. What their intervals cover is simulated in `coverage.rs`.
 
 use proptest::prelude::*;
 
@@ -100,7 +100,7 @@ fn perfectly_separated_answers_still_have_an_interval() {
     let apart: Vec<YesNoAnswer> =
         (0..20_u32).map(|n| YesNoAnswer { answer: f64::from(n) / 20.0, is_yes: n >= 10 }).collect();
     let auc = yes_no::figures(&apart).auc.unwrap();
-    assert!((auc.value - 1.0).abs() < f64::EPSILON && auc.low < 0.75 && auc.low > 0.6, "{auc:?}");
+    assert!((auc.value - 1.0).abs() < f64::EPSILON && auc.low < 0.9 && auc.low > 0.6, "{auc:?}");
 }
 
 fn judgement(kind: SignalType, shares: &[(&str, f64)]) -> Judgement {
@@ -173,7 +173,8 @@ fn a_difference_is_judged_on_the_same_objects() {
     let same: Vec<PairedAnswer> =
         pairs.iter().map(|pair| PairedAnswer { proposed: pair.present, ..*pair }).collect();
     let none = super::difference(&same).unwrap();
-    assert_eq!((none.brier.low, none.brier.high), (0.0, 0.0), "no difference, and no doubt about it");
+    assert!(none.brier.value.abs() < f64::EPSILON && none.brier.low < 0.0 && none.brier.high > 0.0);
+    assert!(none.brier.high < 0.02, "200 labels without a difference leave little doubt: {none:?}");
     assert!(super::difference(&pairs[..9]).is_none());
 }
 
@@ -193,54 +194,5 @@ proptest! {
             prop_assert!(figure.value <= figure.high && figure.high <= 1.0, "{figure:?}");
         }
         prop_assert_eq!(yes_no::figures(&answers), figures, "the bootstrap is seeded");
-    }
-}
-
-/// Answers of a simulated analyzer, whose answers are too sure of themselves by this factor, and labels.
-fn simulated(draws: &mut Draws, count: usize, overconfidence: f64) -> Vec<YesNoAnswer> {
-    let one = |draws: &mut Draws| {
-        let log_odds = (draws.fraction() + draws.fraction() + draws.fraction() - 1.5) * 4.0 - 0.5;
-        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-        let is_yes = draws.fraction() < sigmoid(log_odds / overconfidence);
-        YesNoAnswer { answer: sigmoid(log_odds), is_yes }
-    };
-    (0..count).map(|_| one(draws)).collect()
-}
-
-/// In how many of 100 simulations each interval covers what the figure is over very many labels.
-#[test]
-fn intervals_cover_what_they_say() {
-    const RUNS: usize = 200;
-    let mut draws = Draws::new(7);
-    for overconfidence in [1.0, 2.0] {
-        let truth = simulated(&mut draws, 200_000, overconfidence);
-        let weights = bootstrap::once(truth.len());
-        let mean = |value: fn(YesNoAnswer) -> f64| truth.iter().map(|a| value(*a)).sum::<f64>() / 200_000.0;
-        let bin = |index: usize| {
-            let is_inside =
-                |a: &&YesNoAnswer| ((a.answer * 10.0).floor().min(9.0) - float(index)).abs() < 0.5;
-            let inside = truth.iter().filter(is_inside);
-            inside.map(|a| a.answer - f64::from(u8::from(a.is_yes))).sum::<f64>().abs() / 200_000.0
-        };
-        // Answers that are calibrated exactly have no error; in 200,000 labels there is a trace of one.
-        let error = if overconfidence > 1.0 { (0..10).map(bin).sum() } else { 0.0 };
-        let expected = [
-            mean(|a| f64::from(u8::from(a.is_right()))),
-            yes_no::Ranking::of(&truth).auc(&weights).unwrap(),
-            mean(YesNoAnswer::brier),
-            error,
-        ];
-        let mut covered = [0; 4];
-        for _ in 0..RUNS {
-            let figures = yes_no::figures(&simulated(&mut draws, 100, overconfidence));
-            let all = [figures.accuracy, figures.auc, figures.brier, figures.calibration_error];
-            for ((covered, figure), expected) in covered.iter_mut().zip(all).zip(expected) {
-                let figure = figure.unwrap();
-                *covered += usize::from((figure.low..=figure.high).contains(&expected));
-            }
-        }
-        // Of 200 intervals at 95 %, 180 or fewer cover in less than one of 400 runs; the calibration error's cover more.
-        assert!(covered.iter().all(|count| *count > 180), "{covered:?} of {RUNS}");
-        assert!(covered[..3].iter().all(|count| *count < RUNS), "{covered:?}: they are not all-embracing");
     }
 }

@@ -1,8 +1,7 @@
 //! Figures of yes/no answers.
 
 use crate::api::{Figure, Figures, ReliabilityBin, ThresholdQuality};
-use crate::quality::interval::interval_of_share;
-use crate::quality::{BINS, MIN_LABELS, bootstrap, float, integer, wilson};
+use crate::quality::{BINS, MIN_LABELS, bootstrap, float, integer, small_samples, wilson};
 
 /// From this probability on, an answer counts as yes.
 const YES: f64 = 0.5;
@@ -49,33 +48,20 @@ pub(super) fn figures(answers: &[YesNoAnswer]) -> Figures {
     if answers.len() < MIN_LABELS {
         return Figures::default();
     }
-    let ranking = Ranking::of(answers);
     let squares: Vec<f64> = answers.iter().map(|answer| answer.brier()).collect();
     let mut error = CalibrationError::of(answers.iter().map(|answer| (answer.answer, answer.excess())));
-    let [auc, brier] = bootstrap::percentiles_beside(
-        answers.len(),
-        |weights| [ranking.auc(weights), Some(bootstrap::weighted_mean(&squares, weights))],
-        |weights| error.add(weights),
-    );
+    bootstrap::resample(answers.len(), |weights| error.add(weights));
     let right = answers.iter().filter(|answer| answer.is_right()).count();
     let yes = answers.iter().filter(|answer| answer.is_yes).count();
+    let auc = Ranking::of(answers).auc(&bootstrap::once(answers.len()));
     Figures {
         yes: Some(integer(yes)),
         accuracy: wilson(right, answers.len()),
-        auc: auc.map(|auc| widened(auc, yes.min(answers.len() - yes))),
-        brier: brier.map(|brier| brier.clamped(0.0, 1.0)),
+        auc: auc.map(|auc| small_samples::auc(auc, yes, answers.len() - yes)),
+        brier: small_samples::bounded_mean(&squares, 0.0, 1.0),
         calibration_error: Some(error.figure()),
         ..Figures::default()
     }
-}
-
-/// Resamples of perfectly separated answers are separated too, and show no variation at all. The AUC is a mean over pairs,
-/// and varies at most like a share of as many trials as the smaller side has labels.
-fn widened(auc: Figure, smaller_side: usize) -> Figure {
-    if auc.low < auc.high {
-        return auc.clamped(0.0, 1.0);
-    }
-    interval_of_share(auc.value, float(smaller_side))
 }
 
 /// Answers in order, for computing the AUC of any resample in one pass.

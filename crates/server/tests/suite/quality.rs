@@ -19,6 +19,7 @@ testkit::on_both!(
     a_calibration_needs_labels,
     a_calibration_applies_to_every_way_of_asking_and_is_taken_back_exactly,
     a_calibration_belongs_to_a_wording,
+    a_restored_version_of_an_old_type_claims_no_calibration,
     choices_and_scores_get_a_temperature,
 );
 
@@ -345,6 +346,37 @@ async fn a_calibration_belongs_to_a_wording(stage: &Scripted) {
         stage.number("SELECT count(*) FROM calibrations").await == 0
     })
     .await;
+}
+
+async fn a_restored_version_of_an_old_type_claims_no_calibration(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let (answers, labels) = overconfident();
+    answer_all(stage, &key, &answers).await;
+    label(stage, &key, "is_scammer", &labels).await;
+    let fitted = fit(stage, &key, "is_scammer").await;
+    switch(stage, &key, "is_scammer", &fitted["id"]).await;
+    let calibrations = async || -> Vec<Value> {
+        let path = "/v1/signals/is_scammer/versions";
+        let versions = key.call(stage, Method::GET, path, &Value::Null).await.json();
+        let of = |version: &Value| version.get("calibration").cloned().unwrap_or_default();
+        versions["versions"].as_array().unwrap().iter().map(of).collect()
+    };
+    assert_eq!(calibrations().await, [fitted["id"].clone(), Value::Null]);
+    let score = json!({"type": "score", "instructions": "Is it a scam?", "criteria": ["no", "yes"]});
+    assert_eq!(key.call(stage, Method::PUT, "/v1/signals/is_scammer", &score).await.status, 200);
+    assert_eq!(calibrations().await, [Value::Null, Value::Null, Value::Null], "they go with the question");
+    let restore = "/v1/signals/is_scammer/versions/2/restore";
+    let restored = key.call(stage, Method::POST, restore, &Value::Null).await;
+    assert_eq!((restored.status.as_u16(), &restored.json()["type"]), (200, &json!("noul")));
+    assert_eq!(calibrations().await[0], Value::Null);
+    stage.advance(Duration::from_mins(11));
+    until("the calibrations are swept", async || {
+        stage.sweeper_has_swept().await;
+        stage.number("SELECT count(*) FROM calibrations").await == 0
+    })
+    .await;
+    assert_eq!(ask_every_way(stage, &key, "user_a", 0.9).await[0], json!({"noul": 0.9}));
+    assert_eq!(calibrations().await[0], Value::Null, "it answers raw, and says so");
 }
 
 async fn choices_and_scores_get_a_temperature(stage: &Scripted) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::app::{App, Reply};
 use crate::labels::answer;
 use crate::receiver::Receiver;
-use crate::scripted_analyzer::{Scripted, get, until};
+use crate::scripted_analyzer::{Scripted, Turn, get, ingest_and_wait, until};
 use crate::signer::Signer;
 
 testkit::on_both!(
@@ -22,6 +22,10 @@ testkit::on_both!(
     what_waits_longer_than_a_day_comes_first,
     reviews_are_listed_in_pages_and_counted,
     drawn_objects_are_audited_once_a_month,
+    a_share_of_the_objects_is_drawn_however_often_they_are_analyzed,
+    an_open_review_of_a_drawn_object_is_an_audit_too,
+    labels_of_drawn_objects_are_audits_however_they_are_given,
+    a_rule_asks_about_the_signals_in_its_condition,
     audits_are_set_within_bounds,
     endpoints_are_told_if_they_ask,
     reviews_are_one_account_s_and_go_with_their_object,
@@ -367,6 +371,101 @@ async fn drawn_objects_are_audited_once_a_month(stage: &Scripted) {
     stage.execute("UPDATE tenants SET audit_rate_pct = 0").await;
     answer(stage, &key, "user_2", 0.5).await;
     assert_eq!(ids(&read(stage, &key, "/v1/reviews?status=open").await).len(), 1, "nothing is drawn at 0");
+}
+
+async fn a_share_of_the_objects_is_drawn_however_often_they_are_analyzed(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    stage.execute("UPDATE tenants SET audit_rate_pct = 10").await;
+    for number in 0..150 {
+        answer(stage, &key, &format!("quiet_{number}"), 0.5).await;
+        for _ in 0..3 {
+            answer(stage, &key, &format!("busy_{number}"), 0.5).await;
+        }
+        if number % 25 == 0 {
+            // Within the account's requests a minute.
+            stage.advance(Duration::from_mins(1));
+        }
+    }
+    // Four standard deviations of a binomial share around 15 of 150, and 30 of 300.
+    let quiet = "SELECT count(*) FROM reviews WHERE reason = 'audit' AND object_id LIKE 'quiet_%'";
+    let busy = "SELECT count(*) FROM reviews WHERE reason = 'audit' AND object_id LIKE 'busy_%'";
+    let (quiet, busy) = (stage.number(quiet).await, stage.number(busy).await);
+    assert!((1..=29).contains(&quiet) && (1..=29).contains(&busy), "{quiet} and {busy}");
+    assert!((10..=50).contains(&(quiet + busy)), "{quiet} and {busy}");
+}
+
+async fn an_open_review_of_a_drawn_object_is_an_audit_too(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let rule =
+        json!({"when": "is_scammer > 0.8", "action_type": "review", "action_config": {"queue": "audit"}});
+    assert_eq!(post(stage, &key, "/v1/rules", &rule).await.status, 201);
+    stage.execute("UPDATE tenants SET audit_rate_pct = 100").await;
+    answer(stage, &key, "user_1", 0.9).await;
+    let reviews = read(stage, &key, REVIEWS).await;
+    assert_eq!(ids(&reviews).len(), 1);
+    let review = &reviews["reviews"][0];
+    assert_eq!(review["reason"], "rule", "that is why it was opened");
+    assert_eq!(review["signals"].as_array().unwrap().len(), 3, "an audit asks about all signals");
+    let resolve = json!({"decision": "checked", "labels": {"is_scammer": true}});
+    assert_eq!(post(stage, &key, &path(review, "/resolve"), &resolve).await.status, 200);
+    assert_eq!(read(stage, &key, "/v1/labels").await["labels"][0]["audit"], true);
+    // It is drawn once in 30 days.
+    answer(stage, &key, "user_1", 0.5).await;
+    assert_eq!(ids(&read(stage, &key, "/v1/reviews?status=open").await).len(), 0);
+}
+
+async fn labels_of_drawn_objects_are_audits_however_they_are_given(stage: &Scripted) {
+    let token = stage.register("ann@example.com").await;
+    let key = stage.api_key(&token).await;
+    let put =
+        async |object: &str| crate::labels::put(stage, &key, object, "is_scammer", &json!(true)).await.json();
+    let correct = async |object: &str| {
+        let path = format!("/v1/objects/{object}/labels/is_scammer");
+        stage.call(&token, Method::PUT, &path, &json!({"value": false})).await.json()
+    };
+    answer(stage, &key, "undrawn", 0.5).await;
+    stage.execute("UPDATE tenants SET audit_rate_pct = 100").await;
+    answer(stage, &key, "user_1", 0.5).await;
+    answer(stage, &key, "user_2", 0.5).await;
+    assert_eq!(
+        (&put("undrawn").await["audit"], &put("user_1").await["audit"]),
+        (&json!(false), &json!(true))
+    );
+    let many = json!({"labels": [{"object_id": "user_2", "signal": "is_scammer", "value": true}]});
+    assert_eq!(post(stage, &key, "/v1/labels", &many).await.json()["accepted"], 1);
+    let of_user_2 = read(stage, &key, "/v1/labels?object_id=user_2").await;
+    assert_eq!(of_user_2["labels"][0]["audit"], true);
+    for review in read(stage, &key, REVIEWS).await["reviews"].as_array().unwrap() {
+        assert_eq!(
+            post(stage, &key, &path(review, "/resolve"), &json!({"decision": "done"})).await.status,
+            200
+        );
+    }
+    // Later, a label about the object is one of the audit only if it corrects one that was.
+    stage.advance(Duration::from_hours(31 * 24));
+    assert_eq!(
+        (&correct("user_1").await["audit"], &correct("undrawn").await["audit"]),
+        (&json!(true), &json!(false))
+    );
+    let other = crate::labels::put(stage, &key, "user_1", "trust_score", &json!(3)).await.json();
+    assert_eq!(other["audit"], false, "{other}");
+}
+
+async fn a_rule_asks_about_the_signals_in_its_condition(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let rule = json!({"when": "is_scammer > 0.8 or trust_score < 1", "action_type": "review",
+        "action_config": {"queue": "scams"}});
+    assert_eq!(post(stage, &key, "/v1/rules", &rule).await.status, 201);
+    stage.analyzer.then(Turn::Only("noul"));
+    let verdict = ingest_and_wait(stage, &key, "user_1", "seen").await;
+    assert_eq!(verdict.status, 200, "{}", verdict.text);
+    let unanswered = read(stage, &key, "/v1/objects/user_1").await;
+    assert!(!unanswered.to_string().contains("trust_score"), "{unanswered}");
+    stage.analyzer.always(Turn::Only("noul"));
+    assert_eq!(
+        read(stage, &key, REVIEWS).await["reviews"][0]["signals"],
+        json!(["is_scammer", "trust_score"])
+    );
 }
 
 async fn audits_are_set_within_bounds(stage: &Scripted) {

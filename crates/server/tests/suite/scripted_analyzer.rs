@@ -336,14 +336,7 @@ impl<S> Scripted<S> {
 
     /// Changes rows behind the service's back.
     pub(crate) async fn execute(&self, statement: &'static str) {
-        let written = self.store.write("test", async |conn: &mut Conn| {
-            match conn {
-                Conn::Sqlite(lent) => sqlx::query(statement).execute(lent.native()).await.map(drop)?,
-                Conn::Postgres(lent) => sqlx::query(statement).execute(lent.native()).await.map(drop)?,
-            }
-            Ok::<_, store::Error>(())
-        });
-        written.await.unwrap();
+        execute(&self.store, statement).await;
     }
 
     /// Analyses charged so far.
@@ -366,6 +359,18 @@ impl<S> Scripted<S> {
     pub(crate) async fn workers_have_polled(&self) {
         self.app.workers_have_polled_with(|| self.analyzer.waiting()).await;
     }
+}
+
+/// Changes rows behind the service's back.
+pub(crate) async fn execute(store: &Store, statement: &'static str) {
+    let written = store.write("test", async |conn: &mut Conn| {
+        match conn {
+            Conn::Sqlite(lent) => sqlx::query(statement).execute(lent.native()).await.map(drop)?,
+            Conn::Postgres(lent) => sqlx::query(statement).execute(lent.native()).await.map(drop)?,
+        }
+        Ok::<_, store::Error>(())
+    });
+    written.await.unwrap();
 }
 
 /// Asks a database for one number.

@@ -1,7 +1,7 @@
 //! Trials: another wording is put to objects that are there, compared with labels, paid for once, and changes nothing else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
 use model::{Distribution, SignalType};
@@ -9,20 +9,25 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use store::{Backend, Store};
 use testkit::{Stage, TestDatabase};
+use tokio::sync::watch;
 
 use crate::app::{App, Reply};
 use crate::process::Running;
 use crate::receiver::Receiver;
-use crate::scripted_analyzer::{PRICE_MICROS, ScriptedAnalyzer, Turn, get, number, until, with_analyzer};
+use crate::scripted_analyzer::{
+    PRICE_MICROS, ScriptedAnalyzer, Turn, execute, get, number, until, with_analyzer,
+};
 use crate::signer::Signer;
 use crate::webhooks::processes::Client;
 
 testkit::on_both!(
     a_trial_shows_on_labelled_objects_which_wording_is_right,
+    labelled_objects_are_read_as_they_were_when_they_were_labelled,
     an_estimate_is_what_a_trial_costs,
     an_estimate_holds_for_uneven_histories,
     a_trial_of_recent_objects_shows_what_changes_side,
     a_cancelled_trial_stops_and_cannot_be_adopted,
+    what_comes_back_after_a_trial_was_cancelled_is_neither_kept_nor_charged,
     a_trial_changes_nothing_else,
     trials_go_with_their_signal_and_objects,
     what_is_asked_is_checked,
@@ -35,6 +40,13 @@ testkit::on_both!(
 /// Answers by the wording: one that says "exact" is right about every text, any other says 0.6 or the middle.
 struct Worded {
     is_stopped: Arc<AtomicBool>,
+    calls: Arc<Calls>,
+}
+
+/// The calls so far, and what holds them back.
+struct Calls {
+    count: AtomicUsize,
+    is_held: watch::Sender<bool>,
 }
 
 /// Words, whatever their length.
@@ -70,7 +82,12 @@ impl Analyzer for Worded {
             output_tokens: 0,
         };
         let busy = self.is_stopped.load(Ordering::SeqCst);
-        Box::pin(std::future::ready(if busy { Err(Failure::Busy) } else { Ok(findings) }))
+        self.calls.count.fetch_add(1, Ordering::SeqCst);
+        let mut is_held = self.calls.is_held.subscribe();
+        Box::pin(async move {
+            let _ = is_held.wait_for(|is_held| !is_held).await;
+            if busy { Err(Failure::Busy) } else { Ok(findings) }
+        })
     }
 }
 
@@ -78,15 +95,17 @@ struct WordedStage {
     app: App,
     store: Store,
     is_stopped: Arc<AtomicBool>,
+    calls: Arc<Calls>,
 }
 
 impl Stage for WordedStage {
     async fn set_up(backend: Backend) -> Self {
         let is_stopped = Arc::new(AtomicBool::new(false));
-        let app =
-            App::start_with_analyzer(backend, Arc::new(Worded { is_stopped: Arc::clone(&is_stopped) })).await;
+        let calls = Arc::new(Calls { count: AtomicUsize::new(0), is_held: watch::channel(false).0 });
+        let worded = Worded { is_stopped: Arc::clone(&is_stopped), calls: Arc::clone(&calls) };
+        let app = App::start_with_analyzer(backend, Arc::new(worded)).await;
         let store = Store::open(app.database_url()).await.unwrap();
-        Self { app, store, is_stopped }
+        Self { app, store, is_stopped, calls }
     }
 
     async fn tear_down(self) {
@@ -176,6 +195,32 @@ async fn a_trial_shows_on_labelled_objects_which_wording_is_right(stage: &Worded
     );
 }
 
+async fn labelled_objects_are_read_as_they_were_when_they_were_labelled(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    // Much happens to two honest objects after they were labelled, fraud too: the summary goes on past the label.
+    let much = |text: &str| -> Vec<Value> {
+        let text = format!("{text} {}", "and so on ".repeat(50));
+        (0..100).map(|_| json!({"type": "message", "content": text})).collect()
+    };
+    for object in ["user_01", "user_03"] {
+        for text in ["a fraud", "a fraud", "something else"] {
+            let events = json!({"wait": true, "events": much(text)});
+            let verdict = post(stage, &key, &format!("/v1/objects/{object}/events"), &events).await;
+            assert_eq!(verdict.status, 200, "{}", verdict.text);
+        }
+    }
+    assert_eq!(number(&stage.store, "SELECT count(*) FROM summaries WHERE through_seq > 1").await, 2);
+    let request = json!({"instructions": "exact", "over": "labelled"});
+    let trial = tried(stage, &key, &request).await;
+    assert_eq!((&trial["total"], &trial["left_out"]), (&json!(OBJECTS), &json!(0)));
+    assert_eq!(trial["proposed"]["accuracy"]["value"], 1.0, "{trial}");
+    // Without its events, nobody can say any more what stood when it was labelled.
+    execute(&stage.store, "DELETE FROM events WHERE object_id = 'user_03' AND seq = 1").await;
+    let trial = tried(stage, &key, &request).await;
+    assert_eq!((&trial["total"], &trial["left_out"]), (&json!(OBJECTS - 1), &json!(1)));
+    assert_eq!(trial["proposed"]["accuracy"]["value"], 1.0, "{trial}");
+}
+
 async fn an_estimate_is_what_a_trial_costs(stage: &WordedStage) {
     let key = marketplace(stage).await;
     let mut request = json!({"instructions": "exact", "over": "labelled", "limit": 10, "dry_run": true});
@@ -259,6 +304,33 @@ async fn a_cancelled_trial_stops_and_cannot_be_adopted(stage: &WordedStage) {
     })
     .await;
     assert_eq!(read(stage, &key, &path).await["completed"], OBJECTS);
+}
+
+async fn what_comes_back_after_a_trial_was_cancelled_is_neither_kept_nor_charged(stage: &WordedStage) {
+    let key = marketplace(stage).await;
+    let calls = || stage.calls.count.load(Ordering::SeqCst);
+    let before = calls();
+    stage.calls.is_held.send_replace(true);
+    let request = json!({"instructions": "exact", "over": "labelled"});
+    let path = format!(
+        "{TRIALS}/{}",
+        post(stage, &key, TRIALS, &request).await.json()["trial"]["id"].as_str().unwrap()
+    );
+    until("the first object is asked about", async || calls() == before + 1).await;
+    assert_eq!(key.call(&stage.app, Method::DELETE, &path, &Value::Null).await.status, 204);
+    stage.calls.is_held.send_replace(false);
+    // The runner takes up the next trial once it has left this one.
+    let next = tried(stage, &key, &request).await;
+    assert_eq!(next["completed"], OBJECTS);
+    assert_eq!(calls(), before + 1 + OBJECTS, "of a cancelled trial no other object is asked about");
+    let cancelled = read(stage, &key, &path).await;
+    assert_eq!(
+        (&cancelled["status"], &cancelled["completed"], &cancelled["cost_micros"]),
+        (&json!("cancelled"), &json!(0), &json!(0))
+    );
+    let ledger = |id: &Value| format!("/v1/billing/ledger?batch_id={}", id.as_str().unwrap());
+    assert_eq!(read(stage, &key, &ledger(&cancelled["id"])).await["entries"], json!([]));
+    assert_eq!(read(stage, &key, &ledger(&next["id"])).await["entries"].as_array().unwrap().len(), OBJECTS);
 }
 
 async fn a_trial_changes_nothing_else(stage: &WordedStage) {

@@ -45,6 +45,8 @@ const CHATS_PER_DAY: i64 = 1_000;
 struct Fired<'a> {
     rule: &'a Rule,
     concluded: &'a ConcludedAnalysis<'a>,
+    /// The keys of the signals in the condition, also of those without an answer.
+    signals: Vec<String>,
     values: Vec<Answer>,
     /// The facts in the condition, each with its value.
     facts: Vec<(String, Value)>,
@@ -367,19 +369,18 @@ impl Firings {
 impl<'a> Fired<'a> {
     /// The review that is to be opened: of the signals in the condition, unless the rule names others.
     fn review(&self, queue: &str, signals: Option<&Vec<String>>) -> ReviewRequest<'a> {
-        let in_condition = || self.values.iter().map(|answer| answer.signal.clone()).collect();
         ReviewRequest {
             object_id: self.concluded.object_id,
             queue: queue.to_owned(),
             rule_id: Some(self.rule.rule_id),
             reason: ReviewReason::Rule,
-            signals: signals.cloned().unwrap_or_else(in_condition),
+            signals: signals.cloned().unwrap_or_else(|| self.signals.clone()),
             at: self.concluded.at,
         }
     }
 
     fn record(&self, firing_id: Uuid, status: FiringStatus, detail: Option<String>) -> Firing {
-        let Self { rule, concluded, values, facts } = self;
+        let Self { rule, concluded, values, facts, .. } = self;
         Firing {
             tenant_id: rule.tenant_id,
             firing_id,
@@ -454,7 +455,8 @@ async fn evaluate<'a>(
                 let values =
                     used.map(|(signal, answer)| Ok(result(signal, answer)?.into())).collect::<Result<_>>()?;
                 let facts = facts.map_or_else(Vec::new, |facts| facts.values(condition));
-                fired.push(Fired { rule, concluded, values, facts });
+                let signals = condition.keys().into_iter().map(str::to_owned).collect();
+                fired.push(Fired { rule, concluded, signals, values, facts });
             }
         }
     }

@@ -23,6 +23,7 @@ use store::analysis::answer_history::{self, Analysis};
 use store::analysis::signals::{self, Signal};
 use store::objects::event_counters::{self, FactRequest};
 use store::quality::labels;
+use store::upkeep::kept_history;
 use store::{Conn, Store};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -173,8 +174,9 @@ impl Replays {
         if from > to {
             return Err(Error::bad_request("from: it must not be after to"));
         }
-        // Nothing can have been swept of a time that is still kept, nor before there was an account.
-        let kept_since = now - DAY * self.history_days;
+        // Nothing is missing of a time since when all is kept, nor before there was an account.
+        let noted = kept_history::since(conn).await?.or(oldest).unwrap_or(now);
+        let kept_since = noted.max(now - DAY * self.history_days);
         let created_at = tenants::find(conn, tenant).await?.map(|tenant| tenant.created_at);
         let is_whole = from >= kept_since || created_at.is_some_and(|created_at| created_at >= kept_since);
         let bound = || rules.iter().map(|rule| &rule.condition);

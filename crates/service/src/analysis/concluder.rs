@@ -208,7 +208,8 @@ impl ConclusionWriter {
             .copied()
             .collect();
         let is_drawn = |analysis: &&ConcludedAnalysis<'_>| {
-            self.announcements.audits.is_drawn(locked.audit_rate(analysis.tenant, analysis.object_id))
+            let rate = locked.audit_rate(analysis.tenant, analysis.object_id);
+            self.announcements.audits.is_drawn(analysis.tenant, analysis.object_id, analysis.at, rate)
         };
         let drawn: Vec<ConcludedAnalysis<'_>> = concluded.iter().filter(is_drawn).copied().collect();
         let mut batch = conn.batch();

@@ -201,6 +201,27 @@ pub(crate) async fn read_long_history(
 ) -> Result<Prepared> {
     let stored = history::read(conn, &[request.history()], 0).await?;
     let Some(stored) = stored.into_values().next() else { return Ok(Prepared::Gone) };
+    read_in_pages(conn, request, stored, questions).await
+}
+
+/// Reads the history of an object from its first event on, as it was when `through` was its newest: its summary has passed that.
+/// All events up to that one must be kept, and the connection must be a snapshot.
+pub(crate) async fn read_past_history(
+    conn: &mut Conn,
+    request: &ObjectRequest<'_>,
+    questions: Arc<QuestionSet>,
+) -> Result<Prepared> {
+    let stored = history::read(conn, &[request.history()], 0).await?;
+    let Some(stored) = stored.into_values().next() else { return Ok(Prepared::Gone) };
+    read_in_pages(conn, request, ObjectHistory { summary: None, ..stored }, questions).await
+}
+
+async fn read_in_pages(
+    conn: &mut Conn,
+    request: &ObjectRequest<'_>,
+    stored: ObjectHistory,
+    questions: Arc<QuestionSet>,
+) -> Result<Prepared> {
     let mut summary = stored.summary.clone();
     let mut recent: Vec<HistoryEvent> = Vec::new();
     let mut range = EventRange {

@@ -94,6 +94,10 @@ impl Signals {
         let same_version = existing
             .filter(|existing| wording.is_of(existing) && existing.calibration_id == calibration_id)
             .map(|existing| existing.version);
+        if existing.is_some() && same_question.is_none() {
+            // They were fitted to the answers to the question that goes, and are swept with it.
+            signal_versions::forget_calibrations(conn, tenant, key).await?;
+        }
         let signal = signals::Signal {
             key: key.to_owned(),
             signal_id: same_question.map_or_else(|| self.random.id(now), |existing| existing.signal_id),

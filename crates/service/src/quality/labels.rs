@@ -1,15 +1,17 @@
 //! Labels: what a person, or a program, says is true about a signal of an object.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use model::api::{
     Author, Label, LabelAnswer, LabelCreate, LabelInput, LabelList, LabelSource, LabelValue, LabelsAccepted,
     RefusedLabel,
 };
 use model::recorded_answer::analysis_id;
-use model::{Question, TenantId, event};
+use model::{Question, TenantId, Timestamp, event};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use store::actions::reviews;
 use store::analysis::signals::{self, Signal};
 use store::quality::labels::{self, LabelFilter, PresentAnswer};
 use store::{Conn, Store};
@@ -23,6 +25,8 @@ use crate::runtime::{Caller, Clock, Credential, Error, Kind, Random, Result, cur
 const MAX_LABELS: usize = 1_000;
 /// The longest note, in characters.
 const MAX_NOTE: usize = 2_000;
+/// How long a label about an object that was drawn at random is one of an audit; also how often an object is drawn at most.
+pub(crate) const AUDIT_INTERVAL: Duration = Duration::from_hours(30 * 24);
 /// How often a page reads on because labels were left out.
 const MAX_READS: usize = 10;
 /// The page size if none is given.
@@ -60,7 +64,7 @@ pub(crate) struct NewLabel<'a> {
     pub(crate) value: String,
     pub(crate) note: Option<&'a str>,
     pub(crate) source: LabelSource,
-    /// Whether the object was drawn at random.
+    /// Whether it is known that the object was drawn at random; otherwise that is looked up.
     pub(crate) audit: bool,
 }
 
@@ -153,6 +157,7 @@ impl Labels {
             answers.iter().map(|answer| ((answer.object_id.as_str(), answer.signal_id), answer)).collect();
         // The time is taken while the objects are locked, so that the latest label is the one that is written last.
         let now = self.clock.now();
+        let audited = Audited::read(conn, tenant, &asked, now).await?;
         let written: Vec<labels::Label> = new
             .iter()
             .map(|label| {
@@ -169,7 +174,7 @@ impl Labels {
                     author_kind: author.kind,
                     author_id: author.id,
                     author_name: author.name.clone(),
-                    audit: label.audit,
+                    audit: label.audit || audited.includes(label.object_id, label.signal.signal_id),
                     answer: answer
                         .map(|answer| serde_json::to_string(&answer))
                         .transpose()
@@ -234,6 +239,27 @@ impl Labels {
                 Ok(())
             })
             .await
+    }
+}
+
+/// Which of the objects to be labelled were drawn at random: recently, or when an earlier label of theirs was given, so that who
+/// corrects a label does not take it out of the audits.
+struct Audited {
+    objects: HashSet<String>,
+    labels: HashSet<(String, Uuid)>,
+}
+
+impl Audited {
+    async fn read(conn: &mut Conn, tenant: TenantId, asked: &[(&str, Uuid)], now: Timestamp) -> Result<Self> {
+        let mut ids: Vec<&str> = asked.iter().map(|(object_id, _)| *object_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let objects = reviews::audited_since(conn, tenant, &ids, now - AUDIT_INTERVAL).await?;
+        Ok(Self { objects, labels: labels::audited(conn, tenant, asked).await? })
+    }
+
+    fn includes(&self, object_id: &str, signal: Uuid) -> bool {
+        self.objects.contains(object_id) || self.labels.contains(&(object_id.to_owned(), signal))
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) use crate::objects::answers::no_such_signal;
 pub(crate) use self::computing::Computing;
 pub(crate) use self::escalation_fits::EscalationFits;
 pub(crate) use self::labels::{
-    NewLabel, checked_note, checked_value, page as label_page, record as label_record,
+    AUDIT_INTERVAL, NewLabel, checked_note, checked_value, page as label_page, record as label_record,
 };
 
 /// Labels, and what follows from them.

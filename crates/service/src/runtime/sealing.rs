@@ -4,10 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use hmac::Hmac;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::runtime::{Random, Result};
+use crate::runtime::{KeyedHash, Random, Result};
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
@@ -46,6 +47,14 @@ impl MasterKey {
         id
     }
 
+    /// A keyed hash, for what is not sealed.
+    pub(super) fn mac(&self) -> Hmac<Sha256> {
+        let digest = Sha256::new().chain_update(b"auspex keyed hashes").chain_update(self.0).finalize();
+        let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
+        block[..digest.len()].copy_from_slice(&digest);
+        Hmac::new(&block)
+    }
+
     fn cipher(&self) -> XChaCha20Poly1305 {
         XChaCha20Poly1305::new(&Key::from(self.0))
     }
@@ -77,6 +86,11 @@ impl Sealer {
     /// The fingerprint of the current key.
     pub fn fingerprint(&self) -> String {
         self.current.fingerprint()
+    }
+
+    /// The hashes of a purpose, with the current key.
+    pub(crate) fn keyed_hash(&self, purpose: &'static str) -> KeyedHash {
+        KeyedHash::new(&self.current, purpose)
     }
 
     /// The fingerprint of the previous key, if there is one.

@@ -20,7 +20,7 @@ use store::analysis::{
 use store::objects::event_counters;
 use store::quality::{calibrations, labels};
 use store::runtime::rate;
-use store::upkeep::{sweep_rounds, sweeper};
+use store::upkeep::{kept_history, sweep_rounds, sweeper};
 use store::{Conn, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -127,6 +127,7 @@ impl Sweeper {
 
     /// Sweeps accounts that no other process has claimed in this round, until there are none.
     async fn sweep_round(&self, mut at_once: bool) -> Result<()> {
+        self.step("kept_history", None, self.note_kept_history(self.clock.now())).await?;
         // The clock may jump meanwhile.
         while self.clock.is_confirmed() {
             let now = self.clock.now();
@@ -306,6 +307,12 @@ impl Sweeper {
             drop_deliveries(&self.store, tenant, endpoint).await?;
         }
         Ok(())
+    }
+
+    /// Notes since when the history of answers is whole, before anything of it is swept.
+    async fn note_kept_history(&self, now: Timestamp) -> Result<()> {
+        let note = async |conn: &mut Conn| kept_history::note(conn, self.history_days, now).await;
+        Ok(self.store.write("note_kept_history", note).await?)
     }
 
     /// Deletes what analyses said before the days for which it is kept.

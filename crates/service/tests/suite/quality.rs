@@ -88,46 +88,86 @@ fn yes_no_figures_agree_with_scikit_learn_on_a_thousand_sets() {
     }
 }
 
-#[test]
-fn figures_of_scores_agree_with_scikit_learn() {
-    let random = Random::seeded(22);
-    let sets: Vec<Vec<(u32, u32)>> =
-        (0..40).map(|_| (0..40).map(|_| (below(&random, 4), below(&random, 5))).collect()).collect();
-    let columns = |set: &Vec<(u32, u32)>| {
-        let (truth, answered): (Vec<u32>, Vec<u32>) = set.iter().copied().unzip();
-        json!({"truth": truth, "answered": answered})
+/// The probabilities of so many classes, in thousandths and none of them at the edge of a bin, and the class that is true.
+fn random_answer(random: &Random, classes: u32) -> (Vec<f64>, u32) {
+    loop {
+        let weights: Vec<u32> = (0..classes).map(|_| 1 + below(random, 1_000)).collect();
+        let sum: u32 = weights.iter().sum();
+        let shares: Vec<f64> = weights.iter().map(|weight| f64::from(*weight) / f64::from(sum)).collect();
+        let is_at_edge = shares.iter().any(|share| (share * 10.0 - (share * 10.0).round()).abs() < 1e-6);
+        let score: f64 = (0..).zip(&shares).map(|(level, share)| f64::from(level) * share).sum();
+        let is_torn = (score - score.floor() - 0.5).abs() < 1e-6;
+        if !is_at_edge && !is_torn {
+            return (shares, below(random, classes));
+        }
+    }
+}
+
+fn judgement(kind: SignalType, shares: &[f64]) -> Judgement {
+    let likeliest = (0..shares.len()).max_by(|one, other| shares[*one].total_cmp(&shares[*other]));
+    let score: f64 = (0..).zip(shares).map(|(level, share)| f64::from(level) * share).sum();
+    Judgement {
+        kind,
+        noul: None,
+        choice: likeliest.filter(|_| kind == SignalType::Choice).map(|class| class.to_string()),
+        score: (kind == SignalType::Score).then_some(score),
+        probabilities: Some((0..).zip(shares).map(|(class, share)| (class.to_string(), *share)).collect()),
+        confidence: Some(1.0),
+    }
+}
+
+/// Compares the figures of a thousand random sets with those of scikit-learn.
+fn compare_classes(kind: SignalType, seed: u64) {
+    let random = Random::seeded(seed);
+    let sets: Vec<(u32, Vec<(Vec<f64>, u32)>)> = (0..SETS)
+        .map(|_| {
+            let (classes, count) = (2 + below(&random, 4), 10 + below(&random, 30));
+            (classes, (0..count).map(|_| random_answer(&random, classes)).collect())
+        })
+        .collect();
+    let name = if kind == SignalType::Score { "score" } else { "choice" };
+    let question = |(_, set): &(u32, Vec<(Vec<f64>, u32)>)| {
+        let (probabilities, truth): (Vec<&Vec<f64>>, Vec<u32>) =
+            set.iter().map(|(shares, truth)| (shares, *truth)).unzip();
+        json!({"kind": name, "probabilities": probabilities, "truth": truth})
     };
-    let questions = sets.iter().map(columns).collect();
-    for (set, theirs) in sets.iter().zip(testkit::scikit_learn_figures(questions)) {
-        let mut classes = Classes::new((0..5).map(|level: u32| level.to_string()));
-        let answer = |level: u32| Judgement {
-            kind: SignalType::Score,
-            noul: None,
-            choice: None,
-            score: Some(f64::from(level)),
-            probabilities: Some([(level.to_string(), 1.0)].into_iter().collect()),
-            confidence: Some(1.0),
-        };
+    let questions = sets.iter().map(question).collect();
+    for ((count, set), theirs) in sets.iter().zip(testkit::scikit_learn_figures(questions)) {
+        let mut classes = Classes::new((0..*count).map(|class| class.to_string()));
         let answers: Vec<_> = set
             .iter()
-            .map(|(truth, answered)| classes.compare(&truth.to_string(), &answer(*answered)).unwrap())
+            .map(|(shares, truth)| classes.compare(&truth.to_string(), &judgement(kind, shares)).unwrap())
             .collect();
-        let report = scope(SignalType::Score).classes(&classes, &labelled(answers));
-        same(value(report.figures.accuracy), &theirs["accuracy"], "accuracy");
-        same(value(report.figures.macro_f1), &theirs["macro_f1"], "macro_f1");
-        same(value(report.figures.mean_distance), &theirs["mean_distance"], "mean_distance");
+        let report = scope(kind).classes(&classes, &labelled(answers));
+        let figures = &report.figures;
+        same(value(figures.accuracy), &theirs["accuracy"], "accuracy");
+        same(value(figures.macro_f1), &theirs["macro_f1"], "macro_f1");
+        same(value(figures.calibration_error), &theirs["calibration_error"], "calibration_error");
+        match kind {
+            SignalType::Score => {
+                same(value(figures.mean_distance), &theirs["mean_distance"], "mean_distance");
+            }
+            _ => assert!(figures.mean_distance.is_none()),
+        }
         let confusion = report.confusion.unwrap();
-        let mut names: Vec<u32> = set.iter().flat_map(|(truth, answered)| [*truth, *answered]).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names: Vec<String> = theirs["names"].as_array().unwrap().iter().map(Value::to_string).collect();
         for (row, truth) in names.iter().enumerate() {
             for (column, answered) in names.iter().enumerate() {
-                let counted =
-                    confusion.get(&truth.to_string()).and_then(|row| row.get(&answered.to_string()));
+                let counted = confusion.get(truth).and_then(|row| row.get(answered));
                 assert_eq!(json!(counted.unwrap_or(&0)), theirs["confusion"][row][column]);
             }
         }
     }
+}
+
+#[test]
+fn figures_of_scores_agree_with_scikit_learn_on_a_thousand_sets() {
+    compare_classes(SignalType::Score, 22);
+}
+
+#[test]
+fn figures_of_choices_agree_with_scikit_learn_on_a_thousand_sets() {
+    compare_classes(SignalType::Choice, 24);
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct Review {
     pub resolved_at: Option<Timestamp>,
     /// JSON: what reopening has to undo.
     pub undo: Option<String>,
+    /// When the object was drawn at random, if it was.
+    pub audited_at: Option<Timestamp>,
     /// When it was opened.
     pub created_at: Timestamp,
 }
@@ -71,6 +73,8 @@ pub struct NewReview {
     pub refirings: i64,
     /// In thousandths.
     pub priority: i64,
+    /// When the object was drawn at random, if it was.
+    pub audited_at: Option<Timestamp>,
     /// When it is opened.
     pub created_at: Timestamp,
 }
@@ -110,7 +114,8 @@ impl Review {
 macro_rules! columns {
     () => {
         "review_id, object_id, queue, rule_id, reason, status, signals, refirings, priority, claimer_kind, claimer_id, \
-         claimer_name, claimed_until, decision, note, resolver_kind, resolver_id, resolver_name, resolved_at, undo, created_at"
+         claimer_name, claimed_until, decision, note, resolver_kind, resolver_id, resolver_name, resolved_at, undo, \
+         audited_at, created_at"
     };
 }
 
@@ -143,6 +148,7 @@ pub async fn insert(conn: &mut Conn, tenant: TenantId, reviews: &[NewReview]) ->
         .column("signals", |review| review.signals.as_str())
         .column("refirings", |review| review.refirings)
         .column("priority", |review| review.priority)
+        .column("audited_at", |review| review.audited_at)
         .column("created_at", |review| review.created_at)
         .insert("reviews", "")
         .execute(conn)
@@ -150,16 +156,18 @@ pub async fn insert(conn: &mut Conn, tenant: TenantId, reviews: &[NewReview]) ->
     Ok(())
 }
 
-/// Raises the priority of an open review, and asks about more signals.
+/// Raises the priority of an open review, asks about more signals, and marks it as an audit.
 pub async fn raise(conn: &mut Conn, tenant: TenantId, review: &Review) -> Result<()> {
     expect_one(execute!(
         conn,
-        "UPDATE reviews SET signals = $3, refirings = $4, priority = $5 WHERE tenant_id = $1 AND review_id = $2",
+        "UPDATE reviews SET signals = $3, refirings = $4, priority = $5, audited_at = $6
+         WHERE tenant_id = $1 AND review_id = $2",
         tenant,
         review.review_id,
         &review.signals,
         review.refirings,
-        review.priority
+        review.priority,
+        review.audited_at
     )?)
 }
 
@@ -401,7 +409,7 @@ pub async fn of_object(
     )
 }
 
-/// Which of these objects were drawn for a review since an instant.
+/// Which of these objects were drawn at random since an instant, or before and are not resolved yet.
 pub async fn audited_since(
     conn: &mut Conn,
     tenant: TenantId,
@@ -414,7 +422,8 @@ pub async fn audited_since(
         .column("since", |_| since)
         .with_given(
             "SELECT object_id FROM given CROSS JOIN reviews
-             WHERE tenant_id = given.tenant AND object_id = object AND created_at >= since AND reason = 'audit'",
+             WHERE tenant_id = given.tenant AND object_id = object AND audited_at IS NOT NULL
+               AND (audited_at >= since OR status = 'open')",
         )
         .fetch::<(String,)>(conn)
         .await?;

@@ -241,6 +241,33 @@ pub async fn events_between(conn: &mut Conn, range: EventRange<'_>, limit: i64) 
     Ok(rows.into_iter().map(HistoryEvent::from).collect())
 }
 
+/// An object whose summary has passed the newest event that is to be read.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct PassedObject {
+    /// The object.
+    pub object_id: String,
+    /// Whether all events up to that one are still kept.
+    pub is_kept: bool,
+}
+
+/// Those of a tenant's objects whose summaries have passed the events that are to be read: `(object, newest event)`.
+pub async fn passed(conn: &mut Conn, tenant: TenantId, wanted: &[(&str, i64)]) -> Result<Vec<PassedObject>> {
+    Rows::of(wanted)
+        .column("tenant", |_| tenant)
+        .column("object", |row| row.0)
+        .column("wanted_seq", |row| row.1)
+        .with_given(
+            "SELECT object_id,
+                    (SELECT count(*) FROM events
+                     WHERE events.tenant_id = tenant AND events.object_id = object AND seq <= wanted_seq) = wanted_seq
+                        AS is_kept
+             FROM given CROSS JOIN summaries
+             WHERE summaries.tenant_id = tenant AND summaries.object_id = object AND through_seq > wanted_seq",
+        )
+        .fetch(conn)
+        .await
+}
+
 /// The summary of an object, once it has one.
 pub async fn summary(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Option<Summary>> {
     let row: Option<(i64, Timestamp, Json<CompactedState>)> = fetch_optional!(

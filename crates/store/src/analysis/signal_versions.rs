@@ -103,7 +103,7 @@ pub async fn find(
     fetch_optional!(conn, select!("WHERE tenant_id = $1 AND key = $2 AND version = $3"), tenant, key, version)
 }
 
-/// Forgets the calibrations of all versions of a key: they go with its signal.
+/// Forgets the calibrations of all versions of a key: they go with its question, also if another one takes its key.
 pub async fn forget_calibrations(conn: &mut Conn, tenant: TenantId, key: &str) -> Result<()> {
     execute!(
         conn,

@@ -4,7 +4,9 @@ use model::api::TrialStatus;
 use model::{TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::{Conn, Lease, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional};
+use crate::db::{
+    Backend, Conn, Lease, Result, Rows, execute, expect_one, fetch_all, fetch_one, fetch_optional,
+};
 
 /// A trial.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -27,6 +29,8 @@ pub struct Trial {
     pub status: TrialStatus,
     /// How many objects it is put to.
     pub total: i64,
+    /// How many labelled objects it is not put to, because what stood then cannot be read any more.
+    pub left_out: i64,
     /// What it has cost so far.
     pub cost_micros: i64,
     /// When it was started.
@@ -59,8 +63,8 @@ pub struct TrialObject {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, trial_id, signal_id, version, instructions, criteria, over_objects, status, total, cost_micros, \
-             created_at, ended_at FROM trials ",
+            "SELECT tenant_id, trial_id, signal_id, version, instructions, criteria, over_objects, status, total, left_out, \
+             cost_micros, created_at, ended_at FROM trials ",
             $rest
         )
     };
@@ -71,8 +75,8 @@ pub async fn insert(conn: &mut Conn, trial: &Trial, objects: &[TrialObject]) -> 
     expect_one(execute!(
         conn,
         "INSERT INTO trials (tenant_id, trial_id, signal_id, version, instructions, criteria, over_objects, status, total,
-             cost_micros, created_at, ended_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+             left_out, cost_micros, created_at, ended_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         trial.tenant_id,
         trial.trial_id,
         trial.signal_id,
@@ -82,6 +86,7 @@ pub async fn insert(conn: &mut Conn, trial: &Trial, objects: &[TrialObject]) -> 
         &trial.over_objects,
         trial.status,
         trial.total,
+        trial.left_out,
         trial.cost_micros,
         trial.created_at,
         trial.ended_at
@@ -282,7 +287,33 @@ pub async fn answered_objects(conn: &mut Conn, tenant: TenantId, trial: Uuid) ->
     )
 }
 
-/// Records both answers about an object and what they cost; false if that was done already, or the object or the trial is gone.
+macro_rules! running {
+    ($rest:literal) => {
+        concat!(
+            "SELECT trial_id FROM trials WHERE tenant_id = $1 AND trial_id = $2 AND status = 'running'",
+            $rest
+        )
+    };
+}
+
+/// Whether a trial is running.
+pub async fn is_running(conn: &mut Conn, trial: &Trial) -> Result<bool> {
+    let running: Option<(Uuid,)> = fetch_optional!(conn, running!(""), trial.tenant_id, trial.trial_id)?;
+    Ok(running.is_some())
+}
+
+/// The same, and keeps it from ending until the transaction ends.
+async fn lock_running(conn: &mut Conn, trial: &Trial) -> Result<bool> {
+    let statement = match conn.backend() {
+        Backend::Sqlite => running!(""),
+        Backend::Postgres => running!(" FOR UPDATE"),
+    };
+    let running: Option<(Uuid,)> = fetch_optional!(conn, statement, trial.tenant_id, trial.trial_id)?;
+    Ok(running.is_some())
+}
+
+/// Records both answers about an object of a running trial, and what they cost; false if that was done already, the trial has
+/// ended, or the object or the trial is gone.
 pub async fn record(
     conn: &mut Conn,
     trial: &Trial,
@@ -290,6 +321,9 @@ pub async fn record(
     answers: (Option<&str>, Option<&str>),
     cost_micros: i64,
 ) -> Result<bool> {
+    if !lock_running(conn, trial).await? {
+        return Ok(false);
+    }
     let recorded = execute!(
         conn,
         "UPDATE trial_objects SET present = $4, proposed = $5, has_ended = TRUE

@@ -56,6 +56,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     31 "0031_indexes_with_a_purpose";
     32 "0032_makers_of_invitations";
     33 "0033_escalation";
+    35 "0035_marks";
     36 "0036_whole_chains";
 };
 

@@ -2,7 +2,8 @@
 //!
 //! A window of more than an hour is the sum of its hours' counters, so that it costs the same however many events there are.
 //! Of its oldest hour only a part is inside the window: that part is counted from the events while all events of the hour are
-//! still kept; afterwards the whole hour counts. Events that arrived after the analysis had read the object are left out.
+//! still kept; afterwards the whole hour counts. Events that arrived after the analysis had read the object are left out: a
+//! counter knows its newest event, so that only the events of hours in which one arrived later are looked at.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -21,17 +22,30 @@ pub const RETENTION: Duration = Duration::from_hours(121 * 24);
 /// Windows up to this long are counted from the events.
 const COUNTED_FROM_EVENTS: Duration = HOUR;
 
+/// What is counted of an object, a name and an hour.
+struct Total {
+    events: i64,
+    /// The numbers of the first and the last event to arrive.
+    first_seq: i64,
+    last_seq: i64,
+}
+
 /// Counts the events of requests, late ones included. Those that happened before counters are kept are only counted from the
 /// events themselves. The objects are locked, so that the order of rows cannot cause deadlocks; it is that of their key anyway.
-pub(crate) fn count(batch: &mut Batch, fresh: &[&IngestRequest]) {
-    let mut totals: BTreeMap<(TenantId, &str, &str, Timestamp), i64> = BTreeMap::new();
-    for request in fresh {
+/// `last_seqs` are the numbers of the last event of each request.
+pub(crate) fn count(batch: &mut Batch, fresh: &[&IngestRequest], last_seqs: &[i64]) {
+    let mut totals: BTreeMap<(TenantId, &str, &str, Timestamp), Total> = BTreeMap::new();
+    for (request, last_seq) in fresh.iter().zip(last_seqs) {
         let oldest = oldest_hour(request.received_at);
-        for event in &request.events {
+        let first_seq = last_seq - bigint(request.events.len()) + 1;
+        for (event, seq) in request.events.iter().zip(first_seq..) {
             let hour = hour_of(event.occurred_at);
             if hour >= oldest {
                 let name = event.name.as_deref().unwrap_or_default();
-                *totals.entry((request.tenant, &request.object_id, name, hour)).or_default() += 1;
+                let total = totals.entry((request.tenant, &request.object_id, name, hour));
+                let total = total.or_insert(Total { events: 0, first_seq: seq, last_seq: seq });
+                total.events += 1;
+                total.last_seq = seq;
             }
         }
     }
@@ -42,11 +56,15 @@ pub(crate) fn count(batch: &mut Batch, fresh: &[&IngestRequest]) {
             .column("object_id", |row| row.0.1)
             .column("name", |row| row.0.2)
             .column("hour", |row| row.0.3)
-            .column("total", |row| row.1)
+            .column("total", |row| row.1.events)
+            .column("first_seq", |row| row.1.first_seq)
+            .column("last_seq", |row| row.1.last_seq)
             .insert(
                 "event_counters",
                 "ON CONFLICT (tenant_id, object_id, name, hour)
-                 DO UPDATE SET total = event_counters.total + excluded.total",
+                 DO UPDATE SET total = event_counters.total + excluded.total,
+                               last_seq = CASE WHEN excluded.last_seq > event_counters.last_seq
+                                               THEN excluded.last_seq ELSE event_counters.last_seq END",
             ),
     );
 }
@@ -183,15 +201,28 @@ pub async fn facts(
     Ok(facts)
 }
 
-/// Reads objects with the time of the newest event that was read; events by an index of their times.
+/// Reads objects with the time of the newest event that was read; events by an index of their times. If others have arrived since,
+/// which happened later as a rule, it is in the newest hour of which an event had arrived: those after that hour are passed over.
 macro_rules! newest {
-    ($indexed:literal) => {
+    ($indexed:literal, $newest_hour:literal, $next_hour:literal, $never:literal) => {
         concat!(
             "SELECT position, object_type, first_seen, event_count,
                     coalesce((SELECT occurred_at FROM events
-                              WHERE events.tenant_id = tenant AND events.object_id = id AND seq <= read_seq",
+                              WHERE events.tenant_id = tenant AND events.object_id = id AND +seq <= read_seq",
             $indexed,
-            " ORDER BY occurred_at DESC, seq DESC LIMIT 1), last_seen) AS newest
+            " AND occurred_at < CASE WHEN event_count > read_seq THEN coalesce(
+                                  (SELECT ",
+            $newest_hour,
+            " FROM event_counters
+                                   WHERE event_counters.tenant_id = tenant AND event_counters.object_id = id
+                                     AND first_seq <= read_seq) + ",
+            $next_hour,
+            ", ",
+            $never,
+            ") ELSE ",
+            $never,
+            " END
+                              ORDER BY occurred_at DESC, seq DESC LIMIT 1), last_seen) AS newest
              FROM given CROSS JOIN objects WHERE objects.tenant_id = given.tenant AND objects.object_id = id"
         )
     };
@@ -204,44 +235,80 @@ async fn read_objects(conn: &mut Conn, requests: &[FactRequest<'_>]) -> Result<V
         .column("tenant", |row| row.1.tenant)
         .column("id", |row| row.1.object_id)
         .column("read_seq", |row| row.1.read_seq)
-        .with_given(Sql { sqlite: newest!(""), postgres: newest!(" AND type <> 'listed'") })
+        .with_given(Sql {
+            sqlite: newest!("", "max(+hour)", "3600000000", "9223372036854775807"),
+            postgres: newest!(
+                " AND type <> 'listed'",
+                "INTERVAL '1 hour'",
+                "CAST('infinity' AS timestamptz)"
+            ),
+        })
         .fetch(conn)
         .await
 }
 
-/// Counts the events of spans, of which all or none have a name.
+/// Counts the events of spans, of which all or none have a name. The plus signs are fences: events are found by their time, of
+/// which at most an hour is read at once, and never by their numbers, of which a replay has as many before it as there are.
 macro_rules! count {
-    ($name_of_counter:literal, $events:literal) => {
+    ($name_of_counter:literal, $hour:literal, $events:literal, $next_hour:literal) => {
         concat!(
             "SELECT position,
                     (SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM event_counters
                      WHERE tenant_id = tenant AND object_id = id",
             $name_of_counter,
-            " AND hour >= first_hour AND hour < boundary) AS counted_before,
+            " AND ",
+            $hour,
+            " >= first_hour AND ",
+            $hour,
+            " < boundary) AS counted_before,
                     (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
             $events,
             " AND occurred_at >= first_hour AND occurred_at < boundary) AS kept_before,
                     (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
             $events,
-            " AND occurred_at > after_time AND occurred_at < boundary AND seq <= read_seq) AS inside_before,
+            " AND occurred_at > after_time AND occurred_at < boundary AND +seq <= read_seq) AS inside_before,
                     (SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM event_counters
                      WHERE tenant_id = tenant AND object_id = id",
             $name_of_counter,
-            " AND hour >= boundary AND hour < end_time) AS counted_after,
+            " AND ",
+            $hour,
+            " >= boundary AND ",
+            $hour,
+            " < end_time) AS counted_after,
                     CASE WHEN has_unread THEN
-                        (SELECT count(*) FROM events WHERE tenant_id = tenant AND object_id = id",
+                        (SELECT CAST(coalesce(sum((
+                             SELECT count(*) FROM events WHERE events.tenant_id = tenant AND events.object_id = id",
             $events,
-            " AND occurred_at >= boundary AND occurred_at < end_time AND seq > read_seq)
+            " AND coalesce(events.name, '') = event_counters.name
+                               AND occurred_at >= hour AND occurred_at < hour + ",
+            $next_hour,
+            " AND +seq > read_seq)), 0) AS bigint) FROM event_counters
+                         WHERE tenant_id = tenant AND object_id = id",
+            $name_of_counter,
+            " AND ",
+            $hour,
+            " >= boundary AND ",
+            $hour,
+            " < end_time AND last_seq > read_seq)
                     ELSE 0 END AS unread_after
              FROM given"
         )
     };
 }
 const COUNT_NAMED: Sql<'static> = Sql {
-    sqlite: count!(" AND event_counters.name = wanted", " AND events.name = wanted"),
-    postgres: count!(" AND event_counters.name = wanted", " AND events.name = wanted AND type <> 'listed'"),
+    sqlite: count!(" AND event_counters.name = wanted", "hour", " AND events.name = wanted", "3600000000"),
+    postgres: count!(
+        " AND event_counters.name = wanted",
+        "hour",
+        " AND events.name = wanted AND type <> 'listed'",
+        "INTERVAL '1 hour'"
+    ),
 };
-const COUNT_ANY: Sql<'static> = Sql { sqlite: count!("", ""), postgres: count!("", " AND type <> 'listed'") };
+/// Without a name, SQLite would find the hours of all objects of the tenant by their age.
+const COUNT_ANY: Sql<'static> = Sql {
+    sqlite: count!("", "+hour", "", "3600000000"),
+    postgres: count!("", "hour", " AND type <> 'listed'", "INTERVAL '1 hour'"),
+};
 
 fn count_spans<'a>(spans: &'a [&Span<'_>], statement: Sql<'static>) -> RowsStatement<'a> {
     Rows::of(spans)

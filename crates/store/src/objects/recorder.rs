@@ -89,7 +89,7 @@ pub async fn record_and_lease(
     let slots = verdict_slots::take(&mut batch, &requested, in_flight);
     let last_seqs = insert_events(&mut batch, &fresh, &written);
     count_events(&mut batch, &fresh, shard);
-    event_counters::count(&mut batch, &fresh);
+    event_counters::count(&mut batch, &fresh, &last_seqs);
     let leased = schedule(&mut batch, &fresh, leasing);
     let mut storage = StorageChanges::default();
     for request in &fresh {

@@ -133,6 +133,25 @@ pub async fn present_answers(
         .await
 }
 
+/// Of these pairs of an object and a question, those with a label of an object that was drawn at random.
+pub async fn audited(
+    conn: &mut Conn,
+    tenant: TenantId,
+    asked: &[(&str, Uuid)],
+) -> Result<HashSet<(String, Uuid)>> {
+    let found = Rows::of(asked)
+        .column("tenant", |_| tenant)
+        .column("object", |row| row.0)
+        .column("signal", |row| row.1)
+        .with_given(
+            "SELECT object_id, signal_id FROM given CROSS JOIN labels
+             WHERE tenant_id = given.tenant AND object_id = object AND signal_id = signal AND audit",
+        )
+        .fetch::<(String, Uuid)>(conn)
+        .await?;
+    Ok(found.into_iter().collect())
+}
+
 /// Writes labels, which count from now on, and returns those of the same authors that they replace. At most one for a
 /// signal of an object; the objects are locked.
 pub async fn put(conn: &mut Conn, tenant: TenantId, labels: &[Label]) -> Result<Vec<Label>> {

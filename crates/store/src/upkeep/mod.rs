@@ -4,6 +4,7 @@ pub mod backup;
 pub mod checkup;
 pub mod deployment;
 pub mod gauges;
+pub mod kept_history;
 pub mod next_due;
 #[cfg(feature = "test-util")]
 pub(crate) mod pending;

@@ -6,11 +6,16 @@ use model::api::AnalysisSource;
 use model::recorded_answer::analysis_id;
 use model::{TenantId, Timestamp};
 use store::analysis::answer_history::{self, Analysis, NewAnalysis};
+use store::upkeep::{deployment, kept_history};
 use store::{Conn, Error, Store};
 use testkit::{TestDatabase, on_both};
 use uuid::Uuid;
 
-on_both!(pages_follow_the_key_and_the_time_without_a_gap, the_old_go_in_steps_and_nobody_else_s);
+on_both!(
+    pages_follow_the_key_and_the_time_without_a_gap,
+    the_old_go_in_steps_and_nobody_else_s,
+    what_was_not_kept_stays_unknown,
+);
 
 const TENANT: TenantId = TenantId(Uuid::from_u128(1));
 const NEIGHBOUR: TenantId = TenantId(Uuid::from_u128(2));
@@ -106,4 +111,37 @@ async fn the_old_go_in_steps_and_nobody_else_s(database: &TestDatabase) {
     });
     swept.await.unwrap();
     store.close().await;
+}
+
+async fn what_was_not_kept_stays_unknown(database: &TestDatabase) {
+    let store = database.open().await;
+    let days = |days: i64| Timestamp::from_seconds(1_800_000_000 + days * 24 * 3_600);
+    let noted = async |kept: u32, now: Timestamp| {
+        let note = async |conn: &mut Conn| kept_history::note(conn, kept, now).await;
+        store.write("note", note).await.unwrap();
+        store.read("since", async |conn: &mut Conn| kept_history::since(conn).await).await.unwrap()
+    };
+    let since =
+        async || store.read("since", async |conn: &mut Conn| kept_history::since(conn).await).await.unwrap();
+    assert_eq!(since().await, None, "nobody has noted it");
+    assert_eq!(noted(90, days(0)).await, Some(days(-90)), "a new deployment has swept nothing");
+    assert_eq!(noted(10, days(1)).await, Some(days(-9)));
+    assert_eq!(noted(90, days(2)).await, Some(days(-9)), "what was swept does not come back");
+    assert_eq!(noted(90, days(90)).await, Some(days(0)));
+    assert_eq!(noted(0, days(91)).await, Some(Timestamp::MAX));
+    assert_eq!(noted(90, days(92)).await, Some(days(92)), "kept from now on");
+    // A deployment from before it was noted: since its oldest row, or from now on if there are answers and no history.
+    let forget = async |conn: &mut Conn| deployment::forget(conn, "answer_history_since").await;
+    store.write("forget", forget).await.unwrap();
+    let tenant = async |conn: &mut Conn| {
+        execute!(
+            conn,
+            "INSERT INTO tenants (tenant_id, name, created_at) VALUES ($1, '', $2)",
+            TENANT,
+            days(0)
+        )
+    };
+    store.write("tenant", tenant).await.unwrap();
+    fill(&store).await;
+    assert_eq!(noted(90, days(5)).await, Some(at(0)));
 }

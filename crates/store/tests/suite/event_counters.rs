@@ -1,7 +1,8 @@
 //! Events in a window are counted as a plain count would, whenever they arrive, and counters go with what they count.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use model::api::EventType;
@@ -26,6 +27,7 @@ on_both!(
     a_window_counts_what_a_plain_count_does,
     a_request_that_is_repeated_counts_once,
     counters_go_with_their_object_and_with_age,
+    counting_is_flat_in_the_number_of_events,
 );
 
 const TENANT: TenantId = TenantId(Uuid::from_u128(1));
@@ -206,4 +208,100 @@ async fn counters_go_with_their_object_and_with_age(database: &TestDatabase) {
     assert!(store.write("delete", delete).await.unwrap());
     assert!(counters(&store, "object").await.is_empty());
     assert_eq!(counters(&store, "other").await.len(), 2);
+}
+
+/// What counting windows up to the newest of so many events costs: steps of SQLite's machine, or pages of PostgreSQL. All events
+/// are in the same hours, but for a few in the oldest and in the newest one, and the object has many events that come after those
+/// that are read.
+async fn cost(store: &Store, object_id: &str, events: usize, read_seq: i64) -> u64 {
+    let windows: Vec<EventWindow> = [Some("reported"), None]
+        .into_iter()
+        .flat_map(|name| {
+            [DAY, 7 * DAY].map(|seconds| (name.map(str::to_owned), Duration::from_secs(seconds)))
+        })
+        .map(|(name, window)| EventWindow { name, window })
+        .collect();
+    let expected = counted(store, object_id, read_seq, &windows).await;
+    assert!(expected[1] > i64::try_from(events).unwrap(), "{expected:?} of {events}");
+    let request = FactRequest { tenant: TENANT, object_id, read_seq };
+    let windows: Vec<&EventWindow> = windows.iter().collect();
+    let read = async |conn: &mut Conn| {
+        let meter = Meter::start(conn).await;
+        event_counters::facts(conn, &[request], &windows, NOW).await?;
+        Ok::<_, store::Error>(meter.stop(conn).await)
+    };
+    store.snapshot("metered", read).await.unwrap()
+}
+
+/// Counts what statements cost on a connection.
+enum Meter {
+    Steps(Arc<AtomicU64>),
+    Pages(i64),
+}
+
+impl Meter {
+    async fn start(conn: &mut Conn) -> Self {
+        match conn {
+            Conn::Sqlite(lent) => {
+                let steps = Arc::new(AtomicU64::new(0));
+                let counter = Arc::clone(&steps);
+                let count = move || {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                    true
+                };
+                lent.native().lock_handle().await.unwrap().set_progress_handler(1, count);
+                Self::Steps(steps)
+            }
+            Conn::Postgres(_) => Self::Pages(pages(conn).await),
+        }
+    }
+
+    async fn stop(self, conn: &mut Conn) -> u64 {
+        match (self, conn) {
+            (Self::Steps(steps), Conn::Sqlite(lent)) => {
+                lent.native().lock_handle().await.unwrap().remove_progress_handler();
+                steps.load(Ordering::Relaxed)
+            }
+            (Self::Pages(before), conn) => u64::try_from(pages(conn).await - before).unwrap(),
+            _ => unreachable!("the same connection"),
+        }
+    }
+}
+
+/// The pages of events and counters that the present transaction has read on PostgreSQL.
+async fn pages(conn: &mut Conn) -> i64 {
+    let read: store::Result<Vec<(i64,)>> = fetch_all!(
+        conn,
+        "SELECT CAST(sum(pg_stat_get_xact_blocks_fetched(oid)) AS bigint) FROM pg_class
+         WHERE relname IN ('events', 'events_pkey', 'events_listed', 'event_counters', 'event_counters_pkey')"
+    );
+    read.unwrap()[0].0
+}
+
+async fn counting_is_flat_in_the_number_of_events(database: &TestDatabase) {
+    let store = database.open().await;
+    let mut costs = Vec::new();
+    for (object_id, events) in [("small", 1_000), ("large", 20_000)] {
+        // Five days of events in the middle of a week, in order, in the same hours however many they are.
+        let newest = 2 * HOUR + 60;
+        let middle = (0..events).map(|number| {
+            let hours_ago = 6 * 24 - number * 120 / events;
+            Happened { ago: HOUR * u64::try_from(hours_ago).unwrap(), name: Some("reported") }
+        });
+        let few = |ago: u64| [Happened { ago, name: Some("reported") }, Happened { ago, name: None }];
+        let oldest = few(newest + 7 * DAY - 60);
+        let read: Vec<Happened> = oldest.into_iter().chain(middle).chain(few(newest)).collect();
+        // The same number again, which a replay of this analysis must not read: they happened later.
+        let later: Vec<Happened> = (0..events).map(|_| Happened { ago: 0, name: Some("reported") }).collect();
+        for part in read.chunks(500).chain(later.chunks(500)) {
+            record(&store, &[request(object_id, part, None)]).await;
+        }
+        costs.push(cost(&store, object_id, events, i64::try_from(read.len()).unwrap()).await);
+    }
+    assert!(
+        costs[1] <= 2 * costs[0],
+        "counting costs {} for 1,000 events and {} for 20,000",
+        costs[0],
+        costs[1]
+    );
 }

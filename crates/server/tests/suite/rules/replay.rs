@@ -31,6 +31,7 @@ testkit::on_both!(
     labels_count_where_the_object_was_analyzed_in_the_time,
     a_long_history_is_replayed_in_the_background,
     a_history_that_is_not_kept_is_incomplete,
+    what_was_not_kept_stays_unknown,
     a_refusal_says_why,
 );
 
@@ -369,6 +370,29 @@ async fn a_history_that_is_not_kept_is_incomplete(stage: &Scripted<Forgetful>) {
     ingest_answered(stage, &key, "user_1", 0.95).await;
     let found = replayed(stage, &key, &json!({"when": "is_scammer > 0.9"})).await;
     assert_eq!((&found["firings"], &found["complete"]), (&json!(0), &json!(false)));
+}
+
+async fn what_was_not_kept_stays_unknown(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    ingest_answered(stage, &key, "user_1", 0.95).await;
+    stage.advance(Duration::from_hours(48));
+    ingest_answered(stage, &key, "user_1", 0.95).await;
+    let is_complete = async |hours_ago: u64| {
+        let from = (stage.now() - Duration::from_hours(hours_ago)).to_string();
+        let found = replayed(stage, &key, &json!({"when": "is_scammer > 0.9", "from": from})).await;
+        found["complete"].clone()
+    };
+    assert_eq!((is_complete(1).await, is_complete(47).await), (json!(true), json!(true)));
+    // The account is older than what is kept: the history begins with an upgrade, or was kept for a day until now.
+    let since_the_second_day =
+        "INSERT INTO deployment (name, value) VALUES ('answer_history_since', '1767312000000000')
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    stage.execute(since_the_second_day).await;
+    assert_eq!((is_complete(1).await, is_complete(47).await), (json!(true), json!(false)));
+    assert_eq!(is_complete(100).await, false, "also of a time before the account");
+    // While nothing is kept, nothing is known.
+    stage.execute("UPDATE deployment SET value = 'never' WHERE name = 'answer_history_since'").await;
+    assert_eq!(is_complete(1).await, false);
 }
 
 async fn a_refusal_says_why(stage: &Scripted) {

@@ -1,4 +1,5 @@
-//! Opens reviews. An object has at most one open review in a queue: when a rule fires again, the priority of that one rises.
+//! Opens reviews. An object has at most one open review in a queue: when a rule fires again, the priority of that one
+//! rises, and when the object is drawn at random, that one is an audit too.
 
 use std::collections::HashMap;
 
@@ -101,16 +102,21 @@ impl ReviewOpener {
     ) -> Result<()> {
         let key = (request.object_id, request.queue.as_str());
         let keys = if request.signals.is_empty() { inputs.keys() } else { request.signals.clone() };
-        let fires_again = request.reason == ReviewReason::Rule;
+        let fires_again = i64::from(request.reason == ReviewReason::Rule);
+        // Also if a rule has flagged the object before: audits without those that are flagged would say too much good.
+        let audited_at = (request.reason == ReviewReason::Audit).then_some(request.at);
+        let asks_more = fires_again > 0 || audited_at.is_some();
         if let Some(known) = changes.known.get_mut(&key) {
-            if fires_again {
-                known.refirings += 1;
+            if asks_more {
+                known.refirings += fires_again;
+                known.audited_at = audited_at.or(known.audited_at);
                 known.signals = with_more(&known.signals, &keys)?;
                 changes.raised.push(key);
             }
         } else if let Some(new) = changes.new.get_mut(&key) {
-            if fires_again {
-                new.refirings += 1;
+            if asks_more {
+                new.refirings += fires_again;
+                new.audited_at = audited_at.or(new.audited_at);
                 new.signals = with_more(&new.signals, &keys)?;
             }
         } else {
@@ -123,6 +129,7 @@ impl ReviewOpener {
                 signals: with_more("[]", &keys)?,
                 refirings: 0,
                 priority: 0,
+                audited_at,
                 created_at: request.at,
             };
             changes.new.insert(key, new);

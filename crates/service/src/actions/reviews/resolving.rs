@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use model::TenantId;
-use model::api::{LabelSource, Review, ReviewReason, ReviewResolve, ReviewStatus};
+use model::api::{LabelSource, Review, ReviewResolve, ReviewStatus};
 use model::webhook::{REVIEW_OPENED, REVIEW_RESOLVED};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -59,7 +59,7 @@ impl Reviews {
                         value,
                         note,
                         source: LabelSource::Review,
-                        audit: found.reason == ReviewReason::Audit,
+                        audit: found.audited_at.is_some(),
                     })
                     .collect();
                 let labels = self.labels.write(conn, tenant, &by, &new).await?;

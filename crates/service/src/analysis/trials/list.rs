@@ -121,6 +121,7 @@ pub(super) async fn summary(conn: &mut Conn, key: &str, trial: &trials::Trial) -
         over: serde_json::from_str(&trial.over_objects).map_err(internal)?,
         status: trial.status,
         total: trial.total,
+        left_out: trial.left_out,
         completed: trials::count_ended(conn, trial.tenant_id, trial.trial_id).await?,
         cost_micros: trial.cost_micros,
         agreement: None,

@@ -1,6 +1,6 @@
 //! Runs trials: a few objects of each in turn, and only while no live analysis waits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use futures_util::FutureExt as _;
 use model::api::TrialStatus;
 use model::{Answer, Judgement, Question, SignalType, TenantId, Timestamp};
 use store::analysis::jobs::{self, Priority};
-use store::analysis::signal_versions;
 use store::analysis::signals::{self, Signal};
 use store::analysis::trials::{self, Trial, TrialObject};
+use store::analysis::{history, signal_versions};
 use store::billing::balance::{self, AnalysisCharge};
 use store::billing::usage::UsageSource;
 use store::{Conn, Lease, Store};
@@ -20,7 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::analysis::asking::Asker;
-use crate::analysis::history::{ObjectRequest, Prepared, read_histories, read_long_history};
+use crate::analysis::history::{
+    ObjectRequest, Prepared, read_histories, read_long_history, read_past_history,
+};
 use crate::analysis::questions::{QuestionSet, SignalSelection};
 use crate::analysis::response::AnalyzerResponse;
 use crate::billing::{Balances, Prices, Unpaid};
@@ -196,6 +198,11 @@ impl TrialRunner {
             return Ok(true);
         };
         while let Some((object, rest)) = unasked.split_first() {
+            let is_running = async |conn: &mut Conn| trials::is_running(conn, trial).await;
+            if !self.store.read("is_trial_running", is_running).await? {
+                // It was cancelled meanwhile.
+                return Ok(true);
+            }
             match self.ask(trial, &signal, object).await {
                 Ok(ObjectOutcome::Done) => {}
                 Ok(ObjectOutcome::AnalyzerBusy) => return Ok(false),
@@ -290,7 +297,7 @@ impl TrialRunner {
                 let answers = (present.as_deref(), proposed.as_deref());
                 let billed = if self.prices.metering { charge.micros } else { 0 };
                 if !trials::record(conn, trial, &object.object_id, answers, billed).await? {
-                    // Another process has, and has charged it; or the object is gone.
+                    // Another process has, and has charged it; or the trial was cancelled, or the object is gone.
                     return Ok(false);
                 }
                 let charges = std::slice::from_ref(&charge);
@@ -372,7 +379,19 @@ pub(super) fn proposed_question(
     Question::parse(PROPOSED, kind, instructions, criteria).map_err(internal)
 }
 
-/// The histories of objects as the analyzer reads them; none where the object is gone.
+/// The objects whose summaries have passed what is to be read of them, and whether all events up to there are still kept.
+pub(super) async fn passed(
+    conn: &mut Conn,
+    tenant: TenantId,
+    objects: &[&TrialObject],
+) -> Result<HashMap<String, bool>> {
+    let wanted: Vec<(&str, i64)> =
+        objects.iter().filter_map(|object| Some((object.object_id.as_str(), object.through?))).collect();
+    let passed = history::passed(conn, tenant, &wanted).await?;
+    Ok(passed.into_iter().map(|object| (object.object_id, object.is_kept)).collect())
+}
+
+/// The histories of objects as the analyzer reads them; none where the object is gone, or what stood when it was labelled.
 pub(super) async fn read_states(
     store: &Store,
     tenant: TenantId,
@@ -392,12 +411,17 @@ pub(super) async fn read_states(
                     through: object.through,
                 })
                 .collect();
+            let past = passed(conn, tenant, objects).await?;
             let read = read_histories(conn, &requests, vec![Arc::clone(&questions); requests.len()]).await?;
             let mut states = Vec::with_capacity(requests.len());
             for (request, prepared) in requests.iter().zip(read) {
-                let prepared = match prepared {
-                    Prepared::Long => read_long_history(conn, request, Arc::clone(&questions)).await?,
-                    prepared => prepared,
+                let prepared = match (past.get(request.object_id), prepared) {
+                    (_, Prepared::Gone) | (Some(false), _) => Prepared::Gone,
+                    (Some(true), _) => read_past_history(conn, request, Arc::clone(&questions)).await?,
+                    (None, Prepared::Long) => {
+                        read_long_history(conn, request, Arc::clone(&questions)).await?
+                    }
+                    (None, prepared) => prepared,
                 };
                 states.push(match prepared {
                     Prepared::Ready(input) => Some(input.state),

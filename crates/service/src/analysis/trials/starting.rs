@@ -10,6 +10,7 @@ use store::analysis::trials::{self, TrialObject};
 use store::quality::labels;
 
 use crate::analysis::trials::list::{Trials, summary};
+use crate::analysis::trials::runner::passed;
 use crate::objects::counts::recent_objects;
 use crate::quality::no_such_signal;
 use crate::runtime::{Caller, Error, Kind, Result, internal};
@@ -39,13 +40,14 @@ impl Trials {
         if request.instructions.is_none() && request.criteria.is_none() {
             return Err(Error::bad_request("instructions: give instructions, criteria or both"));
         }
-        let (signal, objects) = self
+        let (signal, objects, left_out) = self
             .store
             .read("trial_objects", async |conn: &mut Conn| {
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 proposed(&signal, request)?;
-                let objects = objects(conn, tenant, &signal, &request.over, limit).await?;
-                Ok::<_, Error>((signal, objects))
+                let mut objects = objects(conn, tenant, &signal, &request.over, limit).await?;
+                let left_out = leave_out_lost(conn, tenant, &mut objects).await?;
+                Ok::<_, Error>((signal, objects, left_out))
             })
             .await?;
         if request.dry_run == Some(true) {
@@ -79,6 +81,7 @@ impl Trials {
                     over_objects: serde_json::to_string(&request.over).map_err(internal)?,
                     status: TrialStatus::Running,
                     total: i64::try_from(objects.len()).unwrap_or(i64::MAX),
+                    left_out,
                     cost_micros: 0,
                     created_at: now,
                     ended_at: None,
@@ -105,6 +108,15 @@ fn proposed(signal: &Signal, request: &TrialCreate) -> Result<()> {
     Question::parse(&signal.key, signal.kind, &instructions, criteria.as_deref())
         .map(drop)
         .map_err(|error| Error::bad_request(error.to_string()))
+}
+
+/// Leaves out objects of which it cannot be read any more what stood when they were labelled: their summary has gone on, and the
+/// events are gone. Returns how many.
+async fn leave_out_lost(conn: &mut Conn, tenant: TenantId, objects: &mut Vec<TrialObject>) -> Result<i64> {
+    let before = objects.len();
+    let passed = passed(conn, tenant, &objects.iter().collect::<Vec<_>>()).await?;
+    objects.retain(|object| passed.get(&object.object_id) != Some(&false));
+    Ok(i64::try_from(before - objects.len()).unwrap_or(i64::MAX))
 }
 
 /// The objects that a trial is put to.

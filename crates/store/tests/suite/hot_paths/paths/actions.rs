@@ -112,6 +112,7 @@ pub(crate) async fn reviewing(capture: &mut Capture<'_>) {
                         signals: "[]".to_owned(),
                         refirings: 0,
                         priority: i64::try_from(number).unwrap(),
+                        audited_at: (number % 2 == 0).then_some(NOW),
                         created_at: NOW,
                     })
                     .collect();

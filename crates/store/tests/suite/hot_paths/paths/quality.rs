@@ -35,6 +35,7 @@ pub(crate) async fn labelling(capture: &mut Capture<'_>) {
                     let asked: Vec<(&str, Uuid)> =
                         objects.iter().map(|object| (*object, *signal_id)).collect();
                     labels::present_answers(conn, TENANT, &asked).await?;
+                    labels::audited(conn, TENANT, &asked).await?;
                     let given = objects.iter().zip(0..).map(|(object, number)| label(object, signal, number));
                     labels::put(conn, TENANT, &given.collect::<Vec<_>>()).await?;
                 }
