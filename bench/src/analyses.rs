@@ -5,8 +5,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry, WordCounter};
-use model::{Distribution, TenantId};
+use analyzer::WordCounter;
+use model::TenantId;
 use server::Server;
 use service::{Clock, Random};
 use store::analysis::jobs::Schedule;
@@ -33,30 +33,6 @@ const MEASURED: f64 = 10_000.0;
 const BATCH: usize = 1_000;
 /// The minimum for SQLite on an idle machine with two cores.
 const SQLITE_PER_SECOND: f64 = 1_000.0;
-
-/// An analyzer that answers at once that all candidates are equally likely, for measuring the overhead of the service.
-pub(crate) struct InstantAnalyzer;
-
-impl Analyzer for InstantAnalyzer {
-    fn model(&self) -> &'static str {
-        "instantly"
-    }
-
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        let even = |candidates: usize| Distribution::from_weights(&vec![1.0; candidates]);
-        let answers = inquiry
-            .questions
-            .iter()
-            .map(|question| even(question.candidates.len()).map_err(|_| analyzer::AnswerError::Incomplete));
-        let findings = Findings {
-            model: self.model().to_owned(),
-            answers: answers.collect(),
-            input_tokens: 100,
-            output_tokens: 3,
-        };
-        Box::pin(std::future::ready(Ok(findings)))
-    }
-}
 
 pub(crate) async fn measure(target: &Target) -> Result<Vec<Figure>, Box<dyn Error>> {
     let small = drain(target, SMALL, &[]).await?;

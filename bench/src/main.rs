@@ -12,6 +12,7 @@ mod costs;
 mod deliveries;
 mod exports;
 mod ingest;
+mod instant_analyzer;
 mod load;
 mod messages;
 mod neighbours;

@@ -11,8 +11,8 @@ use store::Conn;
 use store::objects::recorder::{self, Admission, Enforcement};
 use tokio::task::JoinSet;
 
-use crate::analyses::InstantAnalyzer;
 use crate::ingest::{self, config};
+use crate::instant_analyzer::InstantAnalyzer;
 use crate::load::{self, Load};
 use crate::signing::unbound_token;
 use crate::{Figure, Target};

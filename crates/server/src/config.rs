@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+pub use self::analyzers::{Analyzer, Escalation};
 pub(crate) use self::analyzers::{AnalyzerNames, FIRST as FIRST_ANALYZER, SECOND as SECOND_ANALYZER};
 pub use self::error::ConfigError;
 use self::sources::Settings;
@@ -117,28 +118,6 @@ pub struct Config {
     pub effective: Vec<Setting>,
     /// Warnings for the log.
     pub warnings: Vec<String>,
-}
-
-/// The analyzer.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "named as in the specification")]
-pub struct Analyzer {
-    pub kind: AnalyzerKind,
-    pub url: Option<Url>,
-    pub api_key: Option<Secret>,
-    pub model: Option<String>,
-    pub timeout: Duration,
-}
-
-/// The second analyzer, which is asked where the first is unsure, and what an account may have it answer.
-#[derive(Clone, Debug)]
-pub struct Escalation {
-    /// The analyzer.
-    pub analyzer: Option<Analyzer>,
-    /// Answers that an account may escalate on a day; 0 is no limit.
-    pub per_day: u32,
-    /// What they may cost an account on a day, in micro-dollars; 0 is no limit.
-    pub micros_per_day: u64,
 }
 
 /// The prices of analyses.
@@ -302,7 +281,7 @@ impl Config {
         config.confirm_recipients = settings.value::<Flag>("confirm_recipients", by_default)?.0;
         (config.effective, config.warnings) = settings.finish()?;
         config.check()?;
-        config.warnings.extend(config.warn_of_analyzers());
+        config.warnings.extend(analyzers::warnings(&config.analyzer, &config.escalation));
         if config.env == Environment::Production && config.smtp_url.is_none() {
             let mails = config.data_dir.join("mail");
             config.warnings.push(format!(
@@ -363,7 +342,9 @@ impl Config {
         if self.webhooks.max_attempts == 0 {
             return invalid("webhook_max_attempts", "it must be at least 1");
         }
-        self.check_analyzers()?;
+        if let Err((name, reason)) = analyzers::check(&self.analyzer, &self.escalation) {
+            return invalid(name, &reason);
+        }
         if let Err(reason) = self.log.parse::<tracing_subscriber::EnvFilter>() {
             return invalid("log", &reason.to_string());
         }
@@ -420,34 +401,6 @@ impl Config {
             Some(url) => url.expose().to_owned(),
             None => format!("sqlite:{}", self.data_dir.join("auspex.db").display()),
         }
-    }
-}
-
-impl Analyzer {
-    fn read(set: &mut Settings) -> Result<Self, ConfigError> {
-        Ok(Self {
-            kind: set.value("analyzer", "embedded")?,
-            url: set.optional("analyzer_url")?,
-            api_key: set.secret("analyzer_api_key")?,
-            model: set.optional("analyzer_model")?,
-            timeout: set.value::<Millis>("analyzer_timeout_ms", "30000")?.0,
-        })
-    }
-}
-
-impl Escalation {
-    /// All settings are read, so that they are known, also without a second analyzer.
-    fn read(set: &mut Settings) -> Result<Self, ConfigError> {
-        let kind: Option<AnalyzerKind> = set.optional("escalate_analyzer")?;
-        let url = set.optional("escalate_url")?;
-        let model = set.optional("escalate_model")?;
-        let api_key = set.secret("escalate_api_key")?;
-        let timeout = set.value::<Millis>("escalate_timeout_ms", "30000")?.0;
-        Ok(Self {
-            analyzer: kind.map(|kind| Analyzer { kind, url, api_key, model, timeout }),
-            per_day: set.value("escalate_per_day", "0")?,
-            micros_per_day: set.value("escalate_micros_per_day", "0")?,
-        })
     }
 }
 

@@ -89,11 +89,29 @@ fn collect(folder: &Path, module: &str, sources: &mut BTreeMap<String, String>) 
         } else if let Some(stem) = name.strip_suffix(".rs").filter(|stem| *stem != "tests") {
             let module = if matches!(stem, "lib" | "main" | "mod") { module.to_owned() } else { join(stem) };
             let text = fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
-            sources.insert(module, lines.collect::<Vec<_>>().join("\n"));
+            let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+            sources.insert(module, without_tests(&lines.collect::<Vec<_>>().join("\n")));
         }
     }
+}
+
+/// The text without the items that only tests have. What `rustfmt` has written ends an item at the indent that it began at.
+fn without_tests(text: &str) -> String {
+    let mut kept = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(indent) = line.strip_suffix("#[cfg(test)]") else {
+            kept.push(line);
+            continue;
+        };
+        let closing = format!("{indent}}}");
+        for (number, line) in lines.by_ref().enumerate() {
+            if line == closing || (number == 0 && line.ends_with([';', '}', ','])) {
+                break;
+            }
+        }
+    }
+    kept.join("\n")
 }
 
 fn reexports(sources: &BTreeMap<String, String>) -> Reexports {
@@ -246,6 +264,20 @@ mod tests {
         let graph = graph(&files);
         assert_eq!(graph.circle(), Some(vec!["a::one".to_owned(), "b".to_owned()]));
         assert_eq!(graph.against(&["a", "b"]), ["b imports a::one"]);
+    }
+
+    #[test]
+    fn code_after_tests_is_read_too() {
+        let one = "#[cfg(test)]\nmod tests {\n    use crate::c::X;\n}\n\nuse crate::two::Two;\n";
+        let two = "#[cfg(test)]\nuse crate::three::Three;\nuse crate::one::One;\n";
+        assert!(
+            graph(&[("lib.rs", "mod one; mod two;"), ("one.rs", one), ("two.rs", two)]).circle().is_some()
+        );
+        let two = "#[cfg(test)]\nuse crate::one::One;\n";
+        assert_eq!(
+            graph(&[("lib.rs", "mod one; mod two;"), ("one.rs", one), ("two.rs", two)]).circle(),
+            None
+        );
     }
 
     #[test]

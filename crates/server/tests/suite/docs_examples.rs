@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::Backend;
+use testkit::{Backend, Stage as _};
 
 use crate::app::App;
 

@@ -13,10 +13,9 @@ use store::runtime::created_by::MadeBy;
 use uuid::Uuid;
 
 use crate::accounts::authentication::Authentication;
-use crate::accounts::identities::record as identity_record;
 use crate::accounts::invitations::record as invitation_record;
 use crate::accounts::keys::{mail_revoked, record as key_record};
-use crate::accounts::users::existing_user;
+use crate::accounts::users::{existing_user, identity_record};
 use crate::actions::{CourierHandle, disable_endpoints_made_by, open_url};
 use crate::outbox::Notifications;
 use crate::outbox::mail::Ended;

@@ -18,7 +18,7 @@ use crate::accounts::invitations::Invitations;
 use crate::accounts::providers::{ProvenIdentity, Providers, Unproven};
 use crate::accounts::sessions::{Sessions, end_all_but, end_others};
 use crate::accounts::tenants::{FirstUser, Tenants, tenant_name};
-use crate::accounts::users::existing_user;
+use crate::accounts::users::{existing_user, identity_record};
 use crate::outbox::Notifications;
 use crate::runtime::audit::FailedBecause;
 use crate::runtime::{Caller, ClientInfo, Clock, Error, Kind, Result, audit};
@@ -207,7 +207,7 @@ impl Identities {
                 end_all_but(conn, user.user_id, session).await?;
                 let origin = client.origin(self.clock.now());
                 let entrant = audit::Entrant { who: (tenant, user.user_id), origin: &origin };
-                let (action, after) = (AuditAction::IdentityLinked, record(&linked));
+                let (action, after) = (AuditAction::IdentityLinked, identity_record(&linked));
                 entrant.record(conn, action, provider, audit::NONE, Some(&after)).await?;
             }
             _ => return Err(Error::new(Kind::Conflict, "this account has just been unlinked")),
@@ -248,7 +248,7 @@ impl Identities {
                 let linked = identities::of_user(conn, tenant, user.user_id).await?;
                 Ok(IdentityList {
                     has_password: user.password_hash.is_some(),
-                    identities: linked.iter().map(record).collect(),
+                    identities: linked.iter().map(identity_record).collect(),
                     providers: self.providers.configured(),
                 })
             })
@@ -280,13 +280,13 @@ impl Identities {
                     Proved::default()
                 };
                 let identity = self.add(conn, &user, provider, &proven).await?;
-                audit::note(tenant, provider, audit::NONE, Some(&record(&identity)));
+                audit::note(tenant, provider, audit::NONE, Some(&identity_record(&identity)));
                 end_others(conn, caller).await?;
                 Ok::<_, Error>((proved, identity))
             })
             .await?;
         self.first_proof.finish(proved);
-        Ok(record(&identity))
+        Ok(identity_record(&identity))
     }
 
     async fn add(
@@ -325,7 +325,7 @@ impl Identities {
                 let Some(found) = linked.iter().find(|identity| identity.provider == provider) else {
                     return Err(Error::new(Kind::NotFound, "no account of this provider is linked"));
                 };
-                audit::note(tenant, provider, Some(&record(found)), audit::NONE);
+                audit::note(tenant, provider, Some(&identity_record(found)), audit::NONE);
                 let passkeys = passkeys::of_user(conn, tenant, user.user_id).await?;
                 if user.password_hash.is_none() && linked.len() == 1 && passkeys.is_empty() {
                     return Err(Error::new(
@@ -379,8 +379,4 @@ fn new_identity(
         email: proven.email.clone(),
         created_at: now,
     }
-}
-
-pub(crate) fn record(identity: &identities::Identity) -> Identity {
-    Identity { provider: identity.provider, email: identity.email.clone(), created_at: identity.created_at }
 }

@@ -11,8 +11,8 @@ use store::{Conn, Store};
 use uuid::Uuid;
 
 use crate::accounts::authentication::Authentication;
-use crate::accounts::members::{rank_over, role_of};
 use crate::accounts::passwords::Passwords;
+use crate::accounts::ranks::{rank_over, role_of};
 use crate::accounts::sessions::Sessions;
 use crate::accounts::tokens;
 use crate::outbox::Notifications;

@@ -9,7 +9,7 @@ use store::accounts::users::{self, User};
 use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
-use crate::accounts::members::role_of;
+use crate::accounts::ranks::role_of;
 use crate::outbox::Notifications;
 use crate::runtime::{Caller, Clock, Error, Kind, Result, audit, require_role};
 

@@ -11,6 +11,7 @@ use store::{Conn, Store};
 use crate::accounts::authentication::Authentication;
 use crate::accounts::invitations::record_ended;
 use crate::accounts::keys::{record as key_record, record_revoked};
+use crate::accounts::ranks::{rank_over, role_of};
 use crate::outbox::Notifications;
 use crate::runtime::{Caller, Clock, Error, Kind, PageQuery, Result, audit, cursor, require_role};
 
@@ -118,20 +119,9 @@ impl Members {
     }
 }
 
-/// The role that the caller has now, which may be another than when the request came in.
-pub(crate) fn role_of(members: &[User], caller: Caller) -> Result<MemberRole> {
-    let user = caller.user()?;
-    members.iter().find(|member| member.user_id == user).map(|member| member.role).ok_or_else(Error::gone)
-}
-
 /// What a member made, given all members, oldest first.
 fn made_by(members: &[User], user: UserId) -> MadeBy {
     MadeBy { user, is_first: members.first().is_some_and(|first| first.user_id == user) }
-}
-
-/// Who manages members of a role: admins all but owners.
-pub(crate) fn rank_over(role: MemberRole) -> MemberRole {
-    if role == MemberRole::Owner { MemberRole::Owner } else { MemberRole::Admin }
 }
 
 /// A member whom the caller may change or remove.

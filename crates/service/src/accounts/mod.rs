@@ -16,6 +16,7 @@ mod passkeys;
 mod password_reset;
 mod passwords;
 mod providers;
+mod ranks;
 mod reauthentication;
 mod recent_proof;
 mod refusals;

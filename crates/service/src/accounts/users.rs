@@ -1,9 +1,9 @@
 //! Members: who is signed in, and their console state.
 
-use model::api::{AuthType, Me};
+use model::api::{AuthType, Identity, Me};
 use model::{EmailAddress, TenantId, UserId};
-use store::accounts::tenants;
 use store::accounts::users::{self, User};
+use store::accounts::{identities, tenants};
 use store::{Conn, Store};
 
 use crate::runtime::{Caller, Credential, Error, Kind, Result};
@@ -83,4 +83,9 @@ pub(crate) async fn with_same_password(conn: &mut Conn, checked: &User) -> Resul
     users::lock(conn, checked.tenant_id, checked.user_id).await?;
     let user = users::find(conn, checked.tenant_id, checked.user_id).await?;
     Ok(user.filter(|user| user.password_hash == checked.password_hash))
+}
+
+/// A linked sign-in method, as it is shown and recorded.
+pub(crate) fn identity_record(identity: &identities::Identity) -> Identity {
+    Identity { provider: identity.provider, email: identity.email.clone(), created_at: identity.created_at }
 }

@@ -3,16 +3,14 @@
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-use crate::runtime::MasterKey;
-
-/// Hashes of one purpose, keyed with the master key. Another master key gives other hashes.
+/// Hashes of one purpose. [`Sealer::keyed_hash`](crate::runtime::Sealer::keyed_hash) keys them with the master key: another master
+/// key gives other hashes.
 #[derive(Clone)]
 pub(crate) struct KeyedHash(Hmac<Sha256>);
 
 impl KeyedHash {
-    /// The hashes of a purpose.
-    pub(crate) fn new(key: &MasterKey, purpose: &'static str) -> Self {
-        let mut mac = key.mac();
+    /// The hashes of a purpose, by a keyed MAC that has read nothing yet.
+    pub(super) fn new(mut mac: Hmac<Sha256>, purpose: &'static str) -> Self {
         mac.update(purpose.as_bytes());
         mac.update(b"/");
         Self(mac)
@@ -41,18 +39,17 @@ impl KeyedHash {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::runtime::Random;
+    use crate::runtime::{MasterKey, Random, Sealer};
 
     #[test]
     fn a_hash_depends_on_the_key_the_purpose_and_where_parts_end() {
-        let key = MasterKey::generate(&Random::seeded(1));
-        let hash = KeyedHash::new(&key, "audits");
-        assert_eq!(hash.of(&[b"ab", b"c"]), KeyedHash::new(&key, "audits").of(&[b"ab", b"c"]));
+        let hashes =
+            |seed, purpose| Sealer::new(MasterKey::generate(&Random::seeded(seed)), None).keyed_hash(purpose);
+        let hash = hashes(1, "audits");
+        assert_eq!(hash.of(&[b"ab", b"c"]), hashes(1, "audits").of(&[b"ab", b"c"]));
         assert_ne!(hash.of(&[b"ab", b"c"]), hash.of(&[b"a", b"bc"]));
-        assert_ne!(hash.of(&[b"ab", b"c"]), KeyedHash::new(&key, "others").of(&[b"ab", b"c"]));
-        let other = MasterKey::generate(&Random::seeded(2));
-        assert_ne!(hash.of(&[b"ab", b"c"]), KeyedHash::new(&other, "audits").of(&[b"ab", b"c"]));
+        assert_ne!(hash.of(&[b"ab", b"c"]), hashes(1, "others").of(&[b"ab", b"c"]));
+        assert_ne!(hash.of(&[b"ab", b"c"]), hashes(2, "audits").of(&[b"ab", b"c"]));
         assert!((0.0..1.0).contains(&hash.fraction_of(&[b"ab"])));
     }
 }

@@ -47,7 +47,7 @@ impl MasterKey {
         id
     }
 
-    /// A keyed hash, for what is not sealed.
+    /// A keyed hash of what is not sealed.
     pub(super) fn mac(&self) -> Hmac<Sha256> {
         let digest = Sha256::new().chain_update(b"auspex keyed hashes").chain_update(self.0).finalize();
         let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
@@ -90,7 +90,7 @@ impl Sealer {
 
     /// The hashes of a purpose, with the current key.
     pub(crate) fn keyed_hash(&self, purpose: &'static str) -> KeyedHash {
-        KeyedHash::new(&self.current, purpose)
+        KeyedHash::new(self.current.mac(), purpose)
     }
 
     /// The fingerprint of the previous key, if there is one.

@@ -239,6 +239,7 @@ async fn read_objects(conn: &mut Conn, requests: &[FactRequest<'_>]) -> Result<V
             sqlite: newest!("", "max(+hour)", "3600000000", "9223372036854775807"),
             postgres: newest!(
                 " AND type <> 'listed'",
+                "max(hour)",
                 "INTERVAL '1 hour'",
                 "CAST('infinity' AS timestamptz)"
             ),

@@ -84,7 +84,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::runtime::{MasterKey, Random};
+    use crate::runtime::{MasterKey, Random, Sealer};
 
     const TENANT: TenantId = TenantId(Uuid::from_u128(1));
 
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn hash(seed: u64) -> KeyedHash {
-        KeyedHash::new(&MasterKey::generate(&Random::seeded(seed)), "audits")
+        Sealer::new(MasterKey::generate(&Random::seeded(seed)), None).keyed_hash("audits")
     }
 
     #[test]
