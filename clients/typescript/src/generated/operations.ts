@@ -25,6 +25,7 @@ import type {
   ConditionCheckRequest,
   DeliveryStatus,
   Distribution,
+  EscalationInput,
   Event,
   EventList,
   ExplainRequest,
@@ -71,6 +72,7 @@ import type {
   SettingsUpdate,
   Signal,
   SignalBackfill,
+  SignalEscalation,
   SignalInput,
   SignalList,
   SignalQuality,
@@ -1112,6 +1114,51 @@ export abstract class Operations extends Caller {
       {
         method: "PUT",
         path: ["v1", "signals", key, "calibration"],
+        body,
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Read which answers of a signal go to the second analyzer.
+   *
+   * With what that has cost today. For those who see money.
+   *
+   * @param key The signal's key.
+   * @throws {@link NotFoundError} There is no such signal.
+   */
+  getEscalation(key: string, options?: RequestOptions): Promise<SignalEscalation> {
+    return this.call(
+      {
+        method: "GET",
+        path: ["v1", "signals", key, "escalation"],
+        repeatable: true,
+      },
+      options,
+    );
+  }
+
+  /**
+   * Set which answers of a signal go to the second analyzer.
+   *
+   * A `band` of probabilities for `noul`, a confidence to be `below` for the other types, or a
+   * `target_error`, from which either is fitted to the labels. `{"band": null}` ends it. It counts from the
+   * next analysis on, and is no new version of the signal.
+   *
+   * @param key The signal's key.
+   * @throws {@link BadRequestError} The body is malformed or fails validation.
+   * @throws {@link NotFoundError} There is no such signal.
+   * @throws {@link ConflictError} There is no second analyzer, or there are fewer than 50 labels of answers
+   * of the present version.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  putEscalation(key: string, body: EscalationInput, options?: RequestOptions): Promise<SignalEscalation> {
+    return this.call(
+      {
+        method: "PUT",
+        path: ["v1", "signals", key, "escalation"],
         body,
         repeatable: true,
       },

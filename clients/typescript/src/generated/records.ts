@@ -111,9 +111,9 @@ export interface APIKey {
   /** Whether it authenticates. */
   status: APIKeyStatus;
   /** How it authenticates. */
-  kind?: KeyKind;
+  kind: KeyKind;
   /** What it may be used for. */
-  scopes?: Scope[];
+  scopes: Scope[];
   /** Whether it can sign; bearer keys cannot, and legacy keys not until they are rotated. */
   has_secret: boolean;
   /** Whether it was created before request signing. */
@@ -244,6 +244,13 @@ export interface Answer {
   signal: string;
   /** The analyzer's own answer, where a calibration is on. */
   raw?: RawAnswer;
+  /**
+   * Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or
+   * failed, so that the first answer stands.
+   */
+  escalated?: boolean;
+  /** The second analyzer's model, where that answered. */
+  model?: string;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -455,6 +462,22 @@ export interface EndpointTest {
   occurred_at: string;
 }
 
+/** Which answers of a signal go to the second analyzer: exactly one of the fields. */
+export interface EscalationInput {
+  /**
+   * `noul`: the lowest and the highest probability that is unsure. Null ends the escalation of a signal of
+   * any type.
+   */
+  band?: number[] | null | undefined;
+  /** `choice` and `score`: the confidence below which an answer is unsure. */
+  below?: number | undefined;
+  /**
+   * The share of wrong answers that the first analyzer may give where it is not unsure: fitted to the labels,
+   * so that the fewest are escalated.
+   */
+  target_error?: number | undefined;
+}
+
 /** An event, as listed. */
 export interface Event {
   /** The type of event. */
@@ -533,6 +556,24 @@ export interface Figure {
   high: number;
 }
 
+/** What the first analyzer said where the second one answered. */
+export interface FirstAnswer {
+  /** Its own answer, where a calibration was on. */
+  raw?: RawAnswer;
+  /** Its model. */
+  model: string;
+  /** The probability of yes. */
+  noul?: number;
+  /** The most likely option. */
+  choice?: string;
+  /** The expected level. */
+  score?: number;
+  /** The probability of each option, or of each level by its index. */
+  probabilities?: Record<string, number>;
+  /** 1 minus the entropy divided by its maximum. */
+  confidence?: number;
+}
+
 /** The events were recorded, and an analysis will follow. */
 export interface IngestAccepted {
   /** The object's id. */
@@ -587,6 +628,8 @@ export interface Label {
 
 /** What the service said when a label was given. */
 export interface LabelAnswer {
+  /** What the first analyzer had said, where the second one answered. */
+  first?: FirstAnswer;
   /** The version of the signal that was asked. */
   version: number;
   /** The model that answered. */
@@ -597,6 +640,11 @@ export interface LabelAnswer {
   signal: string;
   /** The analyzer's own answer, where a calibration is on. */
   raw?: RawAnswer;
+  /**
+   * Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or
+   * failed, so that the first answer stands.
+   */
+  escalated?: boolean;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */
@@ -1141,7 +1189,7 @@ export interface RuleFiring {
   /** The condition at that time. */
   matched_when: string;
   /** The values that satisfied it, by signal, and by fact where the condition has facts. */
-  signal_values?: Record<string, unknown>;
+  signal_values: Record<string, unknown>;
   /** The action. */
   action_type: ActionType;
   /** The outcome of the action. */
@@ -1349,6 +1397,29 @@ export interface SignalBackfill {
   started_at: string;
 }
 
+/**
+ * Which answers of a signal go to the second analyzer, and what they have cost today. Without `band` and
+ * `below`, none do.
+ */
+export interface SignalEscalation {
+  /** `noul`: the lowest and the highest probability that is unsure. */
+  band?: number[];
+  /** `choice` and `score`: the confidence below which an answer is unsure. */
+  below?: number;
+  /** The model of the second analyzer; left out if there is none. */
+  model?: string;
+  /** Answers of this signal that the second analyzer gave, or is giving, today (UTC). */
+  escalated_today: number;
+  /** What they cost, in micro-dollars: of an analysis with several signals, their part. */
+  cost_micros_today: number;
+  /** After a fit: the number of labels. */
+  labels?: number;
+  /** After a fit: the share of their answers that is escalated. */
+  share?: Figure;
+  /** After a fit: the share of wrong answers among the others; left out if there are none. */
+  error?: Figure;
+}
+
 /** A signal's definition, as sent to the service. */
 export interface SignalInput {
   /** The type of answer. */
@@ -1424,6 +1495,8 @@ export interface SignalResult {
   key: string;
   /** The analyzer's own answer, where a calibration is on. */
   raw?: RawAnswer;
+  /** Where the first analyzer was unsure: whether the second one answered. */
+  escalated?: boolean;
   /** The model that answered. */
   model?: string;
   /** When it was computed. */
@@ -1602,7 +1675,9 @@ export interface Trial {
   status: TrialStatus;
   /** The number of objects. */
   total: number;
-  /** How many of them are done. */
+  /** Labelled objects that are left out, because what stood when they were labelled cannot be read any more. */
+  left_out: number;
+  /** How many of the objects are done. */
   completed: number;
   /** What it has cost so far, in micro-dollars. */
   cost_micros: number;
@@ -1760,6 +1835,13 @@ export interface VersionedAnswer {
   signal: string;
   /** The analyzer's own answer, where a calibration is on. */
   raw?: RawAnswer;
+  /**
+   * Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or
+   * failed, so that the first answer stands.
+   */
+  escalated?: boolean;
+  /** The second analyzer's model, where that answered. */
+  model?: string;
   /** The type of answer. */
   type: SignalType;
   /** The probability of yes. */

@@ -33,7 +33,7 @@ pub struct Set {
     /// Whether a new signal is asked about existing objects at once.
     #[arg(long, value_name = "BOOL")]
     auto_backfill_signals: Option<bool>,
-    /// How long raw events are kept: forever, after_analysis (until an analysis has read them), or days.
+    /// How long raw events are kept: forever, `after_analysis` (until an analysis has read them), or days.
     #[arg(long, value_name = "KEPT", value_parser = ["forever", "days", "after_analysis"])]
     event_retention: Option<String>,
     /// For how many days raw events are kept, 1 to 3650.

@@ -52,7 +52,7 @@ pub(crate) fn difference(before: Figure, after: Figure, correlation: f64) -> Fig
 }
 
 /// An AUC of so many labels of each side, with Newcombe's interval (2006, his method 5): the values from which the observed one
-/// is at most 1.96 standard errors away, by the formula of Hanley and McNeil.
+/// is at most 1.96 standard errors away, by the formula of Hanley and `McNeil`.
 pub(crate) fn auc(value: f64, yes: usize, no: usize) -> Figure {
     let (yes, no) = (float(yes), float(no));
     let others = f64::midpoint(yes, no) - 1.0;

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::api::{EventInput, Figure, LabelValue, SignalInput, SignalQuality};
 use model::quality::escalation::{Compared, error_at};
-use model::quality::{ClassAnswer, Classes, Costs, Labelled, Scope};
+use model::quality::{ClassAnswer, Classes, Costs, Labelled, Scope, YesNoAnswer};
 use model::{Answer, History, HistoryEvent, Judgement, Question, SignalType, Timestamp, event};
 use serde::Deserialize;
 use serde_json::Value;
@@ -241,7 +241,7 @@ fn print_escalations(cases: &[Case], answers: &[Judgement], accuracy: f64) {
     let mut all = Vec::with_capacity(cases.len());
     let mut classes = Classes::default();
     for (case, answer) in cases.iter().zip(answers) {
-        let yes_no = case.value.compare_yes_no(answer).map(|compared| compared.is_right());
+        let yes_no = case.value.compare_yes_no(answer).map(YesNoAnswer::is_right);
         let is_right = yes_no
             .or_else(|| case.value.compare_class(&mut classes, answer).map(|compared| compared.is_right()));
         let Some(is_right) = is_right else { continue };

@@ -32,7 +32,7 @@ async fn change(app: &App, statement: &'static str) {
     .unwrap_or_else(|error| panic!("{statement}: {error}"));
 }
 
-async fn is_noticed(app: &App, complaint: &str, what: &str) {
+fn is_noticed(app: &App, complaint: &str, what: &str) {
     let output = check(app);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(printed.contains(complaint), "{what}: {printed}");
@@ -95,12 +95,12 @@ async fn an_altered_line_is_noticed_whatever_its_column(app: &App) {
     ];
     for (column, statement, complaint) in columns {
         change(app, statement).await;
-        is_noticed(app, complaint, column).await;
+        is_noticed(app, complaint, column);
         restore(app).await;
     }
     let is_postgres = app.database_url().starts_with("postgres");
     change(app, if is_postgres { LATER_ON_POSTGRES } else { LATER_ON_SQLITE }).await;
-    is_noticed(app, ALTERED, "at").await;
+    is_noticed(app, ALTERED, "at");
     restore(app).await;
     is_unaltered(app, 5);
 
@@ -143,7 +143,7 @@ async fn an_altered_chain_is_noticed(app: &App) {
         ("all lines", "DELETE FROM audit_log", "the log ends at line 0, and 5 were written"),
     ] {
         change(app, statement).await;
-        is_noticed(app, complaint, what).await;
+        is_noticed(app, complaint, what);
         restore(app).await;
     }
     is_unaltered(app, 5);
@@ -152,14 +152,14 @@ async fn an_altered_chain_is_noticed(app: &App) {
 async fn an_account_that_has_lost_its_chain_is_noticed(app: &App) {
     with_lines(app).await;
     change(app, "DELETE FROM audit_chains").await;
-    is_noticed(app, "its chain is gone", "the chain").await;
+    is_noticed(app, "its chain is gone", "the chain");
     change(app, "DELETE FROM audit_log").await;
-    is_noticed(app, "its chain is gone", "all of it").await;
+    is_noticed(app, "its chain is gone", "all of it");
     restore(app).await;
     is_unaltered(app, 5);
     // One that nobody has signed in to has its chain already.
     admin(app, &["tenant", "create", "Bare"], "");
     is_unaltered(app, 5);
     change(app, "DELETE FROM audit_chains WHERE seq = 0").await;
-    is_noticed(app, "its chain is gone", "a chain without lines").await;
+    is_noticed(app, "its chain is gone", "a chain without lines");
 }

@@ -209,7 +209,7 @@ fn a_locked_row_refuses_only_the_requests_about_it() {
 /// those about the locked objects as soon as they are free.
 #[test]
 fn many_locked_rows_keep_no_request_about_others_waiting() {
-    const LOCKED: usize = 8;
+    const LOCKED: usize = 24;
     const FREE: usize = 24;
     testkit::run_on(Backend::Postgres, async |app: &App| {
         let key = app.api_key(&app.register("ann@example.com").await).await;
@@ -236,6 +236,7 @@ fn many_locked_rows_keep_no_request_about_others_waiting() {
                 }
             }
             let took = started.elapsed();
+            assert_eq!(app.get("/readyz").await.status, 200, "others' locks are no stall");
             holding.rollback().await.unwrap();
             took
         };

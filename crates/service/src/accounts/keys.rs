@@ -288,7 +288,7 @@ impl Keys {
     }
 }
 
-/// Mails to all members that keys of their account were revoked, but to one who is told otherwise.
+/// Mails to all members that keys of their account were revoked, but to one who is told otherwise: each gets one mail.
 pub(crate) async fn mail_revoked(
     conn: &mut Conn,
     notifications: &Notifications,
@@ -297,14 +297,13 @@ pub(crate) async fn mail_revoked(
     now: Timestamp,
 ) -> Result<()> {
     let Some(tenant) = revoked.first().map(|key| key.tenant_id) else { return Ok(()) };
+    let keys: Vec<KeyFacts<'_>> = revoked.iter().map(facts).collect();
     for member in users::of_tenant(conn, tenant).await? {
         if Some(member.user_id) == but_to {
             continue;
         }
-        for key in revoked {
-            let mail = notifications.templates.api_key_revoked(&member.email, facts(key), now);
-            notifications.mail_user(conn, &member, &mail).await?;
-        }
+        let mail = notifications.templates.api_keys_revoked(&member.email, &keys, now);
+        notifications.mail_user(conn, &member, &mail).await?;
     }
     Ok(())
 }

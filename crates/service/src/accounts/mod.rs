@@ -64,6 +64,7 @@ use crate::actions::CourierHandle;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Random, Result, Sealer, SweepRequests, Throttle, Workers};
 use store::Store;
+use tokio::sync::Semaphore;
 use url::Url;
 
 /// Tenants, members and credentials.
@@ -235,6 +236,7 @@ impl Accounts {
                 authentication: authentication.clone(),
                 sessions: sessions.clone(),
                 passkeys: checks.clone(),
+                lockouts: Arc::new(Semaphore::new(sign_in::LOCKOUTS_AT_ONCE)),
             },
             recent_proof: RecentProof {
                 store: store.clone(),

@@ -1,5 +1,6 @@
 //! Sign-in with a password, and the exchange of legacy keys for tokens.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
@@ -8,6 +9,7 @@ use store::accounts::audit_log::Origin;
 use store::accounts::sessions::{self, Holder, NewSession};
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
+use tokio::sync::Semaphore;
 use tracing::error;
 
 use crate::accounts::authentication::Authentication;
@@ -23,6 +25,8 @@ use crate::runtime::{
 };
 
 /// The lifetime of a tenant token.
+/// How many lockouts are recorded at the same time.
+pub(crate) const LOCKOUTS_AT_ONCE: usize = 4;
 const TENANT_TOKEN_LIFETIME: Duration = Duration::from_mins(15);
 
 /// How long the second factor of a sign-in may take before the audit log has it as failed.
@@ -39,6 +43,8 @@ pub struct SignIn {
     pub(crate) passkeys: PasskeyChecks,
     pub(crate) authentication: Authentication,
     pub(crate) sessions: Sessions,
+    /// [`LOCKOUTS_AT_ONCE`].
+    pub(crate) lockouts: Arc<Semaphore>,
 }
 
 impl SignIn {
@@ -60,7 +66,12 @@ impl SignIn {
             self.record_lockout(&email_key, until, client);
             return Err(self.throttle.refusal(until));
         }
-        let token = self.check_login(request, &email_key, client).await;
+        let member = self.check_password(request, &email_key).await;
+        let is_password_right = member.is_ok();
+        let token = match member {
+            Ok(member) => self.open_session(request, &member, client).await,
+            Err(error) => Err(error),
+        };
         match &token {
             Ok(_) => {
                 self.sessions.opened();
@@ -74,19 +85,25 @@ impl SignIn {
                 match error.kind() {
                     Kind::MfaRequired => self.keep_unfinished(&email_key, client).await?,
                     Kind::Suspended => {
-                        self.record_failure(&email_key, client, Some(FailedBecause::Suspended))
+                        self.record_failure(&email_key, client, true, Some(FailedBecause::Suspended));
                     }
                     _ => {}
                 }
             }
-            Err(_) => self.record_failure(&email_key, client, None),
+            Err(_) => self.record_failure(&email_key, client, is_password_right, None),
         }
         token
     }
 
     /// Records a failed sign-in of a member. That is done after the response, so that its time does not tell whether the email
-    /// has an account.
-    fn record_failure(&self, email_key: &str, client: &ClientInfo, because: Option<FailedBecause>) {
+    /// has an account. With the right password it is what became of the sign-in that waited for its second factor.
+    fn record_failure(
+        &self,
+        email_key: &str,
+        client: &ClientInfo,
+        is_password_right: bool,
+        because: Option<FailedBecause>,
+    ) {
         let (store, email_key, origin) =
             (self.store.clone(), email_key.to_owned(), client.origin(self.clock.now()));
         self.workers.start(|_| async move {
@@ -94,7 +111,7 @@ impl SignIn {
                 .write("record_failed_sign_in", async |conn: &mut Conn| {
                     let Some(user) = users::by_email(conn, &email_key).await? else { return Ok(()) };
                     let who = (user.tenant_id, user.user_id);
-                    if let Some(address) = &origin.address {
+                    if let Some(address) = origin.address.as_ref().filter(|_| is_password_right) {
                         users::finish(conn, user.tenant_id, user.user_id, address).await?;
                     }
                     audit::record_failed_sign_in(conn, who, &origin, because).await
@@ -106,11 +123,14 @@ impl SignIn {
         });
     }
 
-    /// Records that a member was locked out, once until the end of the lockout; after the response, like a failure.
+    /// Records that a member was locked out, once until the end of the lockout; after the response, like a failure. In a flood, a
+    /// later refusal records it.
     fn record_lockout(&self, email_key: &str, until: Timestamp, client: &ClientInfo) {
+        let Ok(slot) = Arc::clone(&self.lockouts).try_acquire_owned() else { return };
         let (store, email_key, origin) =
             (self.store.clone(), email_key.to_owned(), client.origin(self.clock.now()));
         self.workers.start(|_| async move {
+            let _slot = slot;
             let recorded = async {
                 let known = store.read("user_by_email", async |conn| users::by_email(conn, &email_key).await);
                 let Some(user) = known.await? else { return Ok(()) };
@@ -132,7 +152,8 @@ impl SignIn {
     }
 
     /// Keeps a sign-in whose password was right, until its second factor follows from the same address. If that takes longer than
-    /// [`UNFINISHED_FOR`], the sweeper records that it failed. One that somebody began elsewhere has failed by this.
+    /// [`UNFINISHED_FOR`] from when the password was last given, the sweeper records that it failed. One that somebody began
+    /// elsewhere has failed by this.
     async fn keep_unfinished(&self, email_key: &str, client: &ClientInfo) -> Result<()> {
         let origin = client.origin(self.clock.now());
         self.store
@@ -148,26 +169,19 @@ impl SignIn {
                     unfinished_address: origin.address.clone(),
                     unfinished_request_id: origin.request_id.clone(),
                 };
+                users::set_unfinished(conn, &begun).await?;
                 match before {
-                    Some(before) if before.unfinished_address == begun.unfinished_address => Ok(()),
-                    before => {
-                        users::set_unfinished(conn, &begun).await?;
-                        match before {
-                            Some(before) => record_unfinished(conn, before).await,
-                            None => Ok(()),
-                        }
+                    Some(before) if before.unfinished_address != begun.unfinished_address => {
+                        record_unfinished(conn, before).await
                     }
+                    _ => Ok(()),
                 }
             })
             .await
     }
 
-    async fn check_login(
-        &self,
-        request: &LoginRequest,
-        email_key: &str,
-        client: &ClientInfo,
-    ) -> Result<Token> {
+    /// The member whose password it is.
+    async fn check_password(&self, request: &LoginRequest, email_key: &str) -> Result<User> {
         let user =
             self.store.read("user_by_email", async |conn| users::by_email(conn, email_key).await).await?;
         let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
@@ -179,12 +193,21 @@ impl SignIn {
             };
             return Err(Error::refused(reason));
         }
-        let checked = user.ok_or_else(Error::gone)?;
-        let used = self.used_passkey(&checked, request).await?;
+        user.ok_or_else(Error::gone)
+    }
+
+    /// Opens a session for a member whose password was right, if their second factor is.
+    async fn open_session(
+        &self,
+        request: &LoginRequest,
+        checked: &User,
+        client: &ClientInfo,
+    ) -> Result<Token> {
+        let used = self.used_passkey(checked, request).await?;
         // In one transaction: a sign-in that fails does not use up the code.
         self.store
             .write("log_in", async |conn: &mut Conn| {
-                let user = with_same_password(conn, &checked).await?;
+                let user = with_same_password(conn, checked).await?;
                 let user = user.ok_or_else(|| Error::refused("the password was changed meanwhile"))?;
                 match &used {
                     Some(used) => self.passkeys.record(conn, used).await.map_err(unauthorized)?,

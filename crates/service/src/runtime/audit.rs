@@ -152,8 +152,9 @@ fn shown(record: &impl Serialize) -> Option<String> {
         if text.len() <= MAX_RECORD {
             break;
         }
-        cut(&mut value, limit);
-        text = value.to_string();
+        let mut shorter = value.clone();
+        cut(&mut shorter, limit);
+        text = shorter.to_string();
     }
     Some(if text.len() <= MAX_RECORD { text } else { r#"{"too_long":true}"#.to_owned() })
 }
@@ -164,16 +165,16 @@ fn cut(value: &mut Value, limit: usize) {
     match value {
         Value::String(text) => {
             let length = text.chars().count();
-            if length > limit && !text.ends_with(" more)") {
+            if length > limit {
                 *text = text.chars().take(limit).collect::<String>() + &more(length);
-            } else if length > limit {
-                *text = text.chars().take(limit).collect::<String>() + "…";
             }
         }
         Value::Array(items) => {
             let length = items.len();
             items.truncate(limit);
-            items.iter_mut().for_each(|item| cut(item, limit));
+            for item in items.iter_mut() {
+                cut(item, limit);
+            }
             if length > limit {
                 items.push(Value::String(more(length)));
             }
@@ -242,6 +243,11 @@ mod tests {
         assert_eq!(kept["text"], format!("{}… (17952 more)", "ü".repeat(2_048)));
         let list = kept["list"].as_array().unwrap();
         assert_eq!((list.len(), &list[2_048]), (2_049, &json!("… (2952 more)")));
+        let texts = vec!["z".repeat(1_000); 5_000];
+        let kept: Value = serde_json::from_str(&shown(&json!({"list": texts})).unwrap()).unwrap();
+        let list = kept["list"].as_array().unwrap();
+        let missing = 5_000 - (list.len() - 1);
+        assert_eq!(list.last(), Some(&json!(format!("… ({missing} more)"))), "however often it was cut");
         let short = json!({"text": "x".repeat(16_000)});
         assert_eq!(shown(&short), Some(short.to_string()));
     }

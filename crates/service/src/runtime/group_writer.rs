@@ -2,28 +2,30 @@
 //! transaction, and each caller continues once its write is durable.
 //!
 //! A piece that cannot be written because another transaction has locked a row of it leaves the groups: it is tried again
-//! beside them, so that the pieces of others never wait for that lock.
+//! beside them, so that the pieces of others wait for that lock only until it is found.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use store::{LockWait, StoreError as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Error, Kind, Result, internal};
 
 /// How long a group that failed is searched for the pieces that keep it from being written. What has not been tried by then
-/// is tried beside the next groups.
+/// goes into the next group.
 const SEARCH_LIMIT: Duration = Duration::from_secs(1);
 /// How long a piece is tried again while others have locked what it changes: as long as a transaction may take.
 const BLOCKED_LIMIT: Duration = Duration::from_secs(8);
-/// The maximum number of pieces that are tried again and again, and of those that wait to be: more are refused.
+/// The maximum number of blocked pieces: more are refused.
 const MAX_BLOCKED: usize = 256;
+/// How many of them are tried at once, each on a connection of its own.
+const BLOCKED_AT_ONCE: usize = 4;
 
 /// Defines what is written in groups, and how.
 pub(crate) trait Group: Send + Sync + 'static {
@@ -141,8 +143,7 @@ impl<G: Group> Queue<G> {
     /// Writes until `stop` is cancelled, then writes what is still queued.
     pub(crate) async fn run(&mut self, group: &G, stop: &CancellationToken) {
         let (blocked, waiting_for_locks) = mpsc::channel(MAX_BLOCKED);
-        let beside = write_blocked(group, self.progress.clone(), waiting_for_locks);
-        tokio::join!(self.write_groups(group, stop, blocked), beside);
+        tokio::join!(self.write_groups(group, stop, blocked), write_blocked(group, waiting_for_locks));
     }
 
     async fn write_groups(
@@ -151,50 +152,49 @@ impl<G: Group> Queue<G> {
         stop: &CancellationToken,
         blocked: mpsc::Sender<BlockedPiece<G>>,
     ) {
-        let mut waiting = Vec::new();
+        let mut waiting: Vec<QueuedPiece<G>> = Vec::new();
         loop {
-            let received = tokio::select! {
-                biased;
-                received = self.pieces.recv_many(&mut waiting, G::MAX) => received,
-                // After closing, `recv_many` still returns queued pieces, and 0 only when none are left.
-                () = stop.cancelled(), if !self.pieces.is_closed() => {
-                    self.pieces.close();
-                    continue;
+            if waiting.is_empty() {
+                let received = tokio::select! {
+                    biased;
+                    received = self.pieces.recv_many(&mut waiting, G::MAX) => received,
+                    // After closing, `recv_many` still returns queued pieces, and 0 only when none are left.
+                    () = stop.cancelled(), if !self.pieces.is_closed() => {
+                        self.pieces.close();
+                        continue;
+                    }
+                };
+                if received == 0 {
+                    return;
                 }
-            };
-            if received == 0 {
-                return;
+            }
+            while waiting.len() < G::MAX
+                && let Ok(queued) = self.pieces.try_recv()
+            {
+                waiting.push(queued);
             }
             let (mut pieces, mut callers): (Vec<G::Piece>, Vec<_>) = waiting.drain(..).unzip();
-            while !pieces.is_empty() {
-                let fitting = G::fitting(&pieces).clamp(1, pieces.len());
-                let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
-                let started = Instant::now();
-                let outcomes = write_group(group, &pieces).await;
-                let ended = outcomes.iter().flatten().count();
-                self.progress.ended(ended, outcomes.iter().flatten().any(Result::is_ok));
-                for ((piece, caller), outcome) in pieces.into_iter().zip(callers).zip(outcomes) {
-                    match outcome {
-                        // The caller may have been dropped.
-                        Some(outcome) => drop(caller.send(outcome)),
-                        None => self.set_aside(&blocked, BlockedPiece { piece, caller, since: started }),
-                    }
+            let fitting = G::fitting(&pieces).clamp(1, pieces.len());
+            let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
+            let started = Instant::now();
+            let attempts = write_group(group, &pieces).await;
+            let left = attempts.iter().filter(|attempt| !matches!(attempt, Attempt::NotTried)).count();
+            let is_written = attempts.iter().any(|attempt| matches!(attempt, Attempt::Ended(Ok(_))));
+            self.progress.ended(left, is_written);
+            for ((piece, caller), attempt) in pieces.into_iter().zip(callers).zip(attempts) {
+                match attempt {
+                    Attempt::NotTried => waiting.push((piece, caller)),
+                    Attempt::Blocked => set_aside(&blocked, BlockedPiece { piece, caller, since: started }),
+                    // The caller may have been dropped.
+                    Attempt::Ended(outcome) => drop(caller.send(outcome)),
                 }
-                (pieces, callers) = (later, later_callers);
             }
-        }
-    }
-
-    fn set_aside(&self, blocked: &mpsc::Sender<BlockedPiece<G>>, piece: BlockedPiece<G>) {
-        if let Err(refused) = blocked.try_send(piece) {
-            self.progress.ended(1, false);
-            drop(refused.into_inner().caller.send(Err(locked())));
+            waiting.extend(later.into_iter().zip(later_callers));
         }
     }
 }
 
-/// A piece that could not be written in a group because another transaction has locked what it changes, or that was not
-/// tried because others of its group were blocked.
+/// A piece that could not be written because another transaction has locked what it changes.
 struct BlockedPiece<G: Group> {
     piece: G::Piece,
     caller: Caller<G>,
@@ -202,74 +202,89 @@ struct BlockedPiece<G: Group> {
     since: Instant,
 }
 
-/// Writes blocked pieces one by one, in turns, until each is written or has waited for too long.
-async fn write_blocked<G: Group>(group: &G, progress: Progress, mut queue: mpsc::Receiver<BlockedPiece<G>>) {
-    // Each with how long it waits next: the first time around briefly, because most are free.
-    let mut waiting = VecDeque::new();
-    loop {
-        if waiting.is_empty() {
-            let Some(blocked) = queue.recv().await else { return };
-            waiting.push_back((blocked, LockWait::Brief));
-        }
-        while waiting.len() < MAX_BLOCKED
-            && let Ok(blocked) = queue.try_recv()
-        {
-            waiting.push_back((blocked, LockWait::Brief));
-        }
-        let Some((blocked, wait)) = waiting.pop_front() else { continue };
-        let outcome = match write(group, std::slice::from_ref(&blocked.piece), wait).await {
-            Ok(mut outcomes) => outcomes.pop().ok_or_else(|| internal("no outcome")),
-            Err(Failed::Blocked) if blocked.since.elapsed() < BLOCKED_LIMIT => {
-                waiting.push_back((blocked, LockWait::Usual));
-                continue;
-            }
-            Err(failed) => Err(failed.into()),
-        };
-        progress.ended(1, outcome.is_ok());
-        drop(blocked.caller.send(outcome));
+fn set_aside<G: Group>(blocked: &mpsc::Sender<BlockedPiece<G>>, piece: BlockedPiece<G>) {
+    if let Err(refused) = blocked.try_send(piece) {
+        drop(refused.into_inner().caller.send(Err(locked())));
     }
 }
 
+/// Writes blocked pieces one by one, a few at once and in turns, until each is written or has waited for too long.
+async fn write_blocked<G: Group>(group: &G, mut queue: mpsc::Receiver<BlockedPiece<G>>) {
+    let turns = Semaphore::new(BLOCKED_AT_ONCE);
+    stream::poll_fn(|context| queue.poll_recv(context))
+        .for_each_concurrent(MAX_BLOCKED, async |BlockedPiece { piece, caller, since }| {
+            let outcome = loop {
+                let _turn = turns.acquire().await;
+                if since.elapsed() > BLOCKED_LIMIT {
+                    break Err(locked());
+                }
+                match write(group, std::slice::from_ref(&piece), LockWait::Usual).await {
+                    Ok(mut outcomes) => break outcomes.pop().ok_or_else(|| internal("no outcome")),
+                    Err(Failed::Blocked) => {}
+                    Err(failed) => break Err(failed.into()),
+                }
+            };
+            drop(caller.send(outcome));
+        })
+        .await;
+}
+
+/// What came of a piece of a group.
+enum Attempt<T> {
+    /// The group was blocked by others, and this piece has not been tried without them.
+    NotTried,
+    /// Another transaction has locked what it changes.
+    Blocked,
+    /// It was written or refused.
+    Ended(Result<T>),
+}
+
 /// Writes pieces together, or in parts and then one by one if that fails, so that a piece that cannot be written does not
-/// affect others. There is no outcome for those that have to wait for another transaction.
-async fn write_group<G: Group>(group: &G, pieces: &[G::Piece]) -> Vec<Option<Result<G::Outcome>>> {
+/// affect others.
+async fn write_group<G: Group>(group: &G, pieces: &[G::Piece]) -> Vec<Attempt<G::Outcome>> {
     #[expect(clippy::cast_precision_loss, reason = "at most a thousand")]
     metrics::histogram!(G::METER).record(pieces.len() as f64);
-    let mut outcomes: Vec<Option<Result<G::Outcome>>> = pieces.iter().map(|_| None).collect();
-    let started = Instant::now();
-    // Parts as large as their number: what is blocked is found in few transactions, and each fails for few others.
-    let (all, part) = (pieces.len(), pieces.len().isqrt());
-    let mut sizes = vec![all, part, 1];
-    sizes.dedup();
-    for size in sizes {
-        let wait = if size == all { LockWait::Usual } else { LockWait::Brief };
-        for start in (0..all).step_by(size) {
-            let range = start..(start + size).min(all);
-            let is_written = outcomes[range.clone()].iter().all(Option::is_some);
-            if is_written {
+    let mut attempts: Vec<Attempt<G::Outcome>> = pieces.iter().map(|_| Attempt::NotTried).collect();
+    let (all, started) = (pieces.len(), Instant::now());
+    let mut is_any_known = false;
+    // What is left to try, in reverse order.
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    ranges.push(0..all);
+    while let Some(range) = ranges.pop() {
+        if is_any_known && started.elapsed() > SEARCH_LIMIT {
+            break;
+        }
+        let wait = if range.len() == all { LockWait::Usual } else { LockWait::Brief };
+        let failed = match write(group, &pieces[range.clone()], wait).await {
+            Ok(outcomes) => {
+                is_any_known = true;
+                for (attempt, outcome) in attempts[range].iter_mut().zip(outcomes) {
+                    *attempt = Attempt::Ended(Ok(outcome));
+                }
                 continue;
             }
-            if size < all && started.elapsed() > SEARCH_LIMIT {
-                return outcomes;
+            Err(failed) => failed,
+        };
+        match failed {
+            // The commit may or may not have succeeded: a retry could write twice.
+            Failed::Unavailable => {
+                let open = attempts.iter_mut().filter(|attempt| matches!(attempt, Attempt::NotTried));
+                open.for_each(|attempt| *attempt = Attempt::Ended(Err(unavailable())));
+                break;
             }
-            match write(group, &pieces[range.clone()], wait).await {
-                Ok(written) => {
-                    for (outcome, written) in outcomes[range].iter_mut().zip(written) {
-                        *outcome = Some(Ok(written));
-                    }
-                }
-                // The commit may or may not have succeeded: a retry could write twice.
-                Err(Failed::Unavailable) => {
-                    let open = outcomes.iter_mut().filter(|outcome| outcome.is_none());
-                    open.for_each(|outcome| *outcome = Some(Err(unavailable())));
-                    return outcomes;
-                }
-                Err(Failed::Refused(error)) if range.len() == 1 => outcomes[start] = Some(Err(error)),
-                Err(Failed::Refused(_) | Failed::Blocked) => {}
+            Failed::Refused(error) if range.len() == 1 => attempts[range.start] = Attempt::Ended(Err(error)),
+            Failed::Blocked if range.len() == 1 => attempts[range.start] = Attempt::Blocked,
+            // Parts as large as their number: what is at fault is found in few transactions, and each fails for few others.
+            Failed::Refused(_) | Failed::Blocked => {
+                let size = if range.len() == all { all.isqrt() } else { 1 };
+                let starts = range.clone().step_by(size).rev();
+                ranges.extend(starts.map(|start| start..(start + size).min(range.end)));
+                continue;
             }
         }
+        is_any_known = true;
     }
-    outcomes
+    attempts
 }
 
 /// Why pieces were not written.
@@ -413,7 +428,7 @@ mod tests {
         let (outcomes, groups) = written(&[1, 2, 200, 3, 4, 5, 6, 7, 8, 9]).await;
         assert_eq!(outcomes.len(), 10);
         assert!(outcomes.iter().all(std::result::Result::is_ok));
-        assert_eq!(groups, [vec![1, 2], vec![200], vec![3, 4, 5, 6, 7], vec![8, 9]]);
+        assert_eq!(groups, [vec![1, 2], vec![200], vec![3, 4, 5, 6, 7, 8, 9]]);
     }
 
     #[tokio::test]

@@ -116,17 +116,20 @@ fn judgement(kind: SignalType, shares: &[f64]) -> Judgement {
     }
 }
 
+/// How many classes there are, and answers: how likely each class is, and which it was.
+type RandomSet = (u32, Vec<(Vec<f64>, u32)>);
+
 /// Compares the figures of a thousand random sets with those of scikit-learn.
 fn compare_classes(kind: SignalType, seed: u64) {
     let random = Random::seeded(seed);
-    let sets: Vec<(u32, Vec<(Vec<f64>, u32)>)> = (0..SETS)
+    let sets: Vec<RandomSet> = (0..SETS)
         .map(|_| {
             let (classes, count) = (2 + below(&random, 4), 10 + below(&random, 30));
             (classes, (0..count).map(|_| random_answer(&random, classes)).collect())
         })
         .collect();
     let name = if kind == SignalType::Score { "score" } else { "choice" };
-    let question = |(_, set): &(u32, Vec<(Vec<f64>, u32)>)| {
+    let question = |(_, set): &RandomSet| {
         let (probabilities, truth): (Vec<&Vec<f64>>, Vec<u32>) =
             set.iter().map(|(shares, truth)| (shares, *truth)).unzip();
         json!({"kind": name, "probabilities": probabilities, "truth": truth})

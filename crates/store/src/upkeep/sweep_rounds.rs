@@ -95,7 +95,7 @@ async fn lock(conn: &mut Conn) -> Result<String> {
 mod tests {
     use super::*;
 
-    const EVERY: Duration = Duration::from_secs(600);
+    const EVERY: Duration = Duration::from_mins(10);
 
     #[test]
     fn a_round_is_written_as_it_is_read() {

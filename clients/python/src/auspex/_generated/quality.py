@@ -22,6 +22,7 @@ from .records import (
     LabelValue,
     LabelsAccepted,
     Signal,
+    SignalEscalation,
     SignalQuality,
     Trial,
     TrialEstimate,
@@ -323,5 +324,56 @@ class Quality(Caller):
                 ("v1", "signals", key, "calibration"),
                 {200: CalibrationSwitched},
                 body={"id": id},
+            ),
+        )
+
+    def get_escalation(self, key: str) -> SignalEscalation:
+        """Read which answers of a signal go to the second analyzer.
+
+        With what that has cost today. For those who see money.
+
+        Args:
+            key: The signal's key.
+
+        Raises:
+            NotFoundError: There is no such signal.
+        """
+        return self._call(Call[SignalEscalation]("GET", ("v1", "signals", key, "escalation"), {200: SignalEscalation}))
+
+    def put_escalation(
+        self,
+        key: str,
+        *,
+        band: Sequence[float] | Unset | None = UNSET,
+        below: float | Unset = UNSET,
+        target_error: float | Unset = UNSET,
+    ) -> SignalEscalation:
+        """Set which answers of a signal go to the second analyzer.
+
+        A `band` of probabilities for `noul`, a confidence to be `below` for the other types, or a `target_error`, from
+        which either is fitted to the labels. `{"band": null}` ends it. It counts from the next analysis on, and is no
+        new version of the signal.
+
+        Args:
+            key: The signal's key.
+            band: `noul`: the lowest and the highest probability that is unsure. Null ends the escalation of a
+                signal of any type.
+            below: `choice` and `score`: the confidence below which an answer is unsure.
+            target_error: The share of wrong answers that the first analyzer may give where it is not unsure: fitted
+                to the labels, so that the fewest are escalated.
+
+        Raises:
+            BadRequestError: The body is malformed or fails validation.
+            NotFoundError: There is no such signal.
+            ConflictError: There is no second analyzer, or there are fewer than 50 labels of answers of the present
+                version.
+            PayloadTooLargeError: The body is larger than 4 MiB.
+        """
+        return self._call(
+            Call[SignalEscalation](
+                "PUT",
+                ("v1", "signals", key, "escalation"),
+                {200: SignalEscalation},
+                body={"band": band, "below": below, "target_error": target_error},
             ),
         )

@@ -60,6 +60,7 @@ __all__ = [
     "Explanation",
     "Figure",
     "FiringStatus",
+    "FirstAnswer",
     "IngestAccepted",
     "KeyKind",
     "Label",
@@ -112,6 +113,7 @@ __all__ = [
     "Settings",
     "Signal",
     "SignalBackfill",
+    "SignalEscalation",
     "SignalList",
     "SignalQuality",
     "SignalResult",
@@ -265,10 +267,10 @@ class APIKey(Record):
     status: APIKeyStatus
     """Whether it authenticates."""
 
-    kind: KeyKind | None = None
+    kind: KeyKind
     """How it authenticates."""
 
-    scopes: list[Scope] | None = None
+    scopes: list[Scope]
     """What it may be used for."""
 
     has_secret: bool
@@ -425,6 +427,14 @@ class Answer(Record):
 
     raw: RawAnswer | None = None
     """The analyzer's own answer, where a calibration is on."""
+
+    escalated: bool | None = None
+    """Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or
+    failed, so that the first answer stands.
+    """
+
+    model: str | None = None
+    """The second analyzer's model, where that answered."""
 
     type: SignalType
     """The type of answer."""
@@ -776,6 +786,32 @@ class Figure(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class FirstAnswer(Record):
+    """What the first analyzer said where the second one answered."""
+
+    raw: RawAnswer | None = None
+    """Its own answer, where a calibration was on."""
+
+    model: str
+    """Its model."""
+
+    noul: float | None = None
+    """The probability of yes."""
+
+    choice: str | None = None
+    """The most likely option."""
+
+    score: float | None = None
+    """The expected level."""
+
+    probabilities: dict[str, float] | None = None
+    """The probability of each option, or of each level by its index."""
+
+    confidence: float | None = None
+    """1 minus the entropy divided by its maximum."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IngestAccepted(Record):
     """The events were recorded, and an analysis will follow."""
 
@@ -834,6 +870,9 @@ class Label(Record):
 class LabelAnswer(Record):
     """What the service said when a label was given."""
 
+    first: FirstAnswer | None = None
+    """What the first analyzer had said, where the second one answered."""
+
     version: int
     """The version of the signal that was asked."""
 
@@ -848,6 +887,11 @@ class LabelAnswer(Record):
 
     raw: RawAnswer | None = None
     """The analyzer's own answer, where a calibration is on."""
+
+    escalated: bool | None = None
+    """Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or
+    failed, so that the first answer stands.
+    """
 
     type: SignalType
     """The type of answer."""
@@ -1493,7 +1537,7 @@ class RuleFiring(Record):
     matched_when: str
     """The condition at that time."""
 
-    signal_values: dict[str, Any] | None = None
+    signal_values: dict[str, Any]
     """The values that satisfied it, by signal, and by fact where the condition has facts."""
 
     action_type: ActionType
@@ -1731,6 +1775,37 @@ class SignalBackfill(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class SignalEscalation(Record):
+    """Which answers of a signal go to the second analyzer, and what they have cost today. Without `band` and
+    `below`, none do.
+    """
+
+    band: list[float] | None = None
+    """`noul`: the lowest and the highest probability that is unsure."""
+
+    below: float | None = None
+    """`choice` and `score`: the confidence below which an answer is unsure."""
+
+    model: str | None = None
+    """The model of the second analyzer; left out if there is none."""
+
+    escalated_today: int
+    """Answers of this signal that the second analyzer gave, or is giving, today (UTC)."""
+
+    cost_micros_today: int
+    """What they cost, in micro-dollars: of an analysis with several signals, their part."""
+
+    labels: int | None = None
+    """After a fit: the number of labels."""
+
+    share: Figure | None = None
+    """After a fit: the share of their answers that is escalated."""
+
+    error: Figure | None = None
+    """After a fit: the share of wrong answers among the others; left out if there are none."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SignalList(Record):
     """All configured signals, by key."""
 
@@ -1811,6 +1886,9 @@ class SignalResult(Record):
 
     raw: RawAnswer | None = None
     """The analyzer's own answer, where a calibration is on."""
+
+    escalated: bool | None = None
+    """Where the first analyzer was unsure: whether the second one answered."""
 
     model: str | None = None
     """The model that answered."""
@@ -2039,8 +2117,11 @@ class Trial(Record):
     total: int
     """The number of objects."""
 
+    left_out: int
+    """Labelled objects that are left out, because what stood when they were labelled cannot be read any more."""
+
     completed: int
-    """How many of them are done."""
+    """How many of the objects are done."""
 
     cost_micros: int
     """What it has cost so far, in micro-dollars."""
@@ -2243,6 +2324,14 @@ class VersionedAnswer(Record):
 
     raw: RawAnswer | None = None
     """The analyzer's own answer, where a calibration is on."""
+
+    escalated: bool | None = None
+    """Where the first analyzer was unsure: true if the second analyzer answered, false if it was not asked or
+    failed, so that the first answer stands.
+    """
+
+    model: str | None = None
+    """The second analyzer's model, where that answered."""
 
     type: SignalType
     """The type of answer."""

@@ -263,10 +263,20 @@ impl MailTemplates {
         self.notice("api_key_rotated", to, "An API key was rotated", [news, NOT_YOU.to_owned()])
     }
 
-    /// An API key was revoked.
-    pub fn api_key_revoked(&self, to: &str, key: KeyFacts<'_>, at: Timestamp) -> Mail {
-        let news = format!("The API key {key} was revoked on {}. It no longer works.", time(at));
-        self.notice("api_key_revoked", to, "An API key was revoked", [news, NOT_YOU.to_owned()])
+    /// API keys were revoked together.
+    pub fn api_keys_revoked(&self, to: &str, keys: &[KeyFacts<'_>], at: Timestamp) -> Mail {
+        let (subject, news) = if let [key] = keys {
+            let news = format!("The API key {key} was revoked on {}. It no longer works.", time(at));
+            ("An API key was revoked", news)
+        } else {
+            let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            let (on, keys) = (time(at), keys.join(", "));
+            (
+                "API keys were revoked",
+                format!("These API keys were revoked on {on} and no longer work: {keys}."),
+            )
+        };
+        self.notice("api_key_revoked", to, subject, [news, NOT_YOU.to_owned()])
     }
 
     /// The prepaid balance fell below the warning threshold.

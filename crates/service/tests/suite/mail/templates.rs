@@ -34,7 +34,7 @@ fn every_mail_matches_its_snapshot() {
         templates.passkey_removed(TO, "Phone & <tablet>", START),
         templates.api_key_created(TO, KEY, START),
         templates.api_key_rotated(TO, KEY, START),
-        templates.api_key_revoked(TO, KEY, START),
+        templates.api_keys_revoked(TO, &[KEY], START),
         templates.low_balance(TO, 87, 100),
         templates.topup_credited(TO, 2_500, 2_587, START),
         templates.confirm_recipient(
